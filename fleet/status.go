@@ -181,7 +181,7 @@ func (r Rollout) whySkipped(e model.Entry, n model.Node, held string) (Status, s
 	t, name, _ := ParseKey(e.Key)
 	switch ahead := activeAhead(t, name, n); {
 	case ahead != "":
-		return StatusPending, ahead + " still runs instead"
+		return StatusPending, said(ahead) + " still runs instead"
 	case held != "":
 		return StatusNotApplicable, "skipped: " + held + " holds its place, its condition is false, or it expired"
 	default:
@@ -270,7 +270,7 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
-			s.Reason += ": " + n.Message
+			s.Reason += ": " + said(n.Message)
 		}
 	}
 
@@ -288,16 +288,29 @@ func rejected(m model.ManifestState) bool {
 
 // whyRejected returns why a node rejected the newest revision.
 func whyRejected(m model.ManifestState) string {
-	return cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected))
+	return said(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
 }
 
 // late returns why the newest revision is not active, in the word of the statuses.
 func late(m model.ManifestState) string {
 	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
-		return string(StatusRejected) + ": " + reason
+		return string(StatusRejected) + ": " + said(reason)
 	}
 
-	return m.Late
+	return said(m.Late)
+}
+
+// maxSaid is how many bytes of what a node says are in a reason. Agents write less.
+const maxSaid = 5 << 10
+
+// said returns what a node says of itself, cut where it is so long that only a lie can be:
+// it may be in the reasons of many assignments.
+func said(text string) string {
+	if len(text) <= maxSaid {
+		return text
+	}
+
+	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
 }
 
 // Rejection is why a node rejected the newest revision of a key.
@@ -335,7 +348,7 @@ func absence(n model.Node) string {
 // failures returns the counts of a run, and its first error. A run may fail before
 // its first resource.
 func failures(m model.ManifestState) string {
-	reason, _, _ := strings.Cut(m.Error, "\n")
+	reason, _, _ := strings.Cut(said(m.Error), "\n")
 	switch {
 	case reason == "":
 		return describe.Counts(m.Counts)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -19,6 +20,30 @@ func node(id string, groups []string, manifests map[string]model.ManifestState) 
 
 func runs(revision uint64, outcome model.Outcome) model.ManifestState {
 	return model.ManifestState{Revision: revision, Outcome: outcome}
+}
+
+// TestLongReasonsAreCut: what one node says of itself is in the reason of each assignment.
+func TestLongReasonsAreCut(t *testing.T) {
+	const key = "group.web.motd"
+	long := strings.Repeat("é", 250_000)
+	entries := []model.Entry{{Key: key, Revision: 3}}
+	for name, n := range map[string]model.Node{
+		"message":  {NodeState: model.NodeState{Node: "a", Groups: []string{"web"}, Message: long}},
+		"late":     node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 2, Late: long}}),
+		"rejected": node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 2, Seen: 3, Late: "refused: " + long}}),
+		"error":    node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 3, Outcome: model.OutcomeFailed, Error: long}}),
+	} {
+		for _, s := range (fleet.Rollout{Entries: entries}).Statuses([]model.Node{n}) {
+			if len(s.Reason) > 10_000 || !strings.HasSuffix(s.Reason, "(cut)") {
+				t.Errorf("%s: a reason of %d bytes", name, len(s.Reason))
+			}
+		}
+		for _, r := range fleet.Rejections(entries[0], []model.Node{n}) {
+			if len(r.Reason) > 10_000 {
+				t.Errorf("%s: a rejection of %d bytes", name, len(r.Reason))
+			}
+		}
+	}
 }
 
 func TestStatus(t *testing.T) {

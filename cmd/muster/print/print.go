@@ -98,7 +98,8 @@ func (p Printer) Document(v any, asYAML bool) error {
 	return err
 }
 
-// Table writes rows in columns below a header, or the remark none without rows.
+// Table writes rows in columns below a header, or the remark none without rows. It cuts
+// long cells: one would pad the column of all rows.
 func (p Printer) Table(header []string, rows [][]string, none string) {
 	if len(rows) == 0 {
 		p.Remark("%s", none)
@@ -110,14 +111,17 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 	}
 	for _, row := range rows {
 		for i := range row {
-			row[i] = Text(row[i])
+			row[i] = cell(row[i], i == len(header)-1)
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
 	for n, row := range append([][]string{header}, rows...) {
 		var b strings.Builder
 		for i, cell := range row {
-			padding := strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2)
+			padding := ""
+			if i < len(header)-1 {
+				padding = strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2)
+			}
 			if n > 0 {
 				cell = p.Word(cell)
 			}
@@ -125,6 +129,17 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 		}
 		p.Printf("%s\n", strings.TrimRight(b.String(), " "))
 	}
+}
+
+// cell returns a cell of a table, which others may have chosen. The last one of a row
+// pads nothing, so it may be longer.
+func cell(text string, last bool) string {
+	most := shortTo
+	if last {
+		most = longTo
+	}
+
+	return Cut(Text(Cut(text, most)), most)
 }
 
 // Word colours an outcome or a status.

@@ -34,6 +34,22 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// TestOneCellDoesNotPadAllRows: a node chooses what it says of itself, and how many
+// manifests; together they filled the disk of whoever printed it to a file.
+func TestOneCellDoesNotPadAllRows(t *testing.T) {
+	t.Parallel()
+	p, out, _ := printer()
+	long := strings.Repeat("\x1b", 250_000)
+	rows := [][]string{{"web01", long, long}}
+	for range 1000 {
+		rows = append(rows, []string{"web01", "1", "x"})
+	}
+	p.Table([]string{"NODE", "VERSION", "REASON"}, rows, "")
+	if size := out.Len(); size > 1000*200 || strings.Count(out.String(), "…") != 2 {
+		t.Errorf("%d bytes", size)
+	}
+}
+
 // A list is a list in documents, also without elements, and keys keep their order.
 func TestDocuments(t *testing.T) {
 	t.Parallel()

@@ -71,17 +71,37 @@ func Lines(text string) string {
 // OneLine returns a text on one line.
 func OneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
-// shortTo is how many characters Short keeps.
-const shortTo = 120
+const (
+	// shortTo is how many characters Short keeps.
+	shortTo = 120
+	// longTo is how many the last cell of a table has at most.
+	longTo = 2000
+)
+
+// Cut returns a text of at most a number of characters, with a mark where it was longer.
+func Cut(s string, most int) string {
+	count := 0
+	end := 0
+	for i := range s {
+		if count == most {
+			return s[:end] + "…"
+		}
+		if count == most-1 {
+			end = i
+		}
+		count++
+	}
+
+	return s
+}
 
 // Short returns a text on one line, cut where it is long and p prints to a terminal.
 func (p Printer) Short(s string) string {
-	text := []rune(OneLine(s))
-	if len(text) <= shortTo || !IsTerminal(p.Out) {
-		return string(text)
+	if !IsTerminal(p.Out) {
+		return OneLine(s)
 	}
 
-	return string(text[:shortTo-1]) + "…"
+	return Cut(OneLine(s), shortTo)
 }
 
 // Time returns a time in the zone of whoever reads it.

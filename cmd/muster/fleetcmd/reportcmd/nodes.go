@@ -184,12 +184,13 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		uptime, away = "-", string(fleet.StatusUnreachable)
 	}
 	n.Message = cmp.Or(n.Flooding, n.Message)
-	first := []string{n.Node.Node, cmp.Or(n.Version, "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), cmp.Or(strings.Join(n.Groups, ","), "-")}
+	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	if len(n.Statuses) == 0 {
 		return [][]string{append(first, "-", "", away, p.Short(n.Message))}
 	}
 	var rows [][]string
-	for i, s := range n.Statuses {
+	shown, more := withoutMost(n.Statuses)
+	for i, s := range shown {
 		switch {
 		case i > 0 || n.Message == "":
 		case n.Flooding != "" || s.Reason == "" || s.Status == fleet.StatusUnassigned:
@@ -207,8 +208,49 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), p.Short(s.Reason)))
 		first = make([]string, len(first))
 	}
+	if more > 0 {
+		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "the node says that it runs them (see --json)"))
+	}
 
 	return rows
+}
+
+// What a node may say of itself in a table: --json has all.
+const (
+	maxWord       = 40
+	maxGroups     = 20
+	maxUnassigned = 20
+)
+
+// groupsOf returns the groups of a node in a line, of many the first ones.
+func groupsOf(n nodeStatus) string {
+	var words []string
+	for _, g := range n.Groups[:min(len(n.Groups), maxGroups)] {
+		words = append(words, print.Cut(g, maxWord))
+	}
+	line := cmp.Or(strings.Join(words, ","), "-")
+	if more := len(n.Groups) - maxGroups; more > 0 {
+		line = fmt.Sprintf("%s and %d more", line, more)
+	}
+
+	return line
+}
+
+// withoutMost returns statuses with the first ones of what a node says to run without an
+// assignment, and how many more it says.
+func withoutMost(all []fleet.RolloutStatus) (shown []fleet.RolloutStatus, more int) {
+	unassigned := 0
+	for _, s := range all {
+		if s.Status == fleet.StatusUnassigned {
+			if unassigned++; unassigned > maxUnassigned {
+				more++
+				continue
+			}
+		}
+		shown = append(shown, s)
+	}
+
+	return shown, more
 }
 
 // revisions returns the current revision, and the desired one where it differs.

@@ -1,6 +1,7 @@
 package reportcmd
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -85,5 +86,25 @@ func TestNodeAndManifestWithAReason(t *testing.T) {
 	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, []model.Entry{{Key: "group.all.motd", Revision: 7}})[0]
 	if got := nodeRows(print.Printer{}, n, now)[0][9]; !strings.HasPrefix(got, "configuration rejected; ") || !strings.HasSuffix(got, "x") {
 		t.Errorf("the reason is %q", got)
+	}
+}
+
+// TestOneNodeDoesNotFillTheDisk: a node chooses its version, groups and manifests, within
+// 512 KiB. A table of them was thousands of times as large.
+func TestOneNodeDoesNotFillTheDisk(t *testing.T) {
+	t.Parallel()
+	state := model.NodeState{Node: "web01", Version: strings.Repeat("v", 250_000), Message: strings.Repeat("m", 1000), Manifests: map[string]model.ManifestState{}}
+	for i := range 11_000 {
+		state.Manifests[fmt.Sprintf("group.all.a%05d", i)] = model.ManifestState{Revision: 1}
+		state.Groups = append(state.Groups, strings.Repeat("g", 50))
+	}
+	n := withStatuses([]model.Node{{NodeState: state}}, []model.Entry{{Key: "group.all.motd", Revision: 7}})[0]
+	rows := nodeRows(print.Printer{}, n, time.Now())
+	size := 0
+	for _, row := range rows {
+		size += len(strings.Join(row, " "))
+	}
+	if last := rows[len(rows)-1]; len(rows) > 22 || size > 10_000 || last[6] != "and 10980 more" || !strings.HasSuffix(rows[0][5], " and 10980 more") || len(n.Statuses) < 11_000 {
+		t.Errorf("%d rows of %d bytes, the last is %q, groups %.100q", len(rows), size, last, rows[0][5])
 	}
 }
