@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -46,7 +47,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 		return out, err
 	}
 	defer stop()
-	for {
+	for received := 0; ; received++ {
 		var reply *nats.Msg
 		select {
 		case reply = <-answers:
@@ -64,6 +65,8 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 			return out, nil
 		case errors.Is(err, model.ErrNotFound):
 			return out, nil
+		case received == batch:
+			return out, fmt.Errorf("%w: more messages than the %d that were asked for", answer.ErrWrong, batch)
 		case errors.Is(err, answer.ErrUnreadable):
 			continue
 		case err != nil:

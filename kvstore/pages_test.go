@@ -2,6 +2,7 @@ package kvstore_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -66,5 +68,40 @@ func TestListsEnd(t *testing.T) {
 	}
 	if listed, err := store.Subjects(t.Context(), "S", "s.*"); err == nil || !strings.Contains(err.Error(), "more than 10 pages of subjects") {
 		t.Errorf("%d subjects, %v", len(listed.Subjects), err)
+	}
+}
+
+// A server that sends more messages than were asked for does not fill the memory of its
+// client.
+func TestBatchesEnd(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	const prefix = kvstore.API("lying.API")
+	server := srv.Connect(t)
+	_, err := server.Subscribe(prefix.DirectGet("S", ""), func(m *nats.Msg) {
+		for n := range 1000 {
+			reply := nats.NewMsg(m.Reply)
+			for name, value := range map[string]string{nats.JSStream: "S", nats.JSSubject: "s.a", nats.JSSequence: fmt.Sprint(n + 1), nats.JSTimeStamp: "2026-01-02T03:04:05Z"} {
+				reply.Header[name] = []string{value}
+			}
+			if err := server.PublishMsg(reply); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if err == nil {
+		err = server.FlushTimeout(kvstore.RequestTimeout)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Conn().Close)
+	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 4)
+	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != 4 {
+		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }
