@@ -36,7 +36,8 @@ const (
 	// StatusNotApplicable is a node on which the condition is false, or the
 	// assignment expired.
 	StatusNotApplicable Status = "not-applicable"
-	// StatusRejected is a node that rejected the revision.
+	// StatusRejected is a node that rejected the revision, or runs it and would not
+	// accept it again.
 	StatusRejected Status = "rejected"
 	// StatusPending is a node that does not run the revision yet.
 	StatusPending Status = "pending"
@@ -263,10 +264,15 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 		s.Status, s.Reason = StatusUnreachable, absence(n)
 	case runs && m.Outcome == model.OutcomeFailed:
 		s.Status, s.Reason = StatusFailed, failures(m)
+		if rejected(m) {
+			s.Reason += "; " + late(m)
+		}
+	case runs && rejected(m):
+		s.Status, s.Reason = StatusRejected, fmt.Sprintf("%s; revision %d stays in force", rejection(m), m.Revision)
 	case runs && m.Outcome != "":
 		s.Status = StatusUpToDate
 	case r.reaches(e, m.Seen, "") && rejected(m):
-		s.Status, s.Reason = StatusRejected, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")
+		s.Status, s.Reason = StatusRejected, rejection(m)
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
@@ -284,6 +290,11 @@ const refusedPrefix = string(model.OutcomeRefused) + ": "
 // rejected reports whether a node rejected the newest revision.
 func rejected(m model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
+}
+
+// rejection returns why a node rejected a revision.
+func rejection(m model.ManifestState) string {
+	return cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")
 }
 
 // late returns why the newest revision is not active, in the word of the statuses.
@@ -307,7 +318,7 @@ func Rejections(e model.Entry, nodes []model.Node) []Rejection {
 	var out []Rejection
 	for _, n := range nodes {
 		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
-			out = append(out, Rejection{n.Node, cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), "rejected")})
+			out = append(out, Rejection{n.Node, rejection(m)})
 		}
 	}
 
