@@ -215,6 +215,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
+	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
 	kill(nil)
@@ -269,6 +270,9 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	}
 	applied, needRestart = a.config.apply(c)
 	a.log.InfoContext(ctx, "configuration reloaded", "applied", strings.Join(applied, ","), "need_restart", strings.Join(needRestart, ","))
+	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
+		a.config.warnUnsignable(ctx, a.log)
+	}
 	if slices.Contains(applied, "groups") {
 		a.watch.SetGroups(slices.Clone(c.Groups))
 	}

@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +20,15 @@ func (s *settings) policy() signed.Policy {
 	c := s.get()
 
 	return c.Policy()
+}
+
+// warnUnsignable logs the families of the node that accept nothing, because no trusted
+// key may sign for them.
+func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
+	c := s.get()
+	if families := c.Unsignable(); len(families) > 0 {
+		log.WarnContext(ctx, "no key of trust.keys may sign for these families, which accept nothing", "families", strings.Join(families, ","))
+	}
 }
 
 // opener returns what opens the messages of ensure requests.
@@ -57,5 +67,5 @@ func (u *untrusted) note(why string) {
 	}
 	u.log.Warn("request rejected", "error", why, "rejected_since_last", u.more)
 	u.last, u.more = now, 0
-	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(why))
+	u.report.Node("", model.NodeRefused, "request: "+bounds.Text(strings.TrimPrefix(why, "request: ")))
 }

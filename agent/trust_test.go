@@ -440,6 +440,88 @@ func TestTrustOfRequests(t *testing.T) {
 	})
 }
 
+// TestTrustTurnedOnAfterRequests: what a node answered before comes again from the
+// queue at each restart, and is no failure.
+func TestTrustTurnedOnAfterRequests(t *testing.T) {
+	alice := signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		queued := func(id string, data []byte) {
+			t.Helper()
+			if err := n.agent.Requests().Command(t.Context(), id, data); err != nil {
+				t.Error(err)
+			}
+			n.settle()
+		}
+		done, noID := n.request("r1", "asked", "once", ""), n.request("", "anonymous", "once", "")
+		n.start()
+		queued("r1", done)
+		queued("r2", noID)
+		n.has("asked", "once")
+		n.has("anonymous", "once")
+		n.stop()
+		n.take()
+		n.trusts(1, alice)
+		n.start()
+		n.take()
+		for _, name := range []string{"asked", "anonymous"} {
+			if err := os.Remove(n.path(name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		queued("r1", done)
+		queued("r2", noID)
+		n.lacks("asked")
+		n.lacks("anonymous")
+		if got := n.take(); len(got) != 0 {
+			t.Errorf("reported: %s", got[0].Data)
+		}
+		// Another one under the same id is judged, and so is one that is not queued.
+		queued("r1", n.request("r1", "evil", "x", ""))
+		n.lacks("evil")
+		if a := n.ask(done); !strings.Contains(a.last().Error, "not signed") {
+			t.Errorf("%+v", a.last())
+		}
+		refused := ""
+		for _, r := range n.take() {
+			if r.Kind == model.KindNode && r.Outcome == "refused" {
+				var s model.NodeState
+				n.decode(r, &s)
+				refused = s.Message
+			}
+		}
+		if !strings.HasPrefix(refused, "request: not signed: this node demands") {
+			t.Errorf("the report of the node: %q", refused)
+		}
+	})
+}
+
+// TestTrustWithoutSigners: the families that no key may sign for are logged at the
+// start and when the keys change.
+func TestTrustWithoutSigners(t *testing.T) {
+	alice, bob := signtest.Signer(t), signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		const event, families = "no key of trust.keys may sign for these families", "families=node.web01_example_net,group.prod,group.all"
+		logged := func(text string) int { return strings.Count(n.log.String(), text) }
+		n.trusts(1, alice)
+		n.start()
+		n.settle()
+		if logged(event) != 0 {
+			t.Error("a key that may sign for everything is logged")
+		}
+		n.trusts(1, alice, bob)
+		n.config.Trust.Keys[0].Families, n.config.Trust.Keys[1].Families = []string{"group.web"}, []string{"group.db"}
+		if _, _, err := n.agent.Reload(t.Context(), n.config); err != nil {
+			t.Fatal(err)
+		}
+		n.stop()
+		n.start()
+		n.settle()
+		if logged(event) != 2 || logged(families) != 2 {
+			t.Errorf("%d times, %d times with its families", logged(event), logged(families))
+		}
+	})
+}
+
 // TestTrustRecordDamaged: without what was accepted, an older version could come
 // back, so the agent does not start.
 func TestTrustRecordDamaged(t *testing.T) {

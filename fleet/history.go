@@ -65,5 +65,10 @@ func RollbackTo(all []model.Entry, revision uint64) (model.Entry, error) {
 		}
 	}
 
-	return model.Entry{}, fmt.Errorf("%w: the bucket has nothing else, only %s", model.ErrNotFound, revisions(all))
+	earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return e.Deleted })
+	if len(earlier) == 0 {
+		return model.Entry{}, fmt.Errorf("%w: there is no earlier revision than %d", model.ErrNotFound, all[len(all)-1].Revision)
+	}
+
+	return model.Entry{}, fmt.Errorf("%w: no earlier revision differs; give --to N: %s", model.ErrNotFound, revisions(earlier))
 }

@@ -412,7 +412,9 @@ func TestRollback(t *testing.T) {
 		}
 	}
 	_, err := fleet.RollbackTo([]model.Entry{one}, 0)
-	wantError(t, err, model.ErrNotFound, "nothing else")
+	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 1")
+	_, err = fleet.RollbackTo([]model.Entry{two, again, gone, again}, 0)
+	wantError(t, err, model.ErrNotFound, "no earlier revision differs; give --to N: 2, 3")
 	_, err = fleet.RollbackTo([]model.Entry{one, gone}, 4)
 	wantError(t, err, nil, "removed")
 	_, err = fleet.RollbackTo([]model.Entry{one}, 9)

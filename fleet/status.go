@@ -36,7 +36,8 @@ const (
 	// StatusNotApplicable is a node on which the condition is false, or the
 	// assignment expired.
 	StatusNotApplicable Status = "not-applicable"
-	// StatusRejected is a node that rejected the revision.
+	// StatusRejected is a node that rejected the revision, or runs it and would not
+	// accept it again.
 	StatusRejected Status = "rejected"
 	// StatusPending is a node that does not run the revision yet.
 	StatusPending Status = "pending"
@@ -263,10 +264,15 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 		s.Status, s.Reason = StatusUnreachable, absence(n)
 	case runs && m.Outcome == model.OutcomeFailed:
 		s.Status, s.Reason = StatusFailed, failures(m)
+		if rejected(m) {
+			s.Reason += "; " + late(m)
+		}
+	case runs && rejected(m):
+		s.Status, s.Reason = StatusRejected, fmt.Sprintf("%s; revision %d stays in force", rejection(m), m.Revision)
 	case runs && m.Outcome != "":
 		s.Status = StatusUpToDate
 	case r.reaches(e, m.Seen, "") && rejected(m):
-		s.Status, s.Reason = StatusRejected, whyRejected(m)
+		s.Status, s.Reason = StatusRejected, rejection(m)
 	default:
 		s.Status, s.Reason = StatusPending, pending(e, m, runs)
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
@@ -275,29 +281,6 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 	}
 
 	return s
-}
-
-// refusedPrefix begins the reason of a rejection: nodes publish no field of its own
-// for it.
-const refusedPrefix = string(model.OutcomeRefused) + ": "
-
-// rejected reports whether a node rejected the newest revision.
-func rejected(m model.ManifestState) bool {
-	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
-}
-
-// whyRejected returns why a node rejected the newest revision.
-func whyRejected(m model.ManifestState) string {
-	return said(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
-}
-
-// late returns why the newest revision is not active, in the word of the statuses.
-func late(m model.ManifestState) string {
-	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
-		return string(StatusRejected) + ": " + said(reason)
-	}
-
-	return said(m.Late)
 }
 
 // maxSaid is how many bytes of what a node says are in a reason. Agents write less.
@@ -311,25 +294,6 @@ func said(text string) string {
 	}
 
 	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
-}
-
-// Rejection is why a node rejected the newest revision of a key.
-type Rejection struct {
-	Node   string `json:"node"`
-	Reason string `json:"reason"`
-}
-
-// Rejections returns the nodes that rejected a revision, or would not accept again
-// what they run, by node.
-func Rejections(e model.Entry, nodes []model.Node) []Rejection {
-	var out []Rejection
-	for _, n := range nodes {
-		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
-			out = append(out, Rejection{n.Node, whyRejected(m)})
-		}
-	}
-
-	return out
 }
 
 // absence returns since when a node is unreachable.

@@ -4,6 +4,7 @@ package config
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -74,6 +75,17 @@ func (c *Config) Policy() signed.Policy {
 	}
 
 	return p
+}
+
+// Unsignable returns the families of the node that no key may sign for, where
+// signatures are demanded.
+func (c *Config) Unsignable() []string {
+	policy := c.Policy()
+	if !policy.On() {
+		return nil
+	}
+
+	return slices.DeleteFunc(model.Families(c.Node, c.Groups), func(family string) bool { return policy.Signers(family) > 0 })
 }
 
 // Log is how the log is written.

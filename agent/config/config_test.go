@@ -109,6 +109,9 @@ func TestConfigProblems(t *testing.T) {
 		"max_depth: 0":                          "agent.yaml:1:12: `max_depth` must be at least 1",
 		"node: a\nnode: b":                      "agent.yaml:2:1: the key `node` is there twice, first at agent.yaml:1:1 (keep one of them)",
 		"node: a\nnode: b\nprefixx: c":          "agent.yaml:3:1: unknown key `prefixx`",
+		"trust: {threshold: 2}":                 "agent.yaml:1:20: `trust.threshold` is 2, and `trust.keys` has no keys: signatures would not be looked at (add keys, muster trust key new makes one, or leave `trust.threshold` out)",
+		"trust: {keys: [{name: a}]}":            "agent.yaml:1:16: `key` is missing: the public part of a signing key (muster trust key ls prints it)",
+		"trust: {keys: [{key: x}]}":             "agent.yaml:1:22: `key` of `trust.keys`: not a signing key: \"x\", a public one begins with O and has 56 characters (muster trust key ls prints it)",
 		"- node":                                "agent.yaml:1:1: the document must be a mapping, not a list",
 		"node: [":                               "agent.yaml:1",
 		"node: a\n---\nnode: b":                 "agent.yaml:2:1: a second document begins here (give each document a file of its own)",
@@ -123,6 +126,10 @@ func TestConfigProblems(t *testing.T) {
 	_, err := config.Parse("agent.yaml", []byte("interval: 1ms\nnodee: a\nmax_depth: 0"), "web01")
 	if lines := strings.Split(err.Error(), "\n"); len(lines) != 3 || !slices.IsSorted(lines) {
 		t.Errorf("not all at once, in the order of the file: %q", lines)
+	}
+	_, err = config.Parse("agent.yaml", []byte("trust: {keys: [{name: a}, {key: x}]}"), "web01")
+	if lines := strings.Split(err.Error(), "\n"); len(lines) != 2 || strings.Count(err.Error(), "(muster trust key") != 2 {
+		t.Errorf("not one remedy for each key: %q", lines)
 	}
 	if _, err := config.Parse("agent.yaml", nil, "bad host"); err == nil || !strings.Contains(err.Error(), "not a valid node id") {
 		t.Errorf("a host name that is no id gives %v", err)

@@ -62,8 +62,12 @@ func (c *Config) checkTrust(out *model.Problems) {
 	seen := map[string]bool{}
 	for i, k := range c.Trust.Keys {
 		at := fmt.Sprintf("trust.keys.%d", i)
+		if k.Key == "" {
+			out.Property(at, "muster trust key ls prints it", "`key` is missing: the public part of a signing key")
+			continue
+		}
 		if _, err := signed.ParseKey(k.Key); err != nil {
-			out.Property(at+".key", "muster trust key new prints one", "`key` of `trust.keys`: %v", err)
+			out.Property(at+".key", "", "`key` of `trust.keys`: %v", err)
 		}
 		if seen[k.Key] {
 			out.Property(at+".key", "keep one of them", "the key %s is there twice", k.Key)
@@ -81,6 +85,9 @@ func (c *Config) checkTrust(out *model.Problems) {
 	}
 	policy := c.Policy()
 	if !policy.On() {
+		if c.Trust.Threshold > 1 {
+			out.Property("trust.threshold", "add keys, muster trust key new makes one, or leave `trust.threshold` out", "`trust.threshold` is %d, and `trust.keys` has no keys: signatures would not be looked at", c.Trust.Threshold)
+		}
 		return
 	}
 	for _, family := range model.Families(c.Node, c.Groups) {

@@ -159,6 +159,11 @@ func (s *Service) open(ctx context.Context, q *request, data []byte, respond fun
 	if err == nil && !s.store.knows(q.ID) {
 		err = opened.Stale
 	}
+	// What waits in the stream comes again at each start, also when other signatures are
+	// demanded than when it was accepted.
+	if err != nil && q.Command && s.hasAccepted(q.ID, opened.Request) {
+		return s.response(q.ID), nil
+	}
 	if err != nil {
 		s.o.Untrusted(err.Error())
 		return s.response(q.ID), err
@@ -171,19 +176,25 @@ func (s *Service) open(ctx context.Context, q *request, data []byte, respond fun
 	return s.accept(ctx, q, opened.Request, respond)
 }
 
-// accept records and queues a request. With an error, the response still lacks its
-// phase.
-func (s *Service) accept(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+// hasAccepted reports whether the same request was accepted under its id.
+func (s *Service) hasAccepted(id string, data []byte) bool {
+	q := &request{ID: id}
+
+	return s.fill(q, data) == nil && s.store.has(q)
+}
+
+// fill parses a request, and makes an id for one without.
+func (s *Service) fill(q *request, data []byte) error {
 	req, properties, err := manifest.ParseRequest("request", data)
 	if err != nil {
-		return s.response(q.ID), err
+		return err
 	}
 	if req.ID = cmp.Or(req.ID, q.ID); req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
-	response := s.response(req.ID)
-	response.Phase = model.EnsureAcknowledged
-	q.ID, q.At, q.Response, q.body = req.ID, time.Now().UTC(), response, encode(req)
+	q.ID, q.At, q.body = req.ID, time.Now().UTC(), encode(req)
+	q.Response = s.response(q.ID)
+	q.Response.Phase = model.EnsureAcknowledged
 	// When it expires counts from its sending, which may be repeated.
 	req.Expires = time.Time{}
 	if s.o.Loader.Sensitive(req.Type, properties) {
@@ -192,6 +203,17 @@ func (s *Service) accept(ctx context.Context, q *request, data []byte, respond f
 		q.Request = q.body
 	}
 	q.Sum = model.DigestOf(encode(req))
+
+	return nil
+}
+
+// accept records and queues a request. With an error, the response still lacks its
+// phase.
+func (s *Service) accept(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	if err := s.fill(q, data); err != nil {
+		return s.response(q.ID), err
+	}
+	response := q.Response
 	isNew, err := s.store.accept(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err

@@ -124,6 +124,22 @@ func (s *store) knows(id string) bool {
 	return known
 }
 
+// has reports whether a request was accepted: its id with the same content.
+func (s *store) has(q *request) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := fileName(q.ID)
+	if earlier, ok := s.open[name]; ok {
+		return earlier.Sum == q.Sum
+	}
+	if _, ok := s.known[name]; !ok {
+		return false
+	}
+	earlier, err := s.read(name)
+
+	return err == nil && earlier.Sum == q.Sum
+}
+
 // record keeps a response, and returns those who wait for it, also with the
 // error that it cannot be written.
 func (s *store) record(ctx context.Context, q *request, response model.EnsureResponse) ([]func(model.EnsureResponse), error) {

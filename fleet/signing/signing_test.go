@@ -51,6 +51,22 @@ func issued(t *testing.T, value []byte, err error) time.Time {
 	return e.Statement.Issued
 }
 
+// TestKeyInANewDirectory: the directory of a key is made, for its owner only.
+func TestKeyInANewDirectory(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "config", "muster")
+	path := filepath.Join(dir, "alice.nk")
+	if _, err := signing.NewKey(path); err != nil {
+		t.Fatal(err)
+	}
+	info, err := os.Stat(dir)
+	if err != nil || info.Mode().Perm() != 0o700 {
+		t.Errorf("%v, %v", info, err)
+	}
+	if _, err := signing.OpenKey(path); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestKeyFiles: only the owner may read a seed, and nobody replaces it.
 func TestKeyFiles(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "alice.nk")

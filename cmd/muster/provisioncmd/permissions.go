@@ -69,6 +69,8 @@ func (c *permissionsCommand) allowed() (permissions.Permissions, error) {
 		return permissions.Permissions{}, errors.New("operators who are no administrators need an account of their own: leave out --one-account")
 	case len(nodes) > 0 && !c.operator:
 		return permissions.Permissions{}, errors.New("--nodes are those of an operator, see --operator")
+	case c.operator && len(groups)+len(nodes) == 0:
+		return permissions.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
 		return permissions.Viewer(c.Flags.Prefix, c.name)
 	case c.operator:

@@ -85,7 +85,7 @@ type listCommand struct {
 func addList(env *cli.Env, parent *fisk.CmdClause) {
 	c := &listCommand{Env: env}
 	cmd := parent.Command("ls", "List key files, or the keys that an agent trusts")
-	cmd.HelpLong("Lists a key file or those of a directory, *" + extension + ", or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls alice.nk\n  muster trust key ls --config /etc/muster/agent.yaml")
+	cmd.HelpLong("Lists a key file or those of a directory, *" + extension + " (default: the current one), or with --config what agent.yaml has below trust.\n\n  muster trust key ls ~/.config/muster\n  muster trust key ls alice.nk\n  muster trust key ls --config /etc/muster/agent.yaml")
 	cmd.Arg("path", "Key file, or directory of key files").Default(".").StringVar(&c.path)
 	cmd.Flag("config", "Configuration of an agent").PlaceHolder("FILE").StringVar(&c.config)
 	c.AddFormat(cmd)
@@ -93,7 +93,10 @@ func addList(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *listCommand) run(context.Context) error {
-	find, head, none := c.keysOfPath, []string{"FILE", "KEY"}, "no key files, *"+extension
+	find, head, none := c.keysOfPath, []string{"FILE", "KEY"}, "no key files *"+extension+" in "+c.path
+	if c.path == "." {
+		none = "no key files *" + extension + " in this directory; give a key file or another directory"
+	}
 	if c.config != "" {
 		find, head, none = c.keysOfConfig, []string{"NAME", "KEY", "FAMILIES"}, "no trusted keys: signatures are not demanded"
 	}

@@ -62,12 +62,14 @@ func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	if err != nil {
 		return "", err
 	}
-	key, err = uniqueKey(slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }), nameOrKey)
-	if errors.Is(err, model.ErrNotFound) {
-		err = s.notAssigned(ctx, nameOrKey)
+	switch removed = slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }); len(removed) {
+	case 0:
+		return "", s.notAssigned(ctx, nameOrKey)
+	case 1:
+		return removed[0].Key, nil
+	default:
+		return "", fmt.Errorf("%s is not assigned, and several of that name were removed; give a full key: %s", nameOrKey, keysOf(removed))
 	}
-
-	return key, err
 }
 
 // HistoryOf returns the stored revisions of an assignment, or of a removed one, by its
@@ -133,12 +135,18 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 	case 1:
 		return all[0].Key, nil
 	}
+
+	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, keysOf(all))
+}
+
+// keysOf lists the keys of assignments.
+func keysOf(all []model.Entry) string {
 	keys := make([]string, len(all))
 	for i, e := range all {
 		keys[i] = e.Key
 	}
 
-	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, strings.Join(keys, ", "))
+	return strings.Join(keys, ", ")
 }
 
 // NotAssigned is what has no assignment, a model.ErrNotFound.
