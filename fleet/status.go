@@ -286,7 +286,7 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 // maxSaid is how many bytes of what a node says are in a reason. Agents write less.
 const maxSaid = 5 << 10
 
-// said returns what a node says of itself, cut where it is so long that only a lie can be:
+// said returns what a node reports about itself, cut where it is so long that only a lie can be:
 // it may be in the reasons of many assignments.
 func said(text string) string {
 	if len(text) <= maxSaid {

@@ -22,7 +22,7 @@ func runs(revision uint64, outcome model.Outcome) model.ManifestState {
 	return model.ManifestState{Revision: revision, Outcome: outcome}
 }
 
-// TestLongReasonsAreCut: what one node says of itself is in the reason of each assignment.
+// TestLongReasonsAreCut: what one node reports about itself is in the reason of each assignment.
 func TestLongReasonsAreCut(t *testing.T) {
 	const key = "group.web.motd"
 	long := strings.Repeat("é", 250_000)

@@ -34,7 +34,7 @@ func TestTable(t *testing.T) {
 	}
 }
 
-// TestOneCellDoesNotPadAllRows: a node chooses what it says of itself, and how many
+// TestOneCellDoesNotPadAllRows: a node chooses what it reports about itself, and how many
 // manifests; together they filled the disk of whoever printed it to a file.
 func TestOneCellDoesNotPadAllRows(t *testing.T) {
 	t.Parallel()
