@@ -26,21 +26,17 @@ func TestListsEnd(t *testing.T) {
 	answers := func(subject string, page func(n int) any) {
 		t.Helper()
 		asked := 0
-		_, err := server.Subscribe(subject, func(m *nats.Msg) {
+		natstest.Answer(t, server, subject, func(m *nats.Msg) error {
 			if asked++; asked > 5_000 {
-				return // long after the test has failed
+				return nil // long after the test has failed
 			}
 			data, err := json.Marshal(page(asked))
-			if err == nil {
-				err = m.Respond(data)
-			}
 			if err != nil {
-				t.Error(err)
+				return err
 			}
+
+			return m.Respond(data)
 		})
-		if err != nil {
-			t.Fatal(err)
-		}
 	}
 	const many = 1 << 30
 	answers(prefix.StreamList(), func(n int) any {
@@ -55,9 +51,6 @@ func TestListsEnd(t *testing.T) {
 			"state": map[string]any{"subjects": map[string]int{fmt.Sprint("s.", n): 1}},
 		}
 	})
-	if err := server.FlushTimeout(kvstore.RequestTimeout); err != nil {
-		t.Fatal(err)
-	}
 	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
 	if err != nil {
 		t.Fatal(err)
@@ -78,23 +71,19 @@ func TestBatchesEnd(t *testing.T) {
 	srv := natstest.Start(t)
 	const prefix = kvstore.API("lying.API")
 	server := srv.Connect(t)
-	_, err := server.Subscribe(prefix.DirectGet("S", ""), func(m *nats.Msg) {
+	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
 		for n := range 1000 {
 			reply := nats.NewMsg(m.Reply)
 			for name, value := range map[string]string{nats.JSStream: "S", nats.JSSubject: "s.a", nats.JSSequence: fmt.Sprint(n + 1), nats.JSTimeStamp: "2026-01-02T03:04:05Z"} {
 				reply.Header[name] = []string{value}
 			}
 			if err := server.PublishMsg(reply); err != nil {
-				t.Error(err)
+				return err
 			}
 		}
+
+		return nil
 	})
-	if err == nil {
-		err = server.FlushTimeout(kvstore.RequestTimeout)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
 	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
 	if err != nil {
 		t.Fatal(err)

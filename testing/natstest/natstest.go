@@ -129,6 +129,34 @@ func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	return nc
 }
 
+// Answer has the messages of a subject answered by f until the test ends, which waits
+// for the one in hand: an answer to a test that has what it wants already must find its
+// connection open. The server knows the subscription when Answer returns. An error of f
+// fails the test.
+func Answer(tb testing.TB, nc *nats.Conn, subject string, f func(*nats.Msg) error) {
+	tb.Helper()
+	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		if err := f(m); err != nil {
+			tb.Errorf("natstest: answer on %s: %v", subject, err)
+		}
+	})
+	if err == nil {
+		err = nc.FlushTimeout(startTimeout)
+	}
+	if err != nil {
+		tb.Fatalf("natstest: subscribe to %s: %v", subject, err)
+	}
+	ended := make(chan struct{})
+	sub.SetClosedHandler(func(string) { close(ended) })
+	tb.Cleanup(func() {
+		if err := sub.Drain(); err != nil {
+			tb.Errorf("natstest: drain %s: %v", subject, err)
+			return
+		}
+		<-ended
+	})
+}
+
 // options builds what the server is started with; a configuration never moves
 // the listener away from loopback or the store out of the test's directory.
 func (s *Server) options() (*server.Options, error) {
