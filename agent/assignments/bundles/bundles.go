@@ -71,19 +71,18 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 // obtain moves a bundle to its place once its digest is known to be right: what is
 // under a digest is always complete.
 func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
-	f := b.fetches[digest]
-	if f == nil {
-		most := patience
-		if len(b.fetches) > 0 {
-			most = 0
-		}
+	f, ended := b.fetches[digest], false
+	if f != nil {
+		ended = f.isDone()
+	} else {
+		waits := len(b.fetches) == 0
 		var err error
-		if f, err = b.begin(ctx, digest); err != nil {
+		if f, err = b.begin(ctx, digest, waits); err != nil {
 			return err
 		}
-		f.await(ctx, most)
+		ended = waits && f.await(ctx)
 	}
-	if !f.isDone() {
+	if !ended {
 		return fmt.Errorf("%w: %s", ErrFetching, short(digest))
 	}
 	defer b.Host.RemoveAll(context.WithoutCancel(ctx), f.temp)
@@ -94,12 +93,21 @@ func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
 	case f.err != nil:
 		return f.err
 	}
+	if f.err = b.place(ctx, f.tree(), dir); f.err != nil {
+		return f.err
+	}
 	delete(b.fetches, digest)
+
+	return nil
+}
+
+// place moves an unpacked bundle to where it is used, instead of what is there.
+func (b *Store) place(ctx context.Context, tree, dir string) error {
 	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
 	}
 
-	return os.Rename(f.tree(), dir)
+	return os.Rename(tree, dir)
 }
 
 // Forget forgets the bundles that could not be fetched, so that Open tries again.

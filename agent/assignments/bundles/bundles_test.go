@@ -1,10 +1,14 @@
 package bundles_test
 
 import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
 	"context"
 	"errors"
 	"io"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -104,4 +108,53 @@ func TestOneOfManyBundlesThatDoesNotCome(t *testing.T) {
 			t.Errorf("%v is left, %v", left, err)
 		}
 	})
+}
+
+// packed is a source of one bundle, and counts how often it is asked for.
+type packed struct {
+	data  []byte
+	asked int
+}
+
+func (p *packed) GetBundle(context.Context, string) (io.ReadCloser, error) {
+	p.asked++
+	return io.NopCloser(bytes.NewReader(p.data)), nil
+}
+
+// A bundle that cannot be moved to its place is fetched again when it is tried again, not
+// each time that somebody looks.
+func TestBundleWithoutAPlace(t *testing.T) {
+	t.Parallel()
+	var data bytes.Buffer
+	z := gzip.NewWriter(&data)
+	w := tar.NewWriter(z)
+	err := w.WriteHeader(&tar.Header{Name: model.BundleManifest, Mode: 0o644, Size: 2})
+	if err == nil {
+		_, err = io.WriteString(w, "{}")
+	}
+	if err = errors.Join(err, w.Close(), z.Close()); err != nil {
+		t.Fatal(err)
+	}
+	from := &packed{data: data.Bytes()}
+	dir := t.TempDir()
+	store := bundles.Store{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: from, Dir: filepath.Join(dir, "bundles")}
+	if err := os.WriteFile(store.Dir, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	open := func() error {
+		_, _, err := store.Open(t.Context(), "group.all.motd", model.DigestOf(data.Bytes()))
+		return err
+	}
+	for range 2 {
+		if err := open(); err == nil || from.asked != 1 {
+			t.Errorf("open = %v, asked %d times", err, from.asked)
+		}
+	}
+	if err := os.Remove(store.Dir); err != nil {
+		t.Fatal(err)
+	}
+	store.Forget()
+	if err := open(); err != nil || from.asked != 2 {
+		t.Errorf("open = %v, asked %d times", err, from.asked)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -24,8 +25,9 @@ type fetch struct {
 	cancel context.CancelFunc
 	// temp is where it is unpacked.
 	temp string
-	// left is closed when Open does not wait any more.
-	left chan struct{}
+	// first is set by the first of two: its end, or Open that does not wait any more. An
+	// end that comes second calls Arrived, so that no result is fetched twice or never.
+	first atomic.Bool
 
 	// done is closed when it has ended, with one of the errors below or none: err may
 	// pass, invalid says why the bytes are no bundle.
@@ -35,14 +37,15 @@ type fetch struct {
 	known bool
 }
 
-// begin starts to fetch a bundle.
-func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
+// begin starts to fetch a bundle, which Open waits for or not.
+func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &fetch{cancel: cancel, temp: temp, left: make(chan struct{}), done: make(chan struct{})}
+	f := &fetch{cancel: cancel, temp: temp, done: make(chan struct{})}
+	f.first.Store(!waits)
 	if b.fetches == nil {
 		b.fetches = map[string]*fetch{}
 	}
@@ -50,10 +53,8 @@ func (b *Store) begin(ctx context.Context, digest string) (*fetch, error) {
 	b.all.Go(func() {
 		f.err = tasks.Guard(b.Log, "fetching bundle "+digest, func() error { return b.fetch(ctx, digest, f) })
 		close(f.done)
-		select {
-		case <-f.left:
+		if !f.first.CompareAndSwap(false, true) {
 			b.Arrived()
-		default:
 		}
 	})
 
@@ -88,15 +89,20 @@ func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
 // tree is where the files of the bundle are.
 func (f *fetch) tree() string { return filepath.Join(f.temp, "tree") }
 
-// await waits for the end, but no longer than a time.
-func (f *fetch) await(ctx context.Context, most time.Duration) {
+// await waits for the end, but no longer than patience, and reports whether it came.
+func (f *fetch) await(ctx context.Context) bool {
 	select {
 	case <-f.done:
-		return
-	case <-time.After(most):
+		return true
+	case <-time.After(patience):
 	case <-ctx.Done():
 	}
-	close(f.left)
+	if f.first.CompareAndSwap(false, true) {
+		return false
+	}
+	<-f.done
+
+	return true
 }
 
 // isDone reports whether the fetch has ended.
