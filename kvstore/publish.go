@@ -2,6 +2,8 @@ package kvstore
 
 import (
 	"context"
+	"errors"
+	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -25,6 +27,39 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
+// ErrNoStream is a subject that no stream takes from the account of a user, although
+// the fleet has one for it.
+var ErrNoStream = errors.New("no stream takes it from this account")
+
+// unrouted is an ErrNoStream, and the error of the client.
+type unrouted struct {
+	subject string
+	err     error
+}
+
+// Error names the subject, and what to look at.
+func (u unrouted) Error() string {
+	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators), with the imports that `muster fleet accounts` prints?", u.subject)
+}
+
+// Unwrap returns ErrNoStream, and the error of the client.
+func (u unrouted) Unwrap() []error { return []error{ErrNoStream, u.err} }
+
+// Routed returns the error of storing a message, an ErrNoStream where the fleet has all
+// its streams and is of another account.
+func (s *Store) Routed(subject string, err error) error {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.api().IsOwn() {
+		return err
+	}
+	s.binding.lock <- struct{}{}
+	defer func() { <-s.binding.lock }()
+	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
+		return err
+	}
+
+	return unrouted{subject, err}
+}
+
 // Publish stores a message in a stream of the fleet and returns its sequence. The
 // error wraps model.ErrTooLarge, ErrFormat or ErrNotPermitted.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
@@ -37,7 +72,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
-		return 0, err
+		return 0, s.Routed(m.Subject, err)
 	}
 
 	return ack.Sequence, nil

@@ -64,7 +64,8 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
-		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Mistaken: s.apis.mistaken,
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: names.whole(),
+		Mistaken: s.apis.mistaken,
 	}, s.apis.isProbe)
 
 	return s, nil

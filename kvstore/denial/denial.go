@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -76,6 +77,8 @@ type Connection struct {
 	// Manifests and Commands are the subjects below which only operators write, Bundles
 	// is the stream that only administrators write to.
 	Manifests, Commands, Bundles string
+	// Whole are the streams of which a node reads its own subjects only.
+	Whole []string
 	// Mistaken returns what is wrong with a subject itself, nil for nothing.
 	Mistaken func(subject string) error
 }
@@ -133,6 +136,9 @@ func (c Connection) inboxCause() error {
 func (c Connection) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
+	}
+	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
+		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}
 	key, isAssignment := strings.CutPrefix(subject, c.Manifests)
 	if !isAssignment {

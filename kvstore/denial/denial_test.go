@@ -12,7 +12,7 @@ import (
 )
 
 func connection(inbox string) denial.Connection {
-	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Mistaken: func(subject string) error {
+	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
 			return denial.Unusable{Err: errors.New("wrong prefix")}
 		}
@@ -39,6 +39,8 @@ func TestCauses(t *testing.T) {
 		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
 		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_B"`:      {"_INBOX", ""},
 		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:       {"_INBOX", "wrong prefix"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M"`:       {"_INBOX", "these are the permissions of a node"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M.k"`:     {"_INBOX", ""},
 		`something else`: {"_INBOX", ""},
 	} {
 		d := connection(c.inbox).Of(violation(text))
