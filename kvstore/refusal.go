@@ -24,6 +24,8 @@ type Denials struct {
 	waiting map[*waiter]bool
 	// subscription is the newest denial of one, inbox that of all answers.
 	subscription, inbox lasting
+	// node is the command that prints the permissions of an agent's node.
+	node string
 	// subscribed has a token when a subscription was denied.
 	subscribed chan struct{}
 }
@@ -88,6 +90,21 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 			w.fail(d)
 		}
 	}
+}
+
+// OfNode has the remedies be those of a node, of which a command prints the permissions.
+func (r *Denials) OfNode(command string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.node = command
+}
+
+// nodeCommand returns the command of OfNode, empty for an operator.
+func (r *Denials) nodeCommand() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.node
 }
 
 // Permitted returns a context that ends when the server denies what concerns it, and

@@ -65,7 +65,7 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: names.whole(),
-		Mistaken: s.apis.mistaken,
+		Node: s.denials.nodeCommand, Mistaken: s.apis.mistaken,
 	}, s.apis.isProbe)
 
 	return s, nil

@@ -79,6 +79,9 @@ type Connection struct {
 	Manifests, Commands, Bundles string
 	// Whole are the streams of which a node reads its own subjects only.
 	Whole []string
+	// Node returns the command that prints the permissions of this node, empty where no
+	// agent asks.
+	Node func() string
 	// Mistaken returns what is wrong with a subject itself, nil for nothing.
 	Mistaken func(subject string) error
 }
@@ -129,7 +132,22 @@ func (c Connection) inboxCause() error {
 		return errors.New("answers arrive there: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME?")
 	}
 
-	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what `muster fleet permissions %s` prints in its entry of nats-server's configuration, or correct the name (`node` of agent.yaml, or what follows _INBOX_ in --inbox-prefix)", name, name)
+	prints, correct := "`muster fleet permissions "+name+" --viewer`, or with `--operator --groups …`, prints", "what follows _INBOX_ in --inbox-prefix"
+	if command := c.Node(); command != "" {
+		prints, correct = "`"+command+"` prints", "`node` of agent.yaml"
+	}
+
+	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what %s in its entry of nats-server's configuration, or correct the name (%s)", name, prints, correct)
+}
+
+// NodeCommand returns the command that prints the permissions of a node.
+func NodeCommand(node string, groups []string) string {
+	command := "muster fleet permissions " + node
+	if len(groups) > 0 {
+		command += " --groups " + strings.Join(groups, ",")
+	}
+
+	return command
 }
 
 // roleCause is that of an operator whose role does not have what only operators do.

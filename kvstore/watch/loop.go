@@ -246,12 +246,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 
 // remedy is that for what is not permitted.
 func remedy(o Options) string {
-	command := "muster fleet permissions " + o.Node
-	if len(o.Groups) > 0 {
-		command += " --groups " + strings.Join(o.Groups, ",")
-	}
-
-	return "give the node what `" + command + "` prints"
+	return "give the node what `" + denial.NodeCommand(o.Node, o.Groups) + "` prints"
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth it.

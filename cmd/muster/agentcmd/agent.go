@@ -27,6 +27,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -189,6 +190,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
+		n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 		n.service.groupsChanged.Notify()
 	}
 }
@@ -229,6 +231,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n.store = store
+	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 	n.agent, err = agent.New(ctx, options(types, log, config, store))
 	if err != nil {
 		n.Close()
