@@ -65,19 +65,21 @@ type apis struct {
 	// chosen is the only one, if it was given; answered is that one has answered.
 	chosen   API
 	answered bool
-	// located is closed once it was found.
+	// located is closed once one has answered, on is the connection of the last answer:
+	// on another one the user may be of another account.
 	located chan struct{}
+	on      uint64
+	epoch   func() uint64
 }
 
 // newAPIs returns the places for a connection: only the chosen one, if any.
 // Whoever has an inbox prefix of its own, as nodes have, probably has no account of
 // its own.
 func newAPIs(nc *nats.Conn, chosen API) (*apis, error) {
-	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{})}
+	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
 	switch {
 	case chosen != "":
 		a.candidates, a.found = []API{chosen}, true
-		close(a.located)
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
 	}
@@ -104,10 +106,10 @@ func (a *apis) all() []API {
 func (a *apis) use(api API) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.found {
+	if !a.answered {
 		close(a.located)
 	}
-	a.found, a.answered = true, true
+	a.found, a.answered, a.on = true, true, a.epoch()
 	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
 }
 
@@ -126,18 +128,22 @@ func (a *apis) mistaken(subject string) error {
 	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrAPIPrefix, a.chosen, OwnAPI, JoinedAPI)}
 }
 
-// isProbe reports whether a request of a subject only shows whether JetStream is
-// asked there.
-func (a *apis) isProbe(subject string) bool {
-	return slices.ContainsFunc(a.all(), func(api API) bool { return api.StreamList() == subject && !a.uses(api) })
-}
-
-// uses reports whether a place is known to be the one.
-func (a *apis) uses(api API) bool {
+// isExpected reports whether the denial of a request means nothing: it only shows
+// whether JetStream is asked there, or was made for the account of an earlier connection.
+func (a *apis) isExpected(subject string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-
-	return a.found && a.candidates[0] == api
+	i := slices.IndexFunc(a.candidates, func(api API) bool { return strings.HasPrefix(subject, api.Subject("")) })
+	switch {
+	case i < 0 || a.chosen != "":
+		return false
+	case i > 0:
+		return true
+	case a.found:
+		return a.on != a.epoch()
+	default:
+		return subject == a.candidates[0].StreamList()
+	}
 }
 
 // API returns where JetStream is asked; found is false while no answer has shown
@@ -149,7 +155,7 @@ func (s *Store) API() (api API, found bool) {
 	return s.apis.candidates[0], s.apis.found
 }
 
-// Located is closed once API has been found.
+// Located is closed once JetStream has answered at API.
 func (s *Store) Located() <-chan struct{} { return s.apis.located }
 
 // api is API without the proof.

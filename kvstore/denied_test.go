@@ -95,3 +95,27 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 		})
 	}
 }
+
+// TestAChosenPlaceIsFoundOnceItAnswers: a prefix of the configuration is no proof.
+func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
+	t.Parallel()
+	nc := misplaced(t)["web01"].Conn()
+	for api, answers := range map[kvstore.API]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
+		s, err := kvstore.New(nc, "", api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Infos(t.Context(), ""); (err == nil) != answers {
+			t.Fatalf("%s: %v", api, err)
+		}
+		located := false
+		select {
+		case <-s.Located():
+			located = true
+		default:
+		}
+		if located != answers {
+			t.Errorf("%s counts as found: %v", api, located)
+		}
+	}
+}

@@ -66,7 +66,7 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: names.whole(),
 		Node: s.denials.nodeCommand, Mistaken: s.apis.mistaken,
-	}, s.apis.isProbe)
+	}, s.apis.isExpected)
 
 	return s, nil
 }
