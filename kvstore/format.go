@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
@@ -105,7 +106,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if reason := (denial.Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
-	if old := s.CheckServer(); old != nil {
+	if old := connect.CheckServer(s.nc.ConnectedServerVersion()); old != nil {
 		b.err, b.complete = old, true
 	}
 

@@ -3,12 +3,12 @@ package kvstore
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // headerRoom is left for the headers of a message, which count as payload.
@@ -27,25 +27,7 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
-// ErrNoStream is a subject that no stream takes from the account of a user, although
-// the fleet has one for it.
-var ErrNoStream = errors.New("no stream takes it from this account")
-
-// unrouted is an ErrNoStream, and the error of the client.
-type unrouted struct {
-	subject string
-	err     error
-}
-
-// Error names the subject, and what to look at.
-func (u unrouted) Error() string {
-	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators), with the imports that `muster fleet accounts` prints?", u.subject)
-}
-
-// Unwrap returns ErrNoStream, and the error of the client.
-func (u unrouted) Unwrap() []error { return []error{ErrNoStream, u.err} }
-
-// Routed returns the error of storing a message, an ErrNoStream where the fleet has all
+// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
 // its streams and is of another account.
 func (s *Store) Routed(subject string, err error) error {
 	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.api().IsOwn() {
@@ -57,7 +39,7 @@ func (s *Store) Routed(subject string, err error) error {
 		return err
 	}
 
-	return unrouted{subject, err}
+	return denial.Unrouted{Subject: subject, Err: err}
 }
 
 // Publish stores a message in a stream of the fleet and returns its sequence. The

@@ -64,7 +64,7 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
-		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: names.whole(),
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports(), names.Commands()},
 		Node: s.denials.nodeCommand, Mistaken: s.apis.mistaken,
 	}, s.apis.isExpected)
 
@@ -85,15 +85,6 @@ func (s *Store) Away() error {
 	default:
 		return nil
 	}
-}
-
-// CheckServer checks the server that the store is connected to.
-func (s *Store) CheckServer() error {
-	if !s.nc.IsConnected() {
-		return nil
-	}
-
-	return connect.CheckServer(s.nc.ConnectedServerVersion())
 }
 
 // Conn returns the connection.

@@ -99,18 +99,6 @@ func (n Names) Streams() []Stream {
 	}
 }
 
-// whole returns the streams of which a node reads its own subjects only.
-func (n Names) whole() []string {
-	var names []string
-	for _, stream := range n.Streams() {
-		if !stream.ReadsAll {
-			names = append(names, stream.Config.Name)
-		}
-	}
-
-	return names
-}
-
 // streamConfig is a stream on file without limits.
 func streamConfig(name, description string, subjects ...string) api.StreamConfig {
 	return api.StreamConfig{

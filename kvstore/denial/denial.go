@@ -28,6 +28,22 @@ func (u Unusable) Error() string { return u.Err.Error() }
 // Unwrap returns the reason.
 func (u Unusable) Unwrap() error { return u.Err }
 
+// Unrouted is that no stream takes a subject from the account of a user, although the
+// fleet has one for it.
+type Unrouted struct {
+	Subject string
+	// Err is the error of the client.
+	Err error
+}
+
+// Error names the subject, and what to look at.
+func (u Unrouted) Error() string {
+	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators), with the imports that `muster fleet accounts` prints?", u.Subject)
+}
+
+// Unwrap returns the error of the client.
+func (u Unrouted) Unwrap() error { return u.Err }
+
 // Denial is an ErrNotPermitted, and the error of the client that it was made from.
 type Denial struct {
 	// Verb and Subject are the operation: publish to, or subscribe to.
