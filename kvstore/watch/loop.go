@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -213,17 +212,6 @@ func (l *loop) settle() {
 	if first {
 		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
 	}
-}
-
-// allOf joins errors; one that several families have appears once.
-func allOf(errs []error) error {
-	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-
-	return errors.Join(errs...)
 }
 
 // failed plans another try, later each time. Only what is new is worth a warning.
