@@ -120,3 +120,21 @@ func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 		}
 	}
 }
+
+// TestTheFirstDeniedSubscriptionIsNamed: by order, so that it is the same each time.
+func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
+	t.Parallel()
+	node := misplaced(t)["web01"]
+	for _, subject := range []string{"other.b", "other.a", "other.c"} {
+		if _, err := node.Conn().SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The server denies them in their order, and then this.
+	if _, err := node.List(t.Context()); !errors.Is(err, kvstore.ErrNotPermitted) {
+		t.Fatal(err)
+	}
+	if err := node.Denials().Subscription(); err == nil || !strings.Contains(err.Error(), "other.a") {
+		t.Errorf("it is %v", err)
+	}
+}

@@ -22,7 +22,7 @@ type Denials struct {
 	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// subscription is the newest denial of one, inbox that of all answers.
+	// subscription is the first denial of one, by their order, inbox that of all answers.
 	subscription, inbox lasting
 	// node is the command that prints the permissions of an agent's node.
 	node string
@@ -75,11 +75,13 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := lasting{d, r.nc.Stats().Reconnects}
-	if ofAnswers {
+	if ofAnswers && r.inbox.on(r.nc) == nil {
 		r.inbox = now
 	}
 	if d.IsOfSubscription() {
-		r.subscription = now
+		if known := r.subscription.on(r.nc); known == nil || d.Error() < known.Error() {
+			r.subscription = now
+		}
 		select {
 		case r.subscribed <- struct{}{}:
 		default:
@@ -135,9 +137,9 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 // Denials returns those of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
-// Subscription returns the denial of all answers, else the newest one of a
-// subscription, nil when there was none since the connection was made. The server does not accept such a subscription later,
-// also when it is permitted: it takes another connection.
+// Subscription returns the denial of all answers, else the first one of a subscription,
+// by their order, nil when there was none since the connection was made. The server does
+// not accept such a subscription later, also when it is permitted: it takes another connection.
 func (r *Denials) Subscription() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,5 +59,5 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 }
 
-// denied returns the newest denial of a subscription on this connection.
+// denied returns the first denial, by order, of a subscription on this connection.
 func (l *loop) denied() error { return l.store.Denials().Subscription() }

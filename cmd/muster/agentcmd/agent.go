@@ -14,7 +14,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -221,7 +220,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]time.Time{}, causes: causes}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denials: newDenials(log), causes: causes}).status,
 	}
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", exposed)

@@ -4,19 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/sparse"
 )
-
-// denialRepeat is after how long the denial of an operation is logged again.
-const denialRepeat = time.Hour
 
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
@@ -24,8 +19,8 @@ type connectionLog struct {
 	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
-	// denied is when the denial of an operation was logged: each connection meets it again.
-	denied map[string]time.Time
+	// denials are those of the connection.
+	denials *denials
 	// rejected is set while the credentials are, and that was logged.
 	rejected bool
 	causes   *loggedCause
@@ -38,14 +33,7 @@ type connectionLog struct {
 func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		if now := time.Now(); now.Sub(l.denied[s.Err.Error()]) > denialRepeat {
-			l.denied[s.Err.Error()] = now
-			event := "NATS permission denied, see muster fleet permissions"
-			if denial.IsExplained(s.Err) {
-				event = "NATS permission denied"
-			}
-			l.log.Warn(event, "error", s.Err)
-		}
+		l.denials.note(s.Err)
 	case errors.Is(s.Err, nats.ErrAuthorization):
 		if !l.rejected {
 			l.rejected = true
@@ -60,6 +48,7 @@ func (l *connectionLog) status(s connect.Status) {
 		}
 		l.before, l.lost, l.rejected = true, false, false
 		l.causes.replace("")
+		l.denials.connected()
 		l.log.Info(event, "server", s.Server)
 		l.connected.Notify()
 	case !l.lost:
