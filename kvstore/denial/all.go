@@ -1,11 +1,9 @@
-package watch
+package denial
 
 import (
 	"errors"
 	"slices"
 	"strings"
-
-	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // several are errors of several families, on one line.
@@ -24,11 +22,15 @@ func (s several) Error() string {
 // Unwrap returns all.
 func (s several) Unwrap() []error { return s }
 
-// allOf joins errors; one that several families have, or its cause, appears once.
-func allOf(failed []error) error {
+// All joins errors of families on one line, nil for none; one that several have, or why
+// nothing is usable, appears once.
+func All(failed []error) error {
+	if len(failed) == 0 {
+		return nil
+	}
 	errs := slices.Clone(failed)
 	for i, err := range errs {
-		if cause := (denial.Unusable{}); errors.As(err, &cause) {
+		if cause := (Unusable{}); errors.As(err, &cause) {
 			errs[i] = cause
 		}
 	}

@@ -1,4 +1,4 @@
-package watch
+package denial_test
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ func TestOneCauseIsNamedOnce(t *testing.T) {
 		"family a; family b": {b, a, b},
 		"family a; too old":  {fmt.Errorf("list b: %w", old), a},
 	} {
-		got := allOf(errs)
+		got := denial.All(errs)
 		if got.Error() != want {
 			t.Errorf("%q, want %q", got, want)
 		}
