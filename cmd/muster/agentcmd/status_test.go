@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"testing/synctest"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -21,31 +19,29 @@ import (
 
 // TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
 func TestRefusalsAreNotConnections(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var out bytes.Buffer
-		connected := make(chan struct{}, 1)
-		log := print.NewLogger(&out, "text", slog.LevelInfo)
-		l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
-		violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
-		for range 3 {
-			l.status(connect.Status{Connected: true, Err: violation})
-			time.Sleep(2 * denialQuiet)
-		}
-		if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
-			t.Errorf("logged %s", got)
-		}
-		l.status(connect.Status{Connected: true, Server: "nats://x"})
-		if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
-			t.Errorf("logged %s", got)
-		}
-	})
+	var out bytes.Buffer
+	connected := make(chan struct{}, 1)
+	log := print.NewLogger(&out, "text", slog.LevelInfo)
+	l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
+	violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
+	for range 3 {
+		l.status(connect.Status{Connected: true, Err: violation})
+		l.denials.flush()
+	}
+	if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
+		t.Errorf("logged %s", got)
+	}
+	l.status(connect.Status{Connected: true, Server: "nats://x"})
+	if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
+		t.Errorf("logged %s", got)
+	}
 }
 
 // TestDenialsAreOneLine: a user without permissions is denied all that an agent does, in
 // any order, and one line has the remedy; one that lacks some has one line for them.
 func TestDenialsAreOneLine(t *testing.T) {
-	subscription := func(subject string, cause error) error {
-		d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return cause }, Node: func() string { return "" }}
+	subscription := func(subject string) error {
+		d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
 		return d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))
 	}
 	const inbox = "_INBOX_web01.x"
@@ -58,27 +54,25 @@ func TestDenialsAreOneLine(t *testing.T) {
 		"one":  {[]string{"b"}, `see muster fleet permissions error="not permitted to subscribe to b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				var out bytes.Buffer
-				log := print.NewLogger(&out, "text", slog.LevelInfo)
-				l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
-				for range 2 {
-					l.status(connect.Status{Connected: true, Server: "nats://x"})
-					for _, subject := range c.subjects {
-						l.status(connect.Status{Connected: true, Err: subscription(subject, nil)})
-					}
-					time.Sleep(2 * denialQuiet)
+			var out bytes.Buffer
+			log := print.NewLogger(&out, "text", slog.LevelInfo)
+			l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
+			for range 2 {
+				l.status(connect.Status{Connected: true, Server: "nats://x"})
+				for _, subject := range c.subjects {
+					l.status(connect.Status{Connected: true, Err: subscription(subject)})
 				}
-				if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
-					t.Errorf("logged %s", got)
-				}
-				out.Reset()
-				l.status(connect.Status{Connected: true, Err: subscription("later", nil)})
-				time.Sleep(2 * denialQuiet)
-				if got := strings.Contains(out.String(), "later"); got != (name != "all") {
-					t.Errorf("logged later: %s", out.String())
-				}
-			})
+				l.denials.flush()
+			}
+			if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
+				t.Errorf("logged %s", got)
+			}
+			out.Reset()
+			l.status(connect.Status{Connected: true, Err: subscription("later")})
+			l.denials.flush()
+			if got := strings.Contains(out.String(), "later"); got != (name != "all") {
+				t.Errorf("logged later: %s", out.String())
+			}
 		})
 	}
 }
