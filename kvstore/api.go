@@ -64,19 +64,21 @@ type apis struct {
 	clients    map[API]jetstream.JetStream // never changed
 	// answered is set once the one in use has answered.
 	answered bool
-	// located is closed once it is known which one is in use.
+	// located is closed once one has answered, on is the connection of the last answer:
+	// on another one the user may be of another account.
 	located chan struct{}
+	on      uint64
+	epoch   func() uint64
 }
 
 // newAPIs returns the places for a connection: only the chosen one, if any.
 // Whoever has an inbox prefix of its own, as nodes have, probably has no account of
 // its own.
 func newAPIs(nc *nats.Conn, chosen API) (*apis, error) {
-	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{})}
+	a := &apis{candidates: []API{OwnAPI, JoinedAPI}, clients: map[API]jetstream.JetStream{}, chosen: chosen, located: make(chan struct{}), epoch: func() uint64 { return nc.Stats().Reconnects }}
 	switch {
 	case chosen != "":
 		a.candidates = []API{chosen}
-		close(a.located)
 	case !strings.HasPrefix(nc.NewInbox(), nats.InboxPrefix):
 		slices.Reverse(a.candidates)
 	}
@@ -106,10 +108,10 @@ func (a *apis) isFound() bool { return a.chosen != "" || a.answered }
 func (a *apis) use(api API) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if !a.isFound() {
+	if !a.answered {
 		close(a.located)
 	}
-	a.answered = true
+	a.answered, a.on = true, a.epoch()
 	a.candidates = append([]API{api}, slices.DeleteFunc(slices.Clone(a.candidates), func(other API) bool { return other == api })...)
 }
 
@@ -128,18 +130,22 @@ func (a *apis) mistaken(subject string) error {
 	return denial.Unusable{Err: fmt.Errorf("%w, %s: leave it out of the configuration (nats.api_prefix, --js-api-prefix, the context), %s and %s are found; any other must be joined with the fleet's account, and permitted", ErrAPIPrefix, a.chosen, OwnAPI, JoinedAPI)}
 }
 
-// isProbe reports whether a request of a subject only shows whether JetStream is
-// asked there.
-func (a *apis) isProbe(subject string) bool {
-	return slices.ContainsFunc(a.all(), func(api API) bool { return api.StreamList() == subject && !a.uses(api) })
-}
-
-// uses reports whether a place is known to be the one.
-func (a *apis) uses(api API) bool {
+// isExpected reports whether the denial of a request means nothing: it only shows
+// whether JetStream is asked there, or was made for the account of an earlier connection.
+func (a *apis) isExpected(subject string) bool {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-
-	return a.isFound() && a.candidates[0] == api
+	i := slices.IndexFunc(a.candidates, func(api API) bool { return strings.HasPrefix(subject, api.Subject("")) })
+	switch {
+	case i < 0 || a.chosen != "":
+		return false
+	case i > 0:
+		return true
+	case a.isFound():
+		return a.on != a.epoch()
+	default:
+		return subject == a.candidates[0].StreamList()
+	}
 }
 
 // API returns where JetStream is asked; found is false while that is neither chosen nor
@@ -151,7 +157,7 @@ func (s *Store) API() (api API, found bool) {
 	return s.apis.candidates[0], s.apis.isFound()
 }
 
-// Located is closed once API has been found.
+// Located is closed once JetStream has answered at API.
 func (s *Store) Located() <-chan struct{} { return s.apis.located }
 
 // api is API without the proof.

@@ -22,8 +22,10 @@ type Denials struct {
 	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// subscription is the newest denial of a subscription, inbox that of all answers.
+	// subscription is the first denial of a subscription, by their order, inbox that of all answers.
 	subscription, inbox lasting
+	// node is the command that prints the permissions of an agent's node.
+	node string
 	// unsubscribed has a token when a subscription was denied.
 	unsubscribed chan struct{}
 }
@@ -73,11 +75,13 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	now := lasting{d, r.nc.Stats().Reconnects}
-	if ofAnswers {
+	if ofAnswers && r.inbox.on(r.nc) == nil {
 		r.inbox = now
 	}
 	if d.IsOfSubscription() {
-		r.subscription = now
+		if known := r.subscription.on(r.nc); known == nil || d.Error() < known.Error() {
+			r.subscription = now
+		}
 		select {
 		case r.unsubscribed <- struct{}{}:
 		default:
@@ -88,6 +92,21 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 			w.fail(d)
 		}
 	}
+}
+
+// OfNode has the remedies be those of a node, of which a command prints the permissions.
+func (r *Denials) OfNode(command string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.node = command
+}
+
+// nodeCommand returns the command of OfNode, empty for an operator.
+func (r *Denials) nodeCommand() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return r.node
 }
 
 // Permitted returns a context that ends when the server denies what concerns it, and
@@ -118,8 +137,8 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 // Denials returns the denials of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
-// Subscription returns the denial of all answers, else the newest one of a
-// subscription, nil when there was none since the connection was made. The server
+// Subscription returns the denial of all answers, else the first one of a subscription,
+// by their order, nil when there was none since the connection was made. The server
 // accepts such a subscription on another connection only, also once it is permitted.
 func (r *Denials) Subscription() error {
 	r.mu.Lock()

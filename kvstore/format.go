@@ -105,7 +105,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if reason := (denial.Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
-	if old := s.CheckServer(); old != nil {
+	if old := CheckServer(s.nc); old != nil {
 		b.err, b.complete = old, true
 	}
 

@@ -42,7 +42,10 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	answers, stop, err := ask(s.nc, s.api().DirectGet(a.Stream, ""), body, batch+1)
+	subject := s.api().DirectGet(a.Stream, "")
+	ctx, done := s.denials.Permitted(ctx, To(subject))
+	defer func() { _ = done(nil) }()
+	answers, stop, err := ask(s.nc, subject, body, batch+1)
 	if err != nil {
 		return out, err
 	}
@@ -52,7 +55,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 		select {
 		case reply = <-answers:
 		case <-ctx.Done():
-			return out, ctx.Err()
+			return out, done(ctx.Err())
 		}
 		m, err := s.refused.decode(a, reply)
 		switch {

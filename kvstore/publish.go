@@ -2,11 +2,13 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // headerRoom is left for the headers of a message, which count as payload.
@@ -25,6 +27,21 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
+// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
+// its streams and is of another account.
+func (s *Store) Routed(subject string, err error) error {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.api().IsOwn() {
+		return err
+	}
+	s.binding.lock <- struct{}{}
+	defer func() { <-s.binding.lock }()
+	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
+		return err
+	}
+
+	return denial.Unrouted{Subject: subject, Err: err}
+}
+
 // Publish stores a message in a stream of the fleet and returns its sequence. The
 // error wraps model.ErrTooLarge, ErrFormat or ErrNotPermitted.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
@@ -37,7 +54,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
-		return 0, err
+		return 0, s.Routed(m.Subject, err)
 	}
 
 	return ack.Sequence, nil

@@ -64,8 +64,9 @@ func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
 	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
-		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Mistaken: s.apis.mistaken,
-	}, s.apis.isProbe)
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports(), names.Commands()},
+		Node: s.denials.nodeCommand, Mistaken: s.apis.mistaken,
+	}, s.apis.isExpected)
 
 	return s, nil
 }
@@ -86,14 +87,8 @@ func (s *Store) Away() error {
 	}
 }
 
-// CheckServer checks the server that the store is connected to.
-func (s *Store) CheckServer() error {
-	if !s.nc.IsConnected() {
-		return nil
-	}
-
-	return connect.CheckServer(s.nc.ConnectedServerVersion())
-}
+// CheckServer checks the server of a connection; nil where there is none now.
+func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedServerVersion()) }
 
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -26,6 +27,22 @@ func (u Unusable) Error() string { return u.Err.Error() }
 
 // Unwrap returns the reason.
 func (u Unusable) Unwrap() error { return u.Err }
+
+// Unrouted is that no stream takes a subject from the account of a user, although the
+// fleet has one for it.
+type Unrouted struct {
+	Subject string
+	// Err is the error of the client.
+	Err error
+}
+
+// Error names the subject, and what to look at.
+func (u Unrouted) Error() string {
+	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators), with the imports that `muster fleet accounts` prints?", u.Subject)
+}
+
+// Unwrap returns the error of the client.
+func (u Unrouted) Unwrap() error { return u.Err }
 
 // Denial is an ErrNotPermitted, and the error of the client that it was made from.
 type Denial struct {
@@ -76,6 +93,11 @@ type Connection struct {
 	// Manifests and Commands are the subjects below which only operators write, Bundles
 	// is the stream that only administrators write to.
 	Manifests, Commands, Bundles string
+	// Whole are the streams of which a node reads its own subjects only.
+	Whole []string
+	// Node returns the command that prints the permissions of this node, empty where no
+	// agent asks.
+	Node func() string
 	// Mistaken returns what is wrong with a subject itself, if anything.
 	Mistaken func(subject string) error
 }
@@ -129,13 +151,31 @@ func (c Connection) inboxCause() error {
 		return errors.New("answers arrive there: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME?")
 	}
 
-	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what `muster fleet permissions %s` prints in its entry of nats-server's configuration, or correct the name (`node` of agent.yaml, or what follows _INBOX_ in --inbox-prefix)", name, name)
+	prints, correct := "`muster fleet permissions "+name+" --viewer`, or with `--operator --groups …`, prints", "what follows _INBOX_ in --inbox-prefix"
+	if command := c.Node(); command != "" {
+		prints, correct = "`"+command+"` prints", "`node` of agent.yaml"
+	}
+
+	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what %s in its entry of nats-server's configuration, or correct the name (%s)", name, prints, correct)
+}
+
+// NodeCommand returns the command that prints the permissions of a node.
+func NodeCommand(node string, groups []string) string {
+	command := "muster fleet permissions " + node
+	if len(groups) > 0 {
+		command += " --groups " + strings.Join(groups, ",")
+	}
+
+	return command
 }
 
 // roleCause returns who may publish to a subject, if that is the work of certain roles.
 func (c Connection) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
+	}
+	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
+		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}
 	key, isAssignment := strings.CutPrefix(subject, c.Manifests)
 	if !isAssignment {

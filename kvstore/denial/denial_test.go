@@ -12,7 +12,7 @@ import (
 )
 
 func connection(inbox string) denial.Connection {
-	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Mistaken: func(subject string) error {
+	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
 			return denial.Unusable{Err: errors.New("wrong prefix")}
 		}
@@ -39,6 +39,8 @@ func TestCauses(t *testing.T) {
 		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
 		`Permissions Violation for Publish to "a.DIRECT.GET.OBJ_B"`:      {"_INBOX", ""},
 		`Permissions Violation for Publish to "wrong.STREAM.LIST"`:       {"_INBOX", "wrong prefix"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M"`:       {"_INBOX", "these are the permissions of a node"},
+		`Permissions Violation for Publish to "a.DIRECT.GET.KV_M.k"`:     {"_INBOX", ""},
 		`something else`: {"_INBOX", ""},
 	} {
 		d := connection(c.inbox).Of(violation(text))
@@ -48,6 +50,20 @@ func TestCauses(t *testing.T) {
 		if err := fmt.Errorf("read: %w", d); denial.IsExplained(err) != (c.want != "") {
 			t.Errorf("%s: explained is %v", text, denial.IsExplained(err))
 		}
+	}
+}
+
+// TestRemedyOfWhoAsks: an operator and an agent without permissions need other ones.
+func TestRemedyOfWhoAsks(t *testing.T) {
+	t.Parallel()
+	denied := violation(`Permissions Violation for Subscription to "_INBOX_web01.x.*"`)
+	c := connection("_INBOX_web01")
+	if got := c.Of(denied).Error(); !strings.Contains(got, "include what `muster fleet permissions web01 --viewer`, or with `--operator --groups …`, prints in") || strings.Contains(got, "agent.yaml") {
+		t.Errorf("an operator: %s", got)
+	}
+	c.Node = func() string { return denial.NodeCommand("web01", []string{"web", "db"}) }
+	if got := c.Of(denied).Error(); !strings.Contains(got, "include what `muster fleet permissions web01 --groups web,db` prints in") || strings.Contains(got, "inbox-prefix") {
+		t.Errorf("an agent: %s", got)
 	}
 }
 

@@ -54,7 +54,7 @@ func (d Difference) String() string {
 // kvstore.ErrFormat where a bucket or stream has an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	// Credentials of a node may list streams; they fail here, before Apply begins.
-	if err := p.store.CheckServer(); err != nil {
+	if err := kvstore.CheckServer(p.store.Conn()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	differences, err := p.differences(ctx, o)

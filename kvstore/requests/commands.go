@@ -17,6 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -239,7 +240,7 @@ func (c *commands) drain(ctx context.Context) error {
 		}
 	}
 
-	return errors.Join(failed...)
+	return denial.All(failed)
 }
 
 // drainQueue lists the commands of a family only where there is something new, which

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"time"
 
@@ -205,7 +204,7 @@ func (l *loop) settle() {
 		s.Known, s.Err, s.Refused, s.Denied = known, nil, refused, denied
 		switch {
 		case len(failed) > 0:
-			s.Err = allOf(failed)
+			s.Err = denial.All(failed)
 		case len(known) == len(l.parts):
 			s.At = time.Now()
 		}
@@ -213,17 +212,6 @@ func (l *loop) settle() {
 	if first {
 		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
 	}
-}
-
-// allOf joins errors; one that several families have appears once.
-func allOf(errs []error) error {
-	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
-	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
-	if len(errs) == 1 {
-		return errs[0]
-	}
-
-	return errors.Join(errs...)
 }
 
 // failed plans another try, later each time. Only what is new is worth a warning.
@@ -246,12 +234,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 
 // remedy is what to do about a missing permission.
 func remedy(o Options) string {
-	command := "muster fleet permissions " + o.Node
-	if len(o.Groups) > 0 {
-		command += " --groups " + strings.Join(o.Groups, ",")
-	}
-
-	return "give the node what `" + command + "` prints"
+	return "give the node what `" + denial.NodeCommand(o.Node, o.Groups) + "` prints"
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth it.

@@ -2,7 +2,6 @@ package watch
 
 import (
 	"context"
-	"log/slog"
 	"time"
 )
 
@@ -20,10 +19,10 @@ type resubscription struct {
 func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
 
 // plan plans to connect again unless that is planned, later each time, and reports
-// whether it is the first time.
-func (r *resubscription) plan(now time.Time, o Options) (isFirst bool) {
+// whether it did, and for the first time.
+func (r *resubscription) plan(now time.Time, o Options) (isPlanned, isFirst bool) {
 	if !r.at.IsZero() {
-		return false
+		return false, false
 	}
 	if isFirst = now.Sub(r.last) > o.Audit; isFirst {
 		r.wait = o.Retry
@@ -31,17 +30,21 @@ func (r *resubscription) plan(now time.Time, o Options) (isFirst bool) {
 	r.at = now.Add(time.Duration((0.5 + o.Rand()/2) * float64(r.wait)))
 	r.wait = min(2*r.wait, o.Audit)
 
-	return isFirst
+	return true, isFirst
 }
 
-// planSubscribing plans to connect again. Only what is new is worth a warning.
+// planSubscribing plans to connect again. Only what is new is worth a warning, and the
+// denial: the line that says how long it takes must not be left out as a known cause.
 func (l *loop) planSubscribing(ctx context.Context) {
-	now, level := time.Now(), slog.LevelDebug
-	if l.resubscription.plan(now, l.o) {
-		level = slog.LevelWarn
+	now := time.Now()
+	isPlanned, isFirst := l.resubscription.plan(now, l.o)
+	attributes := []any{"node", l.o.Node, "in", l.resubscription.at.Sub(now).Round(time.Millisecond)}
+	switch {
+	case isFirst:
+		l.o.Log.WarnContext(ctx, "subscription denied, will reconnect", append(attributes, "error", l.denied())...)
+	case isPlanned:
+		l.o.Log.InfoContext(ctx, "subscription still denied, will reconnect", append(attributes, "remedy", "permit it; then restart the agent to have it at once")...)
 	}
-	l.o.Log.Log(ctx, level, "subscription denied, will reconnect", "node", l.o.Node,
-		"in", l.resubscription.at.Sub(now).Round(time.Millisecond), "error", l.denied())
 }
 
 // subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
@@ -59,5 +62,5 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 }
 
-// denied returns the newest denial of a subscription on this connection.
+// denied returns the first denial, by order, of a subscription on this connection.
 func (l *loop) denied() error { return l.store.Denials().Subscription() }

@@ -11,10 +11,10 @@ func TestResubscriptionComesLaterEachTime(t *testing.T) {
 	var r resubscription
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	for i, want := range []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300} {
-		if isFirst := r.plan(now, o); isFirst != (i == 0) {
-			t.Errorf("%d: it is the first: %v", i, isFirst)
+		if isPlanned, isFirst := r.plan(now, o); !isPlanned || isFirst != (i == 0) {
+			t.Errorf("%d: it is planned: %v, and the first: %v", i, isPlanned, isFirst)
 		}
-		if r.plan(now.Add(time.Millisecond), o) || r.at.Sub(now) != want*time.Second {
+		if again, _ := r.plan(now.Add(time.Millisecond), o); again || r.at.Sub(now) != want*time.Second {
 			t.Errorf("%d: planned in %s, want %s", i, r.at.Sub(now), want*time.Second)
 		}
 		if r.isDue(now) || !r.isDue(r.at) {
@@ -24,7 +24,7 @@ func TestResubscriptionComesLaterEachTime(t *testing.T) {
 		r.at, r.last = time.Time{}, now
 	}
 	now = now.Add(o.Audit + time.Second)
-	if !r.plan(now, o) || r.at.Sub(now) != time.Second {
+	if _, isFirst := r.plan(now, o); !isFirst || r.at.Sub(now) != time.Second {
 		t.Errorf("a while after the last one: in %s", r.at.Sub(now))
 	}
 	r = resubscription{}

@@ -15,7 +15,6 @@ import (
 	"slices"
 	"sync"
 	"syscall"
-	"time"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go"
@@ -29,6 +28,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -191,6 +191,7 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
+		n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 		n.service.groupsChanged.Notify()
 	}
 }
@@ -221,7 +222,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
 		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
 		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denied: map[string]time.Time{}, causes: causes}).status,
+		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denials: newDenials(log), causes: causes}).status,
 	}
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", exposed)
@@ -231,6 +232,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n.store = store
+	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 	n.agent, err = agent.New(ctx, options(types, log, config, store))
 	if err != nil {
 		n.Close()

@@ -4,20 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"maps"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/connect"
-	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/sparse"
 )
-
-// denialRepeat is after how long the denial of an operation is logged again.
-const denialRepeat = time.Hour
 
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
@@ -25,8 +19,8 @@ type connectionLog struct {
 	connected tasks.Signal
 	// who is shown where the server rejects the credentials.
 	who string
-	// denied is when each denial was logged: every connection meets it again.
-	denied map[string]time.Time
+	// denials are those of the connection.
+	denials *denials
 	// rejected is set while the server rejects the credentials, and that was logged.
 	rejected bool
 	// causes is cleared for each connection.
@@ -40,7 +34,7 @@ type connectionLog struct {
 func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		l.logDenial(s.Err)
+		l.denials.note(s.Err)
 	case errors.Is(s.Err, nats.ErrAuthorization):
 		if !l.rejected {
 			l.rejected = true
@@ -55,27 +49,13 @@ func (l *connectionLog) status(s connect.Status) {
 		}
 		l.before, l.lost, l.rejected = true, false, false
 		l.causes.replace("")
+		l.denials.connected()
 		l.log.Info(event, "server", s.Server)
 		l.connected.Notify()
 	case !l.lost:
 		l.lost = true
 		l.logLoss(s.Err)
 	}
-}
-
-// logDenial logs the denial of an operation, unless that was logged within denialRepeat.
-func (l *connectionLog) logDenial(err error) {
-	now := time.Now()
-	maps.DeleteFunc(l.denied, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
-	if _, logged := l.denied[err.Error()]; logged {
-		return
-	}
-	l.denied[err.Error()] = now
-	event := "NATS permission denied, see muster fleet permissions"
-	if denial.IsExplained(err) {
-		event = "NATS permission denied"
-	}
-	l.log.Warn(event, "error", err)
 }
 
 // logLoss logs that there is no connection any more, or none yet.

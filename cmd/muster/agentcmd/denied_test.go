@@ -87,6 +87,9 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	message("")
 	srv.Reload(t, wrong)
 	message("not permitted to subscribe to muster.")
+	kvtest.Eventually(t, "the log tells when it connects again, and how to have it at once", func() (bool, string) {
+		return strings.Contains(log.String(), `msg="subscription still denied, will reconnect" node=web01 in=`) && strings.Contains(log.String(), "restart the agent"), log.String()
+	})
 	srv.Reload(t, right)
 	message("")
 	active(revision())

@@ -1,0 +1,44 @@
+package denial
+
+import (
+	"errors"
+	"slices"
+	"strings"
+)
+
+// several are errors of several families, on one line.
+type several []error
+
+// Error joins the texts.
+func (s several) Error() string {
+	var texts []string
+	for _, err := range s {
+		texts = append(texts, err.Error())
+	}
+
+	return strings.Join(texts, "; ")
+}
+
+// Unwrap returns all.
+func (s several) Unwrap() []error { return s }
+
+// All joins errors of families on one line, nil for none; one that several have, or why
+// nothing is usable, appears once.
+func All(failed []error) error {
+	if len(failed) == 0 {
+		return nil
+	}
+	errs := slices.Clone(failed)
+	for i, err := range errs {
+		if cause := (Unusable{}); errors.As(err, &cause) {
+			errs[i] = cause
+		}
+	}
+	slices.SortStableFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	errs = slices.CompactFunc(errs, func(a, b error) bool { return a.Error() == b.Error() })
+	if len(errs) == 1 {
+		return errs[0]
+	}
+
+	return several(errs)
+}

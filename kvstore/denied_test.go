@@ -1,0 +1,140 @@
+package kvstore_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// misplaced returns stores of a fleet with accounts: of web01 as it should be, of a
+// node that is a user of OPERATORS, and of an operator who is one of NODES.
+func misplaced(t *testing.T) map[string]*kvtest.Store {
+	t.Helper()
+	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
+	user := func(name string, p permissions.Permissions) string {
+		return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, p.ServerConfig())
+	}
+	operator := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", "bob", []string{"web"}, nil) })
+	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
+		a.Fleet.Name:     {"{user: admin, password: admin}"},
+		a.Nodes.Name:     {user("web01", kvtest.PermissionsOf(t, "web01")), user("bob", operator)},
+		a.Operators.Name: {user("web02", kvtest.PermissionsOf(t, "web02"))},
+	})))
+	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
+	if err == nil {
+		_, err = admin.Apply(t.Context(), provision.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	stores := map[string]*kvtest.Store{}
+	for _, name := range []string{"web01", "web02", "bob"} {
+		quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+		stores[name], err = kvtest.Of(srv.Connect(t, nats.UserInfo(name, name), quiet, nats.CustomInboxPrefix(admin.Names().InboxPrefix(name))), "")
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return stores
+}
+
+// TestANodeThatReadsAllIsDeniedAtOnce: what only operators read is named as that.
+func TestANodeThatReadsAllIsDeniedAtOnce(t *testing.T) {
+	t.Parallel()
+	node := misplaced(t)["web01"]
+	for name, do := range map[string]func() error{
+		"list":  func() error { _, err := node.List(t.Context()); return err },
+		"nodes": func() error { _, err := node.Nodes(t.Context()); return err },
+		"reports": func() error {
+			for _, err := range node.Reports(t.Context(), reports.Filter{}) {
+				return err
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			if err := do(); !errors.Is(err, kvstore.ErrNotPermitted) || !strings.Contains(err.Error(), "not permitted to publish to fleet.API.DIRECT.GET.") || !strings.Contains(err.Error(), "these are the permissions of a node") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestAUserOfAnotherAccount: that no stream takes what it publishes has its cause.
+func TestAUserOfAnotherAccount(t *testing.T) {
+	t.Parallel()
+	stores := misplaced(t)
+	for name, do := range map[string]func() error{
+		"push":   func() error { _, err := stores["bob"].Put(t.Context(), "group.web.motd", []byte("x")); return err },
+		"remove": func() error { _, err := stores["bob"].Delete(t.Context(), "group.web.motd"); return err },
+		"report": func() error {
+			_, err := stores["web02"].PublishReports(t.Context(), []model.Report{kvtest.Outgoing("web02", model.KindRun, "stable", 1)})
+			return err
+		},
+		"facts": func() error { return stores["web02"].PutFacts(t.Context(), "web02", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			err := do()
+			if !errors.As(err, &denial.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestAChosenPlaceIsFoundOnceItAnswers: a prefix of the configuration is no proof.
+func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
+	t.Parallel()
+	nc := misplaced(t)["web01"].Conn()
+	for api, answers := range map[kvstore.API]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
+		s, err := kvstore.New(nc, "", api)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Infos(t.Context(), ""); (err == nil) != answers {
+			t.Fatalf("%s: %v", api, err)
+		}
+		located := false
+		select {
+		case <-s.Located():
+			located = true
+		default:
+		}
+		if located != answers {
+			t.Errorf("%s counts as found: %v", api, located)
+		}
+	}
+}
+
+// TestTheFirstDeniedSubscriptionIsNamed: by order, so that it is the same each time.
+func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
+	t.Parallel()
+	node := misplaced(t)["web01"]
+	for _, subject := range []string{"other.b", "other.a", "other.c"} {
+		if _, err := node.Conn().SubscribeSync(subject); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// The server denies them in their order, and then this.
+	if _, err := node.List(t.Context()); !errors.Is(err, kvstore.ErrNotPermitted) {
+		t.Fatal(err)
+	}
+	if err := node.Denials().Subscription(); err == nil || !strings.Contains(err.Error(), "other.a") {
+		t.Errorf("it is %v", err)
+	}
+}
