@@ -30,7 +30,7 @@ func NewDeletion(subject string) *nats.Msg {
 // Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
 // its streams and is of another account.
 func (s *Store) Routed(subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.api().IsOwn() {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
 		return err
 	}
 	s.binding.lock <- struct{}{}

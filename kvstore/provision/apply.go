@@ -62,7 +62,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		return nil, err
 	}
 	// The list has shown where JetStream is asked.
-	at, _ := p.store.API()
+	at := p.store.Places().InUse()
 	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
@@ -147,7 +147,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	if err := refusals(differences); err != nil {
 		return nil, err
 	}
-	at, _ := p.store.API()
+	at := p.store.Places().InUse()
 	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout), jsm.WithAPIPrefix(string(at)))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
