@@ -20,6 +20,10 @@ var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 // ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
 var ErrPrefix = errors.New("wrong prefix of the JetStream API")
 
+// ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
+// where one that is joined does.
+var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: is it in the account NODES or OPERATORS, with the imports that `muster fleet accounts` prints? Where a reload of nats-server has added the account, reload it once more: only that joins it", Joined)
+
 // Places are those where JetStream may be asked on a connection. Methods may be called
 // from several goroutines.
 type Places struct {
@@ -82,9 +86,11 @@ func (p *Places) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
 func (p *Places) Located() <-chan struct{} { return p.located }
 
 // Find asks in each place, until one answers: that is the place in use from then on. It
-// returns the error of an outage at once, else what tells most about why none answered.
+// returns the error of an outage at once, else what tells most about why none answered; the
+// error wraps ErrNotJoined.
 func (p *Places) Find(ask func(Prefix) error) error {
 	var failed error
+	silent := false
 	for _, prefix := range p.all() {
 		err := ask(prefix)
 		if err == nil {
@@ -94,13 +100,25 @@ func (p *Places) Find(ask func(Prefix) error) error {
 		if !isElsewhere(err) {
 			return err
 		}
+		silent = silent || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
 		// That nothing answers tells less than any other error.
 		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
 			failed = err
 		}
 	}
+	if silent && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
+		return denial.Unusable{Err: ErrNotJoined}
+	}
 
 	return failed
+}
+
+// isJoined reports whether the last answer came over accounts that are joined.
+func (p *Places) isJoined() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.answered && p.candidates[0] == Joined
 }
 
 // isElsewhere reports whether an error leaves open that JetStream is in another
