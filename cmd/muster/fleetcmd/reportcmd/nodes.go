@@ -150,24 +150,12 @@ func (c *nodesCommand) none() string {
 	return "no known nodes; nodes run muster agent run"
 }
 
-// withStatuses compares nodes with their assignments, name by name.
+// withStatuses compares nodes with their assignments.
 func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
-	byName := map[string][]model.Entry{}
-	for _, e := range entries {
-		if _, name, err := fleet.ParseKey(e.Key); err == nil {
-			byName[name] = append(byName[name], e)
-		}
-	}
-	byNode := map[string][]fleet.RolloutStatus{}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		for _, s := range (fleet.Rollout{Entries: byName[name]}).Statuses(nodes) {
-			byNode[s.Node] = append(byNode[s.Node], s)
-		}
-	}
+	statuses := fleet.Overview(nodes, entries)
 	out := make([]nodeStatus, len(nodes))
 	for i, n := range nodes {
-		out[i] = nodeStatus{Node: n, Statuses: append([]fleet.RolloutStatus{}, byNode[n.Node]...)}
-		out[i].Statuses = append(out[i].Statuses, fleet.Unassigned(n, entries)...)
+		out[i] = nodeStatus{Node: n, Statuses: statuses[i]}
 	}
 
 	return out
