@@ -77,6 +77,28 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	w.WokenBy(t, "group.all.sshd")
 }
 
+// TestADeniedSubscriptionHasOneRemedy: also where the denial names one itself, as that of
+// the subject on which answers arrive does.
+func TestADeniedSubscriptionHasOneRemedy(t *testing.T) {
+	t.Parallel()
+	srv, admin, node := withheld(t)
+	plain, err := kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02"))), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*kvtest.Store{"answers": plain, "a group": node} {
+		w := kvtest.Watch(t, s, watch.Options{Node: "web01", Groups: []string{"web", "db"}, Audit: kvtest.Never, Retry: time.Millisecond})
+		kvtest.Eventually(t, "it is denied", func() (bool, string) {
+			_, sync := w.Entries()
+			return sync.Denied != nil, fmt.Sprintf("%+v", sync)
+		})
+		_, sync := w.Entries()
+		if n := strings.Count(sync.Denied.Error(), "muster fleet permissions"); n != 1 {
+			t.Errorf("%s: %d remedies in %v", name, n, sync.Denied)
+		}
+	}
+}
+
 // TestWhatIsNotPermittedFailsAtOnce: the answer is the server's refusal, and not
 // that none came.
 func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {
