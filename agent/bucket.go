@@ -90,7 +90,7 @@ func deniedSubscription(denied error) string {
 		return ""
 	}
 
-	return "a change may be noticed late, and a request not at all: " + denied.Error() + " (muster fleet permissions prints what the node needs)"
+	return "a change may be noticed late, and a request not at all: " + denied.Error()
 }
 
 // invalidKeys describes keys that are none of an assignment, empty for none.

@@ -42,28 +42,16 @@ func (push Push) Replaces(nodes []model.Node) []string {
 func (push Push) inForce(nodes []model.Node, of func(name string) bool) map[string][]string {
 	out := map[string][]string{}
 	for _, n := range nodes {
-		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return t.Includes(n.NodeState) && activeAhead(t, push.Name, n) == "" }) {
+		v := newView(n)
+		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return v.isIn(t) && v.activeAhead(t, push.Name) == "" }) {
 			continue
 		}
 		for key, m := range n.Manifests {
-			if t, name, err := ParseKey(key); err == nil && of(name) && m.Revision > 0 && t.Includes(n.NodeState) {
+			if t, name, err := ParseKey(key); err == nil && of(name) && m.Revision > 0 && v.isIn(t) {
 				out[key] = append(out[key], n.Node)
 			}
 		}
 	}
 
 	return out
-}
-
-// activeAhead returns the key of a name that a node runs from a target that wins
-// over t, empty for none.
-func activeAhead(t Target, name string, n model.Node) string {
-	for key, m := range n.Manifests {
-		other, same, err := ParseKey(key)
-		if err == nil && same == name && m.Revision > 0 && other.Includes(n.NodeState) && precedence(other, n.NodeState) < precedence(t, n.NodeState) {
-			return key
-		}
-	}
-
-	return ""
 }

@@ -26,7 +26,7 @@ func TestRejections(t *testing.T) {
 	if got := fleet.Rejections(model.Entry{Key: key, Revision: 3}, nodes); !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v", got)
 	}
-	unassigned := fleet.Unassigned(nodes[4], nil)
+	unassigned := fleet.Overview(nodes[4:5], nil)[0]
 	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: rejected: older" {
 		t.Errorf("%+v", unassigned)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -87,7 +86,7 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	known := map[string]bool{}
 	for _, n := range nodes {
 		known[n.Node] = true
-		out = append(out, r.statusesOf(n)...)
+		out = append(out, r.statusesOf(newView(n))...)
 	}
 	for _, e := range r.Entries {
 		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && r.selects(e.Key) {
@@ -99,33 +98,15 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	return out
 }
 
-// Unassigned returns what a node runs without an assignment, by key: the
-// assignment ended just now, or the bucket was recreated.
-func Unassigned(n model.Node, assigned []model.Entry) []RolloutStatus {
-	var out []RolloutStatus
-	for _, key := range slices.Sorted(maps.Keys(n.Manifests)) {
-		m := n.Manifests[key]
-		if m.Revision == 0 || slices.ContainsFunc(assigned, func(e model.Entry) bool { return e.Key == key }) {
-			continue
-		}
-		reason := "runs, but is not assigned"
-		if m.Late != "" {
-			reason += ": " + late(m)
-		}
-		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
-	}
-
-	return out
-}
-
 func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Contains(r.Keys, key) }
 
 // statusesOf returns the status of the assignment that applies to a node, of
 // those before it that do not, and of selected ones behind it.
-func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
+func (r Rollout) statusesOf(v view) []RolloutStatus {
+	n := v.Node
 	var out []RolloutStatus
 	applies, held := "", ""
-	for _, e := range r.byPrecedence(n) {
+	for _, e := range r.byPrecedence(v) {
 		s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision}
 		switch {
 		case applies != "":
@@ -135,7 +116,7 @@ func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
 			}
 		case r.skipped(e, n):
 			// The node goes on to the next one.
-			s.Status, s.Reason = r.whySkipped(e, n, held)
+			s.Status, s.Reason = r.whySkipped(e, v, held)
 		default:
 			s = r.status(e, n)
 			// One that was never valid there leaves the next in force.
@@ -154,12 +135,12 @@ func (r Rollout) statusesOf(n model.Node) []RolloutStatus {
 
 // byPrecedence returns the assignments for a node, in the order in which it
 // considers them.
-func (r Rollout) byPrecedence(n model.Node) []model.Entry {
+func (r Rollout) byPrecedence(v view) []model.Entry {
 	places := map[string]int{}
 	var out []model.Entry
 	for _, e := range r.Entries {
-		if t, _, err := ParseKey(e.Key); err == nil && t.Includes(n.NodeState) {
-			places[e.Key] = precedence(t, n.NodeState)
+		if t, _, err := ParseKey(e.Key); err == nil && v.isIn(t) {
+			places[e.Key] = v.places[t.String()]
 			out = append(out, e)
 		}
 	}
@@ -178,9 +159,9 @@ func (r Rollout) skipped(e model.Entry, n model.Node) bool {
 
 // whySkipped returns the status of an assignment that a node does not run, and why.
 // held is one before it that the node rejected.
-func (r Rollout) whySkipped(e model.Entry, n model.Node, held string) (Status, string) {
+func (r Rollout) whySkipped(e model.Entry, v view, held string) (Status, string) {
 	t, name, _ := ParseKey(e.Key)
-	switch ahead := activeAhead(t, name, n); {
+	switch ahead := v.activeAhead(t, name); {
 	case ahead != "":
 		return StatusPending, said(ahead) + " still runs instead"
 	case held != "":

@@ -71,9 +71,3 @@ func Targets(nodes, groups []string, all bool) []Target {
 
 	return out
 }
-
-// precedence returns the place of a target among those that include a node, those
-// that win first.
-func precedence(t Target, n model.NodeState) int {
-	return slices.Index(model.Families(n.Node, n.Groups), t.String())
-}

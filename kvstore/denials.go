@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/nats-io/nats.go"
@@ -154,11 +153,4 @@ func (r *Denials) Unsubscribed() <-chan struct{} { return r.unsubscribed }
 // To concerns requests to and subscriptions of some subjects.
 func To(subjects ...string) func(string) bool {
 	return func(denied string) bool { return slices.Contains(subjects, denied) }
-}
-
-// About concerns requests to JetStream about a stream.
-func (a API) About(stream string) func(string) bool {
-	return func(denied string) bool {
-		return strings.HasPrefix(denied, a.Subject("")) && strings.Contains(denied+".", "."+stream+".")
-	}
 }

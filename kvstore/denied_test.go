@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -101,7 +102,7 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 	t.Parallel()
 	nc := misplaced(t)["web01"].Conn()
-	for api, answers := range map[kvstore.API]bool{kvstore.OwnAPI: false, kvstore.JoinedAPI: true} {
+	for api, answers := range map[jsapi.Prefix]bool{jsapi.Own: false, jsapi.Joined: true} {
 		s, err := kvstore.New(nc, "", api)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +112,7 @@ func TestAChosenPlaceIsFoundOnceItAnswers(t *testing.T) {
 		}
 		located := false
 		select {
-		case <-s.Located():
+		case <-s.Places().Located():
 			located = true
 		default:
 		}

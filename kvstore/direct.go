@@ -44,9 +44,9 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	var m Message
 	if err == nil {
 		var reply *nats.Msg
-		reply, err = s.Request(ctx, s.api().DirectGet(stream, subject), nil)
+		reply, err = s.Request(ctx, s.places.InUse().DirectGet(stream, subject), nil)
 		if errors.Is(err, nats.ErrNoResponders) {
-			reply, err = askOnce(ctx, s.nc, s.api().DirectGet(stream, subject))
+			reply, err = askOnce(ctx, s.nc, s.places.InUse().DirectGet(stream, subject))
 		}
 		if err == nil {
 			m, err = s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
@@ -102,7 +102,7 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
 	reply, err := s.nc.RequestWithContext(ctx, subject, data)
-	if mistaken := s.apis.mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
+	if mistaken := s.places.Mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
 		err = mistaken
 	}
 

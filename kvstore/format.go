@@ -72,7 +72,7 @@ func newBinding(n Names) binding {
 // answer changes nothing of what is known.
 func (s *Store) Bind(ctx context.Context, stream string) error {
 	if !s.binding.own[stream] {
-		if _, found := s.API(); !found {
+		if !s.places.IsFound() {
 			_ = s.bindAll(ctx) // which finds it
 		}
 		return ctx.Err()

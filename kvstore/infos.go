@@ -3,13 +3,12 @@ package kvstore
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/jsm.go/api"
-	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -32,9 +31,6 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 
 // streamPages is how many pages of streams a server may have: each has up to 256.
 const streamPages = 100
-
-// ErrNoJetStream is an account without JetStream.
-var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
 // Infos returns the streams of the account that keep a subject, or all for none. It
 // lists them, because the list cannot be made to show the keys in a stream, as the
@@ -61,33 +57,22 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	return nil, fmt.Errorf("list streams: the server has more than %d pages of streams", streamPages)
 }
 
-// infoPage asks in each place for JetStream, until one answers: that is the place
-// from then on.
+// infoPage asks in each place for JetStream, until one answers.
 func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	var failed error
-	for _, place := range s.apis.all() {
-		page, err := s.listStreams(ctx, place, body)
-		if err == nil {
-			s.apis.use(place)
-			return page, nil
-		}
-		if !isElsewhere(err) {
-			return nil, err
-		}
-		// That nothing answers tells less than any other error.
-		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
-			failed = err
-		}
-	}
+	var page *api.JSApiStreamListResponse
+	err = s.places.Find(func(place jsapi.Prefix) (err error) {
+		page, err = s.listStreams(ctx, place, body)
+		return err
+	})
 
-	return nil, failed
+	return page, err
 }
 
-func (s *Store) listStreams(ctx context.Context, place API, body []byte) (*api.JSApiStreamListResponse, error) {
+func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte) (*api.JSApiStreamListResponse, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
@@ -97,7 +82,7 @@ func (s *Store) listStreams(ctx context.Context, place API, body []byte) (*api.J
 		return nil, err
 	}
 	if resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
-		return nil, ErrNoJetStream
+		return nil, jsapi.ErrNoJetStream
 	}
 
 	return &resp, resp.ToError()

@@ -41,7 +41,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		if err != nil {
 			return failed(err)
 		}
-		reply, err := s.Request(ctx, s.api().StreamInfo(stream), body)
+		reply, err := s.Request(ctx, s.places.InUse().StreamInfo(stream), body)
 		if err != nil {
 			return failed(err)
 		}

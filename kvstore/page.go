@@ -42,7 +42,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 	}
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
-	subject := s.api().DirectGet(a.Stream, "")
+	subject := s.places.InUse().DirectGet(a.Stream, "")
 	ctx, done := s.denials.Permitted(ctx, To(subject))
 	defer func() { _ = done(nil) }()
 	answers, stop, err := ask(s.nc, subject, body, batch+1)

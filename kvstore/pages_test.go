@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -21,7 +22,7 @@ import (
 func TestListsEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = kvstore.API("lying.API")
+	const prefix = jsapi.Prefix("lying.API")
 	server := srv.Connect(t)
 	answers := func(subject string, page func(n int) any) {
 		t.Helper()
@@ -69,7 +70,7 @@ func TestListsEnd(t *testing.T) {
 func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
-	const prefix = kvstore.API("lying.API")
+	const prefix = jsapi.Prefix("lying.API")
 	server := srv.Connect(t)
 	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
 		for n := range 1000 {

@@ -3,6 +3,8 @@ package kvstore
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -10,6 +12,12 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/denial"
 )
+
+// ErrFull is a stream that takes no more: it has as many bytes as an administrator allows.
+var ErrFull = errors.New("full")
+
+// storeFailed is the code of a message that the server could not store.
+const storeFailed jetstream.ErrorCode = 10077
 
 // headerRoom is left for the headers of a message, which count as payload.
 const headerRoom = 1024
@@ -30,7 +38,7 @@ func NewDeletion(subject string) *nats.Msg {
 // Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
 // its streams and is of another account.
 func (s *Store) Routed(subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.api().IsOwn() {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
 		return err
 	}
 	s.binding.lock <- struct{}{}
@@ -43,7 +51,7 @@ func (s *Store) Routed(subject string, err error) error {
 }
 
 // Publish stores a message in a stream of the fleet and returns its sequence. The
-// error wraps model.ErrTooLarge, ErrFormat or ErrNotPermitted.
+// error wraps model.ErrTooLarge, ErrFormat, ErrNotPermitted or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
@@ -54,10 +62,28 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
-		return 0, s.Routed(m.Subject, err)
+		return 0, s.full(m.Subject, s.Routed(m.Subject, err))
 	}
 
 	return ack.Sequence, nil
+}
+
+// full returns the error of storing a message, an ErrFull with its remedy where a bound of
+// what operators store is reached.
+func (s *Store) full(subject string, err error) error {
+	api := (*jetstream.APIError)(nil)
+	if !errors.As(err, &api) || api.ErrorCode != storeFailed || !strings.Contains(api.Description, "maximum bytes") {
+		return err
+	}
+	stream, flag := KVStream(s.names.Manifests()), "manifest"
+	switch {
+	case strings.HasPrefix(subject, s.names.prefix+".command."):
+		stream, flag = s.names.Commands(), "command"
+	case !strings.HasPrefix(subject, KVSubject(s.names.Manifests(), "")):
+		return err
+	}
+
+	return fmt.Errorf("%s is %w (an administrator raises its bound, %s --%s-size SIZE, or removes what fills it, nats stream purge %s --subject SUBJECT)", stream, ErrFull, s.names.Init(), flag, stream)
 }
 
 // Ready returns why nothing can be written now, nil when it can.

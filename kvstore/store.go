@@ -6,9 +6,11 @@ import (
 	"strings"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 )
 
 // ErrNotProvisioned is a bucket or stream that is missing or not configured as
@@ -20,9 +22,9 @@ var ErrNotProvisioned = errors.New("NATS is not provisioned for muster")
 // those of nats.go, ErrNotPermitted where the server denies something, and
 // ErrFormat.
 type Store struct {
-	nc    *nats.Conn
-	names Names
-	apis  *apis
+	nc     *nats.Conn
+	names  Names
+	places *jsapi.Places
 
 	denials Denials
 	binding binding
@@ -40,7 +42,7 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 	if err != nil {
 		return nil, err
 	}
-	s, err := New(nc, prefix, API(api))
+	s, err := New(nc, prefix, jsapi.Prefix(api))
 	if err != nil {
 		nc.Close()
 	}
@@ -51,28 +53,34 @@ func Open(ctx context.Context, o connect.Options, prefix string) (*Store, error)
 // New returns the store of a fleet on a connection. It asks the server nothing, so that
 // a node can start while NATS is away; where JetStream is asked is found later, unless
 // it is given.
-func New(nc *nats.Conn, prefix string, api API) (*Store, error) {
+func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	names, err := NewNames(prefix)
 	if err != nil {
 		return nil, err
 	}
-	apis, err := newAPIs(nc, api)
+	places, err := jsapi.New(nc, api, RequestTimeout)
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{nc: nc, names: names, apis: apis, binding: newBinding(names)}
+	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names)}
 	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports(), names.Commands()},
-		Node: s.denials.nodeCommand, Mistaken: s.apis.mistaken,
-	}, s.apis.isExpected)
+		Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
+	}, places.IsExpected)
 
 	return s, nil
 }
 
 // Names returns the names of the fleet.
 func (s *Store) Names() Names { return s.names }
+
+// Places returns where JetStream is asked.
+func (s *Store) Places() *jsapi.Places { return s.places }
+
+// JetStream returns JetStream on the connection.
+func (s *Store) JetStream() jetstream.JetStream { return s.places.JetStream() }
 
 // Away returns why the server cannot be asked now, nil when it can. A client that
 // was never connected has another error for a message with headers.

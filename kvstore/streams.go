@@ -81,6 +81,7 @@ func (n Names) Streams() []Stream {
 	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
 	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
 	commands.Metadata[FormatKey] = secondFormat
+	commands.Discard = api.DiscardNew
 	commands.MaxAge, commands.AllowMsgTTL = MaxCommandTTL, true
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))

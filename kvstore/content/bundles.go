@@ -39,7 +39,7 @@ func (s Store) PutBundle(ctx context.Context, r io.ReadSeeker) (string, error) {
 
 func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error {
 	name := s.store.Names().Bundles()
-	api, _ := s.store.API()
+	api := s.store.Places().InUse()
 	ctx, done := s.store.Denials().Permitted(ctx, api.About(kvstore.ObjectStream(name)))
 	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
 	if err == nil {

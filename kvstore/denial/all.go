@@ -22,6 +22,19 @@ func (s several) Error() string {
 // Unwrap returns all.
 func (s several) Unwrap() []error { return s }
 
+// Joined returns the errors that All or errors.Join joined, or the error itself where it
+// is a single one; none for nil.
+func Joined(err error) []error {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+
+	return []error{err}
+}
+
 // All joins errors of families on one line, nil for none; one that several have, or why
 // nothing is usable, appears once.
 func All(failed []error) error {

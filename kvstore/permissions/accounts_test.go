@@ -33,7 +33,7 @@ func TestAccountsAreJoined(t *testing.T) {
 			if _, err := s.State(t.Context(), "web01"); err != nil {
 				t.Error(err)
 			}
-			if api, found := s.API(); api != g.API || !found {
+			if api, found := s.Places().InUse(), s.Places().IsFound(); api != g.API || !found {
 				t.Errorf("API = %s, %v", api, found)
 			}
 			if err := kvtest.Publish(t.Context(), s, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -22,13 +23,13 @@ func Viewer(prefix, user string) (Permissions, error) {
 	if err != nil {
 		return Permissions{}, err
 	}
-	p := Permissions{Publish: []string{kvstore.JoinedAPI.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
+	p := Permissions{Publish: []string{jsapi.Joined.StreamList()}, Subscribe: []string{n.InboxPrefix(user) + ".>"}}
 	unseen := []string{kvstore.KVStream(n.Data()), n.Commands()}
 	for _, s := range n.Streams() {
 		if name := s.Config.Name; !slices.Contains(unseen, name) {
-			p.Publish = append(p.Publish, kvstore.JoinedAPI.DirectGet(name, ""), kvstore.JoinedAPI.DirectGet(name, ">"))
+			p.Publish = append(p.Publish, jsapi.Joined.DirectGet(name, ""), jsapi.Joined.DirectGet(name, ">"))
 			if s.Lists {
-				p.Publish = append(p.Publish, kvstore.JoinedAPI.StreamInfo(name))
+				p.Publish = append(p.Publish, jsapi.Joined.StreamInfo(name))
 			}
 		}
 	}

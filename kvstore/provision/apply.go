@@ -62,7 +62,7 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 		return nil, err
 	}
 	// The list has shown where JetStream is asked.
-	at, _ := p.store.API()
+	at := p.store.Places().InUse()
 	if _, err := p.store.Request(ctx, at.StreamInfo(p.store.Names().Registrations()), nil); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
@@ -89,7 +89,7 @@ func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, 
 			return nil, fmt.Errorf("provision: %w", err)
 		}
 		unknown = append(unknown, kvstore.CheckFormat(info.Config, want.Config))
-		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config)); len(changes) > 0 {
+		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config), info.State.Bytes); len(changes) > 0 {
 			differences = append(differences, Difference{Stream: name, Changes: changes, config: config})
 		}
 	}
@@ -147,7 +147,7 @@ func (p Provisioner) Apply(ctx context.Context, o Options) ([]Difference, error)
 	if err := refusals(differences); err != nil {
 		return nil, err
 	}
-	at, _ := p.store.API()
+	at := p.store.Places().InUse()
 	m, err := jsm.New(p.store.Conn(), jsm.WithTimeout(kvstore.RequestTimeout), jsm.WithAPIPrefix(string(at)))
 	if err != nil {
 		return nil, fmt.Errorf("provision: %w", err)

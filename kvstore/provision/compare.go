@@ -48,8 +48,9 @@ type comparison struct{ changes []Change }
 
 // compare returns what differs between a stream and the desired one, and the
 // configuration with these changes. A desired size of zero is any; what is larger
-// than needed, or of no concern to muster, stays as its administrator set it.
-func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
+// than needed, or of no concern to muster, stays as its administrator set it. used is how
+// many bytes the stream holds.
+func compare(have, want api.StreamConfig, used uint64) ([]Change, api.StreamConfig) {
 	c := &comparison{}
 	equal(c, "retention", &have.Retention, want.Retention, refusedFixed)
 	equal(c, "storage", &have.Storage, want.Storage, refusedFixed)
@@ -66,7 +67,7 @@ func compare(have, want api.StreamConfig) ([]Change, api.StreamConfig) {
 		c.add("republish", republishText(have.RePublish), republishText(want.RePublish), "")
 		have.RePublish = want.RePublish
 	}
-	c.sizes(&have, want)
+	c.sizes(&have, want, used)
 	c.limits(&have, want)
 	if has, wants := have.Metadata[kvstore.FormatKey], want.Metadata[kvstore.FormatKey]; has != wants {
 		c.add("format", cmp.Or(has, "none"), wants, "")
@@ -107,6 +108,10 @@ func withBounds(want, have, defaults api.StreamConfig) api.StreamConfig {
 // isRenewed reports whether what a stream holds is stored again before it expires:
 // what a bound removes comes back.
 func isRenewed(c api.StreamConfig) bool { return c.MaxMsgsPer == 1 && c.MaxAge > 0 }
+
+// isOfOperators reports whether a stream has what operators of groups store: assignments and
+// queued requests, which are announced. How many bytes that are is a choice of administrators.
+func isOfOperators(c api.StreamConfig) bool { return c.RePublish != nil }
 
 // subjects adds missing subjects and leaves further ones alone, except those that
 // are wider than a missing one: the server takes no subjects that overlap.
@@ -158,7 +163,7 @@ func (c *comparison) rollup(have *api.StreamConfig, want api.StreamConfig) {
 // sizes compares how much is kept. A history of 1 is fixed: no older value may
 // come back when a newer one expires. The number of reports of a node is the choice
 // of an operator.
-func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
+func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig, used uint64) {
 	isBucket := want.DenyDelete && want.Discard == api.DiscardNew
 	switch {
 	case want.MaxMsgsPer == 1 && have.MaxMsgsPer != 1:
@@ -171,7 +176,8 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
 	atLeast(c, "duplicate_window", &have.Duplicates, want.Duplicates)
 	grow(c, "num_replicas", &have.Replicas, want.Replicas)
 	grow(c, "max_age", &have.MaxAge, want.MaxAge)
-	if isRenewed(want) && have.MaxBytes <= 0 && want.MaxBytes > 0 {
+	losesNothing := isRenewed(want) || isOfOperators(want) && used <= uint64(max(want.MaxBytes, 0))
+	if losesNothing && have.MaxBytes <= 0 && want.MaxBytes > 0 {
 		bound(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
 	} else {
 		grow(c, "max_bytes", &have.MaxBytes, want.MaxBytes)
@@ -180,7 +186,7 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig) {
 
 // limits lifts those at which what muster stores is refused or lost. The size of a
 // stream that discards its oldest messages is the choice of its administrator, and
-// so is the size of all bundles.
+// so is the size of all that operators store.
 func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
 	if want.MaxMsgSize > 0 && have.MaxMsgSize != want.MaxMsgSize {
 		c.add("max_msg_size", limit(have.MaxMsgSize), limit(want.MaxMsgSize), "")
@@ -192,7 +198,9 @@ func (c *comparison) limits(have *api.StreamConfig, want api.StreamConfig) {
 		unlimited(c, "max_msgs", &have.MaxMsgs)
 	}
 	if isBucket := want.Discard == api.DiscardNew && want.DenyDelete; isBucket {
-		unlimited(c, "max_bytes", &have.MaxBytes)
+		if !isOfOperators(want) {
+			unlimited(c, "max_bytes", &have.MaxBytes)
+		}
 		unlimited(c, "max_age", &have.MaxAge)
 	}
 	have.MaxAge = max(have.MaxAge, 0)

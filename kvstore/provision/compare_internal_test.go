@@ -57,7 +57,7 @@ func TestCompare(t *testing.T) {
 			tt.spoil(&have)
 		}
 		want := desired(names, tt.options)[tt.stream].Config
-		changes, merged := compare(have, want)
+		changes, merged := compare(have, want, 0)
 		lines := make([]string, len(changes))
 		for i, c := range changes {
 			lines[i] = c.String()
@@ -66,7 +66,7 @@ func TestCompare(t *testing.T) {
 			t.Errorf("%s: %s, want %s", name, got, tt.want)
 		}
 		// What is merged needs no further change, unless that was refused.
-		if left, _ := compare(merged, want); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
+		if left, _ := compare(merged, want, 0); len(left) != 0 && refusals([]Difference{{Changes: changes}}) == nil {
 			t.Errorf("%s: still %v after the change", name, left)
 		}
 	}

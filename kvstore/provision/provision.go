@@ -36,6 +36,10 @@ type Options struct {
 	// RegistrationBytes bounds the stream of registrations, which every reader reads: a
 	// quarter of ReportBytes, 256 MiB at most, also where there was no bound.
 	RegistrationBytes int64
+	// ManifestBytes and CommandBytes bound the bucket of assignments and the stream of
+	// queued requests, so that whoever fills one leaves room for everything else; the
+	// default is no bound.
+	ManifestBytes, CommandBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
 	// OnlyRegistrations leaves out all but the stream of registrations.
@@ -68,6 +72,10 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 			s.Config.MaxBytes = o.RegistrationBytes
 		case kvstore.KVStream(n.Nodes()):
 			s.Config.MaxMsgSize = int32(o.StateMax)
+		case kvstore.KVStream(n.Manifests()):
+			s.Config.MaxBytes = o.ManifestBytes
+		case n.Commands():
+			s.Config.MaxBytes = o.CommandBytes
 		case kvstore.ObjectStream(n.Bundles()):
 			s.Config.MaxBytes = o.BundleBytes
 		}

@@ -23,7 +23,7 @@ const floodWindow = 10 * time.Minute
 // the stream is bounded. A stream without a bound of a node has no such nodes. Whoever
 // is no administrator cannot read headers alone, and gets none.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
-	if api, _ := s.store.API(); !api.IsOwn() {
+	if !s.store.Places().InUse().IsOwn() {
 		return nil, nil
 	}
 	n := s.store.Names()

@@ -47,7 +47,7 @@ type Reply struct {
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		err := s.store.Sizes().CheckMessage("request", request)
-		if api, found := s.store.API(); found && !api.IsOwn() {
+		if places := s.store.Places(); places.IsFound() && !places.InUse().IsOwn() {
 			err = fmt.Errorf("ask %s: %w that you could reach: only administrators send requests that nodes answer at once, others queue them (--queue)", subject, ErrNobody)
 		}
 		if err != nil {

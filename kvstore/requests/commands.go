@@ -122,6 +122,9 @@ type queue struct {
 	newest  uint64
 	stored  time.Time
 	handled map[string]uint64
+	// again is set when announcements may have been lost: then those that were handled
+	// are read, too.
+	again bool
 }
 
 func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
@@ -139,6 +142,9 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			}
 		case <-connected:
+			for _, q := range c.queues {
+				q.again = true
+			}
 			drain = time.After(0)
 		case <-drain:
 			err := c.drain(ctx)
@@ -245,6 +251,7 @@ func (c *commands) drain(ctx context.Context) error {
 
 // drainQueue lists the commands of a family only where there is something new, which
 // is rare, and handles those that it did not yet, in the order in which they were put.
+// While the newest one cannot be read it cannot tell that, and lists them each time.
 func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	stream, all := c.store.Names().Commands(), c.store.Names().Command(q.family, ">")
 	newest, err := c.store.Last(ctx, stream, all)
@@ -265,6 +272,9 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 	maps.DeleteFunc(q.handled, func(subject string, _ uint64) bool { return !listed.Subjects[subject] })
 	var waiting []kvstore.Message
 	for subject := range listed.Subjects {
+		if _, handled := q.handled[subject]; handled && !q.again {
+			continue
+		}
 		m, err := c.read(ctx, subject)
 		if err != nil {
 			return err
@@ -280,7 +290,7 @@ func (c *commands) drainQueue(ctx context.Context, q *queue) error {
 		rejected = cmp.Or(rejected, c.do(ctx, q, m))
 	}
 	if rejected == nil && listed.Last >= newest.Sequence {
-		q.newest, q.stored = newest.Sequence, newest.Time
+		q.newest, q.stored, q.again = newest.Sequence, newest.Time, false
 	}
 
 	return rejected

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -111,6 +113,47 @@ func TestCommandsWithTooManyHeadersHoldUpNothing(t *testing.T) {
 	got.Has(t, append(want, "last")...)
 	if took := time.Since(began); took > 10*time.Second {
 		t.Errorf("a command behind %d that cannot be read took %s", len(want), took)
+	}
+}
+
+// TestHandledCommandsAreNotReadAgain: while the newest command of a family cannot be read,
+// each audit looks for others; it read all that wait there, each time.
+func TestHandledCommandsAreNotReadAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	const waiting = 20
+	var want []string
+	for i := range waiting {
+		want = append(want, fmt.Sprintf("c%02d", i))
+		if err := store.PutCommand(t.Context(), "node.web01", want[i], []byte("x"), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	srv.Raw(t, "muster.command.node.web01.bad", "NATS/1.0\r\nfoo\r\n\r\n", "x")
+	var audits, reads atomic.Int64
+	of := jsapi.Own.DirectGet("MUSTER_COMMANDS", "muster.command.node.web01.")
+	sub, err := store.Conn().Subscribe(jsapi.Own.DirectGet("MUSTER_COMMANDS", ">"), func(m *nats.Msg) {
+		switch {
+		case m.Subject == of+">":
+			audits.Add(1)
+		case strings.HasPrefix(m.Subject, of):
+			reads.Add(1)
+		}
+	})
+	if err == nil {
+		err = store.Conn().Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	var got kvtest.Inbox
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
+	kvtest.TakeCommands(t, kvtest.Bind(t, srv, quiet), requests.CommandOptions{Node: "web01", Audit: 5 * time.Millisecond}, got.Take)
+	got.Has(t, append([]string{"bad"}, want...)...)
+	kvtest.Eventually(t, "the audit comes again", func() (bool, string) { return audits.Load() > 20, fmt.Sprint(audits.Load()) })
+	if n := reads.Load(); n > 2*(waiting+1) {
+		t.Errorf("%d reads of %d commands in %d audits", n, waiting+1, audits.Load())
 	}
 }
 

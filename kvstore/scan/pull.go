@@ -151,7 +151,7 @@ func (p *pull) ask() error {
 	if err != nil {
 		return err
 	}
-	api, _ := p.store.API()
+	api := p.store.Places().InUse()
 
 	return p.store.Conn().PublishRequest(api.Next(p.stream, p.consumer), p.sub.Subject, body)
 }

@@ -21,7 +21,7 @@ func Stream(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.
 			yield(kvstore.Message{}, fmt.Errorf("read %s: %w", stream, err))
 			return
 		}
-		api, _ := s.API()
+		api := s.Places().InUse()
 		if !api.IsOwn() {
 			byGets(ctx, s, stream, cfg, follow)(yield)
 			return

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -23,7 +24,7 @@ import (
 // permissions are those of the group web only.
 func withheld(t *testing.T) (srv *natstest.Server, admin, node *kvtest.Store) {
 	t.Helper()
-	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: kvstore.OwnAPI}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
+	srv = natstest.Start(t, natstest.WithConfig("accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, "+kvtest.Guarded{API: jsapi.Own}.Permissions(t, "web01").ServerConfig()+"}\n]}}"))
 	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
 	if err != nil {
 		t.Fatal(err)
@@ -74,6 +75,28 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	put("group.web", "motd", "two")
 	w.Has(t, "group.all.sshd=two", "group.web.motd=two", "node.web01.own=one")
 	w.WokenBy(t, "group.all.sshd")
+}
+
+// TestADeniedSubscriptionHasOneRemedy: also where the denial names one itself, as that of
+// the subject on which answers arrive does.
+func TestADeniedSubscriptionHasOneRemedy(t *testing.T) {
+	t.Parallel()
+	srv, admin, node := withheld(t)
+	plain, err := kvtest.Of(srv.Connect(t, nats.UserInfo("web01", "web01"), quiet(), nats.CustomInboxPrefix(admin.Names().InboxPrefix("web02"))), "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, s := range map[string]*kvtest.Store{"answers": plain, "a group": node} {
+		w := kvtest.Watch(t, s, watch.Options{Node: "web01", Groups: []string{"web", "db"}, Audit: kvtest.Never, Retry: time.Millisecond})
+		kvtest.Eventually(t, "it is denied", func() (bool, string) {
+			_, sync := w.Entries()
+			return sync.Denied != nil, fmt.Sprintf("%+v", sync)
+		})
+		_, sync := w.Entries()
+		if n := strings.Count(sync.Denied.Error(), "muster fleet permissions"); n != 1 {
+			t.Errorf("%s: %d remedies in %v", name, n, sync.Denied)
+		}
+	}
 }
 
 // TestWhatIsNotPermittedFailsAtOnce: the answer is the server's refusal, and not

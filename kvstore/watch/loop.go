@@ -219,7 +219,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err) {
+	if lacksRemedy(err) {
 		err = fmt.Errorf("%s: %w (%s)", p.family, err, remedy(l.o))
 	}
 	level := slog.LevelDebug
@@ -230,6 +230,11 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
+}
+
+// lacksRemedy reports whether an error is a missing permission, without what to do about it.
+func lacksRemedy(err error) bool {
+	return errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err)
 }
 
 // remedy is what to do about a missing permission.

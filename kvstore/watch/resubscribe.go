@@ -2,6 +2,7 @@ package watch
 
 import (
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -63,4 +64,11 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 }
 
 // denied returns the first denial, by order, of a subscription on this connection.
-func (l *loop) denied() error { return l.store.Denials().Subscription() }
+func (l *loop) denied() error {
+	err := l.store.Denials().Subscription()
+	if lacksRemedy(err) {
+		err = fmt.Errorf("%w (%s)", err, remedy(l.o))
+	}
+
+	return err
+}

@@ -95,10 +95,11 @@ func rooms() []room {
 		{folder: "resources/manifest/eval", may: []string{"model/...", "resources/document", "resources/host/...", "resources/resource", "resources/template", "resources/manifest/syntax", "resources/manifest/source", "resources/manifest/expression", "resources/manifest/printed"}},
 		{folder: "resources/manifest/hierarchy", may: []string{"model", "resources/document", "resources/template", "resources/manifest/syntax", "resources/manifest/expression", "resources/manifest/eval"}},
 		{folder: "resources/manifest/render", may: []string{"model/...", "resources/document", "resources/resource", "resources/manifest/syntax", "resources/manifest/expression"}},
-		{folder: "kvstore", alone: true, may: []string{"model", "kvstore/answer", "kvstore/connect", "kvstore/denial"}, tests: []string{"kvstore/..."}},
+		{folder: "kvstore", alone: true, may: []string{"model", "kvstore/answer", "kvstore/connect", "kvstore/denial", "kvstore/jsapi"}, tests: []string{"kvstore/..."}},
 		{folder: "kvstore/answer", may: []string{"model"}},
 		{folder: "kvstore/connect"},
 		{folder: "kvstore/denial", may: []string{"model"}},
+		{folder: "kvstore/jsapi", may: []string{"kvstore/denial"}},
 		{folder: "kvstore/scan", may: []string{"kvstore", "kvstore/answer"}},
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/assignments/bundles", may: []string{"model", "agent/tasks", "resources/host/..."}},
@@ -124,7 +125,7 @@ func rooms() []room {
 		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
-		all = append(all, room{folder: "kvstore/" + name, may: []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/scan"}, tests: []string{"kvstore/..."}})
+		all = append(all, room{folder: "kvstore/" + name, may: []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/jsapi", "kvstore/scan"}, tests: []string{"kvstore/..."}})
 	}
 	for _, name := range agentRooms {
 		all = append(all, room{folder: "agent/" + name, may: []string{"model/...", "agent/tasks", "agent/bounds", "resources/..."}})

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -86,7 +86,7 @@ func publishOnOthers(a *attacker) {
 
 // prefixes are those by which JetStream can be asked, or might be.
 func prefixes() []string {
-	return []string{"$JS.API", string(kvstore.JoinedAPI), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
+	return []string{"$JS.API", string(jsapi.Joined), "$JS.FLEET.API", "$JS.hub.API", "$SYS.REQ.ACCOUNT.FLEET.JS"}
 }
 
 func streamsOf(f *fleet) []string {

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -170,7 +170,7 @@ func TestLeafNodesHold(t *testing.T) {
 			a := f.attacker(t, user, user)
 			defer a.nc.Close()
 			if user == "admin" {
-				a.limits, f.api = attacking, string(kvstore.OwnAPI)
+				a.limits, f.api = attacking, string(jsapi.Own)
 			}
 			l := &leaf{a: a, address: address}
 			l.listen()

@@ -20,6 +20,10 @@ func TestListed(t *testing.T) {
 			fmt.Fprintf(&b, "| | the %s wins today | %s |\n", user, why)
 		}
 	}
+	b.WriteString("\nTried where it is read, by the tests named:\n\n| name | someone with the credentials, or the server | never | tests |\n|---|---|---|---|\n")
+	for _, row := range triedElsewhere() {
+		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", row.name, row.does, row.never, strings.Join(row.tests, "`, `"))
+	}
 	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
 	const file = "attacks.md"

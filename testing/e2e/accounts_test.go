@@ -305,11 +305,37 @@ func TestAFleetMovesToTwoAccounts(t *testing.T) {
 	f.move(kv, func() {
 		f.configure(twoAccounts)
 		f.reload()
+		f.reload()
 	}, func(node string) {
 		f.joined = append(f.joined, node)
 		f.configure(twoAccounts)
 		f.reload()
 	})
+	f.missedNothing()
+}
+
+// TestAccountsAreJoinedByTheSecondReload: where one reload adds the accounts and moves all
+// users into them, nothing answers nodes and operators, which name the remedy; as soon as
+// the server has reloaded once more they go on, without a restart of anything.
+func TestAccountsAreJoinedByTheSecondReload(t *testing.T) {
+	f := newMovingFleet(t)
+	f.configure(oneAccount)
+	f.start()
+	kv := f.populate(f.connect("nats://admin:admin@" + f.address))
+	f.joined = f.nodes
+	f.configure(twoAccounts)
+	f.reload()
+	const remedy = "reload it once more"
+	for _, node := range f.nodes {
+		await(t, node+" names the remedy", func() bool { return strings.Contains(f.agents[node].text.String(), remedy) })
+	}
+	if code, text := start(t, f.dir, append([]string{"fleet", "ls", "--inbox-prefix", "_INBOX_web01"}, f.login("web01")...)...).wait(); code == 0 || !strings.Contains(text, remedy) {
+		t.Errorf("a command of a user of NODES ended with %d, without the remedy:\n%s", code, text)
+	}
+	if err := f.change(t.Context(), kv); err != nil {
+		t.Fatal(err)
+	}
+	f.reload()
 	f.missedNothing()
 }
 

@@ -318,11 +318,11 @@ func (n *Node) awaitClosed(ctx context.Context) error {
 // streams: there one node can have the server publish as another.
 func (n *Node) warnOfNeighbours(ctx context.Context) {
 	select {
-	case <-n.store.Located():
+	case <-n.store.Places().Located():
 	case <-ctx.Done():
 		return
 	}
-	if api, _ := n.store.API(); api.IsOwn() {
+	if n.store.Places().InUse().IsOwn() {
 		n.log.WarnContext(ctx, cli.OneAccount)
 	}
 }

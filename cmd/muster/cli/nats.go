@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/model/neterr"
@@ -100,7 +101,7 @@ func (e *Env) ConnectHint(err error) error {
 		return err
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
-	case errors.Is(err, kvstore.ErrNoJetStream):
+	case errors.Is(err, jsapi.ErrNoJetStream):
 		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
 	case errors.Is(err, nats.ErrNoResponders):
 		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
@@ -179,5 +180,5 @@ func RoomHint(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("%w (run it again with a smaller --report-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
+	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
 }

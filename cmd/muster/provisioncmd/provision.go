@@ -30,6 +30,8 @@ type initCommand struct {
 	replicas, reportCount  int
 	reportAge              time.Duration
 	reportSize, bundleSize model.Size
+	manifestSize           model.Size
+	commandSize            model.Size
 	reportMax, stateMax    model.Size
 	registrationSize       model.Size
 	yes, dryRun            bool
@@ -47,6 +49,8 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
 	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
 	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of that of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
+	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
+	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
@@ -72,7 +76,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	options := provision.Options{
 		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
 		ReportCount: int64(c.reportCount), ReportMax: int64(c.reportMax), StateMax: int64(c.stateMax),
-		RegistrationBytes: int64(c.registrationSize),
+		RegistrationBytes: int64(c.registrationSize), ManifestBytes: int64(c.manifestSize), CommandBytes: int64(c.commandSize),
 	}
 	changes, err := store.Plan(ctx, options)
 	if err != nil {

@@ -111,7 +111,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return err
 	}
 	sender := sender{store.KV, signer, c.Log}
-	if api, _ := store.KV.API(); !api.IsOwn() {
+	if !store.KV.Places().InUse().IsOwn() {
 		return c.queueAll(ctx, sender, list, request)
 	}
 	result, err := c.send(ctx, store, sender, list, request)

@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -46,7 +47,7 @@ func Open(ctx context.Context, env *cli.Env) (*Store, error) {
 // none of the others.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := nodes.New(s.KV).Nodes(ctx)
-	for _, err := range kvstore.Joined(err) {
+	for _, err := range denial.Joined(err) {
 		if !errors.Is(err, nodes.ErrInvalidState) {
 			return nil, err
 		}

@@ -150,31 +150,19 @@ func (c *nodesCommand) none() string {
 	return "no known nodes; nodes run muster agent run"
 }
 
-// withStatuses compares nodes with their assignments, name by name.
+// withStatuses compares nodes with their assignments.
 func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
-	byName := map[string][]model.Entry{}
-	for _, e := range entries {
-		if _, name, err := fleet.ParseKey(e.Key); err == nil {
-			byName[name] = append(byName[name], e)
-		}
-	}
-	byNode := map[string][]fleet.RolloutStatus{}
-	for _, name := range slices.Sorted(maps.Keys(byName)) {
-		for _, s := range (fleet.Rollout{Entries: byName[name]}).Statuses(nodes) {
-			byNode[s.Node] = append(byNode[s.Node], s)
-		}
-	}
+	statuses := fleet.Overview(nodes, entries)
 	out := make([]nodeStatus, len(nodes))
 	for i, n := range nodes {
-		out[i] = nodeStatus{Node: n, Statuses: append([]fleet.RolloutStatus{}, byNode[n.Node]...)}
-		out[i].Statuses = append(out[i].Statuses, fleet.Unassigned(n, entries)...)
+		out[i] = nodeStatus{Node: n, Statuses: statuses[i]}
 	}
 
 	return out
 }
 
-// nodeRows returns a row for the node with its first manifest, and one for each
-// other.
+// nodeRows returns a row for each manifest of a node, the first with the node itself. What
+// is wrong with the node has a row of its own before them.
 func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	uptime, away := print.Age(n.Started, now), ""
 	switch {
@@ -185,19 +173,13 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	}
 	n.Message = cmp.Or(n.Flooding, n.Message)
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
-	if len(n.Statuses) == 0 {
-		return [][]string{append(first, "-", "", away, p.Short(n.Message))}
-	}
 	var rows [][]string
+	if len(n.Statuses) == 0 || n.Message != "" {
+		rows = append(rows, append(first, "-", "", away, p.Short(n.Message)))
+		first = make([]string, len(first))
+	}
 	shown, more := withoutMost(n.Statuses)
-	for i, s := range shown {
-		switch {
-		case i > 0 || n.Message == "":
-		case n.Flooding != "" || s.Reason == "" || s.Status == fleet.StatusUnassigned:
-			s.Reason = n.Message
-		default:
-			s.Reason = n.Message + "; " + s.Reason
-		}
+	for _, s := range shown {
 		word := string(s.Outcome)
 		switch {
 		case away != "":

@@ -1,0 +1,56 @@
+package fleet
+
+import "github.com/musterfleet/muster/model"
+
+// view is a node with what a look-up needs of its state. The node writes that itself: what
+// a command computes must stay linear in it.
+type view struct {
+	model.Node
+	// places are those of its families, the ones that win first.
+	places map[string]int
+	// active are the keys that it runs and that are for it, by name those that win.
+	active map[string]string
+}
+
+func newView(n model.Node) view {
+	v := view{Node: n, places: map[string]int{}, active: map[string]string{}}
+	for i, family := range model.Families(n.Node, n.Groups) {
+		v.places[family] = i
+	}
+	for key, m := range n.Manifests {
+		t, name, err := ParseKey(key)
+		if err != nil || m.Revision == 0 || !v.isIn(t) {
+			continue
+		}
+		if other, ok := v.active[name]; !ok || v.wins(t, other) {
+			v.active[name] = key
+		}
+	}
+
+	return v
+}
+
+// isIn reports whether the node is the target, or in its group.
+func (v view) isIn(t Target) bool {
+	_, is := v.places[t.String()]
+
+	return is
+}
+
+// wins reports whether a target wins over a key of the same name.
+func (v view) wins(t Target, key string) bool {
+	other, _, _ := ParseKey(key)
+
+	return v.places[t.String()] < v.places[other.String()]
+}
+
+// activeAhead returns the key of a name that the node runs from a target that wins
+// over t, empty for none.
+func (v view) activeAhead(t Target, name string) string {
+	key := v.active[name]
+	if other, _, err := ParseKey(key); err != nil || v.places[other.String()] >= v.places[t.String()] {
+		return ""
+	}
+
+	return key
+}

@@ -1,0 +1,69 @@
+package jsapi
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/kvstore/denial"
+)
+
+// TestExpectedDenials: what shows where JetStream is asked, and what was asked at the
+// place of another connection, may be denied; what is asked where it is may not.
+func TestExpectedDenials(t *testing.T) {
+	t.Parallel()
+	connection := uint64(0)
+	a := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return connection }}
+	check := func(when string, want map[string]bool) {
+		t.Helper()
+		for subject, quiet := range want {
+			if a.IsExpected(subject) != quiet {
+				t.Errorf("%s: %s is expected to be denied: %v", when, subject, !quiet)
+			}
+		}
+	}
+	const own, joined = "$JS.API.DIRECT.GET.KV_MUSTER_NODES.x", "fleet.API.DIRECT.GET.KV_MUSTER_NODES.x"
+	check("nothing is found", map[string]bool{Own.StreamList(): true, Joined.StreamList(): true, own: false, "muster.report.x": false})
+	a.use(Own)
+	check("it is found", map[string]bool{Own.StreamList(): false, Joined.StreamList(): true, own: false, "muster.report.x": false})
+	connection++
+	check("connected again, perhaps to another account", map[string]bool{Own.StreamList(): true, Joined.StreamList(): true, own: true, "muster.report.x": false})
+	a.use(Joined)
+	check("it is found elsewhere", map[string]bool{Own.StreamList(): true, Joined.StreamList(): false, own: true, joined: false})
+	a = &Places{candidates: []Prefix{"x.API"}, chosen: "x.API", epoch: func() uint64 { return 3 }}
+	check("a place is chosen", map[string]bool{"x.API.STREAM.LIST": false, own: false})
+}
+
+// TestWhyNothingIsFound: of several places that do not answer the error is shown that tells
+// most. A user who may ask in one only, which is silent, is not joined; not when it has
+// answered before, which is an outage.
+func TestWhyNothingIsFound(t *testing.T) {
+	t.Parallel()
+	outage := errors.New("timeout")
+	for name, c := range map[string]struct {
+		own, joined, want error
+		answered          bool
+	}{
+		"own":                                  {own: nil, joined: outage, want: nil},
+		"joined":                               {own: denial.ErrNotPermitted, joined: nil, want: nil},
+		"no permissions at all":                {own: denial.ErrNotPermitted, joined: denial.ErrNotPermitted, want: denial.ErrNotPermitted},
+		"no JetStream":                         {own: ErrNoJetStream, joined: nats.ErrNoResponders, want: ErrNoJetStream},
+		"no server has JetStream":              {own: nats.ErrNoResponders, joined: nats.ErrNoResponders, want: nats.ErrNoResponders},
+		"not joined":                           {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: ErrNotJoined},
+		"joined, and away just now":            {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: denial.ErrNotPermitted, answered: true},
+		"an outage, which is not asked around": {own: outage, joined: nil, want: outage},
+	} {
+		p := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return 0 }}
+		if c.answered {
+			p.use(Joined)
+		}
+		err := p.Find(func(place Prefix) error { return map[Prefix]error{Own: c.own, Joined: c.joined}[place] })
+		if !errors.Is(err, c.want) {
+			t.Errorf("%s: %v, not %v", name, err, c.want)
+		}
+		if reason := (denial.Unusable{}); errors.As(err, &reason) != (c.want == ErrNotJoined) {
+			t.Errorf("%s: %#v", name, err)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+package attack
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// elsewhere is an attack on who reads, not on what the server lets pass: it is tried where
+// that is read.
+type elsewhere struct {
+	name, does, never string
+	// tests are package.Test.
+	tests []string
+}
+
+func triedElsewhere() []elsewhere {
+	return []elsewhere{
+		{"server-error", "is the server, or between it and a client, and sends errors that no client knows", "a connection ends for good",
+			[]string{"kvstore/connect.TestErrorsThatNobodyKnows", "cmd/muster/agentcmd.TestAConnectionClosedForGoodEndsTheAgent"}},
+		{"state-large", "fills the 512 KiB of the state of a node, with versions, groups, manifests and reasons", "commands fill the disk or terminal of an operator, or compute for minutes",
+			[]string{"cmd/muster/fleetcmd/reportcmd.TestOneNodeDoesNotFillTheDisk", "cmd/muster/print.TestOneCellDoesNotPadAllRows", "fleet.TestLongReasonsAreCut", "fleet.TestCostOfALargeState"}},
+		{"header-many", "stores messages with more headers than clients read, and many of them", "other keys, requests or nodes wait for it",
+			[]string{"kvstore/watch.TestHeadersThatAreTooManyHoldUpNothing", "kvstore/requests.TestCommandsWithTooManyHeadersHoldUpNothing", "agent.TestManyUnreadableKeysAreReportedTogether"}},
+		{"queue-unreadable", "queues requests, and behind them one whose headers cannot be read", "nodes read all of them again and again",
+			[]string{"kvstore/requests.TestHandledCommandsAreNotReadAgain"}},
+	}
+}
+
+// TestElsewhere: each of those tests exists.
+func TestElsewhere(t *testing.T) {
+	t.Parallel()
+	for _, row := range triedElsewhere() {
+		for _, test := range row.tests {
+			folder, name, _ := strings.Cut(test, ".")
+			files, err := filepath.Glob(filepath.Join("..", "..", folder, "*_test.go"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(files, func(file string) bool {
+				source, err := os.ReadFile(file)
+				return err == nil && strings.Contains(string(source), "\nfunc "+name+"(t *testing.T)")
+			}) {
+				t.Errorf("%s: there is no test %s", row.name, test)
+			}
+		}
+	}
+}
