@@ -114,7 +114,7 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 // reportResult reports what came of the assignments.
 func (m *manifests) reportResult(ctx context.Context, result assignments.Result) {
 	for _, key := range result.Unassigned {
-		m.report.Node(key, model.NodeUnassigned, key+" is not assigned any more, what it made is left as it is")
+		m.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
 	}
 	for _, p := range result.Postponed {
 		m.reportPostponed(ctx, p)

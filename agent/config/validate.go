@@ -38,8 +38,22 @@ func (c *Config) Validate() model.Problems {
 	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
 		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
 	}
+	if p := c.NATS.APIPrefix; p != "" && !isSubject(p) {
+		out.Property("nats.api_prefix", "write it as the server's configuration has it, without a dot at the end: fleet.API", "`nats.api_prefix` %q is no subject", p)
+	}
 
 	return out
+}
+
+// isSubject reports whether a text is a subject without wildcards.
+func isSubject(text string) bool {
+	for token := range strings.SplitSeq(text, ".") {
+		if token == "" || strings.ContainsAny(token, "*> \t\r\n") {
+			return false
+		}
+	}
+
+	return true
 }
 
 func (c *Config) checkGroups(out *model.Problems) {

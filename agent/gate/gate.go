@@ -102,6 +102,9 @@ func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, b
 	if err == nil && !before {
 		err = g.accept(ctx, e.Key, envelope)
 	}
+	if err != nil && action == signed.Remove {
+		err = fmt.Errorf("the removal is not accepted: %w", err)
+	}
 
 	return problem(e.Key, assignmentHint, err)
 }

@@ -58,7 +58,10 @@ func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, err
 		return nil, fmt.Errorf("%w: %q is no digest of a bundle: write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
 	}
 	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), digest)
-	if err != nil {
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return nil, fmt.Errorf("bundle %s: it is not in %s: push its directory again: %w", digest, s.store.Names().Bundles(), model.ErrNotFound)
+	case err != nil:
 		return nil, fmt.Errorf("bundle %s: %w", digest, err)
 	}
 	if info.Size > model.MaxBundle {

@@ -72,6 +72,9 @@ type step struct {
 }
 
 func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err error) {
+	if err := forgetFleet(&env.Flags); err != nil {
+		return err
+	}
 	dir, err := os.MkdirTemp("", "muster-demo-")
 	if err != nil {
 		return err
@@ -99,6 +102,23 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	return d.linger(ctx)
 }
 
+// forgetFleet removes what was taken from the environment, and from there what flags of the
+// commands of the demo would be taken from: it has a fleet of its own, whatever fleet its
+// user works with.
+func forgetFleet(f *cli.Flags) error {
+	f.Prefix = kvstore.DefaultPrefix
+	var errs []error
+	for _, variable := range os.Environ() {
+		name, _, _ := strings.Cut(variable, "=")
+		isLog := name == cli.EnvLogLevel || name == cli.EnvLogFormat
+		if !isLog && (strings.HasPrefix(name, "NATS_") || strings.HasPrefix(name, "MUSTER_")) {
+			errs = append(errs, os.Unsetenv(name))
+		}
+	}
+
+	return errors.Join(errs...)
+}
+
 // within runs a step, which fails when it takes too long.
 func (s step) within(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not verified within %s", patience))
@@ -113,7 +133,7 @@ func (s step) within(ctx context.Context) ([]string, error) {
 
 // linger keeps the node running and shows its reports, to try things out.
 func (d *demo) linger(ctx context.Context) error {
-	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal:\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
+	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
 	err := d.command(ctx, "fleet", "reports")
 	if ctx.Err() != nil {
 		return nil

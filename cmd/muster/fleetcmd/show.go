@@ -2,6 +2,7 @@ package fleetcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -38,6 +39,8 @@ type revisionDocument struct {
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are the sizes of those in a bundle, by name.
 	Files map[string]int64 `json:"files,omitempty"`
+	// Missing is why there are no files of a bundle that is named.
+	Missing string `json:"missing,omitempty"`
 }
 
 func addShow(env *cli.Env, parent *fisk.CmdClause) {
@@ -120,6 +123,10 @@ func newDocument(ctx context.Context, s *fleetcli.Store, e model.Entry) (revisio
 		return out, nil
 	}
 	content, err := s.Content(ctx, e)
+	if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrInvalidName) {
+		out.Missing = err.Error()
+		return out, nil
+	}
 	out.Files = content.Files()
 
 	return out, err
@@ -127,6 +134,9 @@ func newDocument(ctx context.Context, s *fleetcli.Store, e model.Entry) (revisio
 
 func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 	defer func() {
+		if doc.Missing != "" {
+			c.Print.Remark("# no files: %s", print.Text(print.OneLine(doc.Missing)))
+		}
 		for _, r := range doc.Rejected {
 			c.Print.Remark("# rejected by %s: %s", print.Text(r.Node), print.Text(print.OneLine(r.Reason)))
 		}

@@ -48,6 +48,6 @@ func (s *signature) String() string {
 // warnUnsigned warns that what was signed is replaced by what is not.
 func warnUnsigned(log *slog.Logger) func(key string) {
 	return func(key string) {
-		log.Warn("it was signed and is not any more: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
+		log.Warn("what was assigned is signed, and this is not: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
 	}
 }

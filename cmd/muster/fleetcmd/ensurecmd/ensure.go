@@ -132,7 +132,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 // another account reaches a node at once.
 func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, request model.EnsureRequest) error {
 	if c.queue == 0 {
-		return cli.Usagef("only administrators send requests that nodes answer at once: give --queue DURATION, and see muster fleet reports --kind ensure")
+		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with --queue DURATION, see muster fleet reports --kind ensure")
 	}
 	for _, target := range list {
 		if err := to.queue(ctx, target, request.ID+"-"+strings.ReplaceAll(target.String(), ".", "-"), request, c.queue); err != nil {
