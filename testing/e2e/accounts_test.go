@@ -267,7 +267,7 @@ func (f *movingFleet) missedNothing() {
 // connect connects as the administrator.
 func (f *movingFleet) connect(url string, opts ...nats.Option) *nats.Conn {
 	f.t.Helper()
-	nc, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1))...)
+	nc, err := nats.Connect(url, append(opts, nats.Timeout(deadline), nats.MaxReconnects(-1))...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

@@ -16,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-// startTimeout is how long a server may take until it accepts connections. It
-// is generous, because the machine may be busy with other tests.
+// startTimeout is how long a server and its clients may take to connect. It is
+// generous, because the machine may be busy with other tests.
 const startTimeout = 60 * time.Second
 
 // maxStore is what streams may reserve together; nothing is written ahead.
@@ -112,7 +112,7 @@ func (s *Server) Port() int { return s.port }
 // the test. It fails the test when the server cannot be reached.
 func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	tb.Helper()
-	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)
+	opts = append([]nats.Option{nats.Timeout(startTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)
 	nc, err := nats.Connect(s.URL(), opts...)
 	if err != nil {
 		tb.Fatalf("natstest: connect to %s: %v", s.URL(), err)
@@ -163,6 +163,12 @@ func (s *Server) options() (*server.Options, error) {
 	opts.JetStream, opts.StoreDir = true, s.store
 	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxStore, maxStore
 	opts.NoLog, opts.NoSigs = true, true
+	if opts.AuthTimeout == 0 {
+		opts.AuthTimeout = startTimeout.Seconds()
+	}
+	if opts.TLSTimeout == 0 {
+		opts.TLSTimeout = startTimeout.Seconds()
+	}
 
 	return opts, nil
 }
