@@ -48,7 +48,7 @@ func TestCommandsWaitForANode(t *testing.T) {
 	got.Has(t, "early1", "early2", "early3", "early4", "live1", "live2", "after")
 	stop()
 	m := kvtest.Manager(t, srv)
-	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(t, m, "MUSTER_COMMANDS") })
+	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(m, "MUSTER_COMMANDS") })
 }
 
 // TestCommandsWithUnreadableHeaders: one is refused alone and once, when it arrives

@@ -118,12 +118,8 @@ func Eventually(t testing.TB, what string, condition func() (bool, string)) {
 }
 
 // NoConsumers reports whether a stream has no consumer, and which it has.
-func NoConsumers(t testing.TB, m *jsm.Manager, stream string) (bool, string) {
-	t.Helper()
+func NoConsumers(m *jsm.Manager, stream string) (bool, string) {
 	names, err := m.ConsumerNames(stream)
-	if err != nil {
-		t.Fatal(err)
-	}
 
-	return len(names) == 0, fmt.Sprint(names)
+	return err == nil && len(names) == 0, fmt.Sprint(names, err)
 }
