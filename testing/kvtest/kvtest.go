@@ -42,6 +42,26 @@ func NewWith(t testing.TB, o provision.Options) (*natstest.Server, *Store) {
 	return srv, store
 }
 
+// InBubble returns a provisioned server in a bubble of testing/synctest, its store, and
+// what stops both, which must be called before the bubble ends.
+func InBubble(t testing.TB) (srv *natstest.Bubble, store *Store, stop func()) {
+	t.Helper()
+	srv = natstest.StartBubble(t)
+	nc := srv.Connect(t)
+	store, err := Of(nc, "")
+	if err == nil {
+		_, err = store.Apply(t.Context(), provision.Options{})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return srv, store, func() {
+		nc.Close()
+		srv.Stop()
+	}
+}
+
 // Bind returns a further store of a server on a connection of its own.
 func Bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *Store {
 	t.Helper()
