@@ -101,17 +101,14 @@ func TestCommandsWithTooManyHeadersHoldUpNothing(t *testing.T) {
 	}
 	put("first")
 	got.Has(t, "first")
-	began := time.Now()
+	// Waiting for each would take longer than the test waits.
 	want := []string{"first"}
-	for i := range 30 {
-		want = append(want, fmt.Sprintf("bad%02d", i))
+	for i := range 150 {
+		want = append(want, fmt.Sprintf("bad%03d", i))
 		srv.Raw(t, "muster.command.node.web01."+kvstore.Token(want[i+1]), "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "x")
 	}
 	put("last")
 	got.Has(t, append(want, "last")...)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("a command behind %d that cannot be read took %s", len(want), took)
-	}
 }
 
 // A command that could not be taken comes again, one that came live too; the
