@@ -85,7 +85,10 @@ func TestServerKilledAmidPuts(t *testing.T) {
 		}
 		srv.Kill()
 		srv = play()
-		kvtest.Eventually(t, "back", func() (bool, string) { return nc.IsConnected(), nc.Status().String() })
+		// Also to a client that has not noticed yet that the server was away.
+		kvtest.Eventually(t, "back", func() (bool, string) {
+			return nc.IsConnected() && nc.Stats().Reconnects > uint64(round), nc.Status().String()
+		})
 	}
 	var want []string
 	kvtest.Eventually(t, "keys", func() (bool, string) {
