@@ -103,7 +103,7 @@ func TestCommandsWithTooManyHeadersHoldUpNothing(t *testing.T) {
 	got.Has(t, "first")
 	// Waiting for each would take longer than the test waits.
 	want := []string{"first"}
-	for i := range 150 {
+	for i := range 400 {
 		want = append(want, fmt.Sprintf("bad%03d", i))
 		srv.Raw(t, "muster.command.node.web01."+kvstore.Token(want[i+1]), "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "x")
 	}

@@ -24,7 +24,7 @@ func TestThousandNodesOverARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fleet[i] = kvtest.Watch(t, own, watch.Options{Node: fmt.Sprint("n", i), Audit: 3 * time.Second, Retry: 100 * time.Millisecond})
+		fleet[i] = kvtest.Watch(t, own, watch.Options{Node: fmt.Sprint("n", i), Audit: 20 * time.Second, Retry: 100 * time.Millisecond})
 	}
 	for _, w := range fleet {
 		w.Synced(t)

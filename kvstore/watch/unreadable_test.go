@@ -84,7 +84,7 @@ func TestHeadersThatAreTooManyHoldUpNothing(t *testing.T) {
 	w := kvtest.Watch(t, kvtest.Bind(t, srv, quiet()), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond})
 	// Waiting for each would take longer than the test waits.
 	var keys []string
-	for i := range 150 {
+	for i := range 400 {
 		keys = append(keys, fmt.Sprintf("group.all.a%03d", i))
 		srv.Raw(t, "$KV.MUSTER_MANIFESTS."+keys[i], "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "one")
 	}

@@ -18,7 +18,7 @@ import (
 
 // Deadline is how long a test waits for what must come; it is generous because
 // the machine may be busy.
-const Deadline = 60 * time.Second
+const Deadline = 3 * time.Minute
 
 // New returns the store of a provisioned server.
 func New(t testing.TB) (*natstest.Server, *Store) {
