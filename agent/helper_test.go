@@ -24,7 +24,6 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
@@ -56,25 +55,6 @@ type natsBucket struct {
 	*watch.Watch
 	t     *testing.T
 	store *kvtest.Store
-}
-
-// startNATS runs a provisioned server in the bubble of a test, until stop.
-func startNATS(t *testing.T) (store *kvtest.Store, stop func()) {
-	t.Helper()
-	server := natstest.StartBubble(t)
-	nc := server.Connect(t)
-	store, err := kvtest.Of(nc, "")
-	if err == nil {
-		_, err = store.Apply(t.Context(), provision.Options{})
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return store, func() {
-		nc.Close()
-		server.Stop()
-	}
 }
 
 func (b *natsBucket) put(key, value string) uint64 {
@@ -568,7 +548,7 @@ func bubble(t *testing.T, f func(t *testing.T, n *node)) {
 		n := newNode(t)
 		n.stop = func() {}
 		var stopNATS func()
-		n.nats, stopNATS = startNATS(t)
+		_, n.nats, stopNATS = kvtest.InBubble(t)
 		n.bucket = &natsBucket{t: t, store: n.nats}
 		defer stopNATS()
 		defer func() { n.stop() }()

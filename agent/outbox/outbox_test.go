@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -436,7 +437,9 @@ func TestWrittenAndHandedOverAtTheSameTime(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, 1<<20)
 	const reports = 3000
-	go func() {
+	var writer sync.WaitGroup
+	defer writer.Wait()
+	writer.Go(func() {
 		for i := range reports {
 			if _, err := b.Append(report("transaction", "changed", 100+i%1000)); err != nil {
 				t.Error(err)
@@ -450,7 +453,7 @@ func TestWrittenAndHandedOverAtTheSameTime(t *testing.T) {
 		if err := b.Sync(); err != nil {
 			t.Error(err)
 		}
-	}()
+	})
 	var got []model.Report
 	for len(got) == 0 || got[len(got)-1].Seq < reports {
 		batch := b.Next(64)

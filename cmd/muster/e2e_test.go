@@ -164,7 +164,7 @@ func exitCode(ts *testscript.TestScript, _ bool, args []string) {
 
 // kvPut stores a file under a key as any NATS client does, without muster: kvput BUCKET KEY FILE.
 func kvPut(t *testing.T, ts *testscript.TestScript, args []string) {
-	nc, err := nats.Connect(ts.Getenv("NATS_URL"))
+	nc, err := nats.Connect(ts.Getenv("NATS_URL"), nats.Timeout(awaitFor))
 	ts.Check(err)
 	defer nc.Close()
 	js, err := jetstream.New(nc)

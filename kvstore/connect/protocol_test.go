@@ -67,7 +67,7 @@ func (p pipe) Dial(string, string) (net.Conn, error) {
 // serve welcomes a client and sends it some bytes.
 func serve(server net.Conn, sent []byte) {
 	defer server.Close()
-	_ = server.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = server.SetDeadline(time.Now().Add(time.Minute))
 	_, _ = server.Write([]byte(info))
 	heard, b := "", make([]byte, 1024)
 	for !strings.HasSuffix(heard, "PING\r\n") {
@@ -98,7 +98,7 @@ func received(t *testing.T, sent []byte) error {
 		serve(<-p, sent)
 	}()
 	ended := make(chan error, 1)
-	nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), checked, nats.NoReconnect(),
+	nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), nats.Timeout(time.Minute), checked, nats.NoReconnect(),
 		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
 		nats.ClosedHandler(func(nc *nats.Conn) { ended <- nc.LastError() }))
 	if err != nil {
@@ -158,7 +158,7 @@ func TestErrorsThatNobodyKnows(t *testing.T) {
 		}()
 		changes := make(chan Status, 10)
 		opts := append(Options{OnStatus: func(s Status) { changes <- s }}.handlers(),
-			nats.SetCustomDialer(p), checked, nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
+			nats.SetCustomDialer(p), nats.Timeout(time.Minute), checked, nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
 		nc, err := nats.Connect("nats://127.0.0.1:1", opts...)
 		if err != nil {
 			t.Fatal(err)
@@ -170,7 +170,7 @@ func TestErrorsThatNobodyKnows(t *testing.T) {
 				if s.Connected != connected || !connected && !errors.Is(s.Err, ErrEnded) {
 					t.Errorf("%q: %+v", line, s)
 				}
-			case <-time.After(10 * time.Second):
+			case <-time.After(time.Minute):
 				t.Fatalf("%q: closed for good: %v", line, nc.IsClosed())
 			}
 		}
@@ -194,7 +194,7 @@ func TestErrorsThatTheClientKnows(t *testing.T) {
 		p := make(pipe, 1)
 		go func() { serve(<-p, []byte("-ERR "+problem+"\r\n")) }()
 		closed := make(chan bool, 1)
-		nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), nats.MaxReconnects(-1), nats.ReconnectWait(time.Hour), nats.IgnoreAuthErrorAbort(),
+		nc, err := nats.Connect("nats://127.0.0.1:1", nats.SetCustomDialer(p), nats.Timeout(time.Minute), nats.MaxReconnects(-1), nats.ReconnectWait(time.Hour), nats.IgnoreAuthErrorAbort(),
 			nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), nats.DisconnectErrHandler(func(nc *nats.Conn, _ error) { closed <- nc.IsClosed() }))
 		if err != nil {
 			t.Fatal(err)

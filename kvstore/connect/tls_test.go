@@ -2,11 +2,11 @@ package connect_test
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -41,14 +41,7 @@ func TestDialByTLS(t *testing.T) {
 // Within a web socket the protocol cannot be followed, and is not.
 func TestDialByWebSocket(t *testing.T) {
 	t.Parallel()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
+	address := loopback.Address(t).String()
 	natstest.Start(t, natstest.WithConfig(fmt.Sprintf("websocket: {listen: %q, no_tls: true}", address)))
 	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{"ws://" + address}})
 	if err != nil {

@@ -210,7 +210,7 @@ func TestQueuedCommandsAreConverted(t *testing.T) {
 		got.Take(c)
 	})
 	got.Has(t, "one", "two.x", "moved-3")
-	if ok, names := kvtest.NoConsumers(t, m, "MUSTER_COMMANDS"); !ok {
+	if ok, names := kvtest.NoConsumers(m, "MUSTER_COMMANDS"); !ok {
 		t.Error(names)
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -20,6 +22,11 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
+
+func TestMain(m *testing.M) {
+	natstest.PrepareBubbles()
+	os.Exit(m.Run())
+}
 
 func shop(node, address string, priority int) registration.Registration {
 	return registration.Registration{
@@ -110,101 +117,114 @@ func TestRegistrationsEndByThemselves(t *testing.T) {
 	r := shop("web01", "10.0.0.1", 1)
 	r.TTL = model.Duration(time.Second)
 	register(t, s, r, shop("web02", "10.0.0.2", 1))
+	stream, err := kvtest.Manager(t, srv).LoadStream("MUSTER_REGISTRATIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
 	kvtest.Eventually(t, "the server forgot one", func() (bool, string) {
-		stream, err := kvtest.Manager(t, srv).LoadStream("MUSTER_REGISTRATIONS")
-		if err != nil {
-			return false, err.Error()
-		}
-		info, err := stream.LatestInformation()
-		return err == nil && info.State.Msgs == 1, fmt.Sprint(info.State, err)
+		state, err := stream.State()
+		return err == nil && state.Msgs == 1, fmt.Sprint(state, err)
 	})
 	if got := found(t, s, registrations.Filter{}); got != "prod/http/shop/10.0.0.2:8080@web02" {
 		t.Error(got)
 	}
 }
 
+// bubble runs a test with a clock of its own: registrations of a second do not end before
+// the test has seen them.
+func bubble(t *testing.T, f func(t *testing.T, srv *natstest.Bubble, s *kvtest.Store)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		srv, s, stop := kvtest.InBubble(t)
+		defer stop()
+		f(t, srv, s)
+	})
+}
+
 // TestWatchOfRegistrations sees what is there, what comes, what is withdrawn and what ends by itself.
 func TestWatchOfRegistrations(t *testing.T) {
-	_, s := kvtest.New(t)
-	register(t, s, shop("web01", "10.0.0.1", 1))
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	events := make(chan string)
-	ended := make(chan error, 1)
-	go func() {
-		var last error
-		for r, err := range s.WatchRegistrations(ctx, registrations.Filter{Service: "shop"}) {
-			if last = err; err == nil {
-				events <- fmt.Sprintf("%s %s gone=%t", r.Node, r.Address, r.Gone)
+	bubble(t, func(t *testing.T, _ *natstest.Bubble, s *kvtest.Store) {
+		register(t, s, shop("web01", "10.0.0.1", 1))
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		events := make(chan string)
+		ended := make(chan error, 1)
+		go func() {
+			var last error
+			for r, err := range s.WatchRegistrations(ctx, registrations.Filter{Service: "shop"}) {
+				if last = err; err == nil {
+					events <- fmt.Sprintf("%s %s gone=%t", r.Node, r.Address, r.Gone)
+				}
+			}
+			ended <- last
+		}()
+		expect := func(want string) {
+			t.Helper()
+			select {
+			case got := <-events:
+				if got != want {
+					t.Fatalf("got %q, want %q", got, want)
+				}
+			case <-time.After(kvtest.Deadline):
+				t.Fatalf("%q did not come", want)
 			}
 		}
-		ended <- last
-	}()
-	expect := func(want string) {
-		t.Helper()
-		select {
-		case got := <-events:
-			if got != want {
-				t.Fatalf("got %q, want %q", got, want)
-			}
-		case <-time.After(kvtest.Deadline):
-			t.Fatalf("%q did not come", want)
+		expect("web01 10.0.0.1 gone=false")
+		expect("  gone=false")
+		register(t, s, shop("web02", "10.0.0.2", 1))
+		expect("web02 10.0.0.2 gone=false")
+		if err := s.Withdraw(t.Context(), shop("web02", "10.0.0.2", 1)); err != nil {
+			t.Fatal(err)
 		}
-	}
-	expect("web01 10.0.0.1 gone=false")
-	expect("  gone=false")
-	register(t, s, shop("web02", "10.0.0.2", 1))
-	expect("web02 10.0.0.2 gone=false")
-	if err := s.Withdraw(t.Context(), shop("web02", "10.0.0.2", 1)); err != nil {
-		t.Fatal(err)
-	}
-	expect("web02 10.0.0.2 gone=true")
-	brief := shop("web03", "10.0.0.3", 1)
-	brief.TTL = model.Duration(time.Second)
-	register(t, s, brief)
-	expect("web03 10.0.0.3 gone=false")
-	expect("web03 10.0.0.3 gone=true")
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Error(err)
-	}
+		expect("web02 10.0.0.2 gone=true")
+		brief := shop("web03", "10.0.0.3", 1)
+		brief.TTL = model.Duration(time.Second)
+		register(t, s, brief)
+		expect("web03 10.0.0.3 gone=false")
+		expect("web03 10.0.0.3 gone=true")
+		cancel()
+		if err := <-ended; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
 }
 
 // TestWatchWhileNATSIsAway: what held when NATS went away holds until it was
 // there again for long enough to be yielded again.
 func TestWatchWhileNATSIsAway(t *testing.T) {
-	srv, s := kvtest.New(t)
-	brief := shop("web01", "10.0.0.1", 1)
-	brief.TTL = model.Duration(2 * time.Second)
-	register(t, s, brief)
-	ctx, cancel := context.WithCancel(t.Context())
-	defer cancel()
-	var restarted time.Time
-	var events []string
-	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
-		switch {
-		case errors.Is(err, registrations.ErrNotCurrent):
-			events = append(events, "away")
-			restarted = time.Now()
-			srv.Start(t)
-		case errors.Is(err, context.Canceled):
-		case err != nil:
-			t.Fatal(err)
-		case r.Gone:
-			events = append(events, "gone")
-			if time.Since(restarted) < 2*time.Second {
-				t.Error("it ended too early")
+	bubble(t, func(t *testing.T, srv *natstest.Bubble, s *kvtest.Store) {
+		brief := shop("web01", "10.0.0.1", 1)
+		brief.TTL = model.Duration(2 * time.Second)
+		register(t, s, brief)
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var restarted time.Time
+		var events []string
+		for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+			switch {
+			case errors.Is(err, registrations.ErrNotCurrent):
+				events = append(events, "away")
+				restarted = time.Now()
+				srv.Start(t)
+			case errors.Is(err, context.Canceled):
+			case err != nil:
+				t.Fatal(err)
+			case r.Gone:
+				events = append(events, "gone")
+				if time.Since(restarted) < 2*time.Second {
+					t.Error("it ended too early")
+				}
+				cancel()
+			case r.Node == "":
+				srv.Stop()
+			default:
+				events = append(events, "there")
 			}
-			cancel()
-		case r.Node == "":
-			srv.Stop()
-		default:
-			events = append(events, "there")
 		}
-	}
-	if got := strings.Join(events, " "); got != "there away gone" {
-		t.Error(got)
-	}
+		if got := strings.Join(events, " "); got != "there away gone" {
+			t.Error(got)
+		}
+	})
 }
 
 // TestWatchOfNothing yields at once that there is nothing.

@@ -440,9 +440,8 @@ func TestReportsAreFollowedOverARestart(t *testing.T) {
 	if err := <-ended; !errors.Is(err, context.Canceled) {
 		t.Errorf("ended with %v", err)
 	}
-	kvtest.Eventually(t, "the consumer is gone", func() (bool, string) {
-		return kvtest.NoConsumers(t, kvtest.Manager(t, srv), "MUSTER_REPORTS")
-	})
+	m := kvtest.Manager(t, srv)
+	kvtest.Eventually(t, "the consumer is gone", func() (bool, string) { return kvtest.NoConsumers(m, "MUSTER_REPORTS") })
 }
 
 func TestBadReportDoesNotEndReading(t *testing.T) {

@@ -50,7 +50,7 @@ func TestCommandsWaitForANode(t *testing.T) {
 	got.Has(t, "early1", "early2", "early3", "early4", "live1", "live2", "after")
 	stop()
 	m := kvtest.Manager(t, srv)
-	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(t, m, "MUSTER_COMMANDS") })
+	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(m, "MUSTER_COMMANDS") })
 }
 
 // TestCommandsWithUnreadableHeaders: one is refused alone and once, when it arrives
@@ -103,17 +103,14 @@ func TestCommandsWithTooManyHeadersHoldUpNothing(t *testing.T) {
 	}
 	put("first")
 	got.Has(t, "first")
-	began := time.Now()
+	// Waiting for each would take longer than the test waits.
 	want := []string{"first"}
-	for i := range 30 {
-		want = append(want, fmt.Sprintf("bad%02d", i))
+	for i := range 400 {
+		want = append(want, fmt.Sprintf("bad%03d", i))
 		srv.Raw(t, "muster.command.node.web01."+kvstore.Token(want[i+1]), "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "x")
 	}
 	put("last")
 	got.Has(t, append(want, "last")...)
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("a command behind %d that cannot be read took %s", len(want), took)
-	}
 }
 
 // TestHandledCommandsAreNotReadAgain: while the newest command of a family cannot be read,

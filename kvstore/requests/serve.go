@@ -92,9 +92,15 @@ type server struct {
 	running sync.WaitGroup
 }
 
-// offer adds the endpoints, one for each verb and family.
+// offer adds the endpoints, one for each verb and family: those of pings last, so that a
+// node that answers a ping answers all that it offers.
 func (v *server) offer(ctx context.Context, service micro.Service) error {
-	for verb, handle := range v.handlers() {
+	handlers := v.handlers()
+	for _, verb := range kvstore.Verbs() {
+		handle := handlers[verb]
+		if handle == nil {
+			continue
+		}
 		for _, family := range model.Families(v.o.Node, v.o.Groups) {
 			name := verb + "-" + strings.ReplaceAll(family, ".", "-")
 			handler := micro.HandlerFunc(func(r micro.Request) { v.handle(ctx, r, handle) })

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -41,7 +40,7 @@ func TestHeadersEndNoRead(t *testing.T) {
 			if _, err := s.JetStream().Publish(t.Context(), of("c"), []byte("3")); err != nil {
 				t.Fatal(err)
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 			defer cancel()
 			cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{of("*")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
 			var got []string
@@ -94,7 +93,7 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 		}
 	}
 	put(1)
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
 	defer cancel()
 	next := uint64(0)
 	for m, err := range scan.Stream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, true) {

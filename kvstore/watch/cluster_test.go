@@ -25,7 +25,7 @@ func TestClusterLosesItsLeader(t *testing.T) {
 	urls := []string{servers[0].URL(), servers[1].URL(), servers[2].URL()}
 	dial := func() *kvtest.Store {
 		t.Helper()
-		nc, err := nats.Connect(strings.Join(urls, ","), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+		nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(kvtest.Deadline), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -98,25 +98,26 @@ func TestClusterLosesItsLeader(t *testing.T) {
 	}
 }
 
-// leader gives which server leads the stream of manifests.
+// leader returns which server leads the stream of manifests.
 func leader(t *testing.T, s *kvtest.Store) int {
 	t.Helper()
 	m, err := jsm.New(s.Conn())
 	if err != nil {
 		t.Fatal(err)
 	}
-	stream, err := m.LoadStream("KV_MUSTER_MANIFESTS")
-	if err != nil {
-		t.Fatal(err)
-	}
-	info, err := stream.Information()
-	if err != nil {
-		t.Fatal(err)
-	}
 	var n int
-	if _, err := fmt.Sscanf(info.Cluster.Leader, "n%d", &n); err != nil {
-		t.Fatal(err)
-	}
+	kvtest.Eventually(t, "a leader", func() (bool, string) {
+		stream, err := m.LoadStream("KV_MUSTER_MANIFESTS")
+		if err != nil {
+			return false, err.Error()
+		}
+		info, err := stream.Information()
+		if err != nil || info.Cluster == nil {
+			return false, fmt.Sprint(err)
+		}
+		_, err = fmt.Sscanf(info.Cluster.Leader, "n%d", &n)
+		return err == nil, info.Cluster.Leader
+	})
 
 	return n
 }

@@ -24,7 +24,7 @@ func TestThousandNodesOverARestart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fleet[i] = kvtest.Watch(t, own, watch.Options{Node: fmt.Sprint("n", i), Audit: 3 * time.Second, Retry: 100 * time.Millisecond})
+		fleet[i] = kvtest.Watch(t, own, watch.Options{Node: fmt.Sprint("n", i), Audit: 20 * time.Second, Retry: 100 * time.Millisecond})
 	}
 	for _, w := range fleet {
 		w.Synced(t)
@@ -46,14 +46,15 @@ func TestThousandNodesOverARestart(t *testing.T) {
 			return err == nil, fmt.Sprint(err)
 		})
 	}
-	if _, err := store.Put(t.Context(), "group.all.base", []byte("all")); err != nil {
-		t.Fatal(err)
-	}
+	kvtest.Eventually(t, "put for all", func() (bool, string) {
+		_, err := store.Put(t.Context(), "group.all.base", []byte("all"))
+		return err == nil, fmt.Sprint(err)
+	})
 	for i, w := range fleet {
 		w.Has(t, "group.all.base=all", fmt.Sprintf("node.n%d.motd=%d", i, i))
 	}
 	m := kvtest.Manager(t, srv)
-	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(t, m, "KV_MUSTER_MANIFESTS") })
+	kvtest.Eventually(t, "no consumer is left", func() (bool, string) { return kvtest.NoConsumers(m, "KV_MUSTER_MANIFESTS") })
 	for _, w := range fleet {
 		kvtest.Eventually(t, "nothing is kept or failed", func() (bool, string) {
 			_, state := w.Entries()

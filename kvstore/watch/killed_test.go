@@ -3,10 +3,9 @@ package watch_test
 import (
 	"errors"
 	"fmt"
-	"net"
+	"net/netip"
 	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
@@ -17,19 +16,20 @@ import (
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 func TestMain(m *testing.M) {
 	actor.Main(m, map[string]func() error{"nats-server": serve})
 }
 
-// serve runs a server on a store and a port, until it is killed.
+// serve runs a server on a store and an address, until it is killed.
 func serve() error {
-	port, err := strconv.Atoi(os.Args[2])
+	address, err := netip.ParseAddrPort(os.Args[2])
 	if err != nil {
 		return err
 	}
-	srv, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: os.Args[1], NoLog: true, NoSigs: true})
+	srv, err := server.NewServer(&server.Options{Host: address.Addr().String(), Port: int(address.Port()), JetStream: true, StoreDir: os.Args[1], NoLog: true, NoSigs: true})
 	if err != nil {
 		return err
 	}
@@ -48,18 +48,10 @@ func serve() error {
 // is new find each.
 func TestServerKilledAmidPuts(t *testing.T) {
 	t.Parallel()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
-		t.Fatal(err)
-	}
-	dir := t.TempDir()
-	play := func() *actor.Actor { return actor.Play(t, "nats-server", dir, strconv.Itoa(port)) }
+	dir, address := t.TempDir(), loopback.Address(t).String()
+	play := func() *actor.Actor { return actor.Play(t, "nats-server", dir, address) }
 	connect := func() *nats.Conn {
-		nc, err := nats.Connect(fmt.Sprint("nats://127.0.0.1:", port), nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(kvtest.Deadline))
+		nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(kvtest.Deadline))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -93,7 +85,10 @@ func TestServerKilledAmidPuts(t *testing.T) {
 		}
 		srv.Kill()
 		srv = play()
-		kvtest.Eventually(t, "back", func() (bool, string) { return nc.IsConnected(), nc.Status().String() })
+		// Also to a client that has not noticed yet that the server was away.
+		kvtest.Eventually(t, "back", func() (bool, string) {
+			return nc.IsConnected() && nc.Stats().Reconnects > uint64(round), nc.Status().String()
+		})
 	}
 	var want []string
 	kvtest.Eventually(t, "keys", func() (bool, string) {

@@ -82,17 +82,14 @@ func TestHeadersThatAreTooManyHoldUpNothing(t *testing.T) {
 	t.Parallel()
 	srv, _ := kvtest.New(t)
 	w := kvtest.Watch(t, kvtest.Bind(t, srv, quiet()), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond})
-	began := time.Now()
+	// Waiting for each would take longer than the test waits.
 	var keys []string
-	for i := range 30 {
-		keys = append(keys, fmt.Sprintf("group.all.a%02d", i))
+	for i := range 400 {
+		keys = append(keys, fmt.Sprintf("group.all.a%03d", i))
 		srv.Raw(t, "$KV.MUSTER_MANIFESTS."+keys[i], "NATS/1.0\r\n"+strings.Repeat("A: b\r\n", 30)+"\r\n", "one")
 	}
 	kvtest.Eventually(t, "keys that cannot be read", func() (bool, string) {
 		_, s := w.Entries()
 		return slices.Equal(s.Unreadable, keys), fmt.Sprintf("%+v", s)
 	})
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("%d keys that cannot be read took %s", len(keys), took)
-	}
 }

@@ -93,7 +93,7 @@ func TestWhatIsThereIsKnownAtStart(t *testing.T) {
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond})
 	w.Has(t, "group.all.m0=0", "group.all.m1=raw", "group.all.m2=2", "group.all.raw3=raw", "node.web01.raw1=raw", "node.web01.raw2=raw")
 	w.Synced(t)
-	if ok, names := kvtest.NoConsumers(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS"); !ok {
+	if ok, names := kvtest.NoConsumers(kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS"); !ok {
 		t.Errorf("consumers left: %s", names)
 	}
 }

@@ -43,7 +43,7 @@ func TestSourceTooLarge(t *testing.T) {
 			dir := t.TempDir()
 			c.setup(t, dir)
 			spec := specOf(t, owned(t, "out", typetest.Properties{"source": dir + "/source", "max_size": c.more["max_size"]})(dir))
-			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
 			_, err := file.Type{}.Status(ctx, testEnv(t, ""), posix.Provider{}, spec)
 			switch {
@@ -62,7 +62,7 @@ func TestSourceGrows(t *testing.T) {
 	dir := t.TempDir()
 	withFile("source", "12345", 0o644)(t, dir)
 	check(t, os.Truncate(dir+"/source", 8<<40))
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	err := posix.Provider{}.Store(ctx, testEnv(t, ""), dir+"/out", file.Content{Source: dir + "/source", Size: 5}, hosttest.Attrs(t, 0o644))
 	check(t, err)

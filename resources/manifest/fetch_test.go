@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -22,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 const small = "muster: {resources: []}\n"
@@ -245,12 +245,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 	}))
 	defer server.Close()
 	defer close(release)
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	gone := closed.Addr().String()
-	_ = closed.Close()
+	gone := loopback.Address(t).String()
 	o := options()
 	o.MaxBytes, o.MaxBundleBytes = 1000, 4000
 	for name, tc := range map[string]struct{ base, path, want string }{

@@ -28,9 +28,11 @@ func repeated(part string) string {
 // TestMemoryOfChecking measures what a document takes while it is read and checked, in
 // times of its size. What data and resources take is more than what a document of
 // the shortest of them takes: docs/decisions/0020 has why. The bounds are half as much
-// again as what a quiet machine measures: what is allocated while garbage is collected
-// counts as in use.
+// again as what is measured.
 func TestMemoryOfChecking(t *testing.T) {
+	if !heap.Alone(t) {
+		return
+	}
 	for name, tc := range map[string]struct {
 		text string
 		most float64

@@ -76,8 +76,7 @@ func (f *fleet) settle(t testing.TB) {
 	}
 	kvtest.Eventually(t, "assignments of "+victim, func() (bool, string) {
 		got := map[string]uint64{}
-		entries, _ := f.agent.watch.Entries()
-		for key, e := range entries {
+		for key, e := range f.agent.watch.Told() {
 			got[key] = e.Revision
 		}
 		return maps.Equal(got, want), fmt.Sprintf("%v, want %v", got, want)

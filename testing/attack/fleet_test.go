@@ -3,7 +3,6 @@ package attack
 import (
 	"bytes"
 	"fmt"
-	"net"
 	"slices"
 	"strings"
 	"testing"
@@ -18,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -139,14 +139,7 @@ func clusterOf(t *testing.T, replicas int) *fleet {
 	t.Helper()
 	var servers, routes []string
 	for range 3 {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		routes = append(routes, l.Addr().String())
-		if err := l.Close(); err != nil {
-			t.Fatal(err)
-		}
+		routes = append(routes, loopback.Address(t).String())
 	}
 	for i, listen := range routes {
 		servers = append(servers, fmt.Sprintf("server_name: n%d\ncluster: {name: c, listen: %q, routes: [nats://%s]}\n", i, listen, strings.Join(routes, ", nats://")))

@@ -31,18 +31,22 @@ func TestLastMessageIDEndsReplicatedStream(t *testing.T) {
 			t.Parallel()
 			f := clusterOf(t, l.replicas)
 			a := f.attacker(t, l.user, l.user)
-			put := func(header nats.Header) error {
-				_, err := a.nc.RequestMsg(&nats.Msg{Subject: a.own(), Header: header, Data: []byte("{}")}, deaf+time.Second)
+			put := func(header nats.Header, patience time.Duration) error {
+				_, err := a.nc.RequestMsg(&nats.Msg{Subject: a.own(), Header: header, Data: []byte("{}")}, patience)
 				return err
 			}
 			kvtest.Eventually(t, "first put", func() (bool, string) {
-				err := put(nil)
+				err := put(nil, deaf)
 				return err == nil, fmt.Sprint(err)
 			})
-			if err := put(nats.Header{nats.ExpectedLastMsgIdHdr: {"none"}}); err != nil {
+			if err := put(nats.Header{nats.ExpectedLastMsgIdHdr: {"none"}}, kvtest.Deadline); err != nil {
 				t.Fatal(err)
 			}
-			if err := put(nil); (err != nil) != (l.replicas > 1) {
+			patience := kvtest.Deadline
+			if l.replicas > 1 {
+				patience = deaf // no answer comes
+			}
+			if err := put(nil, patience); (err != nil) != (l.replicas > 1) {
 				t.Errorf("put afterwards: %v", err)
 			}
 		})

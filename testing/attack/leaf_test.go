@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 const leafNodes = "who has the credentials of a node, a viewer or an operator connects as a leaf node, where the server listens for those, and writes the lines of its protocol: " +
@@ -28,21 +29,6 @@ type leaf struct {
 
 	mu    sync.Mutex
 	heard []string
-}
-
-// leafListener is configuration of a server that listens for leaf nodes.
-func leafListener(t *testing.T) (config, address string) {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address = l.Addr().String()
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-
-	return fmt.Sprintf("server_name: hub\nleafnodes: {listen: %q}\n", address), address
 }
 
 // join connects, if there is no connection.
@@ -163,7 +149,8 @@ func (l *leaf) attack() {
 
 func TestLeafNodesHold(t *testing.T) {
 	t.Parallel()
-	config, address := leafListener(t)
+	address := loopback.Address(t).String()
+	config := fmt.Sprintf("server_name: hub\nleafnodes: {listen: %q}\n", address)
 	f := joined(t, layout{servers: []string{config}, replicas: 1, accounts: configuration})
 	for _, user := range []string{attacking, operating, viewing, "admin"} {
 		t.Run(user, func(t *testing.T) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 // movingFleet is a fleet on one account of a server, whose nodes move to an account
@@ -44,8 +44,7 @@ type movingFleet struct {
 // their names.
 func newMovingFleet(t *testing.T) *movingFleet {
 	t.Helper()
-	f := &movingFleet{t: t, dir: t.TempDir(), nodes: []string{"web01", "web02", "web03"}, agents: map[string]*process{}}
-	f.place()
+	f := &movingFleet{t: t, dir: t.TempDir(), address: loopback.Address(t).String(), nodes: []string{"web01", "web02", "web03"}, agents: map[string]*process{}}
 	f.login = func(user string) []string {
 		return []string{"--server", fmt.Sprintf("nats://%s:%s@%s", user, user, f.address)}
 	}
@@ -106,19 +105,6 @@ func (f *movingFleet) reload() {
 	await(f.t, "the server has reloaded", func() bool {
 		return strings.Count(f.said.String(), "Reloaded server configuration") > before
 	})
-}
-
-// place finds a place for the server.
-func (f *movingFleet) place() {
-	f.t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		f.t.Fatal(err)
-	}
-	f.address = free.Addr().String()
-	if err := free.Close(); err != nil {
-		f.t.Fatal(err)
-	}
 }
 
 // start starts the server, and returns what stops it.
@@ -281,7 +267,7 @@ func (f *movingFleet) missedNothing() {
 // connect connects as the administrator.
 func (f *movingFleet) connect(url string, opts ...nats.Option) *nats.Conn {
 	f.t.Helper()
-	nc, err := nats.Connect(url, append(opts, nats.MaxReconnects(-1))...)
+	nc, err := nats.Connect(url, append(opts, nats.Timeout(deadline), nats.MaxReconnects(-1))...)
 	if err != nil {
 		f.t.Fatal(err)
 	}

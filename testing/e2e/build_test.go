@@ -17,7 +17,7 @@ import (
 )
 
 // deadline is how long anything may take here before it counts as hanging.
-const deadline = 2 * time.Minute
+const deadline = 5 * time.Minute
 
 func TestMain(m *testing.M) {
 	if config := os.Getenv(serverVariable); config != "" {

@@ -189,12 +189,7 @@ func TestConfigurationOfTheServer(t *testing.T) {
 	s.run(markdown.Block{Text: "muster fleet init"})
 	defer s.agent("--server", as("web01", "change%20me%20too"))()
 
-	nc, err := nats.Connect(srv.URL(), nats.UserInfo("admin", "change me"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	js, err := jetstream.New(nc)
+	js, err := jetstream.New(srv.Connect(t, nats.UserInfo("admin", "change me")))
 	if err != nil {
 		t.Fatal(err)
 	}

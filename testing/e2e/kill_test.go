@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // files is how many files a run that is killed manages.
@@ -64,11 +63,9 @@ func checkFiles(t *testing.T, dir string, complete bool) (written int) {
 func TestKillAtRandomMoments(t *testing.T) {
 	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
 	manifest := filesManifest(t, dir)
-	began := time.Now()
 	muster(t, state, "apply", manifest)
-	whole := time.Since(began)
 	killed, partly := 0, 0
-	for range 20 {
+	for round := range 20 {
 		for i := range files {
 			path := filepath.Join(dir, fmt.Sprintf("file%d", i))
 			if err := os.Remove(path); err != nil {
@@ -79,10 +76,17 @@ func TestKillAtRandomMoments(t *testing.T) {
 			}
 		}
 		p := start(t, state, "--log-level", "error", "apply", manifest)
-		kill := time.AfterFunc(rand.N(whole), func() { _ = p.cmd.Process.Signal(syscall.SIGKILL) })
-		code, _ := p.wait()
-		kill.Stop()
-		if code == -1 {
+		// A moment of its progress, which takes longer in one run than in another, or any
+		// before it.
+		if round%4 > 0 {
+			moment := filepath.Join(dir, fmt.Sprintf("file%d", rand.N(files)))
+			await(t, moment+" is written", func() bool {
+				info, err := os.Lstat(moment)
+				return err == nil && info.Mode() == 0o640
+			})
+		}
+		_ = p.cmd.Process.Signal(syscall.SIGKILL)
+		if code, _ := p.wait(); code == -1 {
 			killed++
 		}
 		if n := checkFiles(t, dir, false); n > 0 && n < files {

@@ -2,7 +2,6 @@ package e2e
 
 import (
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/nats-io/nats-server/v2/server"
+
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 // serverVariable has this test program be a nats-server with the configuration
@@ -38,15 +39,7 @@ func serve(config string) int {
 // TestNewPermissionsByReload has a node come into a group before the server
 // permits it that, and then the server with its new permissions.
 func TestNewPermissionsByReload(t *testing.T) {
-	dir := t.TempDir()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	address := free.Addr().String()
-	if err := free.Close(); err != nil {
-		t.Fatal(err)
-	}
+	dir, address := t.TempDir(), loopback.Address(t).String()
 	config := filepath.Join(dir, "nats.conf")
 	permit := func(groups string) {
 		t.Helper()

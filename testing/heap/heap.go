@@ -2,15 +2,41 @@
 package heap
 
 import (
+	"bytes"
+	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"strings"
 	"sync/atomic"
+	"testing"
 )
+
+// Alone has the test that calls it run in a process of its own, in which nothing runs
+// while garbage is collected, and reports whether this is that process. Elsewhere what
+// is allocated meanwhile counts as in use: that is the more, the less time the collector
+// gets.
+func Alone(t *testing.T) bool {
+	t.Helper()
+	const mode = "gcstoptheworld=1"
+	if strings.Contains(os.Getenv("GODEBUG"), mode) {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
+	cmd.Env = append(os.Environ(), "GODEBUG="+mode)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
+		t.Errorf("in a process of its own: %v", err)
+	}
+
+	return false
+}
 
 // Peak returns the most bytes of live heap at any collection during f, beyond what
 // is live before it. Garbage is collected at every tenth of growth, so little
-// is missed; no other test may run meanwhile.
+// is missed; no other test may run meanwhile, and the process is one of Alone.
 func Peak(f func()) int64 {
 	defer debug.SetGCPercent(debug.SetGCPercent(10))
 	runtime.GC()

@@ -43,17 +43,20 @@ func Give(t testing.TB, paths ...string) {
 }
 
 // Swap exchanges what is at two paths in a loop, as the owner of their directory
-// can, until the returned function is called or the test ends. That function
-// returns how often they were exchanged.
+// can, from once before it returns until the returned function is called or the test
+// ends. That function returns how often they were exchanged.
 func Swap(t testing.TB, a, b string) (stop func() int) {
 	t.Helper()
 	var ended atomic.Bool
+	begun := make(chan struct{})
 	var swaps int
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for !ended.Load() {
 			if unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil {
-				swaps++
+				if swaps++; swaps == 1 {
+					close(begun)
+				}
 			}
 		}
 	})
@@ -63,6 +66,7 @@ func Swap(t testing.TB, a, b string) (stop func() int) {
 		return swaps
 	}
 	t.Cleanup(func() { stop() })
+	<-begun
 
 	return stop
 }

@@ -63,15 +63,13 @@ func TestBatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
-	defer cancel()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for round := range kills + 1 {
 		var complaint bytes.Buffer
-		c := exec.CommandContext(ctx, self)
+		c := exec.CommandContext(t.Context(), self)
 		c.Env, c.Stderr = append(os.Environ(), agentDir+"="+dir, agentServer+"="+srv.URL()), &complaint
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
@@ -79,7 +77,7 @@ func TestBatches(t *testing.T) {
 		// The last one lives until its run is reported, with all before it.
 		last := round == kills
 		for batches := 0; ; {
-			m, err := events.NextMsgWithContext(ctx)
+			m, err := events.NextMsg(kvtest.Deadline)
 			if err != nil {
 				t.Fatalf("%v\n%s", err, complaint.String())
 			}

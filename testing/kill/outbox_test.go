@@ -119,9 +119,13 @@ func TestOutbox(t *testing.T) {
 			t.Fatal(err)
 		}
 		enough := a.acks + 1 + rand.IntN(10)
-		for lines := bufio.NewScanner(out); lines.Scan(); {
+		for lines := bufio.NewReader(out); ; {
+			line, err := lines.ReadBytes('\n')
+			if err != nil {
+				break // it was killed, perhaps in the middle of a line
+			}
 			var d deed
-			if err := json.Unmarshal(lines.Bytes(), &d); err != nil {
+			if err := json.Unmarshal(line, &d); err != nil {
 				t.Fatal(err)
 			}
 			a.take(t, d)

@@ -27,6 +27,8 @@ type Watching struct {
 	woken  []string
 	wakes  int
 	values map[string]model.Entry
+	// told are the entries at the last wake.
+	told map[string]model.Entry
 }
 
 // Watch runs the watch of a node until the test ends or Stop is called.
@@ -60,9 +62,10 @@ func WatchSince(t testing.TB, s *Store, o watch.Options, last model.Memory) *Wat
 }
 
 func (w *Watching) wake(keys []string) {
-	w.read()
+	entries := w.read()
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.told = entries
 	w.wakes++
 	w.woken = append(w.woken, keys...)
 }
@@ -102,6 +105,15 @@ func (w *Watching) Wakes() (int, []string) {
 	defer w.mu.Unlock()
 
 	return w.wakes, slices.Clone(w.woken)
+}
+
+// Told returns the entries in force when the listener was last woken: it is woken for no
+// entry any more once these are the last.
+func (w *Watching) Told() map[string]model.Entry {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return w.told
 }
 
 // Has waits until the watch has exactly these "key=value" in force.

@@ -2,9 +2,10 @@ package natstest
 
 import (
 	"fmt"
-	"net"
 	"strings"
 	"testing"
+
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 // StartCluster runs three servers that know each other, with one configuration.
@@ -12,14 +13,7 @@ func StartCluster(tb testing.TB, config string) [3]*Server {
 	tb.Helper()
 	var listen [3]string
 	for i := range listen {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			tb.Fatal(err)
-		}
-		listen[i] = l.Addr().String()
-		if err := l.Close(); err != nil {
-			tb.Fatal(err)
-		}
+		listen[i] = loopback.Address(tb).String()
 	}
 	var servers [3]*Server
 	for i := range servers {

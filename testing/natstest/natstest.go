@@ -12,10 +12,12 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
-// startTimeout is how long a server may take until it accepts connections. It
-// is generous, because the machine may be busy with other tests.
+// startTimeout is how long a server and its clients may take to connect. It is
+// generous, because the machine may be busy with other tests.
 const startTimeout = 60 * time.Second
 
 // maxStore is what streams may reserve together; nothing is written ahead.
@@ -25,10 +27,10 @@ const maxStore = 64 << 30
 type Server struct {
 	config string
 	store  string
+	port   int
 
-	mu   sync.Mutex
-	port int
-	srv  *server.Server
+	mu  sync.Mutex
+	srv *server.Server
 }
 
 // Option changes how a server is started.
@@ -43,7 +45,7 @@ func WithConfig(text string) Option { return func(s *Server) { s.config = text }
 // does not come up.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	s := &Server{port: server.RANDOM_PORT, store: tb.TempDir()}
+	s := &Server{port: int(loopback.Address(tb).Port()), store: tb.TempDir()}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -75,7 +77,6 @@ func (s *Server) Start(tb testing.TB) {
 		srv.Shutdown()
 		tb.Fatalf("natstest: server on port %d is not ready after %s", s.port, startTimeout)
 	}
-	s.port = srv.Addr().(*net.TCPAddr).Port
 	s.srv = srv
 }
 
@@ -101,25 +102,17 @@ func (s *Server) Restart(tb testing.TB) {
 
 // URL is where clients connect to; it stays the same over a restart.
 func (s *Server) URL() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
 	return "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 }
 
 // Port is the TCP port on 127.0.0.1; it stays the same over a restart.
-func (s *Server) Port() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return s.port
-}
+func (s *Server) Port() int { return s.port }
 
 // Connect opens a plain connection that reconnects without end and is closed with
 // the test. It fails the test when the server cannot be reached.
 func (s *Server) Connect(tb testing.TB, opts ...nats.Option) *nats.Conn {
 	tb.Helper()
-	opts = append([]nats.Option{nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)
+	opts = append([]nats.Option{nats.Timeout(startTimeout), nats.MaxReconnects(-1), nats.ReconnectWait(50 * time.Millisecond)}, opts...)
 	nc, err := nats.Connect(s.URL(), opts...)
 	if err != nil {
 		tb.Fatalf("natstest: connect to %s: %v", s.URL(), err)
@@ -170,6 +163,12 @@ func (s *Server) options() (*server.Options, error) {
 	opts.JetStream, opts.StoreDir = true, s.store
 	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxStore, maxStore
 	opts.NoLog, opts.NoSigs = true, true
+	if opts.AuthTimeout == 0 {
+		opts.AuthTimeout = startTimeout.Seconds()
+	}
+	if opts.TLSTimeout == 0 {
+		opts.TLSTimeout = startTimeout.Seconds()
+	}
 
 	return opts, nil
 }

@@ -19,7 +19,7 @@ func (s *Server) Raw(tb testing.TB, subject, block, data string) {
 		tb.Fatal(err)
 	}
 	defer conn.Close()
-	_ = conn.SetDeadline(time.Now().Add(10 * time.Second))
+	_ = conn.SetDeadline(time.Now().Add(startTimeout))
 	fmt.Fprintf(conn, "CONNECT {\"verbose\":false,\"headers\":true,\"protocol\":1}\r\nHPUB %s %d %d\r\n%s%s\r\nPING\r\n",
 		subject, len(block), len(block)+len(data), block, data)
 	for lines := bufio.NewScanner(conn); lines.Scan(); {
@@ -45,7 +45,7 @@ func PublishRaw(tb testing.TB, s *Server, nc *nats.Conn, subject, block, data st
 	}
 	defer func() { _ = sub.Unsubscribe() }()
 	s.Raw(tb, subject, block, data)
-	m, err := sub.NextMsg(10 * time.Second)
+	m, err := sub.NextMsg(startTimeout)
 	if err != nil {
 		tb.Fatal(err)
 	}

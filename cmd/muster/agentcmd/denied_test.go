@@ -36,7 +36,7 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	}
 	srv := fleetsim.StartServer(t, right)
 	url := func(user string) string { return strings.Replace(srv.URL(t), "//", "//"+user+":"+user+"@", 1) }
-	nc, err := nats.Connect(url("admin"))
+	nc, err := nats.Connect(url("admin"), nats.Timeout(kvtest.Deadline))
 	if err != nil {
 		t.Fatal(err)
 	}

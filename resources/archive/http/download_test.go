@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net"
 	nethttp "net/http"
 	"os"
 	"path/filepath"
@@ -19,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
@@ -316,10 +316,7 @@ func said(text string) webtest.Answer {
 // in every place they can be.
 func TestNoCredentialsAnywhere(t *testing.T) {
 	secrets := []string{"hunter2", "s3cret-token", "h3ader-token", "joe:"}
-	gone, err := net.Listen("tcp", "127.0.0.1:0")
-	check(t, err)
-	check(t, gone.Close())
-	other := webtest.Start(t)
+	gone, other := loopback.Address(t).String(), webtest.Start(t)
 	other.Put("/a.tar.gz", webtest.Text("other"))
 	untrusted := webtest.StartTLS(t)
 	for name, c := range map[string]struct {
@@ -327,13 +324,13 @@ func TestNoCredentialsAnywhere(t *testing.T) {
 		base string
 		want string
 	}{
-		"refused":         {nil, "http://" + gone.Addr().String(), "connection refused"},
+		"refused":         {nil, "http://" + gone, "connection refused"},
 		"no such host":    {nil, "http://no-such-host.invalid", "no-such-host.invalid"},
 		"untrusted":       {nil, untrusted.URL, "certificate"},
 		"not found":       {webtest.Status(404), "", "404"},
 		"a bad redirect":  {webtest.Status(302, "Location", "http://joe:hunter2@[bad/?token=s3cret-token"), "", "redirected to a URL that cannot be parsed"},
 		"a loop":          {nil, "loop", "more than 10 redirects"},
-		"elsewhere":       {webtest.Status(302, "Location", "http://joe:hunter2@"+gone.Addr().String()+"/?token=s3cret-token"), "", "connection refused"},
+		"elsewhere":       {webtest.Status(302, "Location", "http://joe:hunter2@"+gone+"/?token=s3cret-token"), "", "connection refused"},
 		"elsewhere, well": {webtest.Status(302, "Location", other.URL+"/a.tar.gz"), "", ""},
 		"a strange word":  {said("HTTP/1.1 hunter2\r\n\r\n"), "", "the server does not speak HTTP"},
 	} {

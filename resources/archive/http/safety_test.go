@@ -126,7 +126,7 @@ func TestDrip(t *testing.T) {
 		if err == nil || !strings.Contains(err.Error(), "timed out after 500ms with less than 1 KiB a second") {
 			t.Errorf("%s: the error is %v", name, err)
 		}
-		if took := time.Since(began); took > 5*time.Second {
+		if took := time.Since(began); took > time.Minute {
 			t.Errorf("%s: it took %s", name, took)
 		}
 		x.holds("")

@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -108,13 +109,16 @@ func (g *cgroup) file(name string) string { return filepath.Join(g.dir.Name(), n
 func (g *cgroup) kill() error { return os.WriteFile(g.file("cgroup.kill"), []byte("1"), 0) }
 
 // end removes the group. What the command has left running goes to the group of
-// muster, where it would be without one.
+// muster, where it would be without one; what was killed is waited for a little.
 func (g *cgroup) end() {
 	defer func() { _ = g.dir.Close() }()
 	const tries = 10
-	for range tries {
+	for try := range tries {
 		if os.Remove(g.dir.Name()) == nil {
 			return
+		}
+		if try > 0 { // nothing else was left to move
+			time.Sleep(time.Millisecond << try)
 		}
 		left, err := os.ReadFile(g.file("cgroup.procs"))
 		if err != nil {

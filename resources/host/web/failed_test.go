@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/web"
+	"github.com/musterfleet/muster/testing/loopback"
 )
 
 // TestFailed has servers that are none, or of another kind: what failed and what to
@@ -19,11 +20,10 @@ func TestFailed(t *testing.T) {
 	defer plain.Close()
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
-	closed := httptest.NewServer(http.NotFoundHandler())
-	closed.Close()
+	closed := loopback.Address(t).String()
 	mute := listen(t, func(net.Conn) {})
 	for name, c := range map[string]struct{ url, want string }{
-		"nothing listens": {closed.URL, "connection refused by " + closed.Listener.Addr().String() + " (no server runs there, or a firewall or proxy is in the way)"},
+		"nothing listens": {"http://" + closed, "connection refused by " + closed + " (no server runs there, or a firewall or proxy is in the way)"},
 		"no such host":    {"http://nowhere.invalid", "cannot resolve nowhere.invalid: "},
 		"no TLS":          {"https://" + plain.Listener.Addr().String(), "the server does not speak TLS (write the URL without TLS, or correct the port)"},
 		"TLS":             {secure.URL, "its certificate is not trusted: certificate signed by unknown authority (install"},

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // A node that floods the answers has failed and is named; what others answered is in
@@ -30,19 +31,14 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 
 		return nc.PublishMsg(m)
 	}
-	_, err := nc.Subscribe("muster.ensure.all", func(m *nats.Msg) {
+	natstest.Answer(t, nc, "muster.ensure.all", func(m *nats.Msg) error {
 		var sent []error
 		for range 40 {
 			sent = append(sent, answer(m.Reply, "web01", `{"phase":"running"}`))
 		}
-		sent = append(sent, answer(m.Reply, "db01", `{"phase":"done"}`))
-		if err := errors.Join(sent...); err != nil {
-			t.Error(err)
-		}
+
+		return errors.Join(append(sent, answer(m.Reply, "db01", `{"phase":"done"}`))...)
 	})
-	if err := errors.Join(err, nc.Flush()); err != nil {
-		t.Fatal(err)
-	}
 	var log bytes.Buffer
 	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil))}
 	known := nodeList{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
