@@ -175,6 +175,40 @@ func TestTrustOlderAfterARestart(t *testing.T) {
 	})
 }
 
+// TestTrustWithoutMemory: a node with an empty state directory knows nothing newer than
+// what is replayed to it, and the time of that bounds it.
+func TestTrustWithoutMemory(t *testing.T) {
+	alice := signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		n.trusts(1, alice)
+		n.start()
+		first := n.signedFile(motd, "motd", "first", nil, alice)
+		n.after(time.Second)
+		n.bucket.put(motd, n.signedFile(motd, "motd", "second", nil, alice))
+		n.settle()
+		n.has("motd", "second")
+		n.bucket.put(motd, first)
+		n.take()
+		forget := func() {
+			n.stop()
+			n.state = t.TempDir()
+			n.config.StateDir = n.state
+			if err := os.Remove(n.path("motd")); err != nil {
+				t.Fatal(err)
+			}
+			n.take()
+			n.start()
+		}
+		forget()
+		n.settle()
+		n.has("motd", "first")
+		n.after(time.Hour)
+		forget()
+		n.refuses(motd, "the signature expired")
+		n.lacks("motd")
+	})
+}
+
 // removeSigned removes a key with a proof.
 func (n *node) removeSigned(key string, change func(*signed.Statement), by ...*signed.Signer) (proof []byte) {
 	n.t.Helper()

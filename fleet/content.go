@@ -83,7 +83,9 @@ func (c *Content) readBundle(r io.Reader) error {
 	for {
 		h, err := archive.Next()
 		if errors.Is(err, io.EOF) {
-			return nil
+			// The digest of a bundle is checked at the end of its bytes.
+			_, err = io.Copy(io.Discard, r)
+			return err
 		}
 		if err != nil {
 			return err

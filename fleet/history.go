@@ -49,9 +49,9 @@ func Before(all []model.Entry, e model.Entry) (model.Entry, error) {
 }
 
 // RollbackTo returns the revision to assign again: a stored one, or with 0 the last
-// that assigned something else than what is assigned now. The error wraps
-// model.ErrNotFound where there is none.
-func RollbackTo(all []model.Entry, revision uint64) (model.Entry, error) {
+// that assigned something else than what is assigned now, and of these one that is
+// preferred, unless that is nil. The error wraps model.ErrNotFound where there is none.
+func RollbackTo(all []model.Entry, revision uint64, preferred func(model.Entry) bool) (model.Entry, error) {
 	if revision != 0 {
 		e, err := Revision(all, revision)
 		if err == nil && e.Deleted {
@@ -59,13 +59,20 @@ func RollbackTo(all []model.Entry, revision uint64) (model.Entry, error) {
 		}
 		return e, err
 	}
-	for i := len(all) - 1; i >= 0; i-- {
-		if now := all[len(all)-1]; !all[i].Deleted && (now.Deleted || !same(all[i].Value, now.Value)) {
-			return all[i], nil
+	now := all[len(all)-1]
+	earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return e.Deleted || e.Refused != "" })
+	var others []model.Entry
+	for _, e := range slices.Backward(earlier) {
+		if now.Deleted || !same(e.Value, now.Value) {
+			others = append(others, e)
 		}
 	}
-
-	earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return e.Deleted })
+	if at := slices.IndexFunc(others, func(e model.Entry) bool { return preferred != nil && preferred(e) }); at >= 0 {
+		return others[at], nil
+	}
+	if len(others) > 0 {
+		return others[0], nil
+	}
 	if len(earlier) == 0 {
 		return model.Entry{}, fmt.Errorf("%w: there is no earlier revision than %d", model.ErrNotFound, all[len(all)-1].Revision)
 	}

@@ -19,6 +19,9 @@ import (
 type Assignments interface {
 	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none.
 	Get(ctx context.Context, key string) (model.Entry, error)
+	// History returns the stored revisions of a key, the newest last; the error wraps
+	// model.ErrNotFound when there are none.
+	History(ctx context.Context, key string) ([]model.Entry, error)
 	// Put stores a value and returns its revision; the error wraps model.ErrTooLarge.
 	Put(ctx context.Context, key string, value []byte) (uint64, error)
 }
@@ -35,8 +38,9 @@ type Signer interface {
 	// Assignment returns the signed value of a key; current is what is assigned, nil
 	// for nothing.
 	Assignment(ctx context.Context, key string, content, current []byte) ([]byte, error)
-	// HasSigned reports whether a value is signed as it would be now.
-	HasSigned(ctx context.Context, key string, value []byte) bool
+	// HasSigned reports whether the newest of the revisions of a key is signed as it
+	// would be now, and is no replay of an older one.
+	HasSigned(ctx context.Context, all []model.Entry) (bool, error)
 }
 
 // Push is a manifest with its targets and terms.
@@ -105,12 +109,14 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 // a missing one.
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
-	switch {
-	case err == nil && same(current.Value, value) && (p.Signer == nil || p.Signer.HasSigned(ctx, out.Key, current.Value)):
-		out.Revision, out.Unchanged = current.Revision, true
-		return nil
-	case err != nil && !errors.Is(err, model.ErrNotFound):
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return err
+	}
+	if err == nil && same(current.Value, value) {
+		if out.Unchanged, err = p.inForce(ctx, current); err != nil || out.Unchanged {
+			out.Revision = current.Revision
+			return err
+		}
 	}
 	if out.Bundle {
 		if err := store(); err != nil {
@@ -128,6 +134,23 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	out.Revision, err = p.Assignments.Put(ctx, out.Key, value)
 
 	return err
+}
+
+// inForce reports whether nodes accept a revision as they would what is pushed.
+func (p *Pusher) inForce(ctx context.Context, current model.Entry) (bool, error) {
+	if p.Signer == nil {
+		return true, nil
+	}
+	all, err := p.Assignments.History(ctx, current.Key)
+	if err != nil || all[len(all)-1].Revision != current.Revision {
+		return false, err
+	}
+	signed, err := p.Signer.HasSigned(ctx, all)
+	if err != nil {
+		return false, fmt.Errorf("%s: %w", current.Key, err)
+	}
+
+	return signed, nil
 }
 
 func (p *Pusher) store(ctx context.Context, bundle *os.File, digest string) error {

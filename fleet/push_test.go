@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/iotest"
 	"time"
 	"unicode/utf8"
 
@@ -407,16 +408,47 @@ func TestRollback(t *testing.T) {
 		"before it":       {[]model.Entry{one, gone, two}, 0, 1},
 		"a named one":     {[]model.Entry{one, two, again}, 2, 2},
 	} {
-		if got, err := fleet.RollbackTo(c.all, c.to); err != nil || got.Revision != c.want {
+		if got, err := fleet.RollbackTo(c.all, c.to, nil); err != nil || got.Revision != c.want {
 			t.Errorf("%s: %d, %v", name, got.Revision, err)
 		}
 	}
-	_, err := fleet.RollbackTo([]model.Entry{one}, 0)
+	_, err := fleet.RollbackTo([]model.Entry{one}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 1")
-	_, err = fleet.RollbackTo([]model.Entry{two, again, gone, again}, 0)
+	_, err = fleet.RollbackTo([]model.Entry{two, again, gone, again}, 0, nil)
 	wantError(t, err, model.ErrNotFound, "no earlier revision differs; give --to N: 2, 3")
-	_, err = fleet.RollbackTo([]model.Entry{one, gone}, 4)
+	_, err = fleet.RollbackTo([]model.Entry{one, gone}, 4, nil)
 	wantError(t, err, nil, "removed")
-	_, err = fleet.RollbackTo([]model.Entry{one}, 9)
+	_, err = fleet.RollbackTo([]model.Entry{one}, 9, nil)
 	wantError(t, err, model.ErrNotFound, "the bucket has 1")
+}
+
+// TestRollbackPrefers what is preferred, and takes nothing that no node uses.
+func TestRollbackPrefers(t *testing.T) {
+	all := []model.Entry{
+		{Key: "node.a.m", Revision: 1, Value: []byte("one")}, {Key: "node.a.m", Revision: 2, Value: []byte("two")},
+		{Key: "node.a.m", Revision: 3, Refused: "for its headers"}, {Key: "node.a.m", Revision: 4, Value: []byte("four")},
+	}
+	for preferred, want := range map[uint64]uint64{1: 1, 2: 2, 3: 2, 4: 2, 9: 2} {
+		got, err := fleet.RollbackTo(all, 0, func(e model.Entry) bool { return e.Revision == preferred })
+		if err != nil || got.Revision != want {
+			t.Errorf("%d is preferred: %d, %v", preferred, got.Revision, err)
+		}
+	}
+	_, err := fleet.RollbackTo(all[2:], 0, nil)
+	wantError(t, err, model.ErrNotFound, "there is no earlier revision than 4")
+}
+
+// TestContentReadsAllOfABundle: its digest is checked at its end, behind the archive.
+func TestContentReadsAllOfABundle(t *testing.T) {
+	m := newMemory()
+	dir := write(t, map[string]string{"manifest.yaml": "muster: {}\n"})
+	push := fleet.Push{Source: read(t, dir, anything), Name: "m", Targets: []fleet.Target{{Node: "a"}}}
+	if _, err := pusher(m).Push(t.Context(), push); err != nil {
+		t.Fatal(err)
+	}
+	damaged := errors.New("damaged")
+	_, err := fleet.ContentOf(m.entries["node.a.m"][0], func(digest string) (io.ReadCloser, error) {
+		return io.NopCloser(io.MultiReader(bytes.NewReader(m.bundles[digest]), iotest.ErrReader(damaged))), nil
+	})
+	wantError(t, err, damaged, "damaged")
 }

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -81,20 +83,45 @@ func OpenKey(path string) (*KeyFile, error) {
 // lastRecord is what is kept of a key: when it signed last.
 type lastRecord struct {
 	Issued time.Time `json:"issued"`
+	// Targets has that of the assignments it signed last, as fleet/key.
+	Targets map[string]time.Time `json:"targets,omitempty"`
 }
 
+// maxTargets is of how many assignments it is kept.
+const maxTargets = 1000
+
 // readLast returns when the key signed last; the zero time is never.
-func (k *KeyFile) readLast() (time.Time, error) {
+func (k *KeyFile) readLast() (lastRecord, error) {
 	l, err := host.ReadRecord[lastRecord](k.last)
 	if errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 
-	return l.Issued, err
+	return l, err
 }
 
-func (k *KeyFile) writeLast(ctx context.Context, at time.Time) error {
-	return host.New(host.Options{}).WriteRecord(ctx, k.last, lastRecord{at})
+// writeLast keeps when the key signed, and for which target, unless that is empty. It
+// never keeps an earlier time than before. The key is locked.
+func (k *KeyFile) writeLast(ctx context.Context, at time.Time, target string) error {
+	l, err := k.readLast()
+	if err != nil {
+		return err
+	}
+	if at.After(l.Issued) {
+		l.Issued = at
+	}
+	if l.Targets == nil {
+		l.Targets = map[string]time.Time{}
+	}
+	if target != "" && at.After(l.Targets[target]) {
+		l.Targets[target] = at
+	}
+	if len(l.Targets) > maxTargets {
+		oldest := slices.MinFunc(slices.Collect(maps.Keys(l.Targets)), func(a, b string) int { return l.Targets[a].Compare(l.Targets[b]) })
+		delete(l.Targets, oldest)
+	}
+
+	return host.New(host.Options{}).WriteRecord(ctx, k.last, l)
 }
 
 // lock keeps other processes from signing with the key until unlock.

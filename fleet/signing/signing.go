@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
 
@@ -47,42 +48,69 @@ func (s *Signing) Request(ctx context.Context, family string, request []byte, ex
 	return s.sign(ctx, signed.Statement{Action: signed.Ensure, Target: family, Content: string(request), Expires: expires}, nil)
 }
 
-// HasSigned reports whether a value is signed for a key by all keys, and is accepted
-// for half of the time that a new signature would be.
-func (s *Signing) HasSigned(ctx context.Context, key string, value []byte) bool {
-	e, err := signed.Open(value)
+// HasSigned reports whether the newest of the revisions of a key assigns, is signed by
+// all keys, is accepted for half of the time that a new signature would be, and is not
+// older than another one, or than what a key signed for this last: so it is no replay.
+func (s *Signing) HasSigned(ctx context.Context, all []model.Entry) (bool, error) {
+	now := all[len(all)-1]
+	if !s.Signed(ctx, now, len(s.Keys)) {
+		return false, nil
+	}
+	e, err := signed.Open(now.Value)
+	if err != nil || now.Deleted || e.Statement.Expires.Sub(s.Now()) <= s.Valid/2 {
+		return false, err
+	}
+	var last signed.Mark
+	for _, earlier := range all[:len(all)-1] {
+		if o, err := signed.Open(earlier.Value); err == nil && o.Statement.Issued.After(last.Issued) {
+			last = signed.Mark{Issued: o.Statement.Issued, Sum: o.Sum}
+		}
+	}
+	at, err := s.lastOf(now.Key)
+	if at.After(last.Issued) {
+		last = signed.Mark{Issued: at, Sum: e.Sum}
+	}
 
-	return err == nil && s.check(ctx, e, key, len(s.Keys)) == nil && e.Statement.Action == signed.Assign && e.Statement.Expires.Sub(s.Now()) > s.Valid/2
+	return err == nil && e.Fresh(s.Now(), last) == nil, err
 }
 
-// Add returns a signed value of a key with the signatures of further keys. It signs
-// nothing that was signed for something else: what the bucket holds is anybody's who
-// may write there.
-func (s *Signing) Add(ctx context.Context, key string, value []byte) ([]byte, error) {
-	e, err := signed.Open(value)
+// lastOf returns when one of the keys signed last for a target; the zero time is never,
+// or not known any more.
+func (s *Signing) lastOf(key string) (last time.Time, err error) {
+	for _, k := range s.Keys {
+		record, err := k.readLast()
+		if err != nil {
+			return last, err
+		}
+		if at := record.Targets[s.target(key)]; at.After(last) {
+			last = at
+		}
+	}
+
+	return last, nil
+}
+
+// Signed reports whether a revision has valid signatures of so many of the keys, for
+// what it does.
+func (s *Signing) Signed(ctx context.Context, e model.Entry, threshold int) bool {
+	action, _, err := signed.Revision(e)
 	if err != nil {
-		return nil, err
+		return false
 	}
-	if err := s.check(ctx, e, key, 0); err != nil {
-		return nil, err
+	envelope, err := signed.Open(e.Value)
+	if err != nil {
+		return false
 	}
-	if err := e.Fresh(s.Now(), signed.Mark{}); err != nil {
-		return nil, fmt.Errorf("%w (sign it as new: --renew)", err)
-	}
-
-	return e.Add(ctx, s.signers()...)
-}
-
-// check reports whether an envelope is for a key of the fleet, signed by so many of
-// the keys.
-func (s *Signing) check(ctx context.Context, e *signed.Envelope, key string, threshold int) error {
 	p := signed.Policy{Fleet: s.Fleet, Threshold: threshold}
 	for _, k := range s.Keys {
 		p.Keys = append(p.Keys, signed.Trusted{Key: k.Key()})
 	}
 
-	return p.Check(ctx, e, e.Statement.Action, key)
+	return p.Check(ctx, envelope, action, e.Key) == nil
 }
+
+// target names a key of the fleet in the record of a signing key.
+func (s *Signing) target(key string) string { return s.Fleet + "/" + key }
 
 func (s *Signing) signers() []*signed.Signer {
 	out := make([]*signed.Signer, len(s.Keys))
@@ -96,13 +124,11 @@ func (s *Signing) signers() []*signed.Signer {
 // sign signs a statement with all keys, at a time later than each of them signed
 // before, and than what it replaces.
 func (s *Signing) sign(ctx context.Context, statement signed.Statement, current []byte) ([]byte, error) {
-	for _, k := range s.Keys {
-		unlock, err := k.lock()
-		if err != nil {
-			return nil, err
-		}
-		defer unlock()
+	unlock, err := s.lock()
+	if err != nil {
+		return nil, err
 	}
+	defer unlock()
 	issued, err := s.next(current)
 	if err != nil {
 		return nil, err
@@ -111,13 +137,31 @@ func (s *Signing) sign(ctx context.Context, statement signed.Statement, current 
 	if statement.Expires.IsZero() {
 		statement.Expires = issued.Add(s.Valid)
 	}
-	for _, k := range s.Keys {
-		if err := s.remember(ctx, k, issued); err != nil {
-			return nil, err
-		}
+	if err := s.remember(ctx, statement); err != nil {
+		return nil, err
 	}
 
 	return signed.Sign(ctx, statement, s.signers()...)
+}
+
+// lock keeps other processes from signing with the keys until unlock.
+func (s *Signing) lock() (unlock func(), err error) {
+	var unlocks []func()
+	unlock = func() {
+		for _, u := range unlocks {
+			u()
+		}
+	}
+	for _, k := range s.Keys {
+		u, err := k.lock()
+		if err != nil {
+			unlock()
+			return nil, err
+		}
+		unlocks = append(unlocks, u)
+	}
+
+	return unlock, nil
 }
 
 // next returns the time of the next signature. The keys are locked.
@@ -130,10 +174,11 @@ func (s *Signing) next(current []byte) (time.Time, error) {
 		}
 	}
 	for _, k := range s.Keys {
-		before, err := k.readLast()
+		record, err := k.readLast()
 		if err != nil {
 			return next, err
 		}
+		before := record.Issued
 		if before.After(now.Add(signed.MaxSkew)) {
 			return next, fmt.Errorf("the clock is at %s, and %s signed at %s: set the clock, nodes accept no older signatures", now.Format(time.RFC3339), k.Path, before.UTC().Format(time.RFC3339))
 		}
@@ -147,14 +192,23 @@ func (s *Signing) next(current []byte) (time.Time, error) {
 	return next, nil
 }
 
-// remember keeps when a key signed. Where it is mounted read-only, the clock alone
+// remember keeps when the keys signed. Where one is mounted read-only, the clock alone
 // makes sure that it never signs earlier.
-func (s *Signing) remember(ctx context.Context, k *KeyFile, at time.Time) error {
-	err := k.writeLast(ctx, at)
-	if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
-		s.Log.Warn("cannot store when the key signed last, nodes reject what it signs after its clock was set back", "file", k.last, "error", err)
-		return nil
+func (s *Signing) remember(ctx context.Context, statement signed.Statement) error {
+	target := ""
+	if statement.Action != signed.Ensure {
+		target = s.target(statement.Target)
+	}
+	for _, k := range s.Keys {
+		err := k.writeLast(ctx, statement.Issued, target)
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS) {
+			s.Log.Warn("cannot store when the key signed last, nodes reject what it signs after its clock was set back", "file", k.last, "error", err)
+			continue
+		}
+		if err != nil {
+			return err
+		}
 	}
 
-	return err
+	return nil
 }

@@ -1,7 +1,10 @@
 package signing_test
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -12,6 +15,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/testing/signtest"
@@ -156,6 +160,37 @@ func TestDamagedRecord(t *testing.T) {
 	}
 }
 
+// revision returns a revision of the key.
+func revision(number uint64, value []byte) model.Entry {
+	return model.Entry{Key: motd, Revision: number, Value: value}
+}
+
+// add is what fleet sign does with a value.
+func add(t *testing.T, s *signing.Signing, e model.Entry) ([]byte, error) {
+	t.Helper()
+	p, err := s.Propose(t.Context(), e, false)
+	if err != nil {
+		return nil, err
+	}
+
+	return s.Sign(t.Context(), p)
+}
+
+// hasSigned is what fleet push asks of the revisions of a key.
+func hasSigned(t *testing.T, s *signing.Signing, values ...[]byte) bool {
+	t.Helper()
+	var all []model.Entry
+	for i, v := range values {
+		all = append(all, revision(uint64(i+1), v))
+	}
+	has, err := s.HasSigned(t.Context(), all)
+	if err != nil {
+		t.Error(err)
+	}
+
+	return has
+}
+
 // TestAddSignsNothingElse: the bucket is anybody's who may write there, so a second
 // person signs nothing that is for something else.
 func TestAddSignsNothingElse(t *testing.T) {
@@ -165,7 +200,7 @@ func TestAddSignsNothingElse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	both, err := signer(&now, bob).Add(t.Context(), motd, value)
+	both, err := add(t, signer(&now, bob), revision(1, value))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -173,23 +208,139 @@ func TestAddSignsNothingElse(t *testing.T) {
 	if err != nil || len(e.Signers(t.Context())) != 2 {
 		t.Errorf("signed by %v, %v", e.Signers(t.Context()), err)
 	}
-	if !signer(&now, alice, bob).HasSigned(t.Context(), motd, both) || signer(&now, alice, bob).HasSigned(t.Context(), motd, value) {
+	if !hasSigned(t, signer(&now, alice, bob), both) || hasSigned(t, signer(&now, alice, bob), value) {
 		t.Error("it does not know what it signed")
 	}
-	for name, bad := range map[string][]byte{
-		"another key":   signtest.Sign(t, signed.Statement{Target: "node.db1.root", Content: "x"}, alice.Signer),
-		"another fleet": signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Fleet: "prod"}, alice.Signer),
-		"expired":       signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(-time.Hour), Expires: now}, alice.Signer),
-		"of the future": signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(time.Hour)}, alice.Signer),
-		"unsigned":      []byte("muster: {}"),
+	removal := revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x"}, alice.Signer))
+	removal.Deleted = true
+	refused := revision(1, []byte("x"))
+	refused.Refused = "for its headers"
+	for name, bad := range map[string]model.Entry{
+		"another key":                 revision(1, signtest.Sign(t, signed.Statement{Target: "node.db1.root", Content: "x"}, alice.Signer)),
+		"another fleet":               revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Fleet: "prod"}, alice.Signer)),
+		"expired":                     revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(-time.Hour), Expires: now}, alice.Signer)),
+		"of the future":               revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(time.Hour)}, alice.Signer)),
+		"an assignment, as a removal": removal,
+		"a removal":                   revision(1, signtest.Sign(t, signed.Statement{Target: motd, Action: signed.Remove}, alice.Signer)),
+		"valid for longer":            revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Expires: now.Add(2 * time.Hour)}, alice.Signer)),
+		"older than bob's last":       revision(1, signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(-time.Minute)}, alice.Signer)),
+		"truncated":                   revision(1, value[:len(value)/2]),
+		"refused by nodes":            refused,
 	} {
-		if _, err := signer(&now, bob).Add(t.Context(), motd, bad); err == nil {
+		if _, err := add(t, signer(&now, bob), bad); err == nil {
 			t.Errorf("%s: it is signed", name)
 		}
 	}
 	now = now.Add(40 * time.Minute)
-	if signer(&now, alice, bob).HasSigned(t.Context(), motd, both) {
+	if hasSigned(t, signer(&now, alice, bob), both) {
 		t.Error("what expires soon is not signed again")
+	}
+}
+
+// TestProposalIsWhatIsSigned: with the times of the signer where nobody has signed yet,
+// and of the one who has where these are not beyond.
+func TestProposalIsWhatIsSigned(t *testing.T) {
+	now := time.Now().UTC()
+	bob, eve := keyFile(t), signtest.Signer(t)
+	foreign := signtest.Sign(t, signed.Statement{Target: motd, Content: "x", Issued: now.Add(-time.Minute), Expires: now.Add(30 * time.Minute)}, eve)
+	gone := revision(7, nil)
+	gone.Deleted = true
+	for name, c := range map[string]struct {
+		e      model.Entry
+		renew  bool
+		joined bool
+	}{
+		"unsigned":       {revision(7, []byte("x")), false, false},
+		"a removal":      {gone, false, false},
+		"signed":         {revision(7, foreign), false, true},
+		"signed, as new": {revision(7, foreign), true, false},
+		"not by its key": {revision(7, bytes.Replace(foreign, []byte(eve.Key()), []byte(bob.Key()), 1)), false, false},
+	} {
+		s := signer(&now, keyFile(t))
+		p, err := s.Propose(t.Context(), c.e, c.renew)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		value, err := s.Sign(t.Context(), p)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		e, err := signed.Open(value)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := e.Statement
+		if joined := len(e.Signers(t.Context())) == 2; joined != c.joined || joined != (len(p.By) == 1) {
+			t.Errorf("%s: signed by %v, shown %v", name, e.Signers(t.Context()), p.By)
+		}
+		if !c.joined {
+			if got.Issued.Before(now) || !got.Expires.Equal(now.Add(time.Hour)) {
+				t.Errorf("%s: times %s to %s", name, got.Issued, got.Expires)
+			}
+			got.Issued = time.Time{}
+		}
+		if got.Protocol = p.Statement.Protocol; got != p.Statement {
+			t.Errorf("%s: shown %+v, signed %+v", name, p.Statement, got)
+		}
+	}
+}
+
+// TestReplayIsNotSigned: nodes want what is newer.
+func TestReplayIsNotSigned(t *testing.T) {
+	now := time.Now()
+	alice, bob := keyFile(t), keyFile(t)
+	s := signer(&now, alice)
+	first, err := s.Assignment(t.Context(), motd, []byte("first"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !hasSigned(t, s, first) {
+		t.Error("it does not know what it signed")
+	}
+	if other, err := s.Assignment(t.Context(), "group.web.other", []byte("x"), nil); err != nil || !hasSigned(t, s, first) {
+		t.Errorf("that it signed something else, too, counts: %s, %v", other, err)
+	}
+	now = now.Add(time.Second)
+	second, err := signer(&now, bob).Assignment(t.Context(), motd, []byte("second"), first)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if hasSigned(t, s, first, second, first) {
+		t.Error("what another one signed later does not count")
+	}
+	if _, err := s.Removal(t.Context(), motd, nil); err != nil || hasSigned(t, s, first) {
+		t.Errorf("what the key signed later, and is gone, does not count: %v", err)
+	}
+}
+
+// TestRecordIsBounded: a key keeps its newest targets.
+func TestRecordIsBounded(t *testing.T) {
+	now := time.Now()
+	k := keyFile(t)
+	targets := map[string]time.Time{}
+	for i := range 1000 {
+		targets[fmt.Sprintf("muster/group.web.m%d", i)] = now.Add(time.Duration(i-2000) * time.Second)
+	}
+	data, err := json.Marshal(map[string]any{"issued": now.Add(-time.Minute), "targets": targets})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(k.Path+".last", data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signer(&now, k).Assignment(t.Context(), motd, []byte("x"), nil); err != nil {
+		t.Fatal(err)
+	}
+	var kept struct{ Targets map[string]time.Time }
+	data, err = os.ReadFile(k.Path + ".last")
+	if err := errors.Join(err, json.Unmarshal(data, &kept)); err != nil {
+		t.Fatal(err)
+	}
+	_, oldest := kept.Targets["muster/group.web.m0"]
+	if len(kept.Targets) != 1000 || oldest || !kept.Targets["muster/"+motd].Equal(now) {
+		t.Errorf("%d targets, the oldest %v, the newest at %s", len(kept.Targets), oldest, kept.Targets["muster/"+motd])
 	}
 }
 

@@ -4,14 +4,19 @@ package assignments
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
+
+// ErrChanged is a key with a newer revision than the one to be replaced.
+var ErrChanged = errors.New("it was changed meanwhile: look at it (muster fleet show), and try again")
 
 // Bucket is the bucket of assignments.
 type Bucket struct{ store *kvstore.Store }
@@ -28,6 +33,28 @@ func (s Bucket) Put(ctx context.Context, key string, value []byte) (uint64, erro
 	revision, err := s.change(ctx, key, func(subject string) *nats.Msg { return kvstore.NewMsg(subject, value) })
 	if err != nil {
 		return 0, fmt.Errorf("put manifest %s: %w", key, err)
+	}
+
+	return revision, nil
+}
+
+// Replace is Put, or DeleteSigned for a removal, where the newest revision of the key
+// is still the one that is replaced. The error wraps ErrChanged where it is not.
+func (s Bucket) Replace(ctx context.Context, old model.Entry, value []byte, removal bool) (uint64, error) {
+	if err := s.store.Sizes().CheckMessage("manifest "+old.Key, value); err != nil {
+		return 0, err
+	}
+	revision, err := s.change(ctx, old.Key, func(subject string) *nats.Msg {
+		m := kvstore.NewMsg(subject, nil)
+		if removal {
+			m = kvstore.NewDeletion(subject)
+		}
+		m.Data = value
+
+		return m
+	}, jetstream.WithExpectLastSequencePerSubject(old.Revision))
+	if err != nil {
+		return 0, fmt.Errorf("replace revision %d of %s: %w", old.Revision, old.Key, err)
 	}
 
 	return revision, nil
@@ -56,13 +83,19 @@ func (s Bucket) DeleteSigned(ctx context.Context, key string, proof []byte) (uin
 	return revision, nil
 }
 
-// change stores the message for a key and returns its revision.
-func (s Bucket) change(ctx context.Context, key string, message func(subject string) *nats.Msg) (uint64, error) {
+// change stores the message for a key and returns its revision. The error wraps
+// ErrChanged.
+func (s Bucket) change(ctx context.Context, key string, message func(subject string) *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	if err := model.CheckKey(key); err != nil {
 		return 0, err
 	}
+	revision, err := s.store.Publish(ctx, message(kvstore.KVSubject(s.store.Names().Manifests(), key)), opts...)
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		err = ErrChanged
+	}
 
-	return s.store.Publish(ctx, message(kvstore.KVSubject(s.store.Names().Manifests(), key)))
+	return revision, err
 }
 
 // Get reads an assignment; the error wraps model.ErrNotFound,

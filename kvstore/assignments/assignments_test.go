@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -228,5 +229,42 @@ func TestAssignmentWithHeadersThatCannotBeUsed(t *testing.T) {
 		if all, err := store.List(t.Context()); err != nil || len(all) != 0 {
 			t.Errorf("%s: %+v, %v", name, all, err)
 		}
+	}
+}
+
+// TestReplaceOnlyWhatWasSeen: what another operator stored meanwhile stays.
+func TestReplaceOnlyWhatWasSeen(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	const key = "group.web.motd"
+	revision, err := store.Put(t.Context(), key, []byte("one"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := model.Entry{Key: key, Revision: revision}
+	if _, err := store.Put(t.Context(), key, []byte("two")); err != nil {
+		t.Fatal(err)
+	}
+	for _, removal := range []bool{false, true} {
+		if _, err := store.Replace(t.Context(), seen, []byte("signed"), removal); !errors.Is(err, assignments.ErrChanged) || !strings.Contains(err.Error(), "replace revision 1 of group.web.motd: it was changed meanwhile") {
+			t.Errorf("removal %v: %v", removal, err)
+		}
+	}
+	now, err := store.Get(t.Context(), key)
+	if err != nil || string(now.Value) != "two" {
+		t.Fatalf("%s, %v", now.Value, err)
+	}
+	if _, err := store.Replace(t.Context(), now, []byte("three"), false); err != nil {
+		t.Fatal(err)
+	}
+	if now, err = store.Get(t.Context(), key); err != nil || string(now.Value) != "three" {
+		t.Fatalf("%s, %v", now.Value, err)
+	}
+	if _, err := store.Replace(t.Context(), now, []byte("proof"), true); err != nil {
+		t.Fatal(err)
+	}
+	all, err := store.History(t.Context(), key)
+	if last := all[len(all)-1]; err != nil || !last.Deleted || string(last.Value) != "proof" {
+		t.Errorf("%+v, %v", last, err)
 	}
 }

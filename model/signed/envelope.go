@@ -113,6 +113,31 @@ func Content(value []byte) ([]byte, error) {
 	return []byte(e.Statement.Content), nil
 }
 
+// Revision returns what a revision asks: its content, empty for a removal, which
+// nobody has verified. The error is why nodes use none of it, and wraps ErrElsewhere
+// for an envelope to another action than that of the revision, or ErrMalformed.
+func Revision(e model.Entry) (Action, []byte, error) {
+	action, content := Assign, e.Value
+	if e.Deleted {
+		action, content = Remove, nil
+	}
+	if e.Refused != "" {
+		return action, nil, fmt.Errorf("revision %d cannot be used: %s", e.Revision, e.Refused)
+	}
+	if !IsEnvelope(e.Value) {
+		return action, content, nil
+	}
+	envelope, err := Open(e.Value)
+	if err == nil && envelope.Statement.Action != action {
+		err = fmt.Errorf("%w: to %s, not to %s", ErrElsewhere, envelope.Statement.Action, action)
+	}
+	if err != nil {
+		return action, nil, fmt.Errorf("revision %d: %w", e.Revision, err)
+	}
+
+	return action, []byte(envelope.Statement.Content), nil
+}
+
 // Assignment decodes the assignment document of a value, signed or not; ok is false
 // for any other value, such as a bare manifest. content is the value itself, or what
 // an envelope holds; nil for a broken one.

@@ -75,20 +75,12 @@ func (p Policy) signers(family string) []Key {
 // Check judges the signatures of an envelope and what it is signed for. The error
 // wraps ErrSignatures or ErrElsewhere, and never passes by trying again.
 func (p Policy) Check(ctx context.Context, e *Envelope, action Action, targets ...string) error {
-	s := e.Statement
-	if valid := e.validOf(ctx, p.signers(s.Family())); len(valid) < p.Threshold {
-		return fmt.Errorf("%w: %d of %d needed for %s%s", ErrSignatures, len(valid), p.Threshold, s.Family(), p.explain(ctx, e, valid))
+	family := e.Statement.Family()
+	if valid := e.validOf(ctx, p.signers(family)); len(valid) < p.Threshold {
+		return fmt.Errorf("%w: %d of %d needed for %s%s", ErrSignatures, len(valid), p.Threshold, family, p.explain(ctx, e, valid))
 	}
-	switch {
-	case s.Fleet != p.Fleet:
-		return fmt.Errorf("%w: for the fleet %q, this is one of %q", ErrElsewhere, bound(s.Fleet), p.Fleet)
-	case s.Action != action:
-		return fmt.Errorf("%w: to %s, not to %s", ErrElsewhere, s.Action, action)
-	case !slices.Contains(targets, s.Target):
-		return fmt.Errorf("%w: for %s, not for %s", ErrElsewhere, bound(s.Target), strings.Join(targets, ", "))
-	default:
-		return nil
-	}
+
+	return e.Statement.For(p.Fleet, action, targets...)
 }
 
 // explain describes each signature of an envelope, those that count first.

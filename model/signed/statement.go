@@ -3,6 +3,8 @@ package signed
 import (
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -81,6 +83,21 @@ func (s Statement) Family() string {
 	family, _, _ := model.SplitKey(s.Target)
 
 	return family
+}
+
+// For reports whether a statement is one of a fleet, for an action and one of some
+// targets. The error wraps ErrElsewhere.
+func (s Statement) For(fleet string, action Action, targets ...string) error {
+	switch {
+	case s.Fleet != fleet:
+		return fmt.Errorf("%w: for the fleet %q, this is one of %q", ErrElsewhere, bound(s.Fleet), fleet)
+	case s.Action != action:
+		return fmt.Errorf("%w: to %s, not to %s", ErrElsewhere, s.Action, action)
+	case !slices.Contains(targets, s.Target):
+		return fmt.Errorf("%w: for %s, not for %s", ErrElsewhere, bound(s.Target), strings.Join(targets, ", "))
+	default:
+		return nil
+	}
 }
 
 // maxQuoted is how much of an unverified text an error repeats.

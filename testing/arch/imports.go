@@ -30,16 +30,17 @@ const types = "resources/*"
 // commandRooms are the families of commands, which do not know each other, and what
 // each may import besides what they share. The demo runs a node.
 var commandRooms = map[string][]string{
-	"agentcmd":           {"agent/..."},
-	"demo":               {"agent/...", "cmd/muster/agentcmd"},
-	"fleetcmd":           {"fleet/..."},
-	"fleetcmd/ensurecmd": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/fleetcli":  {"fleet/..."},
-	"fleetcmd/reportcmd": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"localcmd":           {"agent/config"},
-	"provisioncmd":       nil,
-	"registrationcmd":    nil,
-	"trustcmd":           {"agent/config", "fleet/signing"},
+	"agentcmd":            {"agent/..."},
+	"demo":                {"agent/...", "cmd/muster/agentcmd"},
+	"fleetcmd":            {"fleet/..."},
+	"fleetcmd/ensurecmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/fleetcli":   {"fleet/..."},
+	"fleetcmd/reportcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/signatures": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"localcmd":            {"agent/config"},
+	"provisioncmd":        nil,
+	"registrationcmd":     nil,
+	"trustcmd":            {"agent/config", "fleet/signing"},
 }
 
 // kvstoreRooms are the rooms below kvstore, which do not know each other.

@@ -7,6 +7,10 @@ import (
 	"testing"
 )
 
+const signatures = "who may write to the bucket of assignments and has no trusted key prepares what an operator signs: deletions that hold an assignment, envelopes for other keys, fleets and times, " +
+	"revisions of the history to go back to, values that no node uses, a bundle that is gone, a push between look and signature, older values put back. " +
+	"Nothing is signed that was not shown, nothing newer is reverted, and nothing replayed is taken for what is in force."
+
 // TestListed compares attacks.md with the table. MUSTER_ATTACK=list writes it.
 func TestListed(t *testing.T) {
 	t.Parallel()
@@ -26,6 +30,7 @@ func TestListed(t *testing.T) {
 	}
 	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
+	b.WriteString("\n`TestSignSignsWhatItShows`, `TestSignTakesNoTimesOfOthers`, `TestRollbackSignsWhatItShows` and others of `testing/e2e/signing_test.go`: " + signatures + "\n")
 	const file = "attacks.md"
 	if os.Getenv("MUSTER_ATTACK") == "list" {
 		if err := os.WriteFile(file, []byte(b.String()), 0o644); err != nil {

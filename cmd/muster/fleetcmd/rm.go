@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 
 	"github.com/choria-io/fisk"
@@ -173,4 +174,11 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key
 	_, err = c.TargetList()
 
 	return err
+}
+
+// warnUnsigned warns that what was signed is replaced by what is not.
+func warnUnsigned(log *slog.Logger) func(key string) {
+	return func(key string) {
+		log.Warn("what was assigned is signed, and this is not: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
+	}
 }

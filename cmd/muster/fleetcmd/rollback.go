@@ -9,8 +9,10 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -33,7 +35,7 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet rollback group.web.motd --to 17   a revision of muster fleet show --history")
 	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
-	cmd.Flag("yes", "Do not ask for confirmation where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Do not ask for confirmation: of what is signed, or where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -48,39 +50,31 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	from, err := fleet.RollbackTo(all, c.to)
+	var preferred func(model.Entry) bool
+	if signer != nil {
+		preferred = func(e model.Entry) bool { return signer.Signed(ctx, e, 1) }
+	}
+	from, err := fleet.RollbackTo(all, c.to, preferred)
 	if err != nil {
 		return fmt.Errorf("%s: %w", key, err)
 	}
-	// A bundle that is not stored any more is noticed here, and not by the nodes.
-	if _, err := store.Content(ctx, from); err != nil {
-		return fmt.Errorf("revision %d of %s: %w", from.Revision, key, err)
-	}
-	value, err := unsignedValue(from)
+	now := all[len(all)-1]
+	value, err := c.content(ctx, store, from, now)
 	if err != nil {
 		return err
 	}
-	now := all[len(all)-1]
-	if a, ok := model.DecodeAssignment(value); ok {
-		if current, _, _ := signed.Assignment(now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
-			if err := c.Confirm("nothing was changed", "nodes would stop enforcing "+key+", and only report what they would change"); err != nil {
-				return err
-			}
-		}
-		a.Issued = time.Now().UTC()
-		if value, err = model.EncodeAssignment(a); err != nil {
-			return err
-		}
-	}
 	switch {
 	case signer != nil:
+		if err := c.confirmSigned(ctx, store, signer, value, from, now); err != nil {
+			return err
+		}
 		if value, err = signer.Assignment(ctx, key, value, now.Value); err != nil {
 			return err
 		}
 	case signed.IsEnvelope(now.Value):
 		warnUnsigned(c.Log)(key)
 	}
-	revision, err := store.Put(ctx, key, value)
+	revision, err := store.Replace(ctx, now, value, false)
 	if err != nil {
 		return err
 	}
@@ -88,4 +82,52 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, map[string]any{"key": key, "revision": revision, "from": from.Revision}, func() {
 		c.Print.Printf("%s revision %d, the same as revision %d\n", key, revision, from.Revision)
 	})
+}
+
+// content returns what an earlier revision assigned, issued now, instead of what is
+// assigned now.
+func (c *rollbackCommand) content(ctx context.Context, store *fleetcli.Store, from, now model.Entry) ([]byte, error) {
+	_, value, err := signed.Revision(from)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", from.Key, err)
+	}
+	// A bundle that is not stored any more is noticed here, and not by the nodes.
+	if _, err := store.Content(ctx, from); err != nil {
+		return nil, fmt.Errorf("revision %d of %s: %w", from.Revision, from.Key, err)
+	}
+	a, ok := model.DecodeAssignment(value)
+	if !ok {
+		return value, nil
+	}
+	if current, _, _ := signed.Assignment(now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
+		if err := c.Confirm("nothing was changed", "nodes would stop enforcing "+from.Key+", and only report what they would change"); err != nil {
+			return nil, err
+		}
+	}
+	a.Issued = time.Now().UTC()
+
+	return model.EncodeAssignment(a)
+}
+
+// confirmSigned shows what is signed, against what is assigned now, and asks. What no
+// key of the signer signed before is shown whole: it may be of anybody.
+func (c *rollbackCommand) confirmSigned(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, value []byte, from, now model.Entry) error {
+	known := signer.Signed(ctx, from, 1)
+	if !known {
+		c.Log.Warn(fmt.Sprintf("revision %d has no valid signature of the given keys", from.Revision), "key", from.Key)
+	}
+	if c.yes {
+		return nil
+	}
+	shown, err := signatures.NewPreview(ctx, store, signed.Statement{Action: signed.Assign, Target: from.Key, Content: string(value)})
+	if err != nil {
+		return err
+	}
+	if !known {
+		shown.ShowContent(c.Print)
+	}
+	c.Print.Remark("# changes since revision %d, which is assigned now:", now.Revision)
+	shown.ShowDiff(ctx, c.Print, store, now)
+
+	return c.Confirm("nothing was signed", fmt.Sprintf("this assigns revision %d of %s again, %s", from.Revision, from.Key, model.DigestOf(value)))
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -34,7 +35,7 @@ type revisionDocument struct {
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
 	// Signed is who signed it; nil where nobody did.
-	Signed *signature `json:"signed,omitempty"`
+	Signed *signatures.Signature `json:"signed,omitempty"`
 	// Rejected are the nodes that do not accept it.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
 	// Files are the sizes of those in a bundle, by name.
@@ -85,7 +86,7 @@ func (c *showCommand) run(ctx context.Context) error {
 		return err
 	}
 	if c.history {
-		return c.showHistory(all)
+		return c.showHistory(ctx, all)
 	}
 	e, err := fleet.Revision(all, c.revision)
 	switch {
@@ -96,7 +97,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	case c.diff:
 		return c.showDiff(ctx, store, all, e)
 	}
-	doc, err := newDocument(ctx, store, e)
+	doc, err := newDocument(ctx, c.Env, store, e)
 	if err != nil {
 		return err
 	}
@@ -109,10 +110,10 @@ func (c *showCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, doc, func() { c.showRevision(e, doc) })
 }
 
-func newDocument(ctx context.Context, s *fleetcli.Store, e model.Entry) (revisionDocument, error) {
+func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.Entry) (revisionDocument, error) {
 	out := revisionDocument{Entry: e}
 	out.Value = nil
-	out.Signed = signatureOf(ctx, e.Value)
+	out.Signed = signatures.Of(ctx, env.Flags.Prefix, e)
 	assignment, text, ok := signed.Assignment(e.Value)
 	if !ok {
 		out.Manifest = string(text)
@@ -163,18 +164,28 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 	fmt.Fprint(c.Print.Out, text)
 }
 
-func (c *showCommand) showHistory(all []model.Entry) error {
+// storedRevision is a revision without its value.
+type storedRevision struct {
+	model.Entry
+	Signed *signatures.Signature `json:"signed,omitempty"`
+}
+
+func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error {
 	rows := make([][]string, len(all))
+	stored := make([]storedRevision, len(all))
 	for i, e := range all {
+		stored[i] = storedRevision{e, signatures.Of(ctx, c.Flags.Prefix, e)}
+		stored[i].Value = nil
 		digest := print.ShortDigest(e.Digest)
 		if e.Deleted {
 			digest = "removed"
 		}
-		rows[i] = []string{strconv.FormatUint(e.Revision, 10), print.Time(e.Time), digest, print.Count(len(e.Value), "byte")}
-		all[i].Value = nil
+		rows[i] = []string{strconv.FormatUint(e.Revision, 10), print.Time(e.Time), digest, print.Count(len(e.Value), "byte"), stored[i].Signed.Short()}
 	}
 
-	return c.Print.Result(c.Format, all, func() { c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE"}, rows, "no revisions") })
+	return c.Print.Result(c.Format, stored, func() {
+		c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE", "SIGNED BY"}, rows, "no revisions")
+	})
 }
 
 func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []model.Entry, to model.Entry) error {

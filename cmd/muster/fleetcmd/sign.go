@@ -5,12 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
+	"slices"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
@@ -31,10 +32,10 @@ type signCommand struct {
 
 // signedResult is the result for one key.
 type signedResult struct {
-	Key       string     `json:"key"`
-	Revision  uint64     `json:"revision"`
-	Digest    string     `json:"digest,omitempty"`
-	Signature *signature `json:"signature"`
+	Key       string                `json:"key"`
+	Revision  uint64                `json:"revision"`
+	Digest    string                `json:"digest,omitempty"`
+	Signature *signatures.Signature `json:"signature"`
 }
 
 func addSign(env *cli.Env, parent *fisk.CmdClause) {
@@ -93,69 +94,67 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 	if err != nil {
 		return signedResult{}, err
 	}
-	e := all[len(all)-1]
-	if err := c.confirm(e); err != nil {
-		return signedResult{}, err
-	}
-	value, err := c.value(ctx, signer, e)
+	now := all[len(all)-1]
+	proposal, err := signer.Propose(ctx, now, c.renew)
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
-	out := signedResult{Key: key, Digest: e.Digest, Signature: signatureOf(ctx, value)}
-	if e.Deleted {
-		out.Revision, err = store.DeleteSigned(ctx, key, value)
-	} else {
-		out.Revision, err = store.Put(ctx, key, value)
+	if err := c.confirm(ctx, store, signer, all, proposal); err != nil {
+		return signedResult{}, err
 	}
+	value, err := signer.Sign(ctx, proposal)
+	if err != nil {
+		return signedResult{}, fmt.Errorf("%s: %w", key, err)
+	}
+
+	return c.store(ctx, store, now, proposal, value)
+}
+
+// store stores what was signed of a revision, unless that was replaced meanwhile.
+func (c *signCommand) store(ctx context.Context, store *fleetcli.Store, old model.Entry, p signing.Proposal, value []byte) (out signedResult, err error) {
+	removal := p.Statement.Action == signed.Remove
+	out.Key = p.Statement.Target
+	if !removal {
+		out.Digest = model.ContentDigest([]byte(p.Statement.Content))
+	}
+	out.Revision, err = store.Replace(ctx, old, value, removal)
+	out.Signature = signatures.Of(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
 
 	return out, err
 }
 
 // confirm shows what is signed, and asks. A digest is that of all of it: that of a
 // manifest leaves out the terms.
-func (c *signCommand) confirm(e model.Entry) error {
-	content, err := signed.Content(e.Value)
-	if err != nil {
-		return fmt.Errorf("%s: %w", e.Key, err)
-	}
-	digest := model.DigestOf(content)
+func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, all []model.Entry, p signing.Proposal) error {
+	now := all[len(all)-1]
+	digest := model.DigestOf([]byte(p.Statement.Content))
+	removal := p.Statement.Action == signed.Remove
 	switch {
-	case c.digest == digest || c.digest == "" && c.yes:
-		return nil
+	case c.digest != "" && removal:
+		return fmt.Errorf("revision %d removes %s: it is not what you saw", now.Revision, now.Key)
+	case c.digest != "" && c.digest != digest:
+		return fmt.Errorf("%s revision %d has the digest %s, terms included: it is not what you saw", now.Key, now.Revision, digest)
 	case c.digest != "":
-		return fmt.Errorf("%s revision %d has the digest %s, terms included: it is not what you saw", e.Key, e.Revision, digest)
-	case e.Deleted:
-		return c.Confirm("nothing was signed", fmt.Sprintf("revision %d removes %s", e.Revision, e.Key))
+		return nil
 	}
-	for line := range strings.Lines(fleet.Readable(e.Value)) {
-		c.Print.Remark("%s", print.Text(strings.TrimRight(line, "\n")))
-	}
-
-	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", e.Key, e.Revision, digest))
-}
-
-// value returns the signed value of a revision.
-func (c *signCommand) value(ctx context.Context, signer *signing.Signing, e model.Entry) ([]byte, error) {
-	switch content, err := signed.Content(e.Value); {
-	case signed.IsEnvelope(e.Value) && !c.renew:
-		return signer.Add(ctx, e.Key, e.Value)
-	case e.Deleted:
-		return signer.Removal(ctx, e.Key, e.Value)
-	case err != nil:
-		return nil, err
-	default:
-		return signer.Assignment(ctx, e.Key, content, e.Value)
-	}
-}
-
-// unsignedValue returns what an earlier revision assigned, to be assigned again.
-func unsignedValue(e model.Entry) ([]byte, error) {
-	content, err := signed.Content(e.Value)
+	shown, err := signatures.NewPreview(ctx, store, p.Statement)
 	if err != nil {
-		err = fmt.Errorf("revision %d: %w", e.Revision, err)
+		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs what you have seen elsewhere)", now.Key, err, digest)
+	}
+	if c.yes {
+		return nil
+	}
+	shown.ShowContent(c.Print)
+	if earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return !signer.Signed(ctx, e, 1) }); len(earlier) > 0 {
+		c.Print.Remark("# changes since revision %d, which you signed:", earlier[len(earlier)-1].Revision)
+		shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1])
+	}
+	c.Print.Remark("# %s", signatures.Line(p))
+	if removal {
+		return c.Confirm("nothing was signed", fmt.Sprintf("revision %d removes %s", now.Revision, now.Key))
 	}
 
-	return content, err
+	return c.Confirm("nothing was signed", fmt.Sprintf("this is %s revision %d, %s", now.Key, now.Revision, digest))
 }
 
 // pusherSigner returns what signs a push, nil for nothing.
