@@ -2,15 +2,13 @@
 package heap
 
 import (
-	"bytes"
-	"os"
-	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"strings"
 	"sync/atomic"
 	"testing"
+
+	"github.com/musterfleet/muster/testing/alone"
 )
 
 // Alone has the test that calls it run in a process of its own, in which nothing runs
@@ -19,19 +17,8 @@ import (
 // gets.
 func Alone(t *testing.T) bool {
 	t.Helper()
-	const mode = "gcstoptheworld=1"
-	if strings.Contains(os.Getenv("GODEBUG"), mode) {
-		return true
-	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+t.Name()+"$")
-	cmd.Env = append(os.Environ(), "GODEBUG="+mode)
-	out, err := cmd.CombinedOutput()
-	t.Logf("%s", out)
-	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
-		t.Errorf("in a process of its own: %v", err)
-	}
 
-	return false
+	return alone.Run(t, "GODEBUG=gcstoptheworld=1")
 }
 
 // Peak returns the most bytes of live heap at any collection during f, beyond what

@@ -1,0 +1,32 @@
+// Package alone has tests run in a process of their own, for what holds for a whole
+// process: its limits, its environment, how it collects garbage.
+package alone
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// variable marks the process of a test.
+const variable = "MUSTER_TEST_ALONE"
+
+// Run has the test that calls it run in a process of its own, with variables added to
+// its environment (NAME=value), and reports whether this is that process.
+func Run(t *testing.T, env ...string) bool {
+	t.Helper()
+	if os.Getenv(variable) == t.Name() {
+		return true
+	}
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.v", "-test.run=^"+strings.ReplaceAll(t.Name(), "/", "$/^")+"$")
+	cmd.Env = append(os.Environ(), append(env, variable+"="+t.Name())...)
+	out, err := cmd.CombinedOutput()
+	t.Logf("%s", out)
+	if err != nil || !bytes.Contains(out, []byte("--- PASS: "+t.Name()+" ")) {
+		t.Errorf("in a process of its own: %v", err)
+	}
+
+	return false
+}
