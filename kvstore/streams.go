@@ -27,8 +27,17 @@ const (
 	// half of it.
 	maxRegistration = 32 << 10
 
-	historySize     = 16
-	duplicateWindow = 2 * time.Minute
+	historySize = 16
+
+	// reportWindow is how long the stream of reports knows the ids of messages: a report
+	// that is published again meanwhile, because its acknowledgement was lost or the agent
+	// was killed, is stored once. The first try after a lost one is within RequestTimeout
+	// and the first wait, 6.5 seconds, and systemd starts an agent again after 2. The
+	// server keeps the ids in memory, those of a node that floods included: so no longer
+	// than that, and readers deduplicate what comes later.
+	reportWindow = 10 * time.Second
+	// shortestWindow is the least that the server has; nothing but a report needs one.
+	shortestWindow = 100 * time.Millisecond
 )
 
 // Placeholders in the subjects of a Stream.
@@ -76,7 +85,7 @@ func (n Names) Streams() []Stream {
 	bundles.Discard, bundles.RollupAllowed = api.DiscardNew, true
 
 	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.ReportSubjects("*")...)
-	reports.DenyDelete, reports.Compression = true, api.S2Compression
+	reports.DenyDelete, reports.Compression, reports.Duplicates = true, api.S2Compression, reportWindow
 
 	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
 	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
@@ -112,7 +121,7 @@ func streamConfig(name, description string, subjects ...string) api.StreamConfig
 		MaxMsgsPer:   -1,
 		MaxMsgSize:   -1,
 		MaxConsumers: -1,
-		Duplicates:   duplicateWindow,
+		Duplicates:   shortestWindow,
 		AllowDirect:  true,
 		Metadata:     map[string]string{FormatKey: firstFormat},
 	}

@@ -21,6 +21,7 @@ func TestListed(t *testing.T) {
 		}
 	}
 	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
+	b.WriteString("\n`TestMessageIDsAreForgotten`: " + messageIDs + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
 	const file = "attacks.md"
 	if os.Getenv("MUSTER_ATTACK") == "list" {
