@@ -22,11 +22,16 @@ type Page struct {
 	More     bool
 }
 
+// pageBytes is after how many bytes a page ends, if that is before its number of
+// messages: the server closes a connection for which it keeps more than max_pending,
+// which may be 32 MB (permissions.ServerLimits).
+const pageBytes = 4 << 20
+
 // Page reads a number of messages at most by one direct get. Those before an error
 // are returned with it. What is Forged is returned too: it must not hide the
 // messages behind it. One whose headers cannot be read is left out, and counted.
 func (s *Store) Page(ctx context.Context, a answer.Asked, batch int) (Page, error) {
-	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "next_by_subj": a.Subject})
+	return s.page(ctx, a, batch, map[string]any{"seq": a.From, "batch": batch, "max_bytes": pageBytes, "next_by_subj": a.Subject})
 }
 
 // page reads what a request asks for, which is as many messages as batch.

@@ -27,8 +27,15 @@ const (
 	// half of it.
 	maxRegistration = 32 << 10
 
-	historySize     = 16
-	duplicateWindow = 2 * time.Minute
+	historySize = 16
+
+	// reportWindow is how long the stream of reports knows the ids of messages: a report
+	// that is published again meanwhile, because its acknowledgement was lost or the agent
+	// was killed, or the server was away for a minute, is stored once. The server keeps
+	// the ids in memory, those of a node that floods included.
+	reportWindow = 2 * time.Minute
+	// shortestWindow is the least that the server has; nothing but a report needs one.
+	shortestWindow = 100 * time.Millisecond
 )
 
 // Placeholders in the subjects of a Stream.
@@ -76,7 +83,7 @@ func (n Names) Streams() []Stream {
 	bundles.Discard, bundles.RollupAllowed = api.DiscardNew, true
 
 	reports := streamConfig(n.Reports(), "Reports of nodes, as CloudEvents", n.ReportSubjects("*")...)
-	reports.DenyDelete, reports.Compression = true, api.S2Compression
+	reports.DenyDelete, reports.Compression, reports.Duplicates = true, api.S2Compression, reportWindow
 
 	commands := streamConfig(n.Commands(), "Requests queued for nodes that are away", n.Command("*.*", "*"))
 	commands.RePublish = &api.RePublish{Source: n.prefix + ".command.>", Destination: n.Changed("command.>"), HeadersOnly: true}
@@ -113,7 +120,7 @@ func streamConfig(name, description string, subjects ...string) api.StreamConfig
 		MaxMsgsPer:   -1,
 		MaxMsgSize:   -1,
 		MaxConsumers: -1,
-		Duplicates:   duplicateWindow,
+		Duplicates:   shortestWindow,
 		AllowDirect:  true,
 		Metadata:     map[string]string{FormatKey: firstFormat},
 	}

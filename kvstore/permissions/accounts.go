@@ -30,6 +30,7 @@ type Account struct {
 	// DenyByDefault has a user without permissions do nothing, where that of another
 	// account may do everything.
 	DenyByDefault bool
+	Limits        Limits
 	Exports       []Export
 	Imports       []Import
 	// Mappings are the subjects that only the fleet may send a message on; what the
@@ -58,8 +59,8 @@ type Import struct {
 // Mapping is one mapping of subjects.
 type Mapping struct{ From, To string }
 
-// AccountsOf returns the accounts of the fleet with a prefix. The error wraps
-// model.ErrInvalidName.
+// AccountsOf returns the accounts of the fleet with a prefix, with the limits of For
+// and MostNodes. The error wraps model.ErrInvalidName.
 //
 // There is one export of services, for everything: an answer that came over an
 // export cannot enter another import of the same one, but it can enter an import of
@@ -79,7 +80,7 @@ func AccountsOf(prefix string) (Accounts, error) {
 		{Subject: "$SRV.>", To: to[:1]},
 	}
 
-	return a, nil
+	return a.For(MostNodes), nil
 }
 
 // All returns the accounts, that of the fleet first.

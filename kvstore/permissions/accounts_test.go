@@ -5,7 +5,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/nats-io/jwt/v2"
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -83,7 +82,7 @@ func TestUserWithoutPermissionsMayDoNothing(t *testing.T) {
 	issuer := kvtest.NewIssuer(t)
 	byJWT := natstest.Start(t, natstest.WithConfig(issuer.Config))
 	for user, account := range map[string]permissions.Account{"node": a.Nodes, "operator": a.Operators} {
-		creds := issuer.Credentials(t, account.Name, user, jwt.Permissions{})
+		creds := issuer.Credentials(t, account.Name, user, kvtest.Limitless())
 		for name, connect := range map[string]func() *nats.Conn{
 			"configuration": func() *nats.Conn { return byConfig.Connect(t, nats.UserInfo(user, user)) },
 			"jwt":           func() *nats.Conn { return byJWT.Connect(t, nats.UserCredentials(creds)) },

@@ -31,6 +31,10 @@ func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 			nothing := jwt.Permission{Deny: jwt.StringList{">"}}
 			claims.DefaultPermissions = jwt.Permissions{Pub: nothing, Sub: nothing}
 		}
+		if l := account.Limits; l != (Limits{}) {
+			claims.Limits.Conn, claims.Limits.Subs = int64(l.Connections), int64(l.Subscriptions)
+			claims.Limits.LeafNodeConn = 0
+		}
 		for _, e := range account.Exports {
 			claims.Exports.Add(e.claims())
 		}

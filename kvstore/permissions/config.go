@@ -22,6 +22,9 @@ func (a Accounts) ServerConfig(users Users) string {
 			b.WriteString("    # a user without permissions, whose include is missing, may do nothing\n")
 			b.WriteString("    default_permissions: {publish: {deny: \">\"}, subscribe: {deny: \">\"}}\n")
 		}
+		if account.Limits != (Limits{}) {
+			b.WriteString("    " + account.Limits.config() + "\n")
+		}
 		list(&b, "users", users[account.Name])
 		list(&b, "exports", lines(account.Exports, Export.config))
 		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(a.Fleet.Name) }))

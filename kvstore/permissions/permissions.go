@@ -34,15 +34,17 @@ type Responses struct {
 	Expires model.Duration `json:"expires"`
 }
 
-// ServerConfig returns the permissions as a block for a user in the configuration
-// of nats-server.
+// ServerConfig returns the permissions as settings of a user in the configuration of
+// nats-server. Clients are the only kind of connection that muster needs, and leaf nodes
+// and MQTT have protocols of their own to attack.
 func (p Permissions) ServerConfig() string {
 	text := fmt.Sprintf("permissions: {\n  publish: {allow: [\n%s  ]}\n  subscribe: {allow: [\n%s  ]}\n", quoted(p.Publish), quoted(p.Subscribe))
 	if r := p.AllowResponses; r != nil {
 		text += fmt.Sprintf("  allow_responses: {max: %d, expires: %q}\n", r.Max, r.Expires)
 	}
 
-	return text + "}\n"
+	return text + "}\n# Add \"WEBSOCKET\" for a user that connects by ws:// or wss://.\n" +
+		fmt.Sprintf("allowed_connection_types: [%q]\n", jwt.ConnectionTypeStandard)
 }
 
 // quoted returns the subjects, one a line.
@@ -55,12 +57,14 @@ func quoted(subjects []string) string {
 	return b.String()
 }
 
-// Claims returns the permissions as the claims of a user.
-func (p Permissions) Claims() jwt.Permissions {
-	claims := jwt.Permissions{Pub: jwt.Permission{Allow: p.Publish}, Sub: jwt.Permission{Allow: p.Subscribe}}
+// Claims returns the permissions, and the kind of connection, as the claims of a user.
+func (p Permissions) Claims() jwt.UserPermissionLimits {
+	claims := jwt.UserPermissionLimits{Limits: jwt.Limits{NatsLimits: jwt.NatsLimits{Subs: jwt.NoLimit, Data: jwt.NoLimit, Payload: jwt.NoLimit}}}
+	claims.Pub.Allow, claims.Sub.Allow = p.Publish, p.Subscribe
 	if r := p.AllowResponses; r != nil {
 		claims.Resp = &jwt.ResponsePermission{MaxMsgs: r.Max, Expires: r.Expires.Std()}
 	}
+	claims.AllowedConnectionTypes = jwt.StringList{jwt.ConnectionTypeStandard}
 
 	return claims
 }

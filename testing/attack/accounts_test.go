@@ -138,7 +138,7 @@ func claims(t testing.TB, r realm) (text string, login func(string) nats.Option)
 	for name, u := range r.users {
 		pair := kvtest.KeyPair(t, nkeys.CreateUser)
 		c := jwt.NewUserClaims(kvtest.Public(t, pair))
-		c.Permissions = u.permissions().Claims()
+		c.UserPermissionLimits = u.permissions().Claims()
 		logins[name] = nats.UserJWTAndSeed(kvtest.Signed(t, c, pairs[u.account]), string(kvtest.Must(t, pair.Seed)))
 	}
 

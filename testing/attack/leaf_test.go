@@ -10,12 +10,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-const leafNodes = "who has the credentials of a node, a viewer or an operator connects as a leaf node, where the server listens for those, and writes the lines of its protocol: " +
+const leafNodes = "who has the credentials of a node, a viewer or an operator connects as a leaf node, where the server listens for those and the user may be one, and writes the lines of its protocol: " +
 	"subscriptions, messages on subjects of others, requests that others are to be answered, identities of other accounts, acknowledgements. Nothing of others changes or is heard; " +
 	"the server closes the connection at most of them. The control is an administrator."
 
@@ -151,7 +153,12 @@ func TestLeafNodesHold(t *testing.T) {
 	t.Parallel()
 	address := loopback.Address(t).String()
 	config := fmt.Sprintf("server_name: hub\nleafnodes: {listen: %q}\n", address)
-	f := joined(t, layout{servers: []string{config}, replicas: 1, accounts: configuration})
+	// The permissions that are printed refuse leaf nodes (kvstore/permissions.TestOtherKindsOfConnectionAreRefused).
+	allowing := func(t testing.TB, r realm) (string, func(string) nats.Option) {
+		text, login := configuration(t, r)
+		return strings.ReplaceAll(text, `["STANDARD"]`, `["STANDARD", "LEAFNODE"]`), login
+	}
+	f := joined(t, layout{servers: []string{config}, replicas: 1, accounts: allowing})
 	for _, user := range []string{attacking, operating, viewing, "admin"} {
 		t.Run(user, func(t *testing.T) {
 			a := f.attacker(t, user, user)

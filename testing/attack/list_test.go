@@ -29,6 +29,7 @@ func TestListed(t *testing.T) {
 		fmt.Fprintf(&b, "| `%s` | %s | %s | `%s` |\n", row.name, row.does, row.never, strings.Join(row.tests, "`, `"))
 	}
 	b.WriteString("\n`TestLeafNodesHold`: " + leafNodes + "\n")
+	b.WriteString("\n`TestMessageIDsAreForgotten`: " + messageIDs + "\n")
 	b.WriteString("\n`TestLastMessageIDEndsReplicatedStream`: " + lastMessageID + "\n")
 	b.WriteString("\n`TestSignSignsWhatItShows`, `TestSignTakesNoTimesOfOthers`, `TestRollbackSignsWhatItShows` and others of `testing/e2e/signing_test.go`: " + signatures + "\n")
 	const file = "attacks.md"

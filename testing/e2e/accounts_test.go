@@ -338,7 +338,7 @@ func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 		t.Helper()
 		write(t, filepath.Join(f.dir, "nats.conf"), fmt.Sprintf("listen: %q\njetstream: {store_dir: %q}\n%s", f.address, f.dir+"/js", issuer.ConfigOf(t, claims)))
 	}
-	permissions := func(node string, flags ...string) (p jwt.Permissions) {
+	permissions := func(node string, flags ...string) (p jwt.UserPermissionLimits) {
 		t.Helper()
 		if err := json.Unmarshal([]byte(muster(t, f.dir, append([]string{"fleet", "permissions", node, "--jwt"}, flags...)...)), &p); err != nil {
 			t.Fatal(err)
@@ -346,7 +346,7 @@ func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 		return p
 	}
 	fleet, users := issuer.Fleet.Name, map[string]string{}
-	issuer.WriteCredentials(t, credentials("admin"), fleet, jwt.Permissions{})
+	issuer.WriteCredentials(t, credentials("admin"), fleet, kvtest.Limitless())
 	for _, node := range f.nodes {
 		users[node] = issuer.WriteCredentials(t, credentials(node), fleet, permissions(node, "--one-account"))
 	}

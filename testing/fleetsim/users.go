@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"testing"
 
-	"github.com/nats-io/jwt/v2"
-
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -32,7 +30,7 @@ func Names(count int) []string {
 func ByJWT(tb testing.TB, nodes []string, groups ...string) Users {
 	tb.Helper()
 	issuer := kvtest.NewIssuer(tb)
-	files := map[string]string{"": issuer.Credentials(tb, issuer.Fleet.Name, "admin", jwt.Permissions{})}
+	files := map[string]string{"": issuer.Credentials(tb, issuer.Fleet.Name, "admin", kvtest.Limitless())}
 	for _, node := range nodes {
 		files[node] = issuer.Credentials(tb, issuer.Nodes.Name, node, permissionsOf(tb, node, groups).Claims())
 	}

@@ -153,7 +153,7 @@ func ByJWT(t *testing.T) Guarded {
 func AccountsJWT(t *testing.T) (config string, creds map[string]string) {
 	t.Helper()
 	issuer := NewIssuer(t)
-	creds = map[string]string{"admin": issuer.Credentials(t, issuer.Fleet.Name, "admin", jwt.Permissions{})}
+	creds = map[string]string{"admin": issuer.Credentials(t, issuer.Fleet.Name, "admin", Limitless())}
 	for name, m := range members(t) {
 		creds[name] = issuer.Credentials(t, m.account, name, m.Claims())
 	}
@@ -215,8 +215,11 @@ func (i Issuer) ConfigOf(t testing.TB, claims map[string]*jwt.AccountClaims) str
 	return config + "}\n"
 }
 
+// Limitless are the claims of a user without permissions of its own.
+func Limitless() jwt.UserPermissionLimits { return jwt.NewUserClaims("limitless").UserPermissionLimits }
+
 // Credentials writes a credentials file of a user of an account.
-func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permissions) string {
+func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.UserPermissionLimits) string {
 	t.Helper()
 	file := filepath.Join(i.dir, name+".creds")
 	i.WriteCredentials(t, file, account, p)
@@ -226,11 +229,11 @@ func (i Issuer) Credentials(t testing.TB, account, name string, p jwt.Permission
 
 // WriteCredentials writes credentials of a new user of an account to a file, and
 // returns the public key of the user.
-func (i Issuer) WriteCredentials(t testing.TB, file, account string, p jwt.Permissions) (user string) {
+func (i Issuer) WriteCredentials(t testing.TB, file, account string, p jwt.UserPermissionLimits) (user string) {
 	t.Helper()
 	pair := KeyPair(t, nkeys.CreateUser)
 	claims := jwt.NewUserClaims(Public(t, pair))
-	claims.Permissions = p
+	claims.UserPermissionLimits = p
 	seed := Must(t, pair.Seed)
 	text := Must(t, func() ([]byte, error) { return jwt.FormatUserConfig(Signed(t, claims, i.pairs[account]), seed) })
 	if err := os.WriteFile(file, text, 0o600); err != nil {

@@ -1,0 +1,55 @@
+package permissions
+
+import "fmt"
+
+// MostNodes is for how many nodes the limits are, unless somebody chooses.
+const MostNodes = 10_000
+
+// The limits of users and of the server.
+const (
+	// operatorConnections are those of all operators who are no administrators.
+	operatorConnections = 500
+	// fleetConnections is the room that is left for administrators.
+	fleetConnections = 500
+	// mostSubscriptions are those of one connection: a node has six for each group, and
+	// some twenty.
+	mostSubscriptions = 1000
+	// maxPending is what the server keeps for one connection that does not read. An
+	// administrator reads 256 reports of 64 KiB at once, others pages of 4 MiB.
+	maxPending = "32MB"
+)
+
+// Limits bound what the users of an account take from those of the others.
+type Limits struct {
+	// Connections are those of all its users together, Subscriptions those of each
+	// connection; zero is no bound.
+	Connections, Subscriptions int
+}
+
+func (l Limits) config() string {
+	return fmt.Sprintf("limits: {max_connections: %d, max_subscriptions: %d}", l.Connections, l.Subscriptions)
+}
+
+// For returns the accounts with limits for a number of nodes: each may be connected
+// twice, once by a connection that the server still takes for alive.
+func (a Accounts) For(nodes int) Accounts {
+	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: mostSubscriptions}
+	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: mostSubscriptions}
+
+	return a
+}
+
+// ServerLimits returns settings of nats-server for all fleets together, beside the
+// accounts: administrators can connect when all others have what they may.
+func ServerLimits(fleets ...Accounts) string {
+	connections := 0
+	for _, a := range fleets {
+		connections += fleetConnections
+		for _, account := range a.All() {
+			connections += account.Limits.Connections
+		}
+	}
+
+	return fmt.Sprintf("# more than all accounts with limits may have: the rest is for administrators\nmax_connections: %d\n"+
+		"# what the server keeps for a connection that does not read; no less\nmax_pending: %s\n", connections, maxPending)
+}

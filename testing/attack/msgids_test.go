@@ -1,0 +1,41 @@
+package attack
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+const messageIDs = "a node stores its state or its registrations again and again, each time with another message id of 60 KB, which the server keeps in memory while it " +
+	"looks for duplicates. It has forgotten the id a tenth of a second later, and takes it again; in reports, where an id keeps one from being stored twice, after two minutes."
+
+// TestMessageIDsAreForgotten: memory of the server that messages take beyond those that
+// are kept is that of a moment.
+func TestMessageIDsAreForgotten(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	node := g.Connect(t, "web01")
+	for _, subject := range []string{g.Admin.Names().NodeState("web01"), "muster.registration.lab.http.site.web01.192_0_2_1.80"} {
+		m := kvstore.NewMsg(subject, []byte("{}"))
+		m.Header.Set(nats.MsgIdHdr, strings.Repeat("x", 20<<10))
+		store := func() jetstream.PubAck {
+			reply, err := node.RequestMsg(m, kvtest.Deadline)
+			var ack jetstream.PubAck
+			if err := errors.Join(err, json.Unmarshal(reply.Data, &ack)); err != nil {
+				t.Fatal(err)
+			}
+			return ack
+		}
+		if first := store(); first.Sequence == 0 || first.Duplicate {
+			t.Fatalf("%s: %+v", subject, first)
+		}
+		kvtest.Eventually(t, "its id is forgotten", func() (bool, string) { return !store().Duplicate, "still a duplicate" })
+	}
+}
