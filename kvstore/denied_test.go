@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,7 +21,8 @@ import (
 )
 
 // misplaced returns stores of a fleet with accounts: of web01 as it should be, of a
-// node that is a user of OPERATORS, and of an operator who is one of NODES.
+// node that is a user of OPERATORS and one of FLEET, of an operator who is one of NODES,
+// and of carol, who is an operator as she should be.
 func misplaced(t *testing.T) map[string]*kvtest.Store {
 	t.Helper()
 	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })
@@ -28,10 +30,13 @@ func misplaced(t *testing.T) map[string]*kvtest.Store {
 		return fmt.Sprintf("{user: %s, password: %s, %s}", name, name, p.ServerConfig())
 	}
 	operator := kvtest.Must(t, func() (permissions.Permissions, error) { return permissions.Operator("", "bob", []string{"web"}, nil) })
+	carol := kvtest.Must(t, func() (permissions.Permissions, error) {
+		return permissions.Operator("", "carol", []string{"web"}, nil)
+	})
 	srv := natstest.Start(t, natstest.WithConfig(a.ServerConfig(permissions.Users{
-		a.Fleet.Name:     {"{user: admin, password: admin}"},
+		a.Fleet.Name:     {"{user: admin, password: admin}", user("db01", kvtest.PermissionsOf(t, "db01"))},
 		a.Nodes.Name:     {user("web01", kvtest.PermissionsOf(t, "web01")), user("bob", operator)},
-		a.Operators.Name: {user("web02", kvtest.PermissionsOf(t, "web02"))},
+		a.Operators.Name: {user("web02", kvtest.PermissionsOf(t, "web02")), user("carol", carol)},
 	})))
 	admin, err := kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
 	if err == nil {
@@ -41,7 +46,7 @@ func misplaced(t *testing.T) map[string]*kvtest.Store {
 		t.Fatal(err)
 	}
 	stores := map[string]*kvtest.Store{}
-	for _, name := range []string{"web01", "web02", "bob"} {
+	for _, name := range []string{"web01", "web02", "bob", "db01", "carol"} {
 		quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})
 		stores[name], err = kvtest.Of(srv.Connect(t, nats.UserInfo(name, name), quiet, nats.CustomInboxPrefix(admin.Names().InboxPrefix(name))), "")
 		if err != nil {
@@ -92,6 +97,26 @@ func TestAUserOfAnotherAccount(t *testing.T) {
 			t.Parallel()
 			err := do()
 			if !errors.As(err, &denial.Unrouted{}) || !strings.Contains(err.Error(), "from this account: is the user in the right account") || strings.Contains(err.Error(), "nats:") {
+				t.Errorf("the error is %v", err)
+			}
+		})
+	}
+}
+
+// TestAnAgentOfAUserThatIsNoNode: the permissions of two accounts within the fleet's, and
+// those of an operator, have their cause and remedy.
+func TestAnAgentOfAUserThatIsNoNode(t *testing.T) {
+	t.Parallel()
+	stores := misplaced(t)
+	for node, want := range map[string]string{
+		"db01":  "or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints",
+		"carol": "these are not the permissions of a node, but perhaps those of an operator: an agent needs a user of NODES with what `muster fleet permissions carol --groups web` prints",
+	} {
+		t.Run(node, func(t *testing.T) {
+			t.Parallel()
+			stores[node].Denials().OfNode(denial.NodeCommand(node, []string{"web"}))
+			err := stores[node].PutState(t.Context(), model.NodeState{Node: node}, time.Minute)
+			if err == nil || !denial.IsExplained(err) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "nats:") {
 				t.Errorf("the error is %v", err)
 			}
 		})

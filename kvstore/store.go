@@ -67,7 +67,7 @@ func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports(), names.Commands()},
-		Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
+		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
 	}, places.IsExpected)
 
 	return s, nil

@@ -93,6 +93,8 @@ type Connection struct {
 	// Manifests and Commands are the subjects below which only operators write, Bundles
 	// is the stream that only administrators write to.
 	Manifests, Commands, Bundles string
+	// States is the subject below which a node stores its state, and an operator nothing.
+	States string
 	// Whole are the streams of which a node reads its own subjects only.
 	Whole []string
 	// Node returns the command that prints the permissions of this node, empty where no
@@ -173,6 +175,9 @@ func NodeCommand(node string, groups []string) string {
 func (c Connection) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {
 		return errors.New("only administrators store bundles: push a manifest without files beside it, or ask an administrator")
+	}
+	if command := c.Node(); command != "" && strings.HasPrefix(subject, c.States) {
+		return fmt.Errorf("these are not the permissions of a node, but perhaps those of an operator: an agent needs a user of NODES with what `%s` prints", command)
 	}
 	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
 		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")

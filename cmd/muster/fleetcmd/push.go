@@ -98,6 +98,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	switch {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
+	case err != nil && len(push.Targets) > 1:
+		return fmt.Errorf("%w\n%d of %d pushed", err, len(done), len(push.Targets))
 	case err != nil:
 		return err
 	}
