@@ -100,7 +100,8 @@ func configuration(_ testing.TB, r realm) (text string, login func(string) nats.
 	text = fmt.Sprintf("accounts: {\n%s: {jetstream: enabled, users: [%s]}\n", stranger, all[stranger][0])
 	for _, a := range r.fleets {
 		// One block has the accounts of all fleets.
-		text += strings.TrimSuffix(strings.TrimPrefix(a.ServerConfig(all), "accounts: {\n"), "}\n")
+		_, accounts, _ := strings.Cut(a.ServerConfig(all), "accounts: {\n")
+		text += strings.TrimSuffix(accounts, "}\n")
 	}
 
 	return text + "}\n", password
