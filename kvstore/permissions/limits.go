@@ -51,5 +51,5 @@ func ServerLimits(fleets ...Accounts) string {
 	}
 
 	return fmt.Sprintf("# more than all accounts with limits may have: the rest is for administrators\nmax_connections: %d\n"+
-		"# what the server keeps for a connection that does not read; no less\nmax_pending: %s\n", connections, maxPending)
+		"# what the server keeps for a connection that does not read; no less. A reload refuses it: add it where the server starts\n#max_pending: %s\n", connections, maxPending)
 }
