@@ -43,8 +43,8 @@ func Give(t testing.TB, paths ...string) {
 }
 
 // Swap exchanges what is at two paths in a loop, as the owner of their directory
-// can, from once before it returns until the returned function is called or the test
-// ends. That function returns how often they were exchanged.
+// can, while both are there, from a first try before it returns until the returned function
+// is called or the test ends. That function returns how often they were exchanged.
 func Swap(t testing.TB, a, b string) (stop func() int) {
 	t.Helper()
 	var ended atomic.Bool
@@ -52,11 +52,12 @@ func Swap(t testing.TB, a, b string) (stop func() int) {
 	var swaps int
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		for !ended.Load() {
+		for tries := 0; !ended.Load(); tries++ {
 			if unix.Renameat2(unix.AT_FDCWD, a, unix.AT_FDCWD, b, unix.RENAME_EXCHANGE) == nil {
-				if swaps++; swaps == 1 {
-					close(begun)
-				}
+				swaps++
+			}
+			if tries == 0 {
+				close(begun)
 			}
 		}
 	})
