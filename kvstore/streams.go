@@ -34,7 +34,8 @@ const (
 	// was killed, or the server was away for a minute, is stored once. The server keeps
 	// the ids in memory, those of a node that floods included.
 	reportWindow = 2 * time.Minute
-	// shortestWindow is the least that the server has; nothing but a report needs one.
+	// shortestWindow is the least that the server has: what is published again to any other
+	// stream replaces the message of its subject.
 	shortestWindow = 100 * time.Millisecond
 )
 

@@ -40,8 +40,8 @@ const maxToken = 512
 
 // PutCommand queues a request for the nodes of a family, unreachable ones included.
 // It expires after ttl, whole seconds, at least one, at most kvstore.MaxCommandTTL.
-// An id is put once within two minutes. The error wraps model.ErrInvalidName or
-// model.ErrTooLarge.
+// An id that is put again replaces the request, and nodes handle it once. The error wraps
+// model.ErrInvalidName or model.ErrTooLarge.
 func (s Client) PutCommand(ctx context.Context, family, id string, request []byte, ttl time.Duration) error {
 	if err := model.CheckFamily(family); err != nil {
 		return err
