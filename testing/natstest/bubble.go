@@ -3,6 +3,7 @@ package natstest
 import (
 	"errors"
 	"net"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -16,7 +17,8 @@ import (
 // the bubble's. TestMain must have called PrepareBubbles.
 type Bubble struct {
 	store string
-	srv   *server.Server
+	// srv is nil while it is stopped. Clients that reconnect read it.
+	srv atomic.Pointer[server.Server]
 }
 
 // PrepareBubbles starts, outside of any bubble, what all servers of a process
@@ -37,7 +39,7 @@ func StartBubble(tb testing.TB) *Bubble {
 // does nothing.
 func (b *Bubble) Start(tb testing.TB) {
 	tb.Helper()
-	if b.srv != nil {
+	if b.srv.Load() != nil {
 		return
 	}
 	srv, err := server.NewServer(&server.Options{
@@ -50,26 +52,26 @@ func (b *Bubble) Start(tb testing.TB) {
 	if !srv.ReadyForConnections(startTimeout) {
 		tb.Fatal("natstest: the server is not ready")
 	}
-	b.srv = srv
+	b.srv.Store(srv)
 }
 
 // Stop shuts the server down and waits until it is gone; the store stays.
 func (b *Bubble) Stop() {
-	if b.srv != nil {
-		b.srv.Shutdown()
-		b.srv.WaitForShutdown()
-		b.srv = nil
+	if srv := b.srv.Swap(nil); srv != nil {
+		srv.Shutdown()
+		srv.WaitForShutdown()
 		<-time.After(time.Second) // its writers end by the clock, which is the bubble's
 	}
 }
 
 // InProcessConn returns one end of a pipe to the server.
 func (b *Bubble) InProcessConn() (net.Conn, error) {
-	if b.srv == nil {
+	srv := b.srv.Load()
+	if srv == nil {
 		return nil, errors.New("natstest: the server is stopped")
 	}
 
-	return b.srv.InProcessConn()
+	return srv.InProcessConn()
 }
 
 // Connect opens a connection that reconnects, also to a server that was started
