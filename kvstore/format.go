@@ -83,12 +83,11 @@ func (s *Store) Bind(ctx context.Context, stream string) error {
 
 func (s *Store) bindAll(ctx context.Context) error {
 	b := &s.binding
-	select {
-	case b.lock <- struct{}{}:
-		defer func() { <-b.lock }()
-	case <-ctx.Done():
-		return ctx.Err()
+	unlock, err := b.wait(ctx)
+	if err != nil {
+		return err
 	}
+	defer unlock()
 	epoch := s.nc.Stats().Reconnects
 	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.refusal()
@@ -110,6 +109,16 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 
 	return b.refusal()
+}
+
+// wait takes the lock, unless the context ends before.
+func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
+	select {
+	case b.lock <- struct{}{}:
+		return func() { <-b.lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // refusal returns why nothing is read or written, nil for no reason.

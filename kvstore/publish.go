@@ -36,13 +36,16 @@ func NewDeletion(subject string) *nats.Msg {
 }
 
 // Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
-// its streams and is of another account.
-func (s *Store) Routed(subject string, err error) error {
+// its streams and is of another account. That is looked up until the context ends.
+func (s *Store) Routed(ctx context.Context, subject string, err error) error {
 	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
 		return err
 	}
-	s.binding.lock <- struct{}{}
-	defer func() { <-s.binding.lock }()
+	unlock, ended := s.binding.wait(ctx)
+	if ended != nil {
+		return err
+	}
+	defer unlock()
 	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
 		return err
 	}
@@ -62,7 +65,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
 	if err = done(err); err != nil {
-		return 0, s.full(m.Subject, s.Routed(m.Subject, err))
+		return 0, s.full(m.Subject, s.Routed(ctx, m.Subject, err))
 	}
 
 	return ack.Sequence, nil

@@ -63,7 +63,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 		}
 		// Where the first is not stored none is sent: the stream may be created by then.
 		if err := s.stored(ctx, future); err != nil {
-			return 0, fmt.Errorf("publish report %s: %w", r.ID, s.store.Routed(subjects[0], done(err)))
+			return 0, fmt.Errorf("publish report %s: %w", r.ID, s.store.Routed(ctx, subjects[0], done(err)))
 		}
 	}
 	for i := 1; i < len(sent); i++ {
