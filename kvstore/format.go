@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/denial"
 )
@@ -147,4 +148,22 @@ func (b *binding) judge(n Names, found Infos) {
 	}
 	b.err = errors.Join(wrong...)
 	b.complete = b.err == nil && !missing
+}
+
+// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
+// its streams and is of another account. That is looked up until the context ends.
+func (s *Store) Routed(ctx context.Context, subject string, err error) error {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
+		return err
+	}
+	unlock, ended := s.binding.wait(ctx)
+	if ended != nil {
+		return err
+	}
+	defer unlock()
+	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
+		return err
+	}
+
+	return denial.Unrouted{Subject: subject, Err: err}
 }

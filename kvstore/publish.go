@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrFull is a stream that takes no more: it has as many bytes as an administrator allows.
@@ -33,24 +32,6 @@ func NewDeletion(subject string) *nats.Msg {
 	m.Header.Set(answer.OperationHeader, "DEL")
 
 	return m
-}
-
-// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
-// its streams and is of another account. That is looked up until the context ends.
-func (s *Store) Routed(ctx context.Context, subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
-		return err
-	}
-	unlock, ended := s.binding.wait(ctx)
-	if ended != nil {
-		return err
-	}
-	defer unlock()
-	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
-		return err
-	}
-
-	return denial.Unrouted{Subject: subject, Err: err}
 }
 
 // Publish stores a message in a stream of the fleet and returns its sequence. The
