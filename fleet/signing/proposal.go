@@ -85,14 +85,15 @@ func (s *Signing) Sign(ctx context.Context, p Proposal) ([]byte, error) {
 	if p.envelope == nil {
 		return s.sign(ctx, p.Statement, p.current)
 	}
-	if err := s.checkTimes(p); err != nil {
-		return nil, err
-	}
 	unlock, err := s.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	// Another process may have signed since it was proposed.
+	if err := s.checkTimes(p); err != nil {
+		return nil, err
+	}
 	if err := s.remember(ctx, p.Statement); err != nil {
 		return nil, err
 	}
