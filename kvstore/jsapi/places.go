@@ -90,7 +90,7 @@ func (p *Places) Located() <-chan struct{} { return p.located }
 // error wraps ErrNotJoined.
 func (p *Places) Find(ask func(Prefix) error) error {
 	var failed error
-	silent := false
+	noResponders := false
 	for _, prefix := range p.all() {
 		err := ask(prefix)
 		if err == nil {
@@ -100,13 +100,13 @@ func (p *Places) Find(ask func(Prefix) error) error {
 		if !isElsewhere(err) {
 			return err
 		}
-		silent = silent || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
+		noResponders = noResponders || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
 		// That nothing answers tells less than any other error.
 		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
 			failed = err
 		}
 	}
-	if silent && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
+	if noResponders && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
 		return denial.Unusable{Err: ErrNotJoined}
 	}
 

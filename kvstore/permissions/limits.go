@@ -2,8 +2,8 @@ package permissions
 
 import "fmt"
 
-// MostNodes is for how many nodes the limits are, unless somebody chooses.
-const MostNodes = 10_000
+// DefaultNodes is for how many nodes the limits are, unless somebody chooses.
+const DefaultNodes = 10_000
 
 // The limits of users and of the server.
 const (
@@ -11,9 +11,9 @@ const (
 	operatorConnections = 500
 	// fleetConnections is the room that is left for administrators.
 	fleetConnections = 500
-	// mostSubscriptions are those of one connection: a node has six for each group, and
+	// maxSubscriptions are those of one connection: a node has six for each group, and
 	// some twenty.
-	mostSubscriptions = 1000
+	maxSubscriptions = 1000
 	// maxPending is what the server keeps for one connection that does not read. An
 	// administrator reads 256 reports of 64 KiB at once, others pages of 4 MiB.
 	maxPending = "32MB"
@@ -33,8 +33,8 @@ func (l Limits) config() string {
 // For returns the accounts with limits for a number of nodes: each may be connected
 // twice, once by a connection that the server still takes for alive.
 func (a Accounts) For(nodes int) Accounts {
-	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: mostSubscriptions}
-	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: mostSubscriptions}
+	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
+	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
 
 	return a
 }

@@ -260,7 +260,7 @@ func (c *commands) drain(ctx context.Context) error {
 		}
 	}
 
-	return denial.All(failed)
+	return denial.Join(failed)
 }
 
 // drainQueue lists the commands of a family only where there is something new, which

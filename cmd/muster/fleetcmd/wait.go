@@ -184,7 +184,7 @@ func (w wait) verdict(ctx context.Context, nodes, name string, statuses []fleet.
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, t.Open(), t.All)
 	case t.Open() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, absentee(nodes, statuses))
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, unreachableHint(nodes, statuses))
 	case t.Failed > 0:
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --node %s --outcome failed --no-follow)", name, t.Failed, t.All, first.Node)
@@ -193,9 +193,9 @@ func (w wait) verdict(ctx context.Context, nodes, name string, statuses []fleet.
 	}
 }
 
-// absentee names the first node that is unreachable, and the remedy where it never comes
+// unreachableHint names the first node that is unreachable, and the remedy where it never comes
 // back; empty for none.
-func absentee(nodes string, statuses []fleet.RolloutStatus) string {
+func unreachableHint(nodes string, statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
 		return ""
