@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
@@ -105,7 +106,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if reason := (denial.Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
-	if old := CheckServer(s.nc); old != nil {
+	if old := connect.CheckServer(s.nc.ConnectedServerVersion()); old != nil {
 		b.err, b.complete = old, true
 	}
 
