@@ -43,8 +43,8 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
-	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
-	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
+	permitted, done := s.denials.Permitted(ctx, To(m.Subject))
+	ack, err := s.JetStream().PublishMsg(permitted, m, opts...)
 	if err = done(err); err != nil {
 		return 0, s.full(m.Subject, s.Routed(ctx, m.Subject, err))
 	}
