@@ -2,7 +2,7 @@ package permissions
 
 import "fmt"
 
-// DefaultNodes is for how many nodes the limits are, unless somebody chooses.
+// DefaultNodes is how many nodes the limits are made for by default.
 const DefaultNodes = 10_000
 
 // The limits of users and of the server.
@@ -50,6 +50,6 @@ func ServerLimits(fleets ...Accounts) string {
 		}
 	}
 
-	return fmt.Sprintf("# more than all accounts with limits may have: the rest is for administrators\nmax_connections: %d\n"+
-		"# what the server keeps for a connection that does not read; no less. A reload refuses it: add it where the server starts\n#max_pending: %s\n", connections, maxPending)
+	return fmt.Sprintf("# above the limits of all accounts together, so that administrators can always connect\nmax_connections: %d\n"+
+		"# how much the server buffers for a connection that does not read; administrators read up to 16 MB at once. It cannot be changed by a reload: set it before the server starts\n#max_pending: %s\n", connections, maxPending)
 }

@@ -312,6 +312,21 @@ func TestShowNamesWhatIsSignedForSomethingElse(t *testing.T) {
 	}
 }
 
+// TestShowNamesInvalidSignatures: who has signed nothing that holds is not left blank.
+func TestShowNamesInvalidSignatures(t *testing.T) {
+	t.Parallel()
+	f := newSignFleet(t)
+	f.put([]byte(manifestOf("bare")))
+	f.put(unsign(t, signtest.Sign(t, signed.Statement{Target: signKey, Content: manifestOf("x")}, f.alice)))
+	f.put(unsign(t, signtest.Sign(t, signed.Statement{Target: "group.db.motd", Content: manifestOf("x")}, f.alice)))
+	text := f.good("fleet", "show", signKey, "--history")
+	for _, want := range []string{`(?m)^1 .* -$`, `(?m)^2 .* no valid signature$`, `(?m)^3 .* no valid signature \(signed for something else: `} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+}
+
 // TestSignRevertsNoNewerPush: what is stored between look and signature stays.
 func TestSignRevertsNoNewerPush(t *testing.T) {
 	t.Parallel()

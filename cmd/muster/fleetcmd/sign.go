@@ -41,7 +41,7 @@ type signedResult struct {
 func addSign(env *cli.Env, parent *fisk.CmdClause) {
 	c := &signCommand{Env: env}
 	cmd := parent.Command("sign", "Sign what is assigned, or its removal")
-	cmd.HelpLong("Adds a signature to those that are there, for nodes that demand several; what is not signed yet is signed as it is. Shows what is signed, and asks.\n\n" +
+	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that demand several; a revision that nobody has signed gets its first one. Shows the content, and asks for confirmation before it signs.\n\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   what was shown, and nothing else\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
