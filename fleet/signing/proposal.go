@@ -53,6 +53,12 @@ func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Propo
 	return p, s.checkTimes(p)
 }
 
+// IsSigned reports whether a proposal is signed by all keys already, so that another
+// signature adds nothing.
+func (s *Signing) IsSigned(p Proposal) bool {
+	return p.envelope != nil && !slices.ContainsFunc(s.Keys, func(k *KeyFile) bool { return !slices.Contains(p.By, k.Key()) })
+}
+
 // checkTimes reports times that a new signature would not have, unless one of the keys
 // has signed them.
 func (s *Signing) checkTimes(p Proposal) error {

@@ -312,6 +312,24 @@ func TestShowNamesWhatIsSignedForSomethingElse(t *testing.T) {
 	}
 }
 
+// TestSignAddsNothingTwice: what the key has signed is neither stored nor asked about again,
+// unless it is signed as new.
+func TestSignAddsNothingTwice(t *testing.T) {
+	t.Parallel()
+	f := newSignFleet(t)
+	f.put([]byte(manifestOf("x")))
+	f.good("fleet", "sign", signKey, "--yes", "--sign-key", f.key)
+	before := f.stored().Header.Get("Nats-Sequence")
+	if text := f.good("fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "unchanged: nothing to add") || f.stored().Header.Get("Nats-Sequence") != before {
+		t.Errorf("%s\nrevision %s after %s", text, f.stored().Header.Get("Nats-Sequence"), before)
+	}
+	f.refuses("not what you saw", "fleet", "sign", signKey, "--sign-key", f.key, "--digest", "sha256-other")
+	f.good("fleet", "sign", signKey, "--yes", "--renew", "--sign-key", f.key)
+	if now := f.stored().Header.Get("Nats-Sequence"); now == before {
+		t.Errorf("it was not renewed: revision %s", now)
+	}
+}
+
 // TestShowNamesInvalidSignatures: who has signed nothing that holds is not left blank.
 func TestShowNamesInvalidSignatures(t *testing.T) {
 	t.Parallel()

@@ -183,7 +183,7 @@ func (w wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	case t.Open() > 0 && t.Open() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.All)
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, t.Open(), t.All)
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Open(), t.All, names.Run("fleet wait "+name))
 	case t.Open() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, unreachableHint(store, statuses))
 	case t.Failed > 0:
