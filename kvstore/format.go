@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
@@ -106,7 +105,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if reason := (denial.Unusable{}); errors.As(err, &reason) {
 		b.err = reason.Err
 	}
-	if old := connect.CheckServer(s.nc.ConnectedServerVersion()); old != nil {
+	if old := CheckServer(s.nc); old != nil {
 		b.err, b.complete = old, true
 	}
 

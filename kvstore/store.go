@@ -95,5 +95,9 @@ func (s *Store) Away() error {
 	}
 }
 
+// CheckServer checks the server of a connection; nil where there is none now. Rooms above
+// do not import connect.
+func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedServerVersion()) }
+
 // Conn returns the connection.
 func (s *Store) Conn() *nats.Conn { return s.nc }

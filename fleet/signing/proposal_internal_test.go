@@ -63,7 +63,9 @@ func awaitWaiter(t *testing.T, path string) {
 		t.Fatal(err)
 	}
 	inode := fmt.Sprintf(":%d ", info.Sys().(*syscall.Stat_t).Ino)
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	poll := time.NewTicker(time.Millisecond)
+	defer poll.Stop()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); <-poll.C {
 		locks, err := os.ReadFile("/proc/locks")
 		if err != nil {
 			t.Fatal(err)

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -55,7 +54,7 @@ func (d Difference) String() string {
 // kvstore.ErrFormat where a bucket or stream has an unknown format.
 func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) {
 	// Credentials of a node may list streams; they fail here, before Apply begins.
-	if err := connect.CheckServer(p.store.Conn().ConnectedServerVersion()); err != nil {
+	if err := kvstore.CheckServer(p.store.Conn()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
 	differences, err := p.differences(ctx, o)
