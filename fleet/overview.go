@@ -44,6 +44,9 @@ func unassigned(n model.Node, assigned map[string]bool) []RolloutStatus {
 			continue
 		}
 		reason := "runs, but is not assigned"
+		if n.Stopped() {
+			reason = "ran, but is not assigned"
+		}
 		if m.Late != "" {
 			reason += ": " + late(m)
 		}

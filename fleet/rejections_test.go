@@ -30,4 +30,9 @@ func TestRejections(t *testing.T) {
 	if len(unassigned) != 1 || unassigned[0].Reason != "runs, but is not assigned: rejected: older" {
 		t.Errorf("%+v", unassigned)
 	}
+	stopped := node("stopped", model.ManifestState{Revision: 3})
+	stopped.Event = model.NodeStopped
+	if unassigned := fleet.Overview([]model.Node{stopped}, nil)[0]; len(unassigned) != 1 || unassigned[0].Reason != "ran, but is not assigned" {
+		t.Errorf("%+v", unassigned)
+	}
 }

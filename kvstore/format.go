@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/denial"
 )
@@ -83,12 +84,11 @@ func (s *Store) Bind(ctx context.Context, stream string) error {
 
 func (s *Store) bindAll(ctx context.Context) error {
 	b := &s.binding
-	select {
-	case b.lock <- struct{}{}:
-		defer func() { <-b.lock }()
-	case <-ctx.Done():
-		return ctx.Err()
+	unlock, err := b.wait(ctx)
+	if err != nil {
+		return err
 	}
+	defer unlock()
 	epoch := s.nc.Stats().Reconnects
 	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.refusal()
@@ -110,6 +110,16 @@ func (s *Store) bindAll(ctx context.Context) error {
 	}
 
 	return b.refusal()
+}
+
+// wait takes the lock, unless the context ends before.
+func (b *binding) wait(ctx context.Context) (unlock func(), err error) {
+	select {
+	case b.lock <- struct{}{}:
+		return func() { <-b.lock }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // refusal returns why nothing is read or written, nil for no reason.
@@ -138,4 +148,22 @@ func (b *binding) judge(n Names, found Infos) {
 	}
 	b.err = errors.Join(wrong...)
 	b.complete = b.err == nil && !missing
+}
+
+// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
+// its streams and is of another account. That is looked up until the context ends.
+func (s *Store) Routed(ctx context.Context, subject string, err error) error {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
+		return err
+	}
+	unlock, ended := s.binding.wait(ctx)
+	if ended != nil {
+		return err
+	}
+	defer unlock()
+	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
+		return err
+	}
+
+	return denial.Unrouted{Subject: subject, Err: err}
 }

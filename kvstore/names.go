@@ -33,11 +33,16 @@ func (n Names) Prefix() string { return n.prefix }
 
 // Init is the command that provisions them.
 func (n Names) Init() string {
+	return n.Run("fleet init")
+}
+
+// Run returns a command line of muster, with the prefix of the fleet where it needs one.
+func (n Names) Run(command string) string {
 	if n.prefix == DefaultPrefix {
-		return "muster fleet init"
+		return "muster " + command
 	}
 
-	return "muster --prefix " + n.prefix + " fleet init"
+	return "muster --prefix " + n.prefix + " " + command
 }
 
 // Manifests is the key-value bucket of assignments.

@@ -1,6 +1,7 @@
 package kvstore_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -93,5 +95,31 @@ func TestBatchesEnd(t *testing.T) {
 	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 4)
 	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != 4 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
+	}
+}
+
+// TestPagesAreBounded: a page of large messages ends after 4 MiB, whatever their number,
+// and the next one goes on behind it.
+func TestPagesAreBounded(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	const count, size = 10, 900 << 10
+	value := bytes.Repeat([]byte("x"), size)
+	for i := range count {
+		if _, err := store.Put(t.Context(), fmt.Sprintf("group.web.m%d", i), value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, read := answer.Asked{Stream: "KV_MUSTER_MANIFESTS", Subject: "$KV.MUSTER_MANIFESTS.>", From: 1}, 0
+	for more := true; more; {
+		p, err := store.Page(t.Context(), a, 256)
+		if err != nil || len(p.Messages) == 0 || (len(p.Messages)-1)*size > 4<<20 {
+			t.Fatalf("a page of %d messages of %d bytes, %v", len(p.Messages), size, err)
+		}
+		read += len(p.Messages)
+		a.From, more = p.Next, p.More
+	}
+	if read != count {
+		t.Errorf("%d messages, not %d", read, count)
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/denial"
 )
 
 // ErrFull is a stream that takes no more: it has as many bytes as an administrator allows.
@@ -35,21 +34,6 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
-// Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
-// its streams and is of another account.
-func (s *Store) Routed(subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
-		return err
-	}
-	s.binding.lock <- struct{}{}
-	defer func() { <-s.binding.lock }()
-	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
-		return err
-	}
-
-	return denial.Unrouted{Subject: subject, Err: err}
-}
-
 // Publish stores a message in a stream of the fleet and returns its sequence. The
 // error wraps model.ErrTooLarge, ErrFormat, ErrNotPermitted or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
@@ -59,10 +43,10 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
-	ctx, done := s.denials.Permitted(ctx, To(m.Subject))
-	ack, err := s.JetStream().PublishMsg(ctx, m, opts...)
+	permitted, done := s.denials.Permitted(ctx, To(m.Subject))
+	ack, err := s.JetStream().PublishMsg(permitted, m, opts...)
 	if err = done(err); err != nil {
-		return 0, s.full(m.Subject, s.Routed(m.Subject, err))
+		return 0, s.full(m.Subject, s.Routed(ctx, m.Subject, err))
 	}
 
 	return ack.Sequence, nil

@@ -66,7 +66,7 @@ func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s.denials.listen(nc, denial.Connection{
-		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports(), names.Commands()},
+		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Nodes()), names.Reports()},
 		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
 	}, places.IsExpected)
 
@@ -95,7 +95,8 @@ func (s *Store) Away() error {
 	}
 }
 
-// CheckServer checks the server of a connection; nil where there is none now.
+// CheckServer checks the server of a connection; nil where there is none now. Rooms above
+// do not import connect.
 func CheckServer(nc *nats.Conn) error { return connect.CheckServer(nc.ConnectedServerVersion()) }
 
 // Conn returns the connection.

@@ -12,18 +12,18 @@ import (
 // Proposal is what is signed of a revision. Whatever people are shown of it comes from
 // its statement and from nothing else.
 type Proposal struct {
-	// Statement is what is signed. It has no Issued where it is issued anew, at the time
+	// Statement is what is signed. It has no Issued where it is issued as new, at the time
 	// of signing.
 	Statement signed.Statement
 	// By are the keys that have signed it.
 	By []signed.Key
 
-	envelope *signed.Envelope // nil where it is issued anew
+	envelope *signed.Envelope // nil where it is issued as new
 	current  []byte
 }
 
 // Propose returns what is signed of the newest revision of a key: the envelope that is
-// there, where a key has signed it, or its content, issued anew. What the bucket holds
+// there, where a key has signed it, or its content, issued as new. What the bucket holds
 // is anybody's who may write there, so it proposes nothing for another key or action
 // than shown, and none of the times of others beyond those of a signature of its own.
 func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Proposal, error) {
@@ -31,12 +31,12 @@ func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Propo
 	if err != nil {
 		return Proposal{}, err
 	}
-	anew := Proposal{
+	asNew := Proposal{
 		Statement: signed.Statement{Fleet: s.Fleet, Action: action, Target: e.Key, Content: string(content), Expires: s.Now().Add(s.Valid).UTC()},
 		current:   e.Value,
 	}
 	if renew || !signed.IsEnvelope(e.Value) {
-		return anew, nil
+		return asNew, nil
 	}
 	envelope, err := signed.Open(e.Value)
 	if err != nil {
@@ -47,10 +47,16 @@ func (s *Signing) Propose(ctx context.Context, e model.Entry, renew bool) (Propo
 		return Proposal{}, err
 	}
 	if len(p.By) == 0 {
-		return anew, nil
+		return asNew, nil
 	}
 
 	return p, s.checkTimes(p)
+}
+
+// IsSigned reports whether a proposal is signed by all keys already, so that another
+// signature adds nothing.
+func (s *Signing) IsSigned(p Proposal) bool {
+	return p.envelope != nil && !slices.ContainsFunc(s.Keys, func(k *KeyFile) bool { return !slices.Contains(p.By, k.Key()) })
 }
 
 // checkTimes reports times that a new signature would not have, unless one of the keys
@@ -85,14 +91,15 @@ func (s *Signing) Sign(ctx context.Context, p Proposal) ([]byte, error) {
 	if p.envelope == nil {
 		return s.sign(ctx, p.Statement, p.current)
 	}
-	if err := s.checkTimes(p); err != nil {
-		return nil, err
-	}
 	unlock, err := s.lock()
 	if err != nil {
 		return nil, err
 	}
 	defer unlock()
+	// Another process may have signed since it was proposed.
+	if err := s.checkTimes(p); err != nil {
+		return nil, err
+	}
 	if err := s.remember(ctx, p.Statement); err != nil {
 		return nil, err
 	}

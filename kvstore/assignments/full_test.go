@@ -54,6 +54,9 @@ func TestFullOfAssignments(t *testing.T) {
 	if _, err := store.PublishReports(t.Context(), []model.Report{kvtest.Outgoing("web01", model.KindRun, "stable", 1)}); err != nil {
 		t.Error(err)
 	}
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web01"}, time.Hour); err != nil {
+		t.Error(err)
+	}
 	if _, err := store.Apply(t.Context(), provision.Options{ManifestBytes: 1 << 20, CommandBytes: 1 << 20}); err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, err
 	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), digest)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
-		return nil, fmt.Errorf("bundle %s: it is not in %s: push its directory again: %w", digest, s.store.Names().Bundles(), model.ErrNotFound)
+		return nil, fmt.Errorf("bundle %s: %w in %s (push its directory again, muster fleet push stores it)", digest, model.ErrNotFound, s.store.Names().Bundles())
 	case err != nil:
 		return nil, fmt.Errorf("bundle %s: %w", digest, err)
 	}

@@ -22,7 +22,7 @@ var ErrPrefix = errors.New("wrong prefix of the JetStream API")
 
 // ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
 // where one that is joined does.
-var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: is it in the account NODES or OPERATORS, with the imports that `muster fleet accounts` prints? A node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints. Where a reload of nats-server has added the account, reload it once more: only that joins it", Joined)
+var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES or OPERATORS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", Joined)
 
 // Places are those where JetStream may be asked on a connection. Methods may be called
 // from several goroutines.
@@ -90,7 +90,7 @@ func (p *Places) Located() <-chan struct{} { return p.located }
 // error wraps ErrNotJoined.
 func (p *Places) Find(ask func(Prefix) error) error {
 	var failed error
-	silent := false
+	noResponders := false
 	for _, prefix := range p.all() {
 		err := ask(prefix)
 		if err == nil {
@@ -100,13 +100,13 @@ func (p *Places) Find(ask func(Prefix) error) error {
 		if !isElsewhere(err) {
 			return err
 		}
-		silent = silent || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
+		noResponders = noResponders || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
 		// That nothing answers tells less than any other error.
 		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
 			failed = err
 		}
 	}
-	if silent && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
+	if noResponders && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
 		return denial.Unusable{Err: ErrNotJoined}
 	}
 

@@ -60,7 +60,7 @@ type Import struct {
 type Mapping struct{ From, To string }
 
 // AccountsOf returns the accounts of the fleet with a prefix, with the limits of For
-// and MostNodes. The error wraps model.ErrInvalidName.
+// and DefaultNodes. The error wraps model.ErrInvalidName.
 //
 // There is one export of services, for everything: an answer that came over an
 // export cannot enter another import of the same one, but it can enter an import of
@@ -80,7 +80,7 @@ func AccountsOf(prefix string) (Accounts, error) {
 		{Subject: "$SRV.>", To: to[:1]},
 	}
 
-	return a.For(MostNodes), nil
+	return a.For(DefaultNodes), nil
 }
 
 // All returns the accounts, that of the fleet first.

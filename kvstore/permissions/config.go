@@ -12,7 +12,7 @@ type Users map[string][]string
 // ServerConfig returns the accounts as a block of the configuration of nats-server.
 func (a Accounts) ServerConfig(users Users) string {
 	var b strings.Builder
-	b.WriteString("# where a reload of nats-server adds accounts, reload it once more: only that joins them\naccounts: {\n")
+	b.WriteString("# a reload that adds accounts does not connect them with each other: reload nats-server a second time\naccounts: {\n")
 	for _, account := range a.All() {
 		fmt.Fprintf(&b, "  %s: {\n", account.Name)
 		if account.JetStream {

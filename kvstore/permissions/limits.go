@@ -2,8 +2,8 @@ package permissions
 
 import "fmt"
 
-// MostNodes is for how many nodes the limits are, unless somebody chooses.
-const MostNodes = 10_000
+// DefaultNodes is how many nodes the limits are made for by default.
+const DefaultNodes = 10_000
 
 // The limits of users and of the server.
 const (
@@ -11,9 +11,9 @@ const (
 	operatorConnections = 500
 	// fleetConnections is the room that is left for administrators.
 	fleetConnections = 500
-	// mostSubscriptions are those of one connection: a node has six for each group, and
+	// maxSubscriptions are those of one connection: a node has six for each group, and
 	// some twenty.
-	mostSubscriptions = 1000
+	maxSubscriptions = 1000
 	// maxPending is what the server keeps for one connection that does not read. An
 	// administrator reads 256 reports of 64 KiB at once, others pages of 4 MiB.
 	maxPending = "32MB"
@@ -33,8 +33,8 @@ func (l Limits) config() string {
 // For returns the accounts with limits for a number of nodes: each may be connected
 // twice, once by a connection that the server still takes for alive.
 func (a Accounts) For(nodes int) Accounts {
-	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: mostSubscriptions}
-	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: mostSubscriptions}
+	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
+	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
 
 	return a
 }
@@ -50,6 +50,6 @@ func ServerLimits(fleets ...Accounts) string {
 		}
 	}
 
-	return fmt.Sprintf("# more than all accounts with limits may have: the rest is for administrators\nmax_connections: %d\n"+
-		"# what the server keeps for a connection that does not read; no less. A reload refuses it: add it where the server starts\n#max_pending: %s\n", connections, maxPending)
+	return fmt.Sprintf("# above the limits of all accounts together, so that administrators can always connect\nmax_connections: %d\n"+
+		"# how much the server buffers for a connection that does not read; administrators read up to 16 MB at once. It cannot be changed by a reload: set it before the server starts\n#max_pending: %s\n", connections, maxPending)
 }

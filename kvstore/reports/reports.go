@@ -43,7 +43,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	for i, r := range reports {
 		subjects[i] = s.subject(r)
 	}
-	ctx, done := s.store.Denials().Permitted(ctx, kvstore.To(subjects...))
+	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
 	var failed error
@@ -62,12 +62,12 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 			continue
 		}
 		// Where the first is not stored none is sent: the stream may be created by then.
-		if err := s.stored(ctx, future); err != nil {
-			return 0, fmt.Errorf("publish report %s: %w", r.ID, s.store.Routed(subjects[0], done(err)))
+		if err := s.stored(permitted, future); err != nil {
+			return 0, fmt.Errorf("publish report %s: %w", r.ID, s.store.Routed(ctx, subjects[0], done(err)))
 		}
 	}
 	for i := 1; i < len(sent); i++ {
-		if err := s.stored(ctx, sent[i]); err != nil {
+		if err := s.stored(permitted, sent[i]); err != nil {
 			return i, fmt.Errorf("publish report %s: %w", reports[i].ID, done(err))
 		}
 	}

@@ -55,7 +55,7 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 		return fmt.Errorf("%w: the time to live of a command is %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
 	m := kvstore.NewMsg(s.store.Names().Command(family, kvstore.Token(id)), request)
-	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl)), jetstream.WithMsgID(id)); err != nil {
+	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl))); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
 
@@ -88,12 +88,12 @@ func (s Client) Commands(ctx context.Context, o CommandOptions, handle func(cont
 	connected := s.store.Conn().StatusChanged(nats.CONNECTED)
 	defer s.store.Conn().RemoveStatusListener(connected)
 	for _, family := range model.Families(o.Node, o.Groups) {
-		c.queues = append(c.queues, &queue{family: family, handled: map[string]uint64{}})
 		sub, err := s.store.Conn().ChanSubscribe(s.store.Names().CommandQueued(family, ">"), c.live)
 		if err != nil {
 			return fmt.Errorf("commands: %w", err)
 		}
 		defer func() { _ = sub.Unsubscribe() }()
+		c.queues = append(c.queues, &queue{family: family, dropped: sub.Dropped, handled: map[string]uint64{}})
 	}
 
 	return c.run(ctx, connected)
@@ -125,6 +125,17 @@ type queue struct {
 	// again is set when announcements may have been lost: then those that were handled
 	// are read, too.
 	again bool
+	// dropped returns how many announcements found no room in live so far, lost is how many
+	// it were.
+	dropped func() (int, error)
+	lost    int
+}
+
+// noteLost notes that announcements were lost since the last time.
+func (q *queue) noteLost() {
+	if lost, err := q.dropped(); err == nil && lost != q.lost {
+		q.lost, q.again = lost, true
+	}
 }
 
 func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error {
@@ -182,11 +193,13 @@ func (c *commands) accept(ctx context.Context, m *nats.Msg) error {
 			found, err = c.read(ctx, names.Command(q.family, token))
 			return last || found != nil && found.Sequence >= answer.Sequence(m), err
 		})
-		if err != nil {
-			return err
+		if err == nil && found != nil {
+			err = c.do(ctx, q, *found)
 		}
-		if found != nil {
-			return c.do(ctx, q, *found)
+		if err != nil {
+			// It may replace one that was handled.
+			q.again = true
+			return err
 		}
 	}
 
@@ -241,12 +254,13 @@ func (c *commands) drain(ctx context.Context) error {
 	// A family that fails does not hold up the others.
 	var failed []error
 	for _, q := range c.queues {
+		q.noteLost()
 		if err := c.drainQueue(ctx, q); err != nil {
 			failed = append(failed, fmt.Errorf("%s: %w", q.family, err))
 		}
 	}
 
-	return denial.All(failed)
+	return denial.Join(failed)
 }
 
 // drainQueue lists the commands of a family only where there is something new, which

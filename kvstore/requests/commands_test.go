@@ -189,6 +189,132 @@ func TestCommandsThatAreNotTakenComeAgain(t *testing.T) {
 	}
 }
 
+// TestReplacedCommandsThatAreNotTakenComeAgain: one that was put again under its id, and
+// could not be taken then, is read again although that subject was handled.
+func TestReplacedCommandsThatAreNotTakenComeAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	calls := make(chan int, 10)
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	bound, count := kvtest.Bind(t, srv), 0
+	go func() {
+		ended <- bound.Commands(ctx, requests.CommandOptions{Node: "web01", Retry: time.Millisecond, Audit: kvtest.Never, Log: slog.New(slog.DiscardHandler)}, func(context.Context, requests.Command) error {
+			count++
+			calls <- count
+			// Both may be announced; the announcement of the first may find the second.
+			if count == 2 || count == 3 {
+				return errors.New("the disk is full")
+			}
+			return nil
+		})
+	}()
+	for i, data := range []string{"first", "second"} {
+		if err := store.PutCommand(t.Context(), "node.web01", "a", []byte(data), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		awaitCall(t, calls, i+1)
+	}
+	awaitCall(t, calls, 3)
+	awaitCall(t, calls, 4)
+	cancel()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+}
+
+// awaitCall waits until a command was handled for the n-th time.
+func awaitCall(t *testing.T, calls <-chan int, n int) {
+	t.Helper()
+	select {
+	case got := <-calls:
+		if got != n {
+			t.Fatalf("call %d, not %d", got, n)
+		}
+	case <-time.After(kvtest.Deadline):
+		t.Fatalf("no call %d", n)
+	}
+}
+
+// TestReplacedCommandsWhoseAnnouncementIsLostComeAgain: more announcements arrive than are
+// kept while a command is handled; one of those that are lost is of a command that was
+// put again.
+func TestReplacedCommandsWhoseAnnouncementIsLostComeAgain(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	lost := make(chan struct{}, 1)
+	nc := srv.Connect(t, nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+		if errors.Is(err, nats.ErrSlowConsumer) {
+			select {
+			case lost <- struct{}{}:
+			default:
+			}
+		}
+	}))
+	put := func(id, data string) {
+		t.Helper()
+		if err := store.PutCommand(t.Context(), "node.web01", id, []byte(data), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, resume := make(chan string, 10), make(chan struct{})
+	kvtest.TakeCommands(t, kvtest.BindTo(t, nc), requests.CommandOptions{Node: "web01", Audit: 5 * time.Millisecond}, func(c requests.Command) {
+		got <- string(c.Data)
+		if c.ID == "slow" {
+			<-resume
+		}
+	})
+	await := func(want string) {
+		t.Helper()
+		select {
+		case data := <-got:
+			if data != want {
+				t.Errorf("%s, not %s", data, want)
+			}
+		case <-time.After(kvtest.Deadline):
+			t.Errorf("%s did not come", want)
+		}
+	}
+	put("a", "first")
+	await("first")
+	put("slow", "slow")
+	await("slow")
+	for lostOne := false; !lostOne; {
+		if err := store.Conn().Publish(store.Names().CommandQueued("node.web01", "slow"), nil); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-lost:
+			lostOne = true
+		default:
+		}
+	}
+	before := nc.Stats().InMsgs
+	put("a", "second")
+	kvtest.Eventually(t, "it was announced", func() (bool, string) { return nc.Stats().InMsgs > before, "" })
+	if err := nc.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	close(resume)
+	await("second")
+}
+
+// TestACommandIsReplacedAtOnce: also within the window in which the server knows the ids of
+// messages.
+func TestACommandIsReplacedAtOnce(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for _, data := range []string{"first", "second"} {
+		if err := store.PutCommand(t.Context(), "node.web01", "a", []byte(data), time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m, err := store.Last(t.Context(), "MUSTER_COMMANDS", "muster.command.node.web01.>")
+	if err != nil || string(m.Data) != "second" {
+		t.Errorf("%q, %v", m.Data, err)
+	}
+}
+
 // A command that was lost on its way is found on the audit.
 func TestLostCommandsAreFound(t *testing.T) {
 	t.Parallel()

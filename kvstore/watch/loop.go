@@ -204,7 +204,7 @@ func (l *loop) settle() {
 		s.Known, s.Err, s.Refused, s.Denied = known, nil, refused, denied
 		switch {
 		case len(failed) > 0:
-			s.Err = denial.All(failed)
+			s.Err = denial.Join(failed)
 		case len(known) == len(l.parts):
 			s.At = time.Now()
 		}

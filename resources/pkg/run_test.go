@@ -41,26 +41,26 @@ func TestChange(t *testing.T) {
 		says   string
 		waits  int
 	}{
-		"success":                  {script: "echo fine"},
-		"not root":                 {script: "echo 'E: Unable to acquire the dpkg frontend lock (/x), are you root?' >&2; exit 100", err: pkg.ErrNotRoot, says: "Unable to acquire the dpkg frontend lock (/x), are you root?: only root may change packages: be root:\nE: Unable to acquire the dpkg frontend lock (/x), are you root?"},
-		"about the one asked for":  {script: "printf 'one\\r\\nfailed: a\\r\\n 5%%\\rtwo\\r\\nfailed: sh\\r\\nend\\r\\n'; echo E: no >&2; exit 1", err: pkg.ErrScript, says: "failed: sh: a script of a package failed: a, sh: mend it:\ntwo\nfailed: sh"},
-		"about another one":        {script: "echo one >&2; echo failed: a >&2; exit 1", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
-		"a known error":            {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "it is broken: the package database needs repair: mend it:\nE: it is broken"},
-		"told on stdout":           {script: "echo before; echo list of them:; echo ' a'; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "list of them: a: the dependencies cannot be met: add it:\nbefore\nlist of them:\n a"},
-		"a script of a success":    {script: "echo one; echo failed: a; echo end", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
-		"declined":                 {script: "echo no thanks; exit 1"},
-		"an unknown error":         {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
-		"no words":                 {script: "exit 4", says: "sh -c: exit code 4"},
-		"waits itself":             {script: "echo Waiting for process with pid 12 to finish.; echo Waiting for process with pid 12 to finish.; echo done", waits: 1},
-		"waits itself, for ever":   {script: "echo Waiting for process with pid 12 to finish.; sleep 60", err: pkg.ErrLocked, says: "another process holds the lock of the package manager, still after 300ms: wait until it has ended, or set retry and delay: Waiting for process with pid 12 to finish.", waits: 1},
-		"does not wait":            {script: "[ -e $DIR/again ] || { touch $DIR/again; echo 'E: Could not get lock /x' >&2; exit 100; }", waits: 1},
-		"the environment is clean": {script: `[ "$LC_ALL $MINE $RUN ${MUSTER_X-none}" = "C.UTF-8 yes 7 none" ] && [ "${PATH%:/bin}" != "$PATH" ]`},
+		"success":                   {script: "echo fine"},
+		"not root":                  {script: "echo 'E: Unable to acquire the dpkg frontend lock (/x), are you root?' >&2; exit 100", err: pkg.ErrNotRoot, says: "Unable to acquire the dpkg frontend lock (/x), are you root?: only root may change packages: be root:\nE: Unable to acquire the dpkg frontend lock (/x), are you root?"},
+		"about the one asked for":   {script: "printf 'one\\r\\nfailed: a\\r\\n 5%%\\rtwo\\r\\nfailed: sh\\r\\nend\\r\\n'; echo E: no >&2; exit 1", err: pkg.ErrScript, says: "failed: sh: a script of a package failed: a, sh: mend it:\ntwo\nfailed: sh"},
+		"about another one":         {script: "echo one >&2; echo failed: a >&2; exit 1", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
+		"a known error":             {script: "echo E: it is broken >&2; exit 100", err: pkg.ErrBroken, says: "it is broken: the package database needs repair: mend it:\nE: it is broken"},
+		"told on stdout":            {script: "echo before; echo list of them:; echo ' a'; echo E: no >&2; exit 1", err: pkg.ErrUnmet, says: "list of them: a: the dependencies cannot be met: add it:\nbefore\nlist of them:\n a"},
+		"a script of a success":     {script: "echo one; echo failed: a; echo end", err: pkg.ErrScript, says: "failed: a: a script of a package failed: mend it:\none\nfailed: a"},
+		"declined":                  {script: "echo no thanks; exit 1"},
+		"an unknown error":          {script: "echo odd; exit 3", says: "sh -c: exit code 3: odd"},
+		"no words":                  {script: "exit 4", says: "sh -c: exit code 4"},
+		"waits itself":              {script: "echo Waiting for process with pid 12 to finish.; echo Waiting for process with pid 12 to finish.; echo done", waits: 1},
+		"waits itself, without end": {script: "echo Waiting for process with pid 12 to finish.; sleep 60", err: pkg.ErrLocked, says: "another process holds the lock of the package manager, still after 300ms: wait until it has ended, or set retry and delay: Waiting for process with pid 12 to finish.", waits: 1},
+		"does not wait":             {script: "[ -e $DIR/again ] || { touch $DIR/again; echo 'E: Could not get lock /x' >&2; exit 100; }", waits: 1},
+		"the environment is clean":  {script: `[ "$LC_ALL $MINE $RUN ${MUSTER_X-none}" = "C.UTF-8 yes 7 none" ] && [ "${PATH%:/bin}" != "$PATH" ]`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Setenv("MUSTER_X", "secret")
 			e, text := logged(t)
 			changer := pkg.Changer{Environment: []string{"MINE=yes", "DIR=" + t.TempDir()}, Remedies: remedies, Timeout: time.Minute, Scripts: []pkg.Remedy{scripts}, Declined: "no thanks"}
-			if name == "waits itself, for ever" {
+			if name == "waits itself, without end" {
 				changer.Timeout = 300 * time.Millisecond
 			}
 			err := changer.Change(t.Context(), e, "sh", "-c", c.script)

@@ -311,7 +311,7 @@ func TestAccountsAreJoinedByTheSecondReload(t *testing.T) {
 	f.joined = f.nodes
 	f.configure(twoAccounts)
 	f.reload()
-	const remedy = "reload it once more"
+	const remedy = "reload it a second time"
 	for _, node := range f.nodes {
 		await(t, node+" names the remedy", func() bool { return strings.Contains(f.agents[node].text.String(), remedy) })
 	}

@@ -312,6 +312,39 @@ func TestShowNamesWhatIsSignedForSomethingElse(t *testing.T) {
 	}
 }
 
+// TestSignAddsNothingTwice: what the key has signed is neither stored nor asked about again,
+// unless it is signed as new.
+func TestSignAddsNothingTwice(t *testing.T) {
+	t.Parallel()
+	f := newSignFleet(t)
+	f.put([]byte(manifestOf("x")))
+	f.good("fleet", "sign", signKey, "--yes", "--sign-key", f.key)
+	before := f.stored().Header.Get("Nats-Sequence")
+	if text := f.good("fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "unchanged: nothing to add") || f.stored().Header.Get("Nats-Sequence") != before {
+		t.Errorf("%s\nrevision %s after %s", text, f.stored().Header.Get("Nats-Sequence"), before)
+	}
+	f.refuses("not what you saw", "fleet", "sign", signKey, "--sign-key", f.key, "--digest", "sha256-other")
+	f.good("fleet", "sign", signKey, "--yes", "--renew", "--sign-key", f.key)
+	if now := f.stored().Header.Get("Nats-Sequence"); now == before {
+		t.Errorf("it was not renewed: revision %s", now)
+	}
+}
+
+// TestShowNamesInvalidSignatures: who has signed nothing that holds is not left blank.
+func TestShowNamesInvalidSignatures(t *testing.T) {
+	t.Parallel()
+	f := newSignFleet(t)
+	f.put([]byte(manifestOf("bare")))
+	f.put(unsign(t, signtest.Sign(t, signed.Statement{Target: signKey, Content: manifestOf("x")}, f.alice)))
+	f.put(unsign(t, signtest.Sign(t, signed.Statement{Target: "group.db.motd", Content: manifestOf("x")}, f.alice)))
+	text := f.good("fleet", "show", signKey, "--history")
+	for _, want := range []string{`(?m)^1 .* -$`, `(?m)^2 .* no valid signature$`, `(?m)^3 .* no valid signature \(signed for something else: `} {
+		if !regexp.MustCompile(want).MatchString(text) {
+			t.Errorf("%s lacks %s", text, want)
+		}
+	}
+}
+
 // TestSignRevertsNoNewerPush: what is stored between look and signature stays.
 func TestSignRevertsNoNewerPush(t *testing.T) {
 	t.Parallel()

@@ -27,8 +27,8 @@ type Watching struct {
 	woken  []string
 	wakes  int
 	values map[string]model.Entry
-	// told are the entries at the last wake.
-	told map[string]model.Entry
+	// atLastWake are the entries at the last wake.
+	atLastWake map[string]model.Entry
 }
 
 // Watch runs the watch of a node until the test ends or Stop is called.
@@ -65,7 +65,7 @@ func (w *Watching) wake(keys []string) {
 	entries := w.read()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.told = entries
+	w.atLastWake = entries
 	w.wakes++
 	w.woken = append(w.woken, keys...)
 }
@@ -113,7 +113,7 @@ func (w *Watching) Told() map[string]model.Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
-	return w.told
+	return w.atLastWake
 }
 
 // Has waits until the watch has exactly these "key=value" in force.

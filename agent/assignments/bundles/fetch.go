@@ -25,9 +25,9 @@ type fetch struct {
 	cancel context.CancelFunc
 	// temp is where it is unpacked.
 	temp string
-	// first is set by the first of two: its end, or Open that does not wait any more. An
+	// settled is set by the first of two: its end, or Open that does not wait any more. An
 	// end that comes second calls Arrived, so that no result is fetched twice or never.
-	first atomic.Bool
+	settled atomic.Bool
 
 	// done is closed when it has ended, with one of the errors below or none: err may
 	// pass, invalid says why the bytes are no bundle.
@@ -45,7 +45,7 @@ func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, e
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	f := &fetch{cancel: cancel, temp: temp, done: make(chan struct{})}
-	f.first.Store(!waits)
+	f.settled.Store(!waits)
 	if b.fetches == nil {
 		b.fetches = map[string]*fetch{}
 	}
@@ -53,7 +53,7 @@ func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, e
 	b.all.Go(func() {
 		f.err = tasks.Guard(b.Log, "fetching bundle "+digest, func() error { return b.fetch(ctx, digest, f) })
 		close(f.done)
-		if !f.first.CompareAndSwap(false, true) {
+		if !f.settled.CompareAndSwap(false, true) {
 			b.Arrived()
 		}
 	})
@@ -97,7 +97,7 @@ func (f *fetch) await(ctx context.Context) bool {
 	case <-time.After(patience):
 	case <-ctx.Done():
 	}
-	if f.first.CompareAndSwap(false, true) {
+	if f.settled.CompareAndSwap(false, true) {
 		return false
 	}
 	<-f.done

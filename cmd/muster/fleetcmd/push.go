@@ -99,7 +99,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
 	case err != nil && len(push.Targets) > 1:
-		return fmt.Errorf("%w\n%d of %d pushed", err, len(done), len(push.Targets))
+		return fmt.Errorf("%w\n%s", err, summary(done, len(push.Targets)))
 	case err != nil:
 		return err
 	}
@@ -186,6 +186,22 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 		}
 		c.Print.Printf("%s revision %d%s %s%s\n", p.Key, p.Revision, what, p.Digest, note)
 	}
+}
+
+// summary counts what became of targets.
+func summary(done []fleet.Pushed, targets int) string {
+	unchanged := 0
+	for _, p := range done {
+		if p.Unchanged {
+			unchanged++
+		}
+	}
+	text := fmt.Sprintf("%d of %d pushed", len(done)-unchanged, targets)
+	if unchanged > 0 {
+		text += fmt.Sprintf(", %d unchanged", unchanged)
+	}
+
+	return text
 }
 
 // pushedGoal waits for what was pushed, whatever else is assigned under the name.

@@ -179,6 +179,6 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key
 // warnUnsigned warns that what was signed is replaced by what is not.
 func warnUnsigned(log *slog.Logger) func(key string) {
 	return func(key string) {
-		log.Warn("what was assigned is signed, and this is not: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
+		log.Warn("unsigned, unlike the revision that it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
 	}
 }

@@ -36,12 +36,14 @@ type signedResult struct {
 	Revision  uint64                `json:"revision"`
 	Digest    string                `json:"digest,omitempty"`
 	Signature *signatures.Signature `json:"signature"`
+	// Unchanged is set where the keys have signed it already.
+	Unchanged bool `json:"unchanged,omitempty"`
 }
 
 func addSign(env *cli.Env, parent *fisk.CmdClause) {
 	c := &signCommand{Env: env}
 	cmd := parent.Command("sign", "Sign what is assigned, or its removal")
-	cmd.HelpLong("Adds a signature to those that are there, for nodes that demand several; what is not signed yet is signed as it is. Shows what is signed, and asks.\n\n" +
+	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that demand several; a revision that nobody has signed gets its first one. Shows the content, and asks for confirmation before it signs.\n\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   what was shown, and nothing else\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
@@ -78,7 +80,11 @@ func (c *signCommand) run(ctx context.Context) error {
 	}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, r := range done {
-			c.Print.Printf("%s revision %d %s%s\n", r.Key, r.Revision, cmp.Or(r.Digest, "removed"), r.Signature)
+			note := ""
+			if r.Unchanged {
+				note = " (unchanged: nothing to add)"
+			}
+			c.Print.Printf("%s revision %d %s%s%s\n", r.Key, r.Revision, cmp.Or(r.Digest, "removed"), r.Signature, note)
 		}
 	})
 
@@ -99,6 +105,12 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
+	if signer.IsSigned(proposal) && (c.digest == "" || c.digest == model.DigestOf([]byte(proposal.Statement.Content))) {
+		out := resultOf(ctx, proposal, now.Revision, now.Value)
+		out.Unchanged = true
+
+		return out, nil
+	}
 	if err := c.confirm(ctx, store, signer, all, proposal); err != nil {
 		return signedResult{}, err
 	}
@@ -106,21 +118,22 @@ func (c *signCommand) sign(ctx context.Context, store *fleetcli.Store, signer *s
 	if err != nil {
 		return signedResult{}, fmt.Errorf("%s: %w", key, err)
 	}
+	// One that was replaced meanwhile stays.
+	revision, err := store.Replace(ctx, now, value, now.Deleted)
 
-	return c.store(ctx, store, now, proposal, value)
+	return resultOf(ctx, proposal, revision, value), err
 }
 
-// store stores what was signed of a revision, unless that was replaced meanwhile.
-func (c *signCommand) store(ctx context.Context, store *fleetcli.Store, old model.Entry, p signing.Proposal, value []byte) (out signedResult, err error) {
+// resultOf returns the result for a revision with a signed value.
+func resultOf(ctx context.Context, p signing.Proposal, revision uint64, value []byte) signedResult {
+	out := signedResult{Key: p.Statement.Target, Revision: revision}
 	removal := p.Statement.Action == signed.Remove
-	out.Key = p.Statement.Target
 	if !removal {
 		out.Digest = model.ContentDigest([]byte(p.Statement.Content))
 	}
-	out.Revision, err = store.Replace(ctx, old, value, removal)
 	out.Signature = signatures.Of(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
 
-	return out, err
+	return out
 }
 
 // confirm shows what is signed, and asks. A digest is that of all of it: that of a

@@ -147,7 +147,7 @@ func (w wait) run(ctx context.Context, s *fleetcli.Store, g goal) ([]fleet.Rollo
 		printStatuses(w.Print, statuses)
 	}
 
-	return statuses, w.verdict(ctx, s.KV.Names().Nodes(), g.name, statuses)
+	return statuses, w.verdict(ctx, s, g.name, statuses)
 }
 
 // printStatuses prints the nodes that are not up to date, and counts the others.
@@ -174,36 +174,37 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 	}
 }
 
-// verdict returns the error of a wait; nodes is the bucket of nodes.
-func (w wait) verdict(ctx context.Context, nodes, name string, statuses []fleet.RolloutStatus) error {
+// verdict returns the error of a wait.
+func (w wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
+	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
 	case t.All == 0:
-		return fmt.Errorf("no known node matches: %s (see muster fleet nodes)", name)
+		return fmt.Errorf("no known node matches: %s (see %s)", name, names.Run("fleet nodes"))
 	case t.Open() > 0 && t.Open() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.All)
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes", context.Cause(ctx), name, t.Open(), t.All)
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Open(), t.All, names.Run("fleet wait "+name))
 	case t.Open() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, absentee(nodes, statuses))
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, unreachableHint(store, statuses))
 	case t.Failed > 0:
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
-		return fmt.Errorf("%s failed on %d of %d nodes (see muster fleet reports --node %s --outcome failed --no-follow)", name, t.Failed, t.All, first.Node)
+		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.All, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	default:
 		return nil
 	}
 }
 
-// absentee names the first node that is unreachable, and the remedy where it never comes
+// unreachableHint names the first node that is unreachable, and the remedy where it never comes
 // back; empty for none.
-func absentee(nodes string, statuses []fleet.RolloutStatus) string {
+func unreachableHint(store *fleetcli.Store, statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
 		return ""
 	}
 	s := statuses[i]
-	remedy := fmt.Sprintf("nats kv del %s %s.state", nodes, s.Node)
+	remedy := fmt.Sprintf("nats kv del %s %s.state", store.KV.Names().Nodes(), s.Node)
 	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
-		remedy = "muster fleet rm " + s.Key
+		remedy = store.KV.Names().Run("fleet rm " + s.Key)
 	}
 
 	return fmt.Sprintf(" (%s is unreachable; if it is gone for good: %s)", s.Node, remedy)

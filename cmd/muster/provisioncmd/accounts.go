@@ -18,8 +18,8 @@ type accountsCommand struct {
 	nodes int
 }
 
-// mostNodes is what a limit of nats-server can express.
-const mostNodes = 1_000_000
+// maxNodes is what a limit of nats-server can express.
+const maxNodes = 1_000_000
 
 func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &accountsCommand{Env: env}
@@ -27,7 +27,7 @@ func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Needs no connection. The block belongs into the configuration of nats-server: an account with the streams for administrators, and one each for nodes and for other operators, who cannot reach each other; with limits, so that one of them does not keep the others out. " +
 		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
 		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
-	cmd.Flag("nodes", "For how many nodes the limits of connections are").Default(strconv.Itoa(permissions.MostNodes)).PlaceHolder("N").IntVar(&c.nodes)
+	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(permissions.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)
 	cmd.Flag("jwt", "Print the claims of account JWTs").UnNegatableBoolVar(&c.jwt)
 	cmd.Action(env.Action(c.run))
 }
@@ -37,8 +37,8 @@ func (c *accountsCommand) run(context.Context) error {
 	if err != nil {
 		return cli.Usagef("--prefix: %w", err)
 	}
-	if c.nodes < 1 || c.nodes > mostNodes {
-		return cli.Usagef("--nodes: %d: from 1 to %d", c.nodes, mostNodes)
+	if c.nodes < 1 || c.nodes > maxNodes {
+		return cli.Usagef("--nodes must be a number from 1 to %d, not %d", maxNodes, c.nodes)
 	}
 	accounts = accounts.For(c.nodes)
 	text := permissions.ServerLimits(accounts) + accounts.ServerConfig(examples(accounts))

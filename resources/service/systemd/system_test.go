@@ -247,7 +247,7 @@ done`)
 		t.Errorf("what was reloading is %+v, %v", states[1], errs[1])
 	}
 	if errs[2] == nil || !strings.Contains(errs[2].Error(), "still reloading after 5s") {
-		t.Errorf("what reloads for ever is %+v, %v", states[2], errs[2])
+		t.Errorf("what reloads without end is %+v, %v", states[2], errs[2])
 	}
 	if errs[3] != nil || states[3].Ensure != "running" {
 		t.Errorf("what stands beside it is %+v, %v", states[3], errs[3])

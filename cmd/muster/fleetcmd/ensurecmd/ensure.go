@@ -264,7 +264,15 @@ func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
 // ensureSummary counts the answers, and names the nodes that did not finish.
 func ensureSummary(r *fleet.Ensured) string {
 	changed, wouldChange, failed := 0, 0, 0
+	var accepted, working []string
 	for _, answer := range r.Answers {
+		switch {
+		case !slices.Contains(r.Unfinished, answer.Node):
+		case answer.Phase == model.EnsureAcknowledged:
+			accepted = append(accepted, answer.Node)
+		default:
+			working = append(working, answer.Node)
+		}
 		switch {
 		case fleet.Failed(answer):
 			failed++
@@ -289,7 +297,7 @@ func ensureSummary(r *fleet.Ensured) string {
 	for _, more := range []struct {
 		text  string
 		nodes []string
-	}{{"still working: ", r.Unfinished}, {"no answer from: ", r.Missing}, {"queued for: ", r.Queued}} {
+	}{{"still working: ", working}, {"accepted, not started: ", accepted}, {"no answer from: ", r.Missing}, {"queued for: ", r.Queued}} {
 		if len(more.nodes) > 0 {
 			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
 		}

@@ -50,3 +50,19 @@ func TestSummaryOfManyNodes(t *testing.T) {
 		}
 	}
 }
+
+// TestSummaryNamesWhatHasNotStarted: a node that only acknowledged a request does not work on
+// it yet.
+func TestSummaryNamesWhatHasNotStarted(t *testing.T) {
+	t.Parallel()
+	r := &fleet.Ensured{
+		Answers: []model.EnsureResponse{
+			{Node: "db01", Phase: model.EnsureAcknowledged}, {Node: "web01", Phase: model.EnsureRunning}, {Node: "web02", Phase: model.EnsureDone},
+		},
+		Unfinished: []string{"db01", "web01"},
+	}
+	const want = "1 node answered, still working: web01, accepted, not started: db01 (they go on, for the results see: muster fleet reports --kind ensure)"
+	if got := ensureSummary(r); got != want {
+		t.Errorf("%s", got)
+	}
+}

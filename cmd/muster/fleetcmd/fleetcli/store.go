@@ -47,7 +47,7 @@ func Open(ctx context.Context, env *cli.Env) (*Store, error) {
 // none of the others.
 func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	all, err := nodes.New(s.KV).Nodes(ctx)
-	for _, err := range denial.Joined(err) {
+	for _, err := range denial.Split(err) {
 		if !errors.Is(err, nodes.ErrInvalidState) {
 			return nil, err
 		}

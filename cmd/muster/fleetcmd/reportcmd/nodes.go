@@ -197,7 +197,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	return rows
 }
 
-// What a node may say of itself in a table: --json has all.
+// Bounds of what a node reports, in a table: --json has all.
 const (
 	maxWord       = 40
 	maxGroups     = 20

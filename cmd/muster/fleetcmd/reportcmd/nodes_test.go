@@ -40,7 +40,7 @@ func TestNodeThatIsAwayIsShownAsSuch(t *testing.T) {
 	}
 }
 
-// What a node runs is shown also where the bucket has nothing of it, as when it was made anew.
+// What a node runs is shown also where the bucket has nothing of it, as when it was recreated.
 func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

@@ -42,14 +42,18 @@ func Of(ctx context.Context, prefix string, revision model.Entry) *Signature {
 
 // Short names the signers, and what is wrong.
 func (s *Signature) Short() string {
-	switch {
-	case s == nil:
+	if s == nil {
 		return "-"
-	case s.Wrong != "":
-		return shortKeys(s.Signers) + " (" + s.Wrong + ")"
-	default:
-		return shortKeys(s.Signers)
 	}
+	text := "no valid signature"
+	if len(s.Signers) > 0 {
+		text = shortKeys(s.Signers)
+	}
+	if s.Wrong != "" {
+		text += " (" + s.Wrong + ")"
+	}
+
+	return text
 }
 
 // shortKeys names keys for people.

@@ -19,7 +19,7 @@ func TestOneCauseIsNamedOnce(t *testing.T) {
 		"family a; family b": {b, a, b},
 		"family a; too old":  {fmt.Errorf("list b: %w", old), a},
 	} {
-		got := denial.All(errs)
+		got := denial.Join(errs)
 		if got.Error() != want {
 			t.Errorf("%q, want %q", got, want)
 		}

@@ -22,9 +22,9 @@ func (s several) Error() string {
 // Unwrap returns all.
 func (s several) Unwrap() []error { return s }
 
-// Joined returns the errors that All or errors.Join joined, or the error itself where it
+// Split returns the errors that Join or errors.Join joined, or the error itself where it
 // is a single one; none for nil.
-func Joined(err error) []error {
+func Split(err error) []error {
 	if err == nil {
 		return nil
 	}
@@ -35,9 +35,9 @@ func Joined(err error) []error {
 	return []error{err}
 }
 
-// All joins errors of families on one line, nil for none; one that several have, or why
+// Join joins errors of families on one line, nil for none; one that several have, or why
 // nothing is usable, appears once.
-func All(failed []error) error {
+func Join(failed []error) error {
 	if len(failed) == 0 {
 		return nil
 	}
