@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/sparse"
 )
 
@@ -32,9 +33,10 @@ type connectionLog struct {
 }
 
 func (l *connectionLog) status(s connect.Status) {
+	var denied *denial.Denial
 	switch {
-	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		l.denials.note(s.Err)
+	case errors.As(s.Err, &denied):
+		l.denials.note(denied)
 	case errors.Is(s.Err, nats.ErrAuthorization):
 		if !l.rejected {
 			l.rejected = true

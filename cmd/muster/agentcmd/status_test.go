@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -17,33 +19,42 @@ import (
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
+// deny returns the status of a denied subscription.
+func deny(subject string) connect.Status {
+	d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	return connect.Status{Connected: true, Err: d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))}
+}
+
 // TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
 func TestRefusalsAreNotConnections(t *testing.T) {
-	var out bytes.Buffer
-	connected := make(chan struct{}, 1)
-	log := print.NewLogger(&out, "text", slog.LevelInfo)
-	l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
-	violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
-	for range 3 {
-		l.status(connect.Status{Connected: true, Err: violation})
-		l.denials.flush()
-	}
-	if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
-		t.Errorf("logged %s", got)
-	}
-	l.status(connect.Status{Connected: true, Server: "nats://x"})
-	if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
-		t.Errorf("logged %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		connected := make(chan struct{}, 1)
+		log := print.NewLogger(&out, "text", slog.LevelInfo)
+		l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
+		for range 3 {
+			l.status(deny("x"))
+			collected()
+		}
+		if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
+			t.Errorf("logged %s", got)
+		}
+		l.status(connect.Status{Connected: true, Server: "nats://x"})
+		if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
+			t.Errorf("logged %s", got)
+		}
+	})
+}
+
+// collected waits until the denials of a connection are logged.
+func collected() {
+	time.Sleep(denialQuiet)
+	synctest.Wait()
 }
 
 // TestDenialsAreOneLine: a user without permissions is denied all that an agent does, in
 // any order, and one line has the remedy; one that lacks some has one line for them.
 func TestDenialsAreOneLine(t *testing.T) {
-	subscription := func(subject string) error {
-		d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
-		return d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))
-	}
 	const inbox = "_INBOX_web01.x"
 	for name, c := range map[string]struct {
 		subjects []string
@@ -54,25 +65,54 @@ func TestDenialsAreOneLine(t *testing.T) {
 		"one":  {[]string{"b"}, `see muster fleet permissions error="not permitted to subscribe to b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			log := print.NewLogger(&out, "text", slog.LevelInfo)
-			l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
-			for range 2 {
-				l.status(connect.Status{Connected: true, Server: "nats://x"})
-				for _, subject := range c.subjects {
-					l.status(connect.Status{Connected: true, Err: subscription(subject)})
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				log := print.NewLogger(&out, "text", slog.LevelInfo)
+				l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
+				for range 2 {
+					l.status(connect.Status{Connected: true, Server: "nats://x"})
+					for _, subject := range c.subjects {
+						l.status(deny(subject))
+					}
+					collected()
 				}
-				l.denials.flush()
-			}
-			if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
-				t.Errorf("logged %s", got)
-			}
-			out.Reset()
-			l.status(connect.Status{Connected: true, Err: subscription("later")})
-			l.denials.flush()
-			if got := strings.Contains(out.String(), "later"); got != (name != "all") {
-				t.Errorf("logged later: %s", out.String())
-			}
+				if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
+					t.Errorf("logged %s", got)
+				}
+				out.Reset()
+				l.status(deny("later"))
+				collected()
+				if got := strings.Contains(out.String(), "later"); got != (name != "all") {
+					t.Errorf("logged later: %s", out.String())
+				}
+			})
+		})
+	}
+}
+
+// TestInboxPermittedLater: once answers arrive, what is still denied is logged, also where
+// the next connection comes at once, and the line is of all of them.
+func TestInboxPermittedLater(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"at once": 0, "soon": denialQuiet / 2, "later": 2 * denialQuiet} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				log := print.NewLogger(&out, "text", slog.LevelInfo)
+				l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
+				for _, subjects := range [][]string{{"b", "_INBOX_web01.x", "a"}, {"b", "a"}} {
+					l.status(connect.Status{Connected: true, Server: "nats://x"})
+					for _, subject := range subjects {
+						l.status(deny(subject))
+					}
+					time.Sleep(wait)
+					synctest.Wait()
+				}
+				collected()
+				got := out.String()
+				if strings.Count(got, "permission denied") != 2 || !strings.Contains(got, "answers arrive there") || !strings.Contains(got, `error="not permitted to subscribe to a" others=1`) {
+					t.Errorf("logged %s", got)
+				}
+			})
 		})
 	}
 }
