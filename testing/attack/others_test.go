@@ -239,6 +239,12 @@ func flood(a *attacker) {
 	a.enter()
 	// A control has deleted the stream.
 	kvtest.Eventually(a.t, "its own state", func() (bool, string) {
+		if a.nc.IsClosed() {
+			// What it asked for still arrives, and may have ended this connection, too: that
+			// is its own harm.
+			a.t.Logf("%s lost its connection: %v", a.user, a.nc.LastError())
+			a.enter()
+		}
 		return a.user == open || a.own() == "" || a.try(a.own(), nil, []byte("{}")), "no answer"
 	})
 	a.t.Logf("others waited %s at most", longest.Round(time.Millisecond))
