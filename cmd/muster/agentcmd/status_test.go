@@ -14,6 +14,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
@@ -31,7 +32,7 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 		var out bytes.Buffer
 		connected := make(chan struct{}, 1)
 		log := print.NewLogger(&out, "text", slog.LevelInfo)
-		l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
+		l := newConnectionLog(log, connected, reachOf(config.NATS{}), &loggedCause{})
 		for range 3 {
 			l.status(deny("x"))
 			collected()
@@ -68,7 +69,7 @@ func TestDenialsAreOneLine(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				log := print.NewLogger(&out, "text", slog.LevelInfo)
-				l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
 				for range 2 {
 					l.status(connect.Status{Connected: true, Server: "nats://x"})
 					for _, subject := range c.subjects {
@@ -98,7 +99,7 @@ func TestInboxPermittedLater(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				var out bytes.Buffer
 				log := print.NewLogger(&out, "text", slog.LevelInfo)
-				l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
 				for _, subjects := range [][]string{{"b", "_INBOX_web01.x", "a"}, {"b", "a"}} {
 					l.status(connect.Status{Connected: true, Server: "nats://x"})
 					for _, subject := range subjects {
@@ -121,24 +122,84 @@ func TestInboxPermittedLater(t *testing.T) {
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	var out bytes.Buffer
 	log := print.NewLogger(&out, "text", slog.LevelInfo)
-	l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
-	refused := connect.Status{Err: errors.New("dial tcp: connection refused")}
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+	refused := connect.Status{Server: "nats://x", Err: errors.New("dial tcp: connection refused")}
 	up := connect.Status{Connected: true, Server: "nats://x"}
 	for _, s := range []connect.Status{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
 		l.status(s)
 	}
-	var got []string
-	for line := range strings.Lines(out.String()) {
-		got = append(got, strings.TrimSpace(line))
-	}
 	want := []string{
-		`WARN  cannot reach NATS, will retry error="dial tcp: connection refused"`,
+		`WARN  cannot reach NATS, will retry servers=nats://x error="dial tcp: connection refused"`,
 		`INFO  connected to NATS server=nats://x`,
 		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error="the server closed the connection"`,
 		`INFO  reconnected to NATS server=nats://x`,
 		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`,
 	}
-	if !slices.Equal(got, want) {
+	if got := linesOf(&out); !slices.Equal(got, want) {
+		t.Errorf("logged\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func linesOf(out *bytes.Buffer) []string {
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.TrimSpace(line))
+	}
+
+	return got
+}
+
+// TestOwnReconnectsAreNotLogged: but for an outage that begins in one, with its reason or
+// by how long it lasts.
+func TestOwnReconnectsAreNotLogged(t *testing.T) {
+	up, own := connect.Status{Connected: true, Server: "nats://x"}, connect.Status{Server: "nats://x", Own: true}
+	refused := connect.Status{Server: "nats://x", Err: errors.New("connection refused")}
+	const lost, back = `WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`, "INFO  reconnected to NATS server=nats://x"
+	for name, c := range map[string]struct {
+		statuses []connect.Status
+		wait     time.Duration
+		want     []string
+	}{
+		"own":      {[]connect.Status{own, up, own, up}, 0, nil},
+		"slow":     {[]connect.Status{own, up}, ownReconnect / 2, nil},
+		"refused":  {[]connect.Status{own, refused, refused, up}, 0, []string{lost + ` error="connection refused"`, back}},
+		"hanging":  {[]connect.Status{own, up}, 2 * ownReconnect, []string{lost, back}},
+		"rejected": {[]connect.Status{own, {Server: "nats://x", Err: nats.ErrAuthorization}, up}, 0, []string{`ERROR NATS rejected user a or the password, will retry servers=nats://x remedy="check user a, and its password in f (nats.password_file)"`, back}},
+		"closed":   {[]connect.Status{own}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{User: "a", PasswordFile: "f"}), &loggedCause{})
+				l.status(up)
+				out.Reset()
+				for _, s := range c.statuses {
+					l.status(s)
+					time.Sleep(c.wait)
+					synctest.Wait()
+				}
+				l.close()
+				time.Sleep(2 * ownReconnect)
+				synctest.Wait()
+				if got := linesOf(&out); !slices.Equal(got, c.want) {
+					t.Errorf("logged\n%s", strings.Join(got, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// TestAwayIsOneLine: what each part of the agent cannot do without a connection is for
+// whoever debugs.
+func TestAwayIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(causeHandler{print.NewLogger(&out, "text", slog.LevelInfo).Handler(), &loggedCause{}})
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{Servers: []string{"nats://a:b@x"}}), &loggedCause{})
+	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
+	log.Warn("cannot read assignments, will retry", "error", fmt.Errorf("read: %w", nats.ErrDisconnected))
+	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
+	want := []string{`WARN  cannot reach NATS, will retry servers=nats://x error="no server answers" remedy="is nats-server running there? (its address: nats.servers)"`}
+	if got := linesOf(&out); !slices.Equal(got, want) {
 		t.Errorf("logged\n%s", strings.Join(got, "\n"))
 	}
 }
