@@ -69,7 +69,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 			l.parts.soon(l.spread)
 			l.resubscription.reconnected(time.Now(), l.o)
 		case <-l.store.Denials().Unsubscribed():
-			l.planSubscribing(ctx)
+			l.resubscription.deny(ctx, l.o, l.denied())
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
@@ -142,7 +142,10 @@ func (l *loop) step(ctx context.Context) error {
 	if l.resubscription.isDue(now) {
 		l.subscribeAgain(ctx)
 	}
-	l.checkSubscribed(ctx, now)
+	// The server had the time to deny what a new connection asked for.
+	if l.resubscription.checks(now) && l.store.Away() == nil && l.denied() == nil {
+		l.resubscription.permit(ctx, l.o)
+	}
 	if ctx.Err() == nil {
 		l.flush()
 	}

@@ -66,27 +66,32 @@ func (r *resubscription) checks(now time.Time) bool {
 	return true
 }
 
-// planSubscribing plans to connect again. Only what is new is worth a warning, and the
+// deny plans to connect again, and logs that. Only what is new is worth a warning, and the
 // denial: the line that says that it lasts must not be left out as a known cause.
-func (l *loop) planSubscribing(ctx context.Context) {
+func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
 	now := time.Now()
-	r := &l.resubscription
-	isPlanned, isFirst := r.plan(now, l.o)
+	isPlanned, isFirst := r.plan(now, o)
 	event, level := "subscription still denied, will reconnect", slog.LevelDebug
-	attributes := []any{"node", l.o.Node, "in", r.at.Sub(now).Round(time.Millisecond), "remedy", "permit it; then restart the agent to have it at once"}
+	attributes := []any{"node", o.Node, "in", r.at.Sub(now).Round(time.Millisecond), "remedy", "permit it; then restart the agent to have it at once"}
 	switch {
 	case !isPlanned:
 		return
 	case isFirst:
 		event, level = "subscription denied, will reconnect", slog.LevelWarn
-		attributes = append(attributes, "error", l.denied())
+		attributes = append(attributes, "error", denied)
 	case now.Sub(r.logged) >= stillDenied:
 		level = slog.LevelInfo
 	}
 	if level > slog.LevelDebug {
 		r.logged = now
 	}
-	l.o.Log.Log(ctx, level, event, attributes...)
+	o.Log.Log(ctx, level, event, attributes...)
+}
+
+// permit logs that nothing is denied any more.
+func (r *resubscription) permit(ctx context.Context, o Options) {
+	o.Log.InfoContext(ctx, "subscriptions permitted again", "node", o.Node, "after", time.Since(r.since).Round(time.Second))
+	r.since = time.Time{}
 }
 
 // subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
@@ -102,17 +107,6 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	if err := l.store.Conn().ForceReconnect(); err != nil {
 		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
 	}
-}
-
-// checkSubscribed logs that nothing is denied any more, once the server had the time to
-// deny it on a new connection.
-func (l *loop) checkSubscribed(ctx context.Context, now time.Time) {
-	r := &l.resubscription
-	if !r.checks(now) || l.store.Away() != nil || l.denied() != nil {
-		return
-	}
-	l.o.Log.InfoContext(ctx, "subscriptions permitted again", "node", l.o.Node, "after", now.Sub(r.since).Round(time.Second))
-	r.since = time.Time{}
 }
 
 // denied returns the first denial, by order, of a subscription on this connection.

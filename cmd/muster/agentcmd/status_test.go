@@ -49,7 +49,7 @@ func TestRefusalsAreNotConnections(t *testing.T) {
 
 // collected waits until the denials of a connection are logged.
 func collected() {
-	time.Sleep(denialQuiet)
+	<-time.After(denialQuiet)
 	synctest.Wait()
 }
 
@@ -105,7 +105,7 @@ func TestInboxPermittedLater(t *testing.T) {
 					for _, subject := range subjects {
 						l.status(deny(subject))
 					}
-					time.Sleep(wait)
+					<-time.After(wait)
 					synctest.Wait()
 				}
 				collected()
@@ -175,11 +175,11 @@ func TestOwnReconnectsAreNotLogged(t *testing.T) {
 				out.Reset()
 				for _, s := range c.statuses {
 					l.status(s)
-					time.Sleep(c.wait)
+					<-time.After(c.wait)
 					synctest.Wait()
 				}
 				l.close()
-				time.Sleep(2 * ownReconnect)
+				<-time.After(2 * ownReconnect)
 				synctest.Wait()
 				if got := linesOf(&out); !slices.Equal(got, c.want) {
 					t.Errorf("logged\n%s", strings.Join(got, "\n"))
