@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -344,7 +345,13 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 // one that is not acknowledged yet. Those of the attacker it loses by itself.
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
-	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+	var c jetstream.Consumer
+	var err error
+	// The stream of a cluster that has just begun may have no leader for a moment.
+	kvtest.Eventually(t, "consumer", func() (bool, string) {
+		c, err = f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+		return !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, jetstream.ErrNoStreamResponse), fmt.Sprint(err)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
