@@ -60,7 +60,9 @@ type Options struct {
 // Status is one change of a connection.
 type Status struct {
 	Connected bool
-	// Server is the URL connected to, without credentials.
+	// Own is that the program made the client connect again: nothing is wrong.
+	Own bool
+	// Server is the URL connected to, or else those that are tried, without credentials.
 	Server string
 	// Err is why the connection was lost, or a denial, if known.
 	Err error
@@ -103,7 +105,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.IgnoreAuthErrorAbort(),
 		checked,
 	)
-	opts = append(opts, o.handlers()...)
+	opts = append(opts, o.handlers(withoutCredentials(b.servers))...)
 	nc, err = nats.Connect(b.servers, opts...)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(b.servers), err)
@@ -196,14 +198,15 @@ func (o Options) userOption(opts *nats.Options) error {
 
 // handlers returns the options that call OnStatus. nats.go calls them one after the
 // other from one goroutine.
-func (o Options) handlers() []nats.Option {
+func (o Options) handlers(servers string) []nats.Option {
 	changed := o.OnStatus
 	if changed == nil {
 		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	}
 	down := func(nc *nats.Conn, err error) {
 		if !nc.IsClosed() {
-			changed(Status{Err: err})
+			// Of ForceReconnect alone there is no error.
+			changed(Status{Server: servers, Err: err, Own: err == nil})
 		}
 	}
 	up := func(nc *nats.Conn) { changed(Status{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
@@ -214,7 +217,7 @@ func (o Options) handlers() []nats.Option {
 		nats.DisconnectErrHandler(down),
 		nats.ReconnectErrHandler(down),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
-			changed(Status{Connected: nc.IsConnected(), Server: nc.ConnectedUrlRedacted(), Err: err})
+			changed(Status{Connected: nc.IsConnected(), Server: cmp.Or(nc.ConnectedUrlRedacted(), servers), Err: err})
 		}),
 	}
 }

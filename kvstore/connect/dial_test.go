@@ -34,8 +34,19 @@ func TestDialTellsOfTheConnection(t *testing.T) {
 	if !strings.HasPrefix(nc.NewInbox(), "_INBOX_web01.") || nc.Opts.Name != "test" || nc.Opts.MaxReconnect != -1 {
 		t.Errorf("options = %+v", nc.Opts)
 	}
+	if err := nc.ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	if s := <-status; s.Connected || !s.Own || s.Err != nil {
+		t.Errorf("status = %+v, want an end of its own", s)
+	}
+	for s := range status {
+		if s.Connected {
+			break
+		}
+	}
 	srv.Stop()
-	if s := <-status; s.Connected {
+	if s := <-status; s.Connected || s.Own || !strings.Contains(s.Server, srv.URL()) {
 		t.Errorf("status = %+v, want disconnected", s)
 	}
 	srv.Start(t)

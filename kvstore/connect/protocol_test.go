@@ -157,7 +157,7 @@ func TestErrorsThatNobodyKnows(t *testing.T) {
 			serve(<-p, nil)
 		}()
 		changes := make(chan Status, 10)
-		opts := append(Options{OnStatus: func(s Status) { changes <- s }}.handlers(),
+		opts := append(Options{OnStatus: func(s Status) { changes <- s }}.handlers(""),
 			nats.SetCustomDialer(p), nats.Timeout(time.Minute), checked, nats.MaxReconnects(-1), nats.ReconnectWait(time.Millisecond), nats.ReconnectJitter(0, 0))
 		nc, err := nats.Connect("nats://127.0.0.1:1", opts...)
 		if err != nil {

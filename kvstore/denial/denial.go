@@ -171,6 +171,15 @@ func NodeCommand(node string, groups []string) string {
 	return command
 }
 
+// WithRemedy adds what to do to a missing permission of a node, unless the error names it.
+func WithRemedy(err error, node string, groups []string) error {
+	if !errors.Is(err, ErrNotPermitted) || IsExplained(err) {
+		return err
+	}
+
+	return fmt.Errorf("%w (give the node what `%s` prints)", err, NodeCommand(node, groups))
+}
+
 // roleCause returns who may publish to a subject, if that is the work of certain roles.
 func (c Connection) roleCause(subject string) error {
 	if strings.HasSuffix(subject, "STREAM.INFO."+c.Bundles) {

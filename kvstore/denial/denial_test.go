@@ -67,6 +67,23 @@ func TestRemedyOfWhoAsks(t *testing.T) {
 	}
 }
 
+// TestNodesHaveARemedy: a missing permission has one, once, and nothing else has.
+func TestNodesHaveARemedy(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`Permissions Violation for Publish to "x"`:               "not permitted to publish to x (give the node what `muster fleet permissions web01 --groups db` prints)",
+		`Permissions Violation for Subscription to "_INBOX.x.*"`: connection("_INBOX").Of(violation(`Permissions Violation for Subscription to "_INBOX.x.*"`)).Error(),
+	} {
+		if got := denial.WithRemedy(connection("_INBOX").Of(violation(text)), "web01", []string{"db"}); got.Error() != want || !errors.Is(got, denial.ErrNotPermitted) {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	other := errors.New("other")
+	if got := denial.WithRemedy(other, "web01", nil); got != other || denial.WithRemedy(nil, "web01", nil) != nil {
+		t.Errorf("%v", got)
+	}
+}
+
 // FuzzOf explains any text of a server.
 func FuzzOf(f *testing.F) {
 	for _, text := range []string{"", `Permissions Violation for Publish to "$KV.M.group.db.x"`, `Violation for Subscription to "_INBOX_web01."`, `violation for publish to ""`} {

@@ -168,9 +168,12 @@ func (c *commands) run(ctx context.Context, connected <-chan nats.Status) error 
 				if logged != err.Error() {
 					level, logged = slog.LevelWarn, err.Error()
 				}
-				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", err)
+				c.o.Log.Log(ctx, level, "cannot read commands, will retry", "node", c.o.Node, "in", retry, "error", denial.WithRemedy(err, c.o.Node, c.o.Groups))
 				drain, retry = time.After(retry), min(2*retry, kvstore.MaxRetry*first)
 			default:
+				if logged != "" && logged != nats.ErrDisconnected.Error() {
+					c.o.Log.Info("reading commands again", "node", c.o.Node)
+				}
 				// Never later than the audit.
 				drain, retry, logged = time.After(time.Duration((1-rand.Float64()/4)*float64(audit))), first, ""
 			}

@@ -67,8 +67,9 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-l.pending.came:
 		case <-connected:
 			l.parts.soon(l.spread)
+			l.resubscription.reconnected(time.Now(), l.o)
 		case <-l.store.Denials().Unsubscribed():
-			l.planSubscribing(ctx)
+			l.resubscription.deny(ctx, l.o, l.denied())
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
 		}
@@ -118,8 +119,10 @@ func (l *loop) next() time.Time {
 	if due, ok := l.pending.next(); ok && due.Before(at) {
 		at = due
 	}
-	if due := l.resubscription.at; !due.IsZero() && due.Before(at) {
-		at = due
+	for _, due := range []time.Time{l.resubscription.at, l.resubscription.check} {
+		if !due.IsZero() && due.Before(at) {
+			at = due
+		}
 	}
 
 	return at
@@ -138,6 +141,10 @@ func (l *loop) step(ctx context.Context) error {
 	}
 	if l.resubscription.isDue(now) {
 		l.subscribeAgain(ctx)
+	}
+	// The server had the time to deny what a new connection asked for.
+	if l.resubscription.checks(now) && l.store.Away() == nil && l.denied() == nil {
+		l.resubscription.permit(ctx, l.o)
 	}
 	if ctx.Err() == nil {
 		l.flush()
@@ -219,27 +226,18 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if lacksRemedy(err) {
-		err = fmt.Errorf("%s: %w (%s)", p.family, err, remedy(l.o))
+	if explained := denial.WithRemedy(err, l.o.Node, l.o.Groups); explained != err {
+		err = fmt.Errorf("%s: %w", p.family, explained)
 	}
 	level := slog.LevelDebug
-	if p.err == nil || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
+	away := errors.Is(p.err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrDisconnected)
+	if p.err == nil || away || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {
 		level = slog.LevelWarn
 	}
 	p.err = err
 	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
-}
-
-// lacksRemedy reports whether an error is a missing permission, without what to do about it.
-func lacksRemedy(err error) bool {
-	return errors.Is(err, kvstore.ErrNotPermitted) && !denial.IsExplained(err)
-}
-
-// remedy is what to do about a missing permission.
-func remedy(o Options) string {
-	return "give the node what `" + denial.NodeCommand(o.Node, o.Groups) + "` prints"
 }
 
 // flush wakes with the keys that changed, if any or if something else is worth it.

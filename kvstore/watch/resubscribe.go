@@ -2,9 +2,14 @@ package watch
 
 import (
 	"context"
-	"fmt"
+	"log/slog"
 	"time"
+
+	"github.com/musterfleet/muster/kvstore/denial"
 )
+
+// stillDenied is how often the log has that subscriptions are still denied.
+const stillDenied = time.Hour
 
 // resubscription plans when the node connects again because the server denied a
 // subscription, by permissions that are wrong, perhaps for a moment: once they are right
@@ -15,6 +20,12 @@ type resubscription struct {
 	// wait is the wait for the next one, last is when the last one was.
 	wait time.Duration
 	last time.Time
+	// since is when a subscription was first denied, zero while all are permitted; logged
+	// is when that was last logged.
+	since, logged time.Time
+	// check is when a new connection has had the time to be denied what it asked for; zero
+	// is never.
+	check time.Time
 }
 
 func (r *resubscription) isDue(now time.Time) bool { return !r.at.IsZero() && !r.at.After(now) }
@@ -28,24 +39,59 @@ func (r *resubscription) plan(now time.Time, o Options) (isPlanned, isFirst bool
 	if isFirst = now.Sub(r.last) > o.Audit; isFirst {
 		r.wait = o.Retry
 	}
+	if r.since.IsZero() {
+		r.since = now
+	}
+	r.check = time.Time{}
 	r.at = now.Add(time.Duration((0.5 + o.Rand()/2) * float64(r.wait)))
 	r.wait = min(2*r.wait, o.Audit)
 
 	return true, isFirst
 }
 
-// planSubscribing plans to connect again. Only what is new is worth a warning, and the
-// denial: the line that says how long it takes must not be left out as a known cause.
-func (l *loop) planSubscribing(ctx context.Context) {
-	now := time.Now()
-	isPlanned, isFirst := l.resubscription.plan(now, l.o)
-	attributes := []any{"node", l.o.Node, "in", l.resubscription.at.Sub(now).Round(time.Millisecond)}
-	switch {
-	case isFirst:
-		l.o.Log.WarnContext(ctx, "subscription denied, will reconnect", append(attributes, "error", l.denied())...)
-	case isPlanned:
-		l.o.Log.InfoContext(ctx, "subscription still denied, will reconnect", append(attributes, "remedy", "permit it; then restart the agent to have it at once")...)
+// reconnected plans to check whether all is permitted, where it was not.
+func (r *resubscription) reconnected(now time.Time, o Options) {
+	if !r.since.IsZero() {
+		r.check = now.Add(o.Retry)
 	}
+}
+
+// checks reports whether a check is due, which it is once.
+func (r *resubscription) checks(now time.Time) bool {
+	if r.check.IsZero() || r.check.After(now) {
+		return false
+	}
+	r.check = time.Time{}
+
+	return true
+}
+
+// deny plans to connect again, and logs that. Only what is new is worth a warning, and the
+// denial: the line that says that it lasts must not be left out as a known cause.
+func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
+	now := time.Now()
+	isPlanned, isFirst := r.plan(now, o)
+	event, level := "subscription still denied, will reconnect", slog.LevelDebug
+	attributes := []any{"node", o.Node, "in", r.at.Sub(now).Round(time.Millisecond), "remedy", "permit it; then restart the agent to have it at once"}
+	switch {
+	case !isPlanned:
+		return
+	case isFirst:
+		event, level = "subscription denied, will reconnect", slog.LevelWarn
+		attributes = append(attributes, "error", denied)
+	case now.Sub(r.logged) >= stillDenied:
+		level = slog.LevelInfo
+	}
+	if level > slog.LevelDebug {
+		r.logged = now
+	}
+	o.Log.Log(ctx, level, event, attributes...)
+}
+
+// permit logs that nothing is denied any more.
+func (r *resubscription) permit(ctx context.Context, o Options) {
+	o.Log.InfoContext(ctx, "subscriptions permitted again", "node", o.Node, "after", time.Since(r.since).Round(time.Second))
+	r.since = time.Time{}
 }
 
 // subscribeAgain reconnects, so that the server accepts all subscriptions, unless that
@@ -57,7 +103,7 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 		return
 	}
 	l.resubscription.last = time.Now()
-	l.o.Log.InfoContext(ctx, "reconnecting to subscribe again", "node", l.o.Node, "denied", denied)
+	l.o.Log.DebugContext(ctx, "reconnecting to subscribe again", "node", l.o.Node, "denied", denied)
 	if err := l.store.Conn().ForceReconnect(); err != nil {
 		l.o.Log.WarnContext(ctx, "cannot reconnect", "error", err)
 	}
@@ -65,10 +111,5 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 
 // denied returns the first denial, by order, of a subscription on this connection.
 func (l *loop) denied() error {
-	err := l.store.Denials().Subscription()
-	if lacksRemedy(err) {
-		err = fmt.Errorf("%w (%s)", err, remedy(l.o))
-	}
-
-	return err
+	return denial.WithRemedy(l.store.Denials().Subscription(), l.o.Node, l.o.Groups)
 }

@@ -33,3 +33,30 @@ func TestResubscriptionComesLaterEachTime(t *testing.T) {
 		t.Errorf("the least jitter: in %s", r.at.Sub(now))
 	}
 }
+
+// TestPermittedAgainIsCheckedOnce: a moment after a connection on which nothing was denied.
+func TestPermittedAgainIsCheckedOnce(t *testing.T) {
+	t.Parallel()
+	o := Options{Audit: 5 * time.Minute, Retry: time.Second, Rand: func() float64 { return 1 }}
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var r resubscription
+	if r.reconnected(now, o); r.checks(now.Add(time.Hour)) {
+		t.Error("checked where nothing was denied")
+	}
+	r.plan(now, o)
+	r.at = time.Time{}
+	r.reconnected(now.Add(time.Minute), o)
+	if r.checks(now.Add(time.Minute)) {
+		t.Error("checked at once")
+	}
+	r.plan(now.Add(time.Minute), o)
+	if r.checks(now.Add(time.Hour)) {
+		t.Error("checked where it was denied again")
+	}
+	r.at = time.Time{}
+	r.reconnected(now.Add(2*time.Minute), o)
+	due := now.Add(2*time.Minute + o.Retry)
+	if !r.checks(due) || r.checks(due) || !r.since.Equal(now) {
+		t.Errorf("not checked once, or since %s", r.since)
+	}
+}

@@ -86,7 +86,7 @@ func (a *attacker) flush() {
 func (a *attacker) publish(subject, reply string, header nats.Header, data []byte) bool {
 	a.t.Helper()
 	if err := a.nc.PublishMsg(&nats.Msg{Subject: subject, Reply: reply, Header: header, Data: data}); err != nil {
-		a.t.Fatalf("publish on %s: %v", subject, err)
+		a.t.Fatalf("publish on %s: %v, after: %v", subject, err, a.nc.LastError())
 	}
 	a.flush()
 	err := a.nc.LastError()

@@ -2,6 +2,7 @@ package attack
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -273,14 +274,15 @@ func (f *fleet) heardBy(users ...string) func(subject string) bool {
 	}
 }
 
-// connect connects as a user to one of the servers.
+// connect connects as a user to one of the servers, and to no other where it is cut off
+// as too slow: what an ear hears, and when, depends on its server.
 func (f *fleet) connect(t testing.TB, user string, server int, opts ...nats.Option) *nats.Conn {
 	t.Helper()
 	prefix := "_INBOX_" + user
 	if user == "admin" || user == secondAdmin {
 		prefix = "_INBOX." + user
 	}
-	opts = append([]nats.Option{f.login(user), nats.CustomInboxPrefix(prefix), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, opts...)
+	opts = append([]nats.Option{f.login(user), nats.CustomInboxPrefix(prefix), nats.IgnoreDiscoveredServers(), nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}, opts...)
 
 	return f.servers[server].Connect(t, opts...)
 }
@@ -343,7 +345,13 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 // one that is not acknowledged yet. Those of the attacker it loses by itself.
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
-	c, err := f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+	var c jetstream.Consumer
+	var err error
+	// The stream of a cluster that has just begun may have no leader for a moment.
+	kvtest.Eventually(t, "consumer", func() (bool, string) {
+		c, err = f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
+		return !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, jetstream.ErrNoStreamResponse), fmt.Sprint(err)
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

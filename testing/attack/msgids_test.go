@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-const messageIDs = "a node stores its state or its registrations again and again, each time with another message id of 60 KB, which the server keeps in memory while it " +
+const messageIDs = "a node stores its state or its registrations again and again, each time with another message id, of up to 60 KB with a state and 30 KB with a registration, which the server keeps in memory while it " +
 	"looks for duplicates. It has forgotten the id a tenth of a second later, and takes it again; in reports, where an id keeps one from being stored twice, after two minutes."
 
 // TestMessageIDsAreForgotten: memory of the server that messages take beyond those that
@@ -22,9 +22,9 @@ func TestMessageIDsAreForgotten(t *testing.T) {
 	t.Parallel()
 	g := kvtest.ByConfig(t)
 	node := g.Connect(t, "web01")
-	for _, subject := range []string{g.Admin.Names().NodeState("web01"), "muster.registration.lab.http.site.web01.192_0_2_1.80"} {
+	for subject, size := range map[string]int{g.Admin.Names().NodeState("web01"): 60_000, "muster.registration.lab.http.site.web01.192_0_2_1.80": 30_000} {
 		m := kvstore.NewMsg(subject, []byte("{}"))
-		m.Header.Set(nats.MsgIdHdr, strings.Repeat("x", 20<<10))
+		m.Header.Set(nats.MsgIdHdr, strings.Repeat("x", size))
 		store := func() jetstream.PubAck {
 			reply, err := node.RequestMsg(m, kvtest.Deadline)
 			var ack jetstream.PubAck

@@ -26,7 +26,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -202,6 +201,8 @@ type Node struct {
 	service *nodeService
 	store   *kvstore.Store
 	log     *slog.Logger
+	// connection is its log.
+	connection *connectionLog
 }
 
 // NewNode wires an agent to NATS. A server that is unreachable is no error.
@@ -214,20 +215,14 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	log = slog.New(causeHandler{log.Handler(), causes})
 	n := &Node{log: log}
 	connected := tasks.NewSignal()
-	who := "the credentials"
-	if config.NATS.User != "" {
-		who = "user " + config.NATS.User + " or the password"
-	}
-	reach := connect.Options{
-		Context: config.NATS.Context, Servers: config.NATS.Servers, Creds: config.NATS.Creds, NKey: config.NATS.NKey, User: config.NATS.User, PasswordFile: config.NATS.PasswordFile,
-		TLSCA: config.NATS.TLSCA, TLSCert: config.NATS.TLSCert, TLSKey: config.NATS.TLSKey,
-		Name: "muster agent " + config.Node, InboxPrefix: names.InboxPrefix(config.Node), APIPrefix: config.NATS.APIPrefix, RetryOnFailedConnect: true,
-		OnStatus: (&connectionLog{log: log, connected: connected, who: who, denials: newDenials(log), causes: causes}).status,
-	}
+	reach := reachOf(config.NATS)
+	n.connection = newConnectionLog(log, connected, reach, causes)
+	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
+	reach.OnStatus = n.connection.status
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", exposed)
 	}
-	store, err := kvstore.Open(ctx, reach, config.Prefix)
+	store, err := kvstore.Open(ctx, reach.Options, config.Prefix)
 	if err != nil {
 		return nil, err
 	}
@@ -328,4 +323,7 @@ func (n *Node) warnOfNeighbours(ctx context.Context) {
 }
 
 // Close closes the connection.
-func (n *Node) Close() { n.store.Conn().Close() }
+func (n *Node) Close() {
+	n.store.Conn().Close()
+	n.connection.close()
+}

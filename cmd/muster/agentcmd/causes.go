@@ -12,8 +12,8 @@ import (
 )
 
 // causeHandler lowers the level of records whose cause was logged before: each part of the
-// agent that finds nothing readable or writable logs why. That a connection was closed for
-// good is logged where the agent ends by it.
+// agent that finds nothing readable or writable logs why. That there is no connection is
+// logged by connectionLog, and where the agent ends by it.
 type causeHandler struct {
 	slog.Handler
 	logged *loggedCause
@@ -38,13 +38,13 @@ func (c *loggedCause) replace(text string) (changed bool) {
 // Handle writes a record, at the level of debugging if its cause was logged before.
 func (h causeHandler) Handle(ctx context.Context, r slog.Record) error {
 	var cause denial.Unusable
-	closed := false
+	away := false
 	r.Attrs(func(a slog.Attr) bool {
 		err, ok := a.Value.Any().(error)
-		closed = ok && errors.Is(err, nats.ErrConnectionClosed)
-		return !closed && (!ok || !errors.As(err, &cause))
+		away = ok && (errors.Is(err, nats.ErrConnectionClosed) || errors.Is(err, nats.ErrDisconnected))
+		return !away && (!ok || !errors.As(err, &cause))
 	})
-	if r.Level > slog.LevelDebug && (closed || cause.Err != nil && !h.logged.replace(cause.Error())) {
+	if r.Level > slog.LevelDebug && (away || cause.Err != nil && !h.logged.replace(cause.Error())) {
 		r.Level = slog.LevelDebug
 		if !h.Enabled(ctx, r.Level) {
 			return nil

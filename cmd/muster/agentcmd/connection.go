@@ -4,69 +4,169 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
+	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model/sparse"
 )
+
+// ownReconnect is how long a reconnect of the agent's own may take until it counts as an
+// outage: the client has no error where a server accepts a connection and no more.
+const ownReconnect = 15 * time.Second
 
 // connectionLog logs the changes of a connection, and signals that it is up.
 type connectionLog struct {
 	log       *slog.Logger
 	connected tasks.Signal
-	// who is shown where the server rejects the credentials.
-	who string
+	reach     cli.Reach
 	// denials are those of the connection.
 	denials *denials
-	// rejected is set while the server rejects the credentials, and that was logged.
-	rejected bool
 	// causes is cleared for each connection.
 	causes *loggedCause
 	// errors are those of the connection while it is up, which others may cause.
 	errors sparse.Log
+
+	mu sync.Mutex
+	// rejected is set while the server rejects the credentials, and that was logged.
+	rejected bool
 	// before is set once it was connected; lost, while it is not and that was logged.
 	before, lost bool
+	// own ends a reconnect of the agent's own that takes too long.
+	own *time.Timer
+}
+
+func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach, causes *loggedCause) *connectionLog {
+	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes}
+}
+
+// reachOf returns how a configuration reaches NATS.
+func reachOf(n config.NATS) cli.Reach {
+	return cli.Reach{
+		Options: connect.Options{
+			Context: n.Context, Servers: n.Servers, Creds: n.Creds, NKey: n.NKey, User: n.User, PasswordFile: n.PasswordFile,
+			TLSCA: n.TLSCA, TLSCert: n.TLSCert, TLSKey: n.TLSKey, APIPrefix: n.APIPrefix,
+		},
+		Name: func(option string) string {
+			if option == "server" {
+				option = "servers"
+			}
+			return "nats." + strings.ReplaceAll(option, "-", "_")
+		},
+	}
 }
 
 func (l *connectionLog) status(s connect.Status) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var denied *denial.Denial
 	switch {
-	case errors.Is(s.Err, nats.ErrPermissionViolation):
-		l.denials.note(s.Err)
+	case errors.As(s.Err, &denied):
+		l.denials.note(denied)
 	case errors.Is(s.Err, nats.ErrAuthorization):
-		if !l.rejected {
-			l.rejected = true
-			l.log.Error("NATS rejected " + l.who + ", will retry")
-		}
+		l.reject(s)
 	case s.Err != nil && s.Connected:
 		l.errors.Log(context.Background(), l.log, slog.LevelWarn, "NATS error", "error", cli.Plain(s.Err))
 	case s.Connected:
-		event := "connected to NATS"
-		if l.before {
-			event = "reconnected to NATS"
-		}
-		l.before, l.lost, l.rejected = true, false, false
-		l.causes.replace("")
-		l.denials.connected()
-		l.log.Info(event, "server", s.Server)
-		l.connected.Notify()
-	case !l.lost:
-		l.lost = true
-		l.logLoss(s.Err)
+		l.connect(s.Server)
+	case s.Own:
+		l.own = time.AfterFunc(ownReconnect, func() {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			if l.own != nil {
+				l.lose(connect.Status{Server: s.Server})
+			}
+		})
+	default:
+		l.lose(s)
 	}
 }
 
-// logLoss logs that there is no connection any more, or none yet.
-func (l *connectionLog) logLoss(err error) {
-	var attributes []any
-	if err != nil {
-		attributes = []any{"error", cli.Plain(err)}
+// connect logs that the connection is up, unless nothing was logged before: the agent made
+// the client connect again.
+func (l *connectionLog) connect(server string) {
+	level, event := slog.LevelInfo, "connected to NATS"
+	if l.before {
+		event = "reconnected to NATS"
+		if !l.lost && !l.rejected {
+			level = slog.LevelDebug
+		}
 	}
-	if !l.before {
-		l.log.Warn("cannot reach NATS, will retry", attributes...)
+	l.before, l.lost, l.rejected = true, false, false
+	l.endOwn()
+	l.causes.replace("")
+	l.denials.connected()
+	l.log.Log(context.Background(), level, event, "server", server)
+	l.connected.Notify()
+}
+
+// endOwn ends the wait for a reconnect of the agent's own.
+func (l *connectionLog) endOwn() {
+	if l.own != nil {
+		l.own.Stop()
+		l.own = nil
+	}
+}
+
+// close ends the log, so that nothing is logged later.
+func (l *connectionLog) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.endOwn()
+}
+
+// reject logs once that the server rejects the credentials.
+func (l *connectionLog) reject(s connect.Status) {
+	if l.rejected {
 		return
 	}
-	l.log.Warn("disconnected from NATS", append([]any{"meanwhile", "the assigned state is kept, reports are buffered"}, attributes...)...)
+	l.rejected = true
+	who := "the credentials"
+	if user := l.reach.User; user != "" {
+		who = "user " + user + " or the password"
+	}
+	l.log.Error("NATS rejected "+who+", will retry", "servers", s.Server, "remedy", l.reach.Remedy(s.Err))
+}
+
+// lose logs that there is no connection any more, or none yet; of further attempts only
+// who debugs wants to know.
+func (l *connectionLog) lose(s connect.Status) {
+	level := slog.LevelWarn
+	if l.lost {
+		level = slog.LevelDebug
+	}
+	l.lost = true
+	l.endOwn()
+	event, attributes := "cannot reach NATS, will retry", []any{"servers", s.Server}
+	if l.before && level == slog.LevelWarn {
+		event, attributes = "disconnected from NATS", []any{"meanwhile", "the assigned state is kept, reports are buffered"}
+	}
+	if s.Err != nil {
+		attributes = append(attributes, "error", cli.Plain(s.Err))
+	}
+	if remedy := l.remedy(s.Err); remedy != "" && !l.before {
+		attributes = append(attributes, "remedy", remedy)
+	}
+	l.log.Log(context.Background(), level, event, attributes...)
+}
+
+// remedy returns what to do where the agent was never connected, and where the address is
+// from.
+func (l *connectionLog) remedy(err error) string {
+	remedy := l.reach.Remedy(err)
+	switch {
+	case len(l.reach.Servers) > 0:
+		remedy += " (its address: " + l.reach.Name("server") + ")"
+	case l.reach.Context != "":
+		remedy += " (its address: that of context " + l.reach.Context + ")"
+	}
+
+	return strings.TrimSpace(remedy)
 }

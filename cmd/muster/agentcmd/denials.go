@@ -3,7 +3,6 @@ package agentcmd
 import (
 	"cmp"
 	"context"
-	"errors"
 	"log/slog"
 	"maps"
 	"slices"
@@ -26,62 +25,85 @@ type denials struct {
 	log *slog.Logger
 
 	mu sync.Mutex
-	// noted is when a denial was logged, by its cause or text: each connection meets it
-	// again.
+	// noted is when a denial was logged, by its reason: each connection meets it again.
 	noted map[string]time.Time
-	// waiting are those to be logged.
+	// waiting are those to be logged, by the timer.
 	waiting []*denial.Denial
+	timer   *time.Timer
 	// unanswered is set on a connection on which no answer arrives: that explains all.
 	unanswered bool
 }
 
 func newDenials(log *slog.Logger) *denials { return &denials{log: log, noted: map[string]time.Time{}} }
 
-// connected begins another connection.
+// connected begins another connection, and has what waits logged: it is of the last one.
 func (d *denials) connected() {
+	d.flush()
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.unanswered = d.unanswered && len(d.waiting) > 0
+	d.unanswered = false
 }
 
 // note has a denial logged soon, unless it was logged lately.
-func (d *denials) note(err error) {
-	denied := &denial.Denial{Subject: err.Error()}
-	errors.As(err, &denied)
-	text := denied.Error()
-	if denied.Cause != nil {
-		text = denied.Cause.Error()
-	}
+func (d *denials) note(denied *denial.Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.unanswered = d.unanswered || denied.Cause != nil && denied.IsOfSubscription()
 	now := time.Now()
 	maps.DeleteFunc(d.noted, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
-	if _, known := d.noted[text]; known {
+	if _, known := d.noted[reason(denied)]; known {
 		return
 	}
-	d.noted[text] = now
+	d.noted[reason(denied)] = now
 	if d.waiting = append(d.waiting, denied); len(d.waiting) == 1 {
-		time.AfterFunc(denialQuiet, d.flush)
+		d.timer = time.AfterFunc(denialQuiet, d.flush)
 	}
+}
+
+// reason returns the cause of a denial, or else what is denied.
+func reason(d *denial.Denial) string {
+	if d.Cause != nil {
+		return d.Cause.Error()
+	}
+
+	return d.Error()
+}
+
+// take returns what waits: those with a cause, and those without; explained is that the
+// former explain the latter, which are new again where they do not.
+func (d *denials) take() (causes, plain []*denial.Denial, explained bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.waiting) > 0 {
+		d.timer.Stop()
+	}
+	for _, denied := range d.waiting {
+		if denied.Cause != nil {
+			causes = append(causes, denied)
+			continue
+		}
+		plain = append(plain, denied)
+		if d.unanswered {
+			delete(d.noted, reason(denied))
+		}
+	}
+	d.waiting = nil
+
+	return causes, plain, d.unanswered
 }
 
 // flush logs each cause, and of those without one the first.
 func (d *denials) flush() {
-	d.mu.Lock()
-	waiting, level := d.waiting, slog.LevelWarn
-	if d.waiting = nil; d.unanswered {
-		level = slog.LevelDebug
-	}
-	d.mu.Unlock()
-	slices.SortFunc(waiting, func(a, b *denial.Denial) int { return cmp.Compare(a.Error(), b.Error()) })
-	var plain []*denial.Denial
-	for _, denied := range waiting {
-		if denied.Cause == nil {
-			plain = append(plain, denied)
-			continue
-		}
+	causes, plain, explained := d.take()
+	byText := func(a, b *denial.Denial) int { return cmp.Compare(a.Error(), b.Error()) }
+	slices.SortFunc(causes, byText)
+	slices.SortFunc(plain, byText)
+	for _, denied := range causes {
 		d.log.Warn("NATS permission denied", "error", denied)
+	}
+	level := slog.LevelWarn
+	if explained {
+		level = slog.LevelDebug
 	}
 	for i, denied := range plain {
 		attributes := []any{"error", denied}

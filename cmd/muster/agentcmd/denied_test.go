@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -30,7 +31,7 @@ func TestMain(m *testing.M) { actor.Main(m, fleetsim.Roles()) }
 func TestSubscriptionsComeBack(t *testing.T) {
 	t.Parallel()
 	right := "accounts: {FLEET: {jetstream: enabled, users: [\n{user: admin, password: admin}\n{user: web01, password: web01, " + kvtest.Guarded{API: jsapi.Own}.Permissions(t, "web01").ServerConfig() + "}\n]}}"
-	wrong := strings.NewReplacer(`"muster.changed.`, `"other.changed.`, `"muster.ping.`, `"other.ping.`).Replace(right)
+	wrong := strings.NewReplacer(`"muster.changed.`, `"other.changed.`, `"muster.ping.`, `"other.ping.`, `DIRECT.GET.MUSTER_COMMANDS.`, `DIRECT.GET.OTHER.`).Replace(right)
 	if right == wrong {
 		t.Fatal(right)
 	}
@@ -54,7 +55,7 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	c.StateDir, c.FactsDir = filepath.Join(dir, "state"), filepath.Join(dir, "facts")
 	c.NATS.Servers = []string{url("web01")}
 	var log hosttest.LogText
-	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.NewTextHandler(&log, nil)), c)
+	n, err := agentcmd.NewNode(t.Context(), resources.All(), slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,15 +89,38 @@ func TestSubscriptionsComeBack(t *testing.T) {
 	message("")
 	srv.Reload(t, wrong)
 	message("not permitted to subscribe to muster.")
-	kvtest.Eventually(t, "the log tells when it connects again, and how to have it at once", func() (bool, string) {
-		return strings.Contains(log.String(), `msg="subscription still denied, will reconnect" node=web01 in=`) && strings.Contains(log.String(), "restart the agent"), log.String()
+	kvtest.Eventually(t, "another denial", func() (bool, string) {
+		return strings.Contains(log.String(), `level=DEBUG msg="subscription still denied, will reconnect" node=web01 in=`), log.String()
 	})
 	srv.Reload(t, right)
 	message("")
 	active(revision())
 	kvtest.Answers(t, admin, admin.Names().Request(kvstore.VerbPing, "node.web01"), nil, 1)
-	if got := strings.Count(log.String(), "subscription denied, will reconnect"); got != 1 {
-		t.Errorf("%d lines about it:\n%s", got, log.String())
+	kvtest.Eventually(t, "the end of it", func() (bool, string) {
+		return strings.Contains(log.String(), "subscriptions permitted again") && strings.Contains(log.String(), "reading commands again"), log.String()
+	})
+	var shown []string
+	for line := range strings.Lines(log.String()) {
+		_, event, _ := strings.Cut(line, "level=")
+		event, _, _ = strings.Cut(event, " node=web01")
+		event, _, _ = strings.Cut(event, " server=")
+		if strings.Contains(event, "subscription") || strings.Contains(event, "connect") || strings.Contains(event, "commands") {
+			shown = append(shown, strings.TrimSpace(event))
+		}
+	}
+	shown = slices.DeleteFunc(shown, func(event string) bool {
+		return strings.HasPrefix(event, "DEBUG") || strings.Contains(event, "permission denied")
+	})
+	slices.Sort(shown)
+	want := []string{`INFO msg="connected to NATS"`, `INFO msg="reading commands again"`, `INFO msg="subscriptions permitted again"`, `WARN msg="cannot read commands, will retry"`, `WARN msg="subscription denied, will reconnect"`}
+	if !slices.Equal(shown, want) {
+		t.Errorf("shown is\n%s\nof\n%s", strings.Join(shown, "\n"), log.String())
+	}
+	const remedy = "give the node what `muster fleet permissions web01 --groups web` prints"
+	for line := range strings.Lines(log.String()) {
+		if strings.Contains(line, "level=WARN msg=\"subscription denied") && !(strings.Contains(line, remedy) && strings.Contains(line, "restart the agent")) || strings.Contains(line, "level=WARN msg=\"cannot read commands") && !strings.Contains(line, remedy) {
+			t.Errorf("no remedy: %s", line)
+		}
 	}
 	stop()
 	if err := <-ended; err != nil {

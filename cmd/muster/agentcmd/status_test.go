@@ -9,41 +9,53 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
 )
 
+// deny returns the status of a denied subscription.
+func deny(subject string) connect.Status {
+	d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	return connect.Status{Connected: true, Err: d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))}
+}
+
 // TestRefusalsAreNotConnections: what is refused while connected is logged once, as that.
 func TestRefusalsAreNotConnections(t *testing.T) {
-	var out bytes.Buffer
-	connected := make(chan struct{}, 1)
-	log := print.NewLogger(&out, "text", slog.LevelInfo)
-	l := &connectionLog{log: log, connected: connected, denials: newDenials(log), causes: &loggedCause{}}
-	violation := fmt.Errorf(`%w: Permissions Violation for Publish to "x"`, nats.ErrPermissionViolation)
-	for range 3 {
-		l.status(connect.Status{Connected: true, Err: violation})
-		l.denials.flush()
-	}
-	if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
-		t.Errorf("logged %s", got)
-	}
-	l.status(connect.Status{Connected: true, Server: "nats://x"})
-	if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
-		t.Errorf("logged %s", got)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		var out bytes.Buffer
+		connected := make(chan struct{}, 1)
+		log := print.NewLogger(&out, "text", slog.LevelInfo)
+		l := newConnectionLog(log, connected, reachOf(config.NATS{}), &loggedCause{})
+		for range 3 {
+			l.status(deny("x"))
+			collected()
+		}
+		if got := out.String(); strings.Contains(got, "connected to NATS") || strings.Count(got, "permission denied") != 1 || len(connected) != 0 {
+			t.Errorf("logged %s", got)
+		}
+		l.status(connect.Status{Connected: true, Server: "nats://x"})
+		if got := out.String(); !strings.Contains(got, "connected to NATS") || len(connected) != 1 {
+			t.Errorf("logged %s", got)
+		}
+	})
+}
+
+// collected waits until the denials of a connection are logged.
+func collected() {
+	<-time.After(denialQuiet)
+	synctest.Wait()
 }
 
 // TestDenialsAreOneLine: a user without permissions is denied all that an agent does, in
 // any order, and one line has the remedy; one that lacks some has one line for them.
 func TestDenialsAreOneLine(t *testing.T) {
-	subscription := func(subject string) error {
-		d := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
-		return d.Of(fmt.Errorf(`%w: Permissions Violation for Subscription to "%s"`, nats.ErrPermissionViolation, subject))
-	}
 	const inbox = "_INBOX_web01.x"
 	for name, c := range map[string]struct {
 		subjects []string
@@ -54,25 +66,54 @@ func TestDenialsAreOneLine(t *testing.T) {
 		"one":  {[]string{"b"}, `see muster fleet permissions error="not permitted to subscribe to b"`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var out bytes.Buffer
-			log := print.NewLogger(&out, "text", slog.LevelInfo)
-			l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
-			for range 2 {
-				l.status(connect.Status{Connected: true, Server: "nats://x"})
-				for _, subject := range c.subjects {
-					l.status(connect.Status{Connected: true, Err: subscription(subject)})
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				log := print.NewLogger(&out, "text", slog.LevelInfo)
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+				for range 2 {
+					l.status(connect.Status{Connected: true, Server: "nats://x"})
+					for _, subject := range c.subjects {
+						l.status(deny(subject))
+					}
+					collected()
 				}
-				l.denials.flush()
-			}
-			if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
-				t.Errorf("logged %s", got)
-			}
-			out.Reset()
-			l.status(connect.Status{Connected: true, Err: subscription("later")})
-			l.denials.flush()
-			if got := strings.Contains(out.String(), "later"); got != (name != "all") {
-				t.Errorf("logged later: %s", out.String())
-			}
+				if got := out.String(); strings.Count(got, "permission denied") != 1 || !strings.Contains(got, c.want) || strings.Contains(got, "others") != (name == "some") {
+					t.Errorf("logged %s", got)
+				}
+				out.Reset()
+				l.status(deny("later"))
+				collected()
+				if got := strings.Contains(out.String(), "later"); got != (name != "all") {
+					t.Errorf("logged later: %s", out.String())
+				}
+			})
+		})
+	}
+}
+
+// TestInboxPermittedLater: once answers arrive, what is still denied is logged, also where
+// the next connection comes at once, and the line is of all of them.
+func TestInboxPermittedLater(t *testing.T) {
+	for name, wait := range map[string]time.Duration{"at once": 0, "soon": denialQuiet / 2, "later": 2 * denialQuiet} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				log := print.NewLogger(&out, "text", slog.LevelInfo)
+				l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+				for _, subjects := range [][]string{{"b", "_INBOX_web01.x", "a"}, {"b", "a"}} {
+					l.status(connect.Status{Connected: true, Server: "nats://x"})
+					for _, subject := range subjects {
+						l.status(deny(subject))
+					}
+					<-time.After(wait)
+					synctest.Wait()
+				}
+				collected()
+				got := out.String()
+				if strings.Count(got, "permission denied") != 2 || !strings.Contains(got, "answers arrive there") || !strings.Contains(got, `error="not permitted to subscribe to a" others=1`) {
+					t.Errorf("logged %s", got)
+				}
+			})
 		})
 	}
 }
@@ -81,24 +122,84 @@ func TestDenialsAreOneLine(t *testing.T) {
 func TestAnOutageIsLoggedOnce(t *testing.T) {
 	var out bytes.Buffer
 	log := print.NewLogger(&out, "text", slog.LevelInfo)
-	l := &connectionLog{log: log, connected: make(chan struct{}, 1), denials: newDenials(log), causes: &loggedCause{}}
-	refused := connect.Status{Err: errors.New("dial tcp: connection refused")}
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{}), &loggedCause{})
+	refused := connect.Status{Server: "nats://x", Err: errors.New("dial tcp: connection refused")}
 	up := connect.Status{Connected: true, Server: "nats://x"}
 	for _, s := range []connect.Status{refused, refused, up, {Err: io.EOF}, refused, refused, up, {}, refused} {
 		l.status(s)
 	}
-	var got []string
-	for line := range strings.Lines(out.String()) {
-		got = append(got, strings.TrimSpace(line))
-	}
 	want := []string{
-		`WARN  cannot reach NATS, will retry error="dial tcp: connection refused"`,
+		`WARN  cannot reach NATS, will retry servers=nats://x error="dial tcp: connection refused"`,
 		`INFO  connected to NATS server=nats://x`,
 		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered" error="the server closed the connection"`,
 		`INFO  reconnected to NATS server=nats://x`,
 		`WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`,
 	}
-	if !slices.Equal(got, want) {
+	if got := linesOf(&out); !slices.Equal(got, want) {
+		t.Errorf("logged\n%s", strings.Join(got, "\n"))
+	}
+}
+
+func linesOf(out *bytes.Buffer) []string {
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		got = append(got, strings.TrimSpace(line))
+	}
+
+	return got
+}
+
+// TestOwnReconnectsAreNotLogged: but for an outage that begins in one, with its reason or
+// by how long it lasts.
+func TestOwnReconnectsAreNotLogged(t *testing.T) {
+	up, own := connect.Status{Connected: true, Server: "nats://x"}, connect.Status{Server: "nats://x", Own: true}
+	refused := connect.Status{Server: "nats://x", Err: errors.New("connection refused")}
+	const lost, back = `WARN  disconnected from NATS meanwhile="the assigned state is kept, reports are buffered"`, "INFO  reconnected to NATS server=nats://x"
+	for name, c := range map[string]struct {
+		statuses []connect.Status
+		wait     time.Duration
+		want     []string
+	}{
+		"own":      {[]connect.Status{own, up, own, up}, 0, nil},
+		"slow":     {[]connect.Status{own, up}, ownReconnect / 2, nil},
+		"refused":  {[]connect.Status{own, refused, refused, up}, 0, []string{lost + ` error="connection refused"`, back}},
+		"hanging":  {[]connect.Status{own, up}, 2 * ownReconnect, []string{lost, back}},
+		"rejected": {[]connect.Status{own, {Server: "nats://x", Err: nats.ErrAuthorization}, up}, 0, []string{`ERROR NATS rejected user a or the password, will retry servers=nats://x remedy="check user a, and its password in f (nats.password_file)"`, back}},
+		"closed":   {[]connect.Status{own}, 0, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var out bytes.Buffer
+				l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{User: "a", PasswordFile: "f"}), &loggedCause{})
+				l.status(up)
+				out.Reset()
+				for _, s := range c.statuses {
+					l.status(s)
+					<-time.After(c.wait)
+					synctest.Wait()
+				}
+				l.close()
+				<-time.After(2 * ownReconnect)
+				synctest.Wait()
+				if got := linesOf(&out); !slices.Equal(got, c.want) {
+					t.Errorf("logged\n%s", strings.Join(got, "\n"))
+				}
+			})
+		})
+	}
+}
+
+// TestAwayIsOneLine: what each part of the agent cannot do without a connection is for
+// whoever debugs.
+func TestAwayIsOneLine(t *testing.T) {
+	var out bytes.Buffer
+	log := slog.New(causeHandler{print.NewLogger(&out, "text", slog.LevelInfo).Handler(), &loggedCause{}})
+	l := newConnectionLog(log, make(chan struct{}, 1), reachOf(config.NATS{Servers: []string{"nats://a:b@x"}}), &loggedCause{})
+	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
+	log.Warn("cannot read assignments, will retry", "error", fmt.Errorf("read: %w", nats.ErrDisconnected))
+	l.status(connect.Status{Server: "nats://x", Err: nats.ErrNoServers})
+	want := []string{`WARN  cannot reach NATS, will retry servers=nats://x error="no server answers" remedy="is nats-server running there? (its address: nats.servers)"`}
+	if got := linesOf(&out); !slices.Equal(got, want) {
 		t.Errorf("logged\n%s", strings.Join(got, "\n"))
 	}
 }

@@ -121,6 +121,7 @@ func Plain(err error) string {
 		{context.DeadlineExceeded, "no answer in time"},
 		{nats.ErrAuthorization, "the server rejects the credentials"},
 		{nats.ErrNoInfoReceived, "what answers is no NATS server"},
+		{nats.ErrTLS, "TLS"},
 		{nats.ErrSecureConnWanted, "the server has no TLS"},
 		{nats.ErrSecureConnRequired, "the server requires TLS"},
 		{io.ErrUnexpectedEOF, "it ends too early"},

@@ -5,11 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
-	"net"
 	"os"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 
@@ -20,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/registrations"
-	"github.com/musterfleet/muster/model/neterr"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest"
 )
@@ -95,38 +91,33 @@ func (e *Env) NamesNATS() bool {
 
 // ConnectHint adds the remedy to an error to connect.
 func (e *Env) ConnectHint(err error) error {
-	var network *net.OpError
 	switch {
 	case denial.IsExplained(err):
 		return err
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return fmt.Errorf("%w (only administrators, the users of the account with the streams, may do everything)", err)
 	case errors.Is(err, jsapi.ErrNoJetStream):
-		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in nats-server's configuration, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err)
+		return fmt.Errorf("%w (add jetstream: enabled to the account of these credentials in the configuration of %s, or its limits to the JWT of the account; or join the account with the fleet's as muster fleet accounts prints)", err, e.server())
 	case errors.Is(err, nats.ErrNoResponders):
-		return fmt.Errorf("%w (is JetStream enabled in nats-server, and for this account?)", err)
+		return fmt.Errorf("%w (is JetStream enabled in %s, and for this account?)", err, e.server())
 	case !errors.Is(err, connect.ErrConnect):
 		return err
-	case errors.Is(err, nats.ErrAuthorization) && e.Flags.Connect.User != "":
-		return fmt.Errorf("%w (the server rejected user %s or the password)", err, e.Flags.Connect.User)
-	case errors.Is(err, nats.ErrAuthorization):
-		return fmt.Errorf("%w (give other credentials with --user, --creds or --nkey)", err)
-	case errors.Is(err, nats.ErrSecureConnWanted):
-		return fmt.Errorf("%w (write nats:// instead of tls://)", err)
-	case errors.Is(err, nats.ErrSecureConnRequired):
-		return fmt.Errorf("%w (write tls://, and give its authority with --tlsca)", err)
-	case errors.Is(err, nats.ErrTLS), errors.As(err, &network) && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
-		// It depends on timing whether the reason of the server arrives.
-		return fmt.Errorf("%w (the server may want the certificate of a client that it trusts: give --tlscert and --tlskey)", err)
-	case neterr.Remedy(err) != "":
-		return fmt.Errorf("%w (%s)", err, neterr.Remedy(err))
-	case !errors.Is(err, nats.ErrNoServers) && !errors.Is(err, nats.ErrTimeout) && !errors.Is(err, nats.ErrNoInfoReceived) && !errors.Is(err, io.EOF) && !errors.As(err, &network):
-		return err
-	case e.Flags.Connect.Context != "" || len(e.Flags.Connect.Servers) > 0:
-		return fmt.Errorf("%w (is nats-server running there?)", err)
-	default:
-		return fmt.Errorf("%w (give a server with --server or a NATS context with --context)", err)
 	}
+	reach := Reach{Options: e.Flags.Connect, Name: func(option string) string { return "--" + option }}
+	if remedy := reach.Remedy(err); remedy != "" {
+		return fmt.Errorf("%w (%s)", err, remedy)
+	}
+
+	return err
+}
+
+// server returns what is connected to, with its address.
+func (e *Env) server() string {
+	if e.store == nil || !e.store.Conn().IsConnected() {
+		return "nats-server"
+	}
+
+	return "nats-server at " + e.store.Conn().ConnectedUrlRedacted()
 }
 
 // Registrations returns what the function registrations calls. It logs
