@@ -76,7 +76,7 @@ func (f *fleet) settle(t testing.TB) {
 	}
 	kvtest.Eventually(t, "assignments of "+victim, func() (bool, string) {
 		got := map[string]uint64{}
-		for key, e := range f.agent.watch.Told() {
+		for key, e := range f.agent.watch.AtLastWake() {
 			got[key] = e.Revision
 		}
 		return maps.Equal(got, want), fmt.Sprintf("%v, want %v", got, want)

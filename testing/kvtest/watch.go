@@ -107,9 +107,9 @@ func (w *Watching) Wakes() (int, []string) {
 	return w.wakes, slices.Clone(w.woken)
 }
 
-// Told returns the entries in force when the listener was last woken: it is woken for no
+// AtLastWake returns the entries in force when the listener was last woken: it is woken for no
 // entry any more once these are the last.
-func (w *Watching) Told() map[string]model.Entry {
+func (w *Watching) AtLastWake() map[string]model.Entry {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
