@@ -20,6 +20,9 @@ import (
 // unreachableKept is how long an unreachable node is kept at least.
 const unreachableKept = 7 * 24 * time.Hour
 
+// pageSize is how many states are read at once.
+const pageSize = 500
+
 // ErrInvalidState is a state that cannot be read, or that belongs to another node.
 var ErrInvalidState = errors.New("invalid state")
 
@@ -109,18 +112,24 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 // node; the other nodes are returned all the same.
 func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	n := b.store.Names()
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.NodeState("*")}, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy}
-	var all []model.Node
+	// By direct gets: a consumer misses states that are replaced meanwhile, since the
+	// server counts what is left without those that it has not noticed yet.
+	newest := map[string]kvstore.Message{}
 	var failed []error
-	for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, false) {
-		if err == nil && m.Deleted() && !m.Forged {
+	for m, err := range scan.Direct(ctx, b.store, b.stream(), n.NodeState("*"), pageSize) {
+		if err != nil {
+			failed = append(failed, err)
 			continue
 		}
-		var r model.Node
-		if err == nil {
-			node, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, kvstore.KVSubject(n.Nodes(), "")), ".")
-			r, err = decode(node, m, time.Now())
+		newest[m.Subject] = m
+	}
+	var all []model.Node
+	for subject, m := range newest {
+		if m.Deleted() && !m.Forged {
+			continue
 		}
+		node, _, _ := strings.Cut(strings.TrimPrefix(subject, kvstore.KVSubject(n.Nodes(), "")), ".")
+		r, err := decode(node, m, time.Now())
 		if err != nil {
 			failed = append(failed, err)
 			continue

@@ -1,10 +1,12 @@
 package nodes_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -150,5 +152,35 @@ func TestStateAndFactsAreBounded(t *testing.T) {
 	}
 	if err := store.PutFacts(t.Context(), "web01", big); err != nil {
 		t.Errorf("put facts after the bound was raised = %v", err)
+	}
+}
+
+// TestNodesThatPublishAreListed: a node whose state is replaced while the nodes are read is
+// among them.
+func TestNodesThatPublishAreListed(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	state := model.NodeState{Node: "web01"}
+	if err := store.PutState(t.Context(), state, 0); err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	var publishing sync.WaitGroup
+	publishing.Go(func() {
+		for ctx.Err() == nil {
+			_ = store.PutState(ctx, state, 0)
+		}
+	})
+	missing := 0
+	for range 300 {
+		all, err := store.Nodes(t.Context())
+		if err != nil || len(all) != 1 {
+			missing++
+		}
+	}
+	stop()
+	publishing.Wait()
+	if missing > 0 {
+		t.Errorf("the node was missing in %d of 300 lists", missing)
 	}
 }
