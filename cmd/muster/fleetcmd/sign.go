@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // signCommand is muster fleet sign.
@@ -115,7 +116,7 @@ func (c *signCommand) store(ctx context.Context, store *fleetcli.Store, old mode
 	removal := p.Statement.Action == signed.Remove
 	out.Key = p.Statement.Target
 	if !removal {
-		out.Digest = model.ContentDigest([]byte(p.Statement.Content))
+		out.Digest = assigned.Digest(out.Key, value)
 	}
 	out.Revision, err = store.Replace(ctx, old, value, removal)
 	out.Signature = signatures.Of(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
