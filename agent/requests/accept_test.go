@@ -105,3 +105,34 @@ func FuzzRequest(f *testing.F) {
 		}
 	})
 }
+
+// TestACommandOfTheFutureIsJudgedAgain, as the clock may be wrong, and others are not.
+func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	why := signed.ErrFuture
+	s, reported := accepting(t, func(_ context.Context, data []byte) (Opened, error) { return Opened{Request: data, Stale: why}, nil })
+	for want, reason := range []error{signed.ErrFuture, signed.ErrExpired, nil, nil} {
+		why = reason
+		if err := s.Command(t.Context(), "c1", []byte("{}")); err != nil {
+			t.Error(err)
+		}
+		if got := len(*reported); got != min(want+1, 2) {
+			t.Errorf("%d reports after %v", got, reason)
+		}
+	}
+}
+
+// TestManyRejectedCommandsAreBounded: the oldest of too many are judged again.
+func TestManyRejectedCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, dir := hosttest.New(t), t.TempDir()
+	r := openRefusals(h, dir, slog.New(slog.DiscardHandler))
+	for i := range maxRefusals {
+		r.sums = append(r.sums, refusalOf("old", []byte{byte(i), byte(i >> 8)}))
+	}
+	r.add(t.Context(), "c1", nil)
+	again := openRefusals(h, dir, slog.New(slog.DiscardHandler))
+	if len(again.sums) != maxRefusals || !again.has("c1", nil) || again.has("c1", []byte("x")) || again.has("old", []byte{0, 0}) || !again.has("old", []byte{1, 0}) {
+		t.Errorf("%d are known", len(again.sums))
+	}
+}

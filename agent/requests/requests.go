@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -132,7 +133,10 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	default:
 		s.reject(response, err)
 	}
-	s.refusals.add(ctx, id, data)
+	// The clock of a node that starts may be behind.
+	if !errors.Is(err, signed.ErrFuture) {
+		s.refusals.add(ctx, id, data)
+	}
 
 	return nil
 }
