@@ -18,7 +18,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // Content is what a revision assigns, as files: the manifest, the files of a bundle,
@@ -47,19 +47,19 @@ func ContentOf(e model.Entry, open func(digest string) (io.ReadCloser, error)) (
 	if e.Deleted {
 		return c, nil
 	}
-	a, content, ok := signed.Assignment(e.Value)
-	if !ok {
-		a.Manifest = string(content)
+	a, problems := assigned.Decode(e.Key, e.Value)
+	if problems != nil {
+		a.Manifest = Readable(e.Key, e.Value)
 	}
-	terms := a
-	terms.Protocol, terms.Name, terms.Digest, terms.Issued, terms.Manifest, terms.Bundle = "", "", "", time.Time{}, "", ""
-	if !reflect.ValueOf(terms).IsZero() {
-		terms.Protocol = model.ProtocolAssignment
-		encoded, err := model.EncodeAssignment(terms)
+	only := a.Assignment
+	only.Protocol, only.Name, only.Digest, only.Issued, only.Manifest, only.Bundle = "", "", "", time.Time{}, "", ""
+	if !reflect.ValueOf(only).IsZero() {
+		only.Protocol = model.ProtocolAssignment
+		readable, err := terms(only)
 		if err != nil {
 			return c, err
 		}
-		text := strings.TrimPrefix(Readable(encoded), "protocol: "+model.ProtocolAssignment+"\n")
+		text := strings.TrimPrefix(string(readable), "protocol: "+model.ProtocolAssignment+"\n")
 		c.files[termsName] = file{int64(len(text)), text}
 	}
 	if a.Bundle == "" {

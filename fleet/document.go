@@ -2,47 +2,81 @@ package fleet
 
 import (
 	"bytes"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// same reports whether two values assign the same, except for the time they were
-// issued, and signed or not.
-func same(a, b []byte) bool {
-	first, x, ok := signed.Assignment(a)
-	second, y, also := signed.Assignment(b)
-	if !ok || !also {
-		return x != nil && bytes.Equal(x, y)
+// same reports whether two values of a key assign the same, except for the time they
+// were issued, and signed or not.
+func same(key string, a, b []byte) bool {
+	first, problems := assigned.Decode(key, a)
+	second, more := assigned.Decode(key, b)
+	if problems != nil || more != nil || first.Bare || second.Bare {
+		return first.Content != nil && bytes.Equal(first.Content, second.Content)
 	}
 	first.Issued, second.Issued = time.Time{}, time.Time{}
-	x, err := model.EncodeAssignment(first)
-	y, otherErr := model.EncodeAssignment(second)
+	x, err := model.EncodeAssignment(first.Assignment)
+	y, otherErr := model.EncodeAssignment(second.Assignment)
 
 	return err == nil && otherErr == nil && bytes.Equal(x, y)
 }
 
-// Readable returns a value for people: a bare manifest as it is, an assignment
+// Readable returns a value of a key for people: a bare manifest as it is, an assignment
 // document as YAML with the manifest's lines as lines, a signed one without what is
-// around it.
-func Readable(value []byte) string {
-	a, content, ok := signed.Assignment(value)
-	if content != nil {
-		value = content
+// around it. What nodes reject is below the reason, as it is where it is no assignment.
+func Readable(key string, value []byte) string {
+	v, problems := assigned.Decode(key, value)
+	text := v.Content
+	switch {
+	case problems != nil && text == nil:
+		text = value
+	case problems == nil:
+		problems = ofManifest(key, v)
+		if readable, err := terms(v.Assignment); err == nil && !v.Bare {
+			text = readable
+		}
 	}
-	if !ok {
-		return string(value)
-	}
-	encoded, err := model.EncodeAssignment(a)
-	if err != nil {
-		return string(value)
-	}
-	text, err := document.YAML(encoded)
-	if err != nil {
-		return string(value)
+	if len(problems) > 0 {
+		return "# " + Invalid(problems) + "\n" + string(text)
 	}
 
 	return string(text)
+}
+
+// terms returns an assignment document as YAML.
+func terms(a model.Assignment) ([]byte, error) {
+	encoded, err := model.EncodeAssignment(a)
+	if err != nil {
+		return nil, err
+	}
+
+	return document.YAML(encoded)
+}
+
+// ofManifest returns the problems of the manifest that a value holds, as far as they do
+// not depend on the node.
+func ofManifest(key string, v assigned.Value) model.Problems {
+	if v.Bundle != "" {
+		return nil
+	}
+	doc, err := manifest.Parse(key, []byte(v.Manifest))
+	if err == nil {
+		return doc.Problems()
+	}
+	problems, ok := model.FindProblems(err)
+	if !ok {
+		problems.Add(model.Position{File: key}, "", "%v", err)
+	}
+
+	return problems
+}
+
+// Invalid says in one line that nodes reject a value, and why.
+func Invalid(problems model.Problems) string {
+	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")
 }

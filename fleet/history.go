@@ -63,7 +63,7 @@ func RollbackTo(all []model.Entry, revision uint64, preferred func(model.Entry) 
 	earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return e.Deleted || e.Refused != "" })
 	var others []model.Entry
 	for _, e := range slices.Backward(earlier) {
-		if now.Deleted || !same(e.Value, now.Value) {
+		if now.Deleted || !same(e.Key, e.Value, now.Value) {
 			others = append(others, e)
 		}
 	}

@@ -112,7 +112,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}
-	if err == nil && same(current.Value, value) {
+	if err == nil && same(out.Key, current.Value, value) {
 		if out.Unchanged, err = p.inForce(ctx, current); err != nil || out.Unchanged {
 			out.Revision = current.Revision
 			return err

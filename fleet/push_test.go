@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // memory keeps assignments and bundles as the buckets do.
@@ -136,8 +137,8 @@ func TestPushTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := m.entries["group.web.motd"][0]
-	a, ok := model.DecodeAssignment(stored.Value)
-	if !ok || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
+	a, problems := assigned.Decode(stored.Key, stored.Value)
+	if problems != nil || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
 		t.Errorf("stored %s", stored.Value)
 	}
 	if !a.Noop || a.Drift != model.DriftReport || a.Interval.Std() != 90*time.Second || a.When != "Facts.a > 1" || a.Priority != 3 || !a.Expires.Equal(expires) || fmt.Sprint(a.Data) != "map[port:80]" || a.Issued.IsZero() {
@@ -160,14 +161,14 @@ func TestPushTerms(t *testing.T) {
 // Each of the terms makes an assignment document.
 func TestEachTerm(t *testing.T) {
 	for _, terms := range []model.Assignment{
-		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: 1}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
+		{Data: map[string]any{"a": 1}}, {Noop: true}, {Drift: model.DriftIgnore}, {Interval: model.Duration(time.Second)}, {When: "true"}, {Priority: -1}, {Expires: time.Unix(1, 0)},
 	} {
 		m := newMemory()
 		push := fleet.Push{Source: text(t, "muster: {}\n"), Name: "motd", Targets: []fleet.Target{{Node: "a"}}, Terms: terms}
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
-		if _, ok := model.DecodeAssignment(m.entries["node.a.motd"][0].Value); !ok {
+		if a, problems := assigned.Decode("node.a.motd", m.entries["node.a.motd"][0].Value); problems != nil || a.Bare {
 			t.Errorf("%+v is pushed bare", terms)
 		}
 	}
@@ -188,8 +189,8 @@ func TestPushBundle(t *testing.T) {
 	if size != int64(len(m.bundles[done[0].Digest])) {
 		t.Errorf("the size is %d bytes", size)
 	}
-	a, ok := model.DecodeAssignment(m.entries["node.b.site"][0].Value)
-	if !ok || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
+	a, problems := assigned.Decode("node.b.site", m.entries["node.b.site"][0].Value)
+	if problems != nil || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
 		t.Errorf("%+v, %+v, stored %d times", done, a, m.stored)
 	}
 	again, err := pusher(m).Push(t.Context(), push)
@@ -239,11 +240,11 @@ func TestPushGoesOn(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	const bare = "muster:\n  resources: []\n"
-	if got := fleet.Readable([]byte(bare)); got != bare {
+	if got := fleet.Readable("node.a.motd", []byte(bare)); got != bare {
 		t.Errorf("a bare manifest reads %q", got)
 	}
 	for _, garbage := range []string{"", "\x00", "{", "[1, 2]", "protocol: [", "text"} {
-		if got := fleet.Readable([]byte(garbage)); got != garbage {
+		if got := fleet.Readable("node.a.motd", []byte(garbage)); !strings.HasPrefix(got, "# nodes reject this: ") || !strings.HasSuffix(got, "\n"+garbage) {
 			t.Errorf("%q reads %q", garbage, got)
 		}
 	}
@@ -252,12 +253,12 @@ func TestReadable(t *testing.T) {
 	if _, err := pusher(m).Push(t.Context(), push); err != nil {
 		t.Fatal(err)
 	}
-	got := fleet.Readable(m.entries["node.a.motd"][0].Value)
+	got := fleet.Readable("node.a.motd", m.entries["node.a.motd"][0].Value)
 	if !strings.Contains(got, "manifest: |\n  muster:\n    resources: []\n") || !strings.Contains(got, "noop: true\n") {
 		t.Errorf("an assignment reads\n%s", got)
 	}
 	// An assignment that somebody wrote in YAML is one too.
-	if a, ok := model.DecodeAssignment([]byte(got)); !ok || a.Manifest != bare || !a.Noop {
+	if a, problems := assigned.Decode("node.a.motd", []byte(got)); problems != nil || a.Manifest != bare || !a.Noop {
 		t.Errorf("read back: %+v", a)
 	}
 }
@@ -283,18 +284,6 @@ func FuzzManifestIsKept(f *testing.F) {
 		}
 		if err := yaml.Unmarshal(value, &asYAML); err != nil || asYAML.Manifest != s {
 			t.Errorf("%q as YAML: %q %v", s, asYAML.Manifest, err)
-		}
-	})
-}
-
-func FuzzReadable(f *testing.F) {
-	for _, s := range []string{"muster: {}", `{"protocol":"io.muster.v1.assignment","manifest":"a\nb"}`, "protocol: io.muster.v1.assignment\nnoop: true\n", "a: &a [*a]", "\xff"} {
-		f.Add(s)
-	}
-	f.Fuzz(func(t *testing.T, s string) {
-		_, ok := model.DecodeAssignment([]byte(s))
-		if got := fleet.Readable([]byte(s)); !ok && got != s {
-			t.Errorf("%q reads %q", s, got)
 		}
 	})
 }

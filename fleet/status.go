@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // NodeLister knows the nodes.
@@ -192,7 +192,7 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 				entries[s.Key] = e
 			}
 			if e.Revision == s.Desired {
-				statuses[i].Reason = skippedBy(e.Value)
+				statuses[i].Reason = skippedBy(e)
 			}
 		}
 	}
@@ -201,8 +201,8 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 }
 
 // skippedBy returns which of its terms a node skips an assignment for.
-func skippedBy(value []byte) string {
-	a, _, _ := signed.Assignment(value)
+func skippedBy(e model.Entry) string {
+	a, _ := assigned.Decode(e.Key, e.Value)
 	switch {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)

@@ -11,19 +11,19 @@ import (
 // Assignment is the document around a manifest in the bucket
 // (io.muster.v1.assignment). One of Manifest and Bundle is set.
 type Assignment struct {
-	Protocol string         `json:"protocol" yaml:"protocol"`
-	Name     string         `json:"name,omitempty" yaml:"name,omitempty"`
-	Manifest string         `json:"manifest,omitempty" yaml:"manifest,omitempty" jsonschema_description:"The manifest's text"`
-	Bundle   string         `json:"bundle,omitempty" yaml:"bundle,omitempty" jsonschema_description:"sha256-… of a bundle in MUSTER_BUNDLES"`
-	Digest   string         `json:"digest,omitempty" yaml:"digest,omitempty" jsonschema_description:"sha256-… of the manifest's text or the bundle's bytes, checked before use"`
-	Data     map[string]any `json:"data,omitempty" yaml:"data,omitempty" jsonschema_description:"External data; overrides the manifest's own"`
-	Noop     bool           `json:"noop,omitempty" yaml:"noop,omitempty"`
-	Drift    Drift          `json:"drift,omitempty" yaml:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore"`
-	Interval Duration       `json:"interval,omitempty" yaml:"interval,omitempty" jsonschema_description:"Time between two scheduled runs"`
-	When     string         `json:"when,omitempty" yaml:"when,omitempty" jsonschema_description:"An expression evaluated on the node; false means not assigned"`
-	Priority int            `json:"priority,omitempty" yaml:"priority,omitempty" jsonschema_description:"Lower runs first within its family"`
-	Expires  time.Time      `json:"expires,omitzero" yaml:"expires,omitempty" jsonschema_description:"Time after which it counts as unassigned"`
-	Issued   time.Time      `json:"issued,omitzero" yaml:"issued,omitempty"`
+	Protocol string         `json:"protocol"`
+	Name     string         `json:"name,omitempty"`
+	Manifest string         `json:"manifest,omitempty" jsonschema_description:"The manifest's text"`
+	Bundle   string         `json:"bundle,omitempty" jsonschema_description:"sha256-… of a bundle in MUSTER_BUNDLES"`
+	Digest   string         `json:"digest,omitempty" jsonschema_description:"sha256-… of the manifest's text or the bundle's bytes, checked before use"`
+	Data     map[string]any `json:"data,omitempty" jsonschema_description:"External data; overrides the manifest's own"`
+	Noop     bool           `json:"noop,omitempty"`
+	Drift    Drift          `json:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore"`
+	Interval Duration       `json:"interval,omitempty" jsonschema_description:"Time between two scheduled runs"`
+	When     string         `json:"when,omitempty" jsonschema_description:"An expression evaluated on the node; false means not assigned"`
+	Priority int            `json:"priority,omitempty" jsonschema_description:"Lower runs first within its family"`
+	Expires  time.Time      `json:"expires,omitzero" jsonschema_description:"Time after which it counts as unassigned"`
+	Issued   time.Time      `json:"issued,omitzero"`
 }
 
 // BundleManifest is the name of the manifest at the root of a bundle.

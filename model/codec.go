@@ -7,8 +7,6 @@ import (
 	"fmt"
 	"io"
 	"unicode/utf8"
-
-	"gopkg.in/yaml.v3"
 )
 
 // EncodeAssignment writes an assignment as JSON that YAML parsers read the same, so that a
@@ -69,42 +67,4 @@ func escapeForYAML(encoded []byte) []byte {
 	}
 
 	return out
-}
-
-// DecodeAssignment decodes the assignment document of a value; ok is false for any
-// other value, such as a bare manifest.
-func DecodeAssignment(value []byte) (a Assignment, ok bool) {
-	if json.Unmarshal(value, &a) != nil {
-		a = Assignment{}
-		if fromYAML(value, &a) != nil {
-			return Assignment{}, false
-		}
-	}
-
-	if a.Protocol != ProtocolAssignment {
-		return Assignment{}, false // a manifest has keys of the same names
-	}
-
-	return a, true
-}
-
-// ContentDigest returns the digest that nodes report for a value: of the manifest
-// or the bundle in a document, else of the value.
-func ContentDigest(value []byte) string {
-	if a, ok := DecodeAssignment(value); ok {
-		return a.ContentDigest()
-	}
-
-	return DigestOf(value)
-}
-
-// fromYAML is yaml.Unmarshal, with its panics as errors.
-func fromYAML(text []byte, into any) (err error) {
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("yaml: %v", r)
-		}
-	}()
-
-	return yaml.Unmarshal(text, into)
 }

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"time"
 
-	"gopkg.in/yaml.v3"
-
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // errNotRecorded is a request that was not accepted, but may be when it comes again.
@@ -43,18 +43,18 @@ type request struct {
 	respond []func(model.EnsureResponse)
 }
 
-// idOf returns the id of a request that may be invalid otherwise, empty when there
-// is none that can be reported.
-func idOf(data []byte) string {
-	var r struct {
-		ID string `yaml:"id"`
-	}
-	_ = yaml.Unmarshal(data, &r) // whoever parses the request reports the error
-	if !model.IsRequestID(r.ID) {
-		return ""
-	}
+// content is what the request of a message says. One that is not valid has at most an
+// id, and the error.
+type content struct {
+	model.EnsureRequest
+	properties document.Value
+	err        error
+}
 
-	return r.ID
+func parse(data []byte) content {
+	req, properties, err := manifest.ParseRequest("request", data)
+
+	return content{req, properties, err}
 }
 
 // encode encodes a request that was decoded before.

@@ -11,7 +11,9 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -78,8 +80,9 @@ type Options struct {
 // Service accepts and executes requests. Its methods may be called from several
 // goroutines, AnswerNext from one. Make it with Open.
 type Service struct {
-	o     Options
-	store *store
+	o        Options
+	store    *store
+	refusals *refusals
 	// rejected logs what is rejected, which whoever publishes causes.
 	rejected sparse.Log
 
@@ -94,7 +97,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store}
+	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log)}
 	s.recover(ctx)
 
 	return s, nil
@@ -114,27 +117,40 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 }
 
 // Command accepts an ensure request that waited for the node under an id, which
-// is that of the request where it has none. Its responses are reported. With an
-// error the request may be accepted when it comes again.
+// is that of the request where it has none. Its responses are reported, also that it
+// is rejected: that once, although it comes again at each start. With an error the
+// request may be accepted when it comes again.
 func (s *Service) Command(ctx context.Context, id string, data []byte) error {
-	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
-	if errors.Is(err, errNoID) {
-		s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected: it has no id and could be executed twice")
+	if s.refusals.has(id, data) {
 		return nil
 	}
-	if err != nil && !errors.Is(err, errNotRecorded) {
+	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
+	switch {
+	case err == nil, errors.Is(err, errNotRecorded):
+		return err
+	case errors.Is(err, errNoID):
+		s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected: it has no id and could be executed twice")
+	default:
 		s.reject(response, err)
-		return nil
+	}
+	// The clock of a node that starts may be behind.
+	if !errors.Is(err, signed.ErrFuture) {
+		s.refusals.add(ctx, id, data)
 	}
 
-	return err
+	return nil
 }
 
-// Refuse reports a command that must not be executed.
+// Refuse reports a command that must not be executed and whose content is not known,
+// once.
 func (s *Service) Refuse(ctx context.Context, id string, why error) {
+	if s.refusals.has(id, nil) {
+		return
+	}
 	s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected", "id", id, "error", why)
 	if model.IsRequestID(id) {
 		s.reject(s.response(id), why)
+		s.refusals.add(ctx, id, nil)
 	}
 }
 
@@ -150,18 +166,28 @@ func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureR
 }
 
 // open accepts the request of a message, which may be signed. With an error, the
-// response still lacks its phase.
-func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+// response still lacks its phase. A panic ends that message alone.
+func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (response model.EnsureResponse, err error) {
+	response = s.response(q.ID)
+	err = tasks.Guard(s.o.Log, "accepting a request", func() (err error) {
+		response, err = s.judge(ctx, q, data, respond)
+		return err
+	})
+
+	return response, err
+}
+
+func (s *Service) judge(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	opened, err := s.o.Open(ctx, data)
-	own := idOf(opened.Request)
-	q.ID = cmp.Or(own, q.ID)
+	asked := parse(opened.Request)
+	q.ID = cmp.Or(asked.ID, q.ID)
 	// One that comes again may be late: it was accepted in time.
 	if err == nil && !s.store.knows(q.ID) {
 		err = opened.Stale
 	}
 	// What waits in the stream comes again at each start, also when other signatures are
 	// demanded than when it was accepted.
-	if err != nil && q.Command && s.hasAccepted(q.ID, opened.Request) {
+	if err != nil && q.Command && s.hasAccepted(q.ID, asked) {
 		return s.response(q.ID), nil
 	}
 	if err != nil {
@@ -169,26 +195,26 @@ func (s *Service) open(ctx context.Context, q *request, data []byte, respond fun
 		return s.response(q.ID), err
 	}
 	// The id of a queued message is not signed.
-	if q.Command && q.ID == "" || opened.Signed && own == "" {
+	if q.Command && q.ID == "" || opened.Signed && asked.ID == "" {
 		return s.response(q.ID), errNoID
 	}
 
-	return s.accept(ctx, q, opened.Request, respond)
+	return s.accept(ctx, q, asked, respond)
 }
 
 // hasAccepted reports whether the same request was accepted under its id.
-func (s *Service) hasAccepted(id string, data []byte) bool {
+func (s *Service) hasAccepted(id string, asked content) bool {
 	q := &request{ID: id}
 
-	return s.fill(q, data) == nil && s.store.has(q)
+	return s.fill(q, asked) == nil && s.store.has(q)
 }
 
-// fill parses a request, and makes an id for one without.
-func (s *Service) fill(q *request, data []byte) error {
-	req, properties, err := manifest.ParseRequest("request", data)
-	if err != nil {
-		return err
+// fill sets what a request is about, and makes an id for one without.
+func (s *Service) fill(q *request, asked content) error {
+	if asked.err != nil {
+		return asked.err
 	}
+	req := asked.EnsureRequest
 	if req.ID = cmp.Or(req.ID, q.ID); req.ID == "" {
 		req.ID = ksuid.New().String()
 	}
@@ -197,7 +223,7 @@ func (s *Service) fill(q *request, data []byte) error {
 	q.Response.Phase = model.EnsureAcknowledged
 	// When it expires counts from its sending, which may be repeated.
 	req.Expires = time.Time{}
-	if s.o.Loader.Sensitive(req.Type, properties) {
+	if s.o.Loader.Sensitive(req.Type, asked.properties) {
 		req.Properties = nil
 	} else {
 		q.Request = q.body
@@ -209,8 +235,8 @@ func (s *Service) fill(q *request, data []byte) error {
 
 // accept records and queues a request. With an error, the response still lacks its
 // phase.
-func (s *Service) accept(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
-	if err := s.fill(q, data); err != nil {
+func (s *Service) accept(ctx context.Context, q *request, asked content, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
+	if err := s.fill(q, asked); err != nil {
 		return s.response(q.ID), err
 	}
 	response := q.Response

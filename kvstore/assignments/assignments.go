@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // ErrChanged is a key with a newer revision than the one to be replaced.
@@ -120,7 +120,7 @@ func newEntry(key string, m kvstore.Message) model.Entry {
 		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
 	}
 	if !e.Deleted {
-		e.Digest = signed.ContentDigest(e.Value)
+		e.Digest = assigned.Digest(key, e.Value)
 	}
 
 	return e

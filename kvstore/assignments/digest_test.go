@@ -11,8 +11,9 @@ import (
 func TestDigestIsThatOfWhatRuns(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
+	bundle := model.DigestOf([]byte("bundle"))
 	for name, value := range map[string]string{
-		"bare": "text", "manifest": `{"protocol":"io.muster.v1.assignment","manifest":"text"}`, "bundle": `{"protocol":"io.muster.v1.assignment","bundle":"sha256-b"}`,
+		"bare": "text", "manifest": `{"protocol":"io.muster.v1.assignment","manifest":"text"}`, "bundle": `{"protocol":"io.muster.v1.assignment","bundle":"` + bundle + `"}`,
 	} {
 		if _, err := store.Put(t.Context(), "group.all."+name, []byte(value)); err != nil {
 			t.Fatal(err)
@@ -22,7 +23,7 @@ func TestDigestIsThatOfWhatRuns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{model.DigestOf([]byte("text")), "sha256-b", model.DigestOf([]byte("text"))} {
+	for i, want := range []string{model.DigestOf([]byte("text")), bundle, model.DigestOf([]byte("text"))} {
 		if got := all[i]; got.Digest != want {
 			t.Errorf("%s has the digest %s, want %s", got.Key, got.Digest, want)
 		}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // List returns the assignments of some families, or of all for none, in the order
@@ -68,7 +68,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); keep(m, key) {
 			e := kvstore.NewEntry(key, m)
 			if e.Deleted = false; !headersOnly {
-				e.Digest = signed.ContentDigest(m.Data)
+				e.Digest = assigned.Digest(key, m.Data)
 			}
 			e.Value = nil
 			all = append(all, e)

@@ -137,26 +137,3 @@ func Revision(e model.Entry) (Action, []byte, error) {
 
 	return action, []byte(envelope.Statement.Content), nil
 }
-
-// Assignment decodes the assignment document of a value, signed or not; ok is false
-// for any other value, such as a bare manifest. content is the value itself, or what
-// an envelope holds; nil for a broken one.
-func Assignment(value []byte) (a model.Assignment, content []byte, ok bool) {
-	content, err := Content(value)
-	if err != nil {
-		return a, nil, false
-	}
-	a, ok = model.DecodeAssignment(content)
-
-	return a, content, ok
-}
-
-// ContentDigest returns the digest that nodes report for a value, signed or not.
-func ContentDigest(value []byte) string {
-	content, err := Content(value)
-	if err != nil {
-		content = value
-	}
-
-	return model.ContentDigest(content)
-}

@@ -11,6 +11,9 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
+// MaxBytes is the largest document that is read, unless who reads it says otherwise.
+const MaxBytes = 16 << 20
+
 // Read makes a value of a document in YAML or JSON, as Parse does.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 	n, problems := Parse(name, data, limit)

@@ -7,19 +7,21 @@ import (
 	"unicode"
 
 	"gopkg.in/yaml.v3"
+
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // YAML converts a JSON document to YAML, and keeps the order of its keys.
 func YAML(text []byte) ([]byte, error) {
-	var node yaml.Node
-	if err := yaml.Unmarshal(escape(text), &node); err != nil {
+	root, err := yamlread.Parse(escape(text))
+	if err != nil {
 		return nil, err
 	}
-	setStyle(&node)
+	setStyle(root)
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
-	if err := e.Encode(&node); err != nil {
+	if err := e.Encode(root); err != nil {
 		return nil, err
 	}
 
@@ -27,10 +29,11 @@ func YAML(text []byte) ([]byte, error) {
 }
 
 // setStyle clears the JSON style of a node: the encoder then writes blocks. A text
-// that is not shown as it is stays between quotes, where escapes are read as such.
+// that is not shown as it is stays between quotes, where escapes are read as such, and
+// the key that merges in YAML is none.
 func setStyle(n *yaml.Node) {
 	n.Style = 0
-	if n.Kind == yaml.ScalarNode && strings.ContainsFunc(n.Value, isHidden) {
+	if n.Kind == yaml.ScalarNode && (n.Value == "<<" || strings.ContainsFunc(n.Value, isHidden)) {
 		n.Style = yaml.DoubleQuotedStyle
 	}
 	for _, c := range n.Content {
@@ -56,13 +59,13 @@ func escape(text []byte) []byte {
 	return b.Bytes()
 }
 
-// isHidden reports whether r is a control character but for line ends and tabs,
-// reorders text, or is none.
+// isHidden reports whether r is a control character but for line ends and tabs, a line
+// end to YAML 1.1 alone, reorders text, or is none.
 func isHidden(r rune) bool {
 	switch r {
 	case '\n', '\t':
 		return false
-	case '\ufeff', '\ufffe', '\uffff':
+	case '\ufeff', '\ufffe', '\uffff', '\u2028', '\u2029':
 		return true
 	default:
 		return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)

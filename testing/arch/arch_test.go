@@ -120,6 +120,11 @@ var planted = []struct {
 	{"only the program links goss", "its room", []source{{"resources/health/goss/a.go", "package goss\nimport _ \"github.com/goss-org/goss/util\"\n"}}, ""},
 	{"only the program links goss", "the command", imports("cmd/muster/a.go", "resources/health/goss"), ""},
 
+	{"only the reader of documents parses YAML", "a text", []source{{"agent/requests/a.go", "package requests\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, "agent/requests must not parse YAML"},
+	{"only the reader of documents parses YAML", "a stream", []source{{"model/a.go", "package model\nimport y \"gopkg.in/yaml.v3\"\nfunc f() { y.NewDecoder(nil) }\n"}}, "model must not parse YAML"},
+	{"only the reader of documents parses YAML", "a node", []source{{"resources/document/a.go", "package document\nimport \"gopkg.in/yaml.v3\"\nfunc f(n yaml.Node) { n.Decode(nil) }\n"}}, "resources/document must not parse YAML"},
+	{"only the reader of documents parses YAML", "writing", []source{{"agent/config/a.go", "package config\nimport \"gopkg.in/yaml.v3\"\nvar write = yaml.Marshal\n"}}, ""},
+	{"only the reader of documents parses YAML", "its room", []source{{"resources/document/yamlread/a.go", "package yamlread\nimport \"gopkg.in/yaml.v3\"\nvar parse = yaml.Unmarshal\n"}}, ""},
 	{"only the scaffold renderer imports the library", "the provider", []source{{"resources/scaffold/choria/a.go", "package choria\nimport _ \"github.com/choria-io/scaffold\"\n"}}, "must not import github.com/choria-io/scaffold"},
 	{"only the scaffold renderer imports the library", "a part of it", []source{{"testing/e2e/a_test.go", "package e2e\nimport _ \"github.com/choria-io/scaffold/forms\"\n"}}, "must not import github.com/choria-io/scaffold/forms"},
 	{"only the scaffold renderer imports the library", "its room", []source{{"resources/scaffold/choria/render/a.go", "package render\nimport _ \"github.com/choria-io/scaffold\"\n"}}, ""},

@@ -60,6 +60,7 @@ func rooms() []room {
 		{folder: "resources/document/tree", may: []string{"model"}},
 		{folder: "resources/document/yamlread", may: []string{"model", "resources/document/tree"}},
 		{folder: "resources/document/decode", may: []string{"model", "resources/document"}},
+		{folder: "resources/document/assigned", may: []string{"model/...", "resources/document", "resources/document/decode"}},
 		{folder: "resources/host"},
 		{folder: "resources/host/trust"},
 		{folder: "resources/host/paths", may: []string{"resources/host/trust"}},
@@ -126,7 +127,11 @@ func rooms() []room {
 		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
-		all = append(all, room{folder: "kvstore/" + name, may: []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/jsapi", "kvstore/scan"}, tests: []string{"kvstore/..."}})
+		may := []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/jsapi", "kvstore/scan"}
+		if name == "assignments" {
+			may = append(may, "resources/document/assigned")
+		}
+		all = append(all, room{folder: "kvstore/" + name, may: may, tests: []string{"kvstore/..."}})
 	}
 	for _, name := range agentRooms {
 		all = append(all, room{folder: "agent/" + name, may: []string{"model/...", "agent/tasks", "agent/bounds", "resources/..."}})
@@ -273,4 +278,24 @@ func checkScaffold(f *File) []Breach {
 	return f.mustNotImport("a process of its own renders scaffolds", func(p string) bool {
 		return p == "github.com/choria-io/scaffold" || strings.HasPrefix(p, "github.com/choria-io/scaffold/")
 	})
+}
+
+// checkYAML keeps the parser of YAML in one room: it panics on input that it did not
+// foresee, and ends lines at other characters than documents do.
+func checkYAML(f *File) []Breach {
+	const parser = "gopkg.in/yaml.v3"
+	uses := slices.ContainsFunc(f.syntax.Imports, func(spec *ast.ImportSpec) bool { return importPath(spec) == parser })
+	if !uses || f.Test || within(f.Folder, "resources/document/yamlread") || within(f.Folder, "testing") {
+		return nil
+	}
+	var out []Breach
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if ok && (f.selects(s, parser, "Unmarshal", "NewDecoder") || s.Sel.Name == "Decode") {
+			out = append(out, f.breach(n.Pos(), "%s must not parse YAML, resources/document does", f.Folder))
+		}
+		return true
+	})
+
+	return out
 }

@@ -105,7 +105,7 @@ func (f *File) imports() map[string]string {
 	out := map[string]string{}
 	for _, spec := range f.syntax.Imports {
 		imported := importPath(spec)
-		name := path.Base(imported)
+		name, _, _ := strings.Cut(path.Base(imported), ".v") // gopkg.in/yaml.v3 is yaml
 		if spec.Name != nil {
 			name = spec.Name.Name
 		}

@@ -26,6 +26,10 @@ func triedElsewhere() []elsewhere {
 			[]string{"kvstore/watch.TestHeadersThatAreTooManyHoldUpNothing", "kvstore/requests.TestCommandsWithTooManyHeadersHoldUpNothing", "agent.TestManyUnreadableKeysAreReportedTogether"}},
 		{"queue-unreadable", "queues requests, and behind them one whose headers cannot be read", "nodes read all of them again and again",
 			[]string{"kvstore/requests.TestHandledCommandsAreNotReadAgain"}},
+		{"request-panic", "sends and queues requests on which parsers panic, with and without `trust.keys`", "an agent ends, now or at its next start, or reports it again",
+			[]string{"agent.TestRequestsThatParsersPanicOn", "agent/requests.TestAPanicEndsOneRequest", "cmd/muster/agentcmd.TestAPanicEndsOneAnswer"}},
+		{"value-two-readings", "puts assignments that other parsers read in another way than nodes: line ends of YAML 1.1, keys of other case, keys twice, merged keys", "operators see, compare or sign something else than nodes run",
+			[]string{"fleet.TestWhatIsShownIsWhatNodesRun", "testing/e2e.TestSignRefusesWhatNodesReject"}},
 	}
 }
 

@@ -237,6 +237,25 @@ func TestSignRefusesWhatIsRefused(t *testing.T) {
 	f.refuses("cannot be used", "fleet", "rollback", signKey, "--to", "1", "--yes", "--sign-key", f.key)
 }
 
+// TestSignRefusesWhatNodesReject, and shows why.
+func TestSignRefusesWhatNodesReject(t *testing.T) {
+	t.Parallel()
+	f := newSignFleet(t)
+	const two = `{"protocol": "io.muster.v1.assignment", "manifest": "muster: {}", "MANIFEST": "muster: {resources: []}"}`
+	f.put([]byte(two))
+	f.refuses("nodes reject this: "+signKey+":1:", "fleet", "sign", signKey, "--yes", "--sign-key", f.key)
+	if shown := f.good("fleet", "show", signKey); !strings.Contains(shown, "# nodes reject this: ") || !strings.Contains(shown, two) {
+		t.Errorf("shown:\n%s", shown)
+	}
+	f.put([]byte(manifestOf("now")))
+	f.refuses("nodes reject this: ", "fleet", "rollback", signKey, "--to", "1", "--yes", "--sign-key", f.key)
+	// To other parsers its comment ends, and a document follows.
+	f.put([]byte("data: {} # \u2028protocol: io.muster.v1.assignment\u2028manifest: \"muster: {}\"\u2028\nmuster: {resources: [{exec: [{evil: {command: 'true'}}]}]}\n"))
+	if text := f.refuses("nothing was signed", "fleet", "sign", signKey, "--sign-key", f.key); !strings.Contains(text, "evil") || strings.Contains(text, "manifest: 'muster") {
+		t.Errorf("shown:\n%s", text)
+	}
+}
+
 // TestRollbackSignsWhatItShows: the history is anybody's who may write to the bucket.
 func TestRollbackSignsWhatItShows(t *testing.T) {
 	t.Parallel()

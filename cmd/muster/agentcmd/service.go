@@ -81,8 +81,21 @@ func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	return s.requests.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
 		Ensure: s.agent.Requests().Ensure,
-		Status: func(ctx context.Context, request []byte) (any, error) { return s.agent.Requests().Status(ctx, request) },
-		Facts:  func(ctx context.Context, _ []byte) (any, error) { return s.agent.Facts(ctx) },
-		Ping:   func(context.Context, []byte) (any, error) { return s.agent.State(), nil },
+		Status: s.guarded("status", func(ctx context.Context, request []byte) (any, error) {
+			return s.agent.Requests().Status(ctx, request)
+		}),
+		Facts: s.guarded("facts", func(ctx context.Context, _ []byte) (any, error) { return s.agent.Facts(ctx) }),
+		Ping:  s.guarded("ping", func(context.Context, []byte) (any, error) { return s.agent.State(), nil }),
 	})
+}
+
+// guarded answers a panic as an error: what anybody asks must not end the agent.
+func (s *nodeService) guarded(verb string, answer requests.Answer) requests.Answer {
+	return func(ctx context.Context, request []byte) (out any, err error) {
+		err = tasks.Guard(s.log, "answering a request for "+verb, func() (err error) {
+			out, err = answer(ctx, request)
+			return err
+		})
+		return out, err
+	}
 }

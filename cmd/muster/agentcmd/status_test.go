@@ -2,6 +2,7 @@ package agentcmd
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -201,5 +202,22 @@ func TestAwayIsOneLine(t *testing.T) {
 	want := []string{`WARN  cannot reach NATS, will retry servers=nats://x error="no server answers" remedy="is nats-server running there? (its address: nats.servers)"`}
 	if got := linesOf(&out); !slices.Equal(got, want) {
 		t.Errorf("logged\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestAPanicEndsOneAnswer: whoever asks gets it as an error, and the agent goes on.
+func TestAPanicEndsOneAnswer(t *testing.T) {
+	s := &nodeService{log: slog.New(slog.DiscardHandler)}
+	ask := s.guarded("facts", func(_ context.Context, request []byte) (any, error) {
+		if len(request) > 0 {
+			panic("unforeseen")
+		}
+		return "answer", nil
+	})
+	if _, err := ask(t.Context(), []byte("x")); err == nil || !strings.Contains(err.Error(), "unforeseen") {
+		t.Errorf("the error is %v", err)
+	}
+	if got, err := ask(t.Context(), nil); got != "answer" || err != nil {
+		t.Errorf("answered %v, %v", got, err)
 	}
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // showCommand is muster fleet show.
@@ -34,6 +34,8 @@ type revisionDocument struct {
 	model.Entry
 	Assignment *model.Assignment `json:"assignment,omitempty"`
 	Manifest   string            `json:"manifest,omitempty"`
+	// Problem is why nodes reject it.
+	Problem string `json:"problem,omitempty"`
 	// Signed is who signed it; nil where nobody did.
 	Signed *signatures.Signature `json:"signed,omitempty"`
 	// Rejected are the nodes that do not accept it.
@@ -114,13 +116,17 @@ func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.E
 	out := revisionDocument{Entry: e}
 	out.Value = nil
 	out.Signed = signatures.Of(ctx, env.Flags.Prefix, e)
-	assignment, text, ok := signed.Assignment(e.Value)
-	if !ok {
-		out.Manifest = string(text)
+	value, problems := assigned.Decode(e.Key, e.Value)
+	switch {
+	case problems != nil:
+		out.Problem, out.Manifest = fleet.Invalid(problems), string(value.Content)
+		return out, nil
+	case value.Bare:
+		out.Manifest = value.Manifest
 		return out, nil
 	}
-	out.Assignment = &assignment
-	if assignment.Bundle == "" {
+	out.Assignment = &value.Assignment
+	if value.Bundle == "" {
 		return out, nil
 	}
 	content, err := s.Content(ctx, e)
@@ -148,7 +154,7 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 		return
 	}
 	c.Print.Remark("# %s revision %d, %s, %s%s", e.Key, e.Revision, stored, e.Digest, doc.Signed)
-	text := fleet.Readable(e.Value)
+	text := fleet.Readable(e.Key, e.Value)
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}

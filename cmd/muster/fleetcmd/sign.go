@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // signCommand is muster fleet sign.
@@ -129,7 +130,7 @@ func resultOf(ctx context.Context, p signing.Proposal, revision uint64, value []
 	out := signedResult{Key: p.Statement.Target, Revision: revision}
 	removal := p.Statement.Action == signed.Remove
 	if !removal {
-		out.Digest = model.ContentDigest([]byte(p.Statement.Content))
+		out.Digest = assigned.Digest(out.Key, value)
 	}
 	out.Signature = signatures.Of(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
 

@@ -9,6 +9,16 @@ import (
 	"gopkg.in/yaml.v3"
 )
 
+// Parse returns what a text holds, as the parser of YAML has it.
+func Parse(data []byte) (*yaml.Node, error) {
+	root, _, err := parse(data)
+	if err == nil && root == nil {
+		err = io.ErrUnexpectedEOF
+	}
+
+	return root, err
+}
+
 // parse returns what data holds, nil where that is nothing, and the document behind it.
 func parse(data []byte) (root, second *yaml.Node, err error) {
 	dec := yaml.NewDecoder(bytes.NewReader(data))

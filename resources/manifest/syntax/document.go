@@ -18,7 +18,7 @@ const (
 const KeyJetFile = "resources_jet_file"
 
 // DefaultMaxBytes is the largest document that is parsed, by default.
-const DefaultMaxBytes = 16 << 20
+const DefaultMaxBytes = document.MaxBytes
 
 // Document is a parsed manifest with the place of every value; its expressions
 // are not resolved. It is not changed after it was made, so it is safe for

@@ -10,21 +10,22 @@ import (
 
 // ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
 // keys are errors. Besides the request it returns the properties with their
-// places, for DecodeOne. The error is model.Problems.
+// places, for DecodeOne. The error is model.Problems; the request has only its id
+// then, where that can be read.
 func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value, error) {
 	var none document.Value
 	parsed, err := readMapping(name, data, DefaultMaxBytes, "a request", "")
-	if err != nil {
-		return model.EnsureRequest{}, none, err
-	}
 	r := request{root: parsed.Value()}
+	if err != nil {
+		return r.onlyID(), none, err
+	}
 	for _, e := range r.root.Entries {
 		r.field(e)
 	}
 	r.need("protocol", r.out.Protocol, "\"protocol\": \""+model.ProtocolEnsureRequest+"\"")
 	r.need("type", r.out.Type, "\"type\": \"file\"")
 	if len(r.problems) > 0 {
-		return model.EnsureRequest{}, none, Report(r.problems)
+		return r.onlyID(), none, Report(r.problems)
 	}
 	r.out.Properties = r.properties.AppendJSON(nil)
 
@@ -37,6 +38,15 @@ type request struct {
 	out        model.EnsureRequest
 	properties document.Value
 	problems   model.Problems
+}
+
+// onlyID returns a request with nothing but the id of an invalid one.
+func (r *request) onlyID() model.EnsureRequest {
+	if id, _ := r.root.Get("id"); id.IsScalar() && model.IsRequestID(id.Text) {
+		return model.EnsureRequest{ID: id.Text}
+	}
+
+	return model.EnsureRequest{}
 }
 
 func (r *request) field(e document.Entry) {

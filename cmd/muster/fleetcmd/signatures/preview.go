@@ -2,6 +2,7 @@ package signatures
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // Preview is what people see of a statement before they sign it, derived from that
@@ -24,17 +26,19 @@ type Preview struct {
 	bundle string
 }
 
-// NewPreview reads what a statement assigns. The error is that of a bundle that is
-// missing, or has other bytes than its digest says.
+// NewPreview reads what a statement assigns. The error is that nodes reject it, or that
+// of a bundle that is missing, or has other bytes than its digest says.
 func NewPreview(ctx context.Context, s *fleetcli.Store, statement signed.Statement) (Preview, error) {
 	out := Preview{statement: statement}
 	if statement.Action == signed.Remove {
 		return out, nil
 	}
 	value := []byte(statement.Content)
-	if a, ok := model.DecodeAssignment(value); ok {
-		out.bundle = a.Bundle
+	a, problems := assigned.DecodeContent(statement.Target, value)
+	if problems != nil {
+		return out, errors.New(fleet.Invalid(problems))
 	}
+	out.bundle = a.Bundle
 	var err error
 	out.content, err = s.Content(ctx, model.Entry{Key: statement.Target, Value: value})
 
@@ -43,7 +47,7 @@ func NewPreview(ctx context.Context, s *fleetcli.Store, statement signed.Stateme
 
 // ShowContent shows the content as it is, and the files of its bundle.
 func (p Preview) ShowContent(to print.Printer) {
-	remarkLines(to, fleet.Readable([]byte(p.statement.Content)))
+	remarkLines(to, fleet.Readable(p.statement.Target, []byte(p.statement.Content)))
 	if p.bundle == "" {
 		return
 	}

@@ -1,0 +1,138 @@
+package requests
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// harmless is a loader that resolves nothing.
+type harmless struct{}
+
+func (harmless) ResolveOne(context.Context, string, document.Value, manifest.Inputs) (*manifest.Resolved, error) {
+	return nil, nil
+}
+
+func (harmless) ResolveQuestion(context.Context, string, document.Value, manifest.Inputs) (*manifest.Resolved, error) {
+	return nil, nil
+}
+
+func (harmless) Sensitive(string, document.Value) bool { return false }
+
+// accepting returns a service that accepts and does not execute, and what it reported.
+func accepting(t testing.TB, open func(context.Context, []byte) (Opened, error)) (*Service, *[]model.EnsureResponse) {
+	t.Helper()
+	reported := &[]model.EnsureResponse{}
+	s, err := Open(t.Context(), Options{
+		Node: "web01", Host: hosttest.New(t), Dir: t.TempDir(), Loader: harmless{}, Open: open, Log: slog.New(slog.DiscardHandler),
+		Report: func(r model.EnsureResponse) { *reported = append(*reported, r) }, Untrusted: func(string) {}, Wake: func() {},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return s, reported
+}
+
+// TestAPanicEndsOneRequest: it is rejected, a queued one once, and those behind it are
+// accepted.
+func TestAPanicEndsOneRequest(t *testing.T) {
+	t.Parallel()
+	opened := 0
+	s, reported := accepting(t, func(_ context.Context, data []byte) (Opened, error) {
+		if opened++; strings.HasPrefix(string(data), "evil") {
+			panic("unforeseen")
+		}
+		return Opened{Request: data}, nil
+	})
+	for range 2 {
+		if err := s.Command(t.Context(), "c1", []byte("evil")); err != nil {
+			t.Error(err)
+		}
+	}
+	if len(*reported) != 1 || (*reported)[0].ID != "c1" || !strings.Contains((*reported)[0].Error, "unforeseen") || opened != 1 {
+		t.Errorf("reported %+v, opened %d times", *reported, opened)
+	}
+	var got []model.EnsureResponse
+	for _, data := range []string{"evil", `{"protocol": "` + model.ProtocolEnsureRequest + `", "type": "file", "properties": {}}`} {
+		s.Ensure(t.Context(), []byte(data), func(r model.EnsureResponse) { got = append(got, r) })
+	}
+	if len(got) != 2 || got[0].Phase != model.EnsureFailed || got[1].Phase != model.EnsureAcknowledged {
+		t.Errorf("answered %+v", got)
+	}
+}
+
+// FuzzRequest accepts any message, in an envelope or not: it has one response, which is
+// that it is acknowledged or why it is rejected.
+func FuzzRequest(f *testing.F) {
+	f.Add([]byte(`{<<, {0}}`))
+	f.Add([]byte("{<<: [{0}], id: x}"))
+	f.Add([]byte("? {a: b}\n: c\nid: \"\u2028\"\n"))
+	f.Add([]byte(`{"id": "r1", "ID": "r2", "protocol": "` + model.ProtocolEnsureRequest + `", "type": "file", "properties": {"name": "/x"}}`))
+	f.Add([]byte("id: r1\nid: r2\n"))
+	f.Add([]byte("protocol: " + model.ProtocolEnsureRequest + "\ntype: file\nexpires: 2030-01-01T00:00:00Z\nnoop: true\nproperties: {<<: {a: b}}\n"))
+	f.Add([]byte(`{"payloadType": "` + signed.PayloadType + `", "payload": "e30=", "signatures": []}`))
+	f.Add([]byte(`{"payload": {}}`))
+	f.Add([]byte("\x00\xff"))
+	f.Add([]byte("id: &a [*a]"))
+	s, _ := accepting(f, func(_ context.Context, data []byte) (Opened, error) {
+		if !signed.IsEnvelope(data) {
+			return Opened{Request: data}, nil
+		}
+		e, err := signed.Open(data)
+		if err != nil {
+			return Opened{Request: data}, err
+		}
+		return Opened{Request: []byte(e.Statement.Content), Signed: true}, nil
+	})
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var got []model.EnsureResponse
+		s.Ensure(t.Context(), data, func(r model.EnsureResponse) { got = append(got, r) })
+		if len(got) == 0 {
+			t.Fatal("no response")
+		}
+		for _, r := range got {
+			if strings.Contains(r.Error, "panic") || (r.Phase == model.EnsureFailed) != (r.Error != "") || r.ID != "" && !model.IsRequestID(r.ID) {
+				t.Fatalf("responses %+v", got)
+			}
+		}
+	})
+}
+
+// TestACommandOfTheFutureIsJudgedAgain, as the clock may be wrong, and others are not.
+func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
+	t.Parallel()
+	why := signed.ErrFuture
+	s, reported := accepting(t, func(_ context.Context, data []byte) (Opened, error) { return Opened{Request: data, Stale: why}, nil })
+	for want, reason := range []error{signed.ErrFuture, signed.ErrExpired, nil, nil} {
+		why = reason
+		if err := s.Command(t.Context(), "c1", []byte("{}")); err != nil {
+			t.Error(err)
+		}
+		if got := len(*reported); got != min(want+1, 2) {
+			t.Errorf("%d reports after %v", got, reason)
+		}
+	}
+}
+
+// TestManyRejectedCommandsAreBounded: the oldest of too many are judged again.
+func TestManyRejectedCommandsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, dir := hosttest.New(t), t.TempDir()
+	r := openRefusals(h, dir, slog.New(slog.DiscardHandler))
+	for i := range maxRefusals {
+		r.sums = append(r.sums, refusalOf("old", []byte{byte(i), byte(i >> 8)}))
+	}
+	r.add(t.Context(), "c1", nil)
+	again := openRefusals(h, dir, slog.New(slog.DiscardHandler))
+	if len(again.sums) != maxRefusals || !again.has("c1", nil) || again.has("c1", []byte("x")) || again.has("old", []byte{0, 0}) || !again.has("old", []byte{1, 0}) {
+		t.Errorf("%d are known", len(again.sums))
+	}
+}

@@ -1,0 +1,101 @@
+// Package assigned decodes what keys assign. Nodes and operators have this one decoder:
+// what people are shown, and sign, is what nodes run.
+package assigned
+
+import (
+	"bytes"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/document/decode"
+)
+
+// Value is what the value of a key assigns.
+type Value struct {
+	// Assignment has the terms. Of a bare manifest it has the manifest alone.
+	model.Assignment
+	// Bare reports whether there is no document around the manifest.
+	Bare bool
+	// Content is the value, or what the envelope around it holds; nil for a broken one.
+	Content []byte
+	// WhenAt is where the condition is.
+	WhenAt model.Position
+}
+
+// Decode decodes the value of a key: a bare manifest, or the document around one,
+// either of them in an envelope, whose signatures it does not judge. Nodes reject a value
+// with problems, which never pass; of such a one no more than Content is returned.
+func Decode(key string, value []byte) (Value, model.Problems) {
+	content, err := signed.Content(value)
+	if err != nil {
+		return Value{}, model.ProblemAt(model.Position{File: key}, "push it again", "%v", err)
+	}
+
+	return DecodeContent(key, content)
+}
+
+// DecodeContent is Decode of what an envelope holds, which is no other envelope.
+func DecodeContent(key string, content []byte) (Value, model.Problems) {
+	protocol, problems := protocolOf(key, content)
+	switch {
+	case problems != nil:
+		return Value{Content: content}, problems
+	case protocol == "":
+		return Value{Assignment: model.Assignment{Manifest: string(content)}, Bare: true, Content: content}, nil
+	}
+	out := Value{Content: content}
+	places, problems := decode.Document(key, content, document.MaxBytes, &out.Assignment)
+	_, name, _ := model.SplitKey(key)
+	for _, p := range out.Validate(name) {
+		if p.Pos = places[p.Property]; p.Pos.IsZero() {
+			p.Pos = model.Position{File: key, Line: 1, Column: 1}
+		}
+		problems = append(problems, p)
+	}
+	if len(problems) > 0 {
+		return Value{Content: content}, problems.Sorted()
+	}
+	out.WhenAt = places["when"]
+
+	return out, nil
+}
+
+// Digest returns the digest that nodes report for the value of a key: of the manifest or
+// the bundle, or of all that it holds where they reject it.
+func Digest(key string, value []byte) string {
+	v, problems := Decode(key, value)
+	switch {
+	case problems == nil:
+		return v.ContentDigest()
+	case v.Content != nil:
+		return model.DigestOf(v.Content)
+	default:
+		return model.DigestOf(value)
+	}
+}
+
+// protocolOf returns the protocol of a document, empty for a bare manifest. It looks at
+// the keys at the top only: what else is wrong is found by who reads it.
+func protocolOf(key string, value []byte) (string, model.Problems) {
+	if !bytes.Contains(value, []byte("protocol")) && !bytes.Contains(value, []byte("payload")) {
+		return "", nil
+	}
+	root, problems := document.Read(key, value, document.MaxBytes)
+	if problems != nil {
+		// manifest.Parse reports it with hints.
+		return "", nil
+	}
+	_, typed := root.Get("payloadType")
+	_, payload := root.Get("payload")
+	_, signatures := root.Get("signatures")
+	if typed || payload && signatures {
+		return "", model.ProblemAt(root.Pos, "push it again", "a signed envelope is JSON, and has no other within")
+	}
+	protocol, has := root.Get("protocol")
+	if has && protocol.Text != model.ProtocolAssignment {
+		return "", model.ProblemAt(protocol.Pos, "it must be "+model.ProtocolAssignment, "the protocol %q is not known", protocol.Text)
+	}
+
+	return protocol.Text, nil
+}

@@ -1,0 +1,57 @@
+package assigned_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/testing/signtest"
+)
+
+const key = "group.web.motd"
+
+// envelope returns a signed assignment of a content.
+func envelope(t *testing.T, content string) []byte {
+	t.Helper()
+	now := time.Now()
+
+	return signtest.Sign(t, signed.Statement{Fleet: "muster", Action: signed.Assign, Target: key, Issued: now, Expires: now.Add(time.Hour), Content: content}, signtest.Signer(t))
+}
+
+func TestDigest(t *testing.T) {
+	t.Parallel()
+	const manifest = "muster: {}\n"
+	bundle := model.DigestOf([]byte("bundle"))
+	const broken = "protocol: io.muster.v1.assignment\nnope: 1\n"
+	for name, c := range map[string]struct{ value, want string }{
+		"bare":            {manifest, model.DigestOf([]byte(manifest))},
+		"document":        {"protocol: io.muster.v1.assignment\nmanifest: |\n  " + manifest, model.DigestOf([]byte(manifest))},
+		"bundle":          {"protocol: io.muster.v1.assignment\nbundle: " + bundle + "\n", bundle},
+		"signed":          {string(envelope(t, manifest)), model.DigestOf([]byte(manifest))},
+		"rejected":        {broken, model.DigestOf([]byte(broken))},
+		"signed rejected": {string(envelope(t, broken)), model.DigestOf([]byte(broken))},
+		"broken envelope": {`{"payload": 1}`, model.DigestOf([]byte(`{"payload": 1}`))},
+	} {
+		if got := assigned.Digest(key, []byte(c.value)); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestAnEnvelopeHoldsNoOther: what nodes reject as one within another is not opened twice.
+func TestAnEnvelopeHoldsNoOther(t *testing.T) {
+	t.Parallel()
+	inner := envelope(t, "muster: {}\n")
+	for name, decode := range map[string]func() (assigned.Value, model.Problems){
+		"value":   func() (assigned.Value, model.Problems) { return assigned.Decode(key, envelope(t, string(inner))) },
+		"content": func() (assigned.Value, model.Problems) { return assigned.DecodeContent(key, inner) },
+	} {
+		v, problems := decode()
+		if problems == nil || !strings.Contains(problems.Error(), "no other within") || v.Manifest != "" || string(v.Content) != string(inner) {
+			t.Errorf("%s: %+v, %v", name, v, problems)
+		}
+	}
+}
