@@ -35,12 +35,16 @@ var (
 const (
 	defaultBytes   = 1 << 30
 	defaultEntries = 100_000
+	defaultNames   = 64 << 20
 )
 
 // Limits bound the content of an archive. Zero means the default.
 type Limits struct {
-	Bytes   int64
+	Bytes int64
+	// Entries also bounds the directories that names of entries are in.
 	Entries int
+	// Names bounds the bytes of names and targets of links.
+	Names int64
 }
 
 func (l Limits) orDefaults() Limits {
@@ -49,6 +53,9 @@ func (l Limits) orDefaults() Limits {
 	}
 	if l.Entries == 0 {
 		l.Entries = defaultEntries
+	}
+	if l.Names == 0 {
+		l.Names = defaultNames
 	}
 
 	return l

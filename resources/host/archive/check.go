@@ -27,6 +27,8 @@ type checker struct {
 	// links are those of the archive; dirs are parent directories of its entries
 	// that are known to be inside of the target.
 	links, dirs map[string]bool
+	// names counts the bytes of names.
+	names int64
 }
 
 func newChecker(target *os.Root, limits Limits) *checker {
@@ -49,9 +51,27 @@ func (c *checker) visit(next visitor) visitor {
 		if e.kind == regularFile && e.size > c.left() {
 			return c.tooLarge()
 		}
+		bounded := &boundedReader{c, content}
+		if err := next(e, bounded); err != nil || e.kind != directory || e.size <= 0 {
+			return err
+		}
+		// A directory with a content, which is skipped, costs as much to read as a file.
+		_, err := io.Copy(io.Discard, bounded)
 
-		return next(e, &boundedReader{c, content})
+		return err
 	}
+}
+
+// count bounds the directories and the bytes of names, which are kept in memory.
+func (c *checker) count(text string) error {
+	switch c.names += int64(len(text)); {
+	case c.names > c.limits.Names:
+		return fmt.Errorf("%w: more than %d bytes of names", ErrTooManyEntries, c.limits.Names)
+	case len(c.dirs) > c.limits.Entries+1:
+		return fmt.Errorf("%w: more than %d directories", ErrTooManyEntries, c.limits.Entries)
+	}
+
+	return nil
 }
 
 func (c *checker) left() int64 { return c.limits.Bytes - c.index.Bytes }
@@ -93,6 +113,9 @@ func (c *checker) drain(r io.Reader) error {
 // the names.
 func (c *checker) check(e *entry) (err error) {
 	if e.name, err = c.place(e.name); err != nil {
+		return err
+	}
+	if err := c.count(e.name + e.target); err != nil {
 		return err
 	}
 	switch e.kind {
@@ -141,7 +164,7 @@ const maxDepth = 255
 // entryName returns the clean form of a name that stays inside.
 func entryName(name string) (string, error) {
 	clean := path.Clean(name)
-	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth {
+	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth || slices.ContainsFunc(strings.Split(clean, "/"), isTooLong) {
 		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafeEntry, maxDepth)
 	}
 	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
@@ -150,6 +173,9 @@ func entryName(name string) (string, error) {
 
 	return clean, nil
 }
+
+// isTooLong reports whether no file system takes an element of a path.
+func isTooLong(element string) bool { return len(element) > unix.NAME_MAX }
 
 func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
@@ -163,7 +189,7 @@ func checkTarget(name, target string) error {
 		down = strings.TrimLeft(down[len("../"):], "/")
 	}
 	switch {
-	case target == "" || strings.ContainsRune(target, 0) || path.IsAbs(target):
+	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0) || path.IsAbs(target):
 	case down != ".." && hasDotDot(down):
 	case filepath.IsLocal(path.Join(path.Dir(name), target)):
 		return nil
