@@ -24,6 +24,10 @@ func triedElsewhere() []elsewhere {
 			[]string{"cmd/muster/fleetcmd/reportcmd.TestOneNodeDoesNotFillTheDisk", "cmd/muster/print.TestOneCellDoesNotPadAllRows", "fleet.TestLongReasonsAreCut", "fleet.TestCostOfALargeState"}},
 		{"header-many", "stores messages with more headers than clients read, and many of them", "other keys, requests or nodes wait for it",
 			[]string{"kvstore/watch.TestHeadersThatAreTooManyHoldUpNothing", "kvstore/requests.TestCommandsWithTooManyHeadersHoldUpNothing", "agent.TestManyUnreadableKeysAreReportedTogether"}},
+		{"bundle-hidden", "prepares a bundle for who signs: with entries of unusual kinds, names and modes, empty ones, one that is named like the terms", "nodes unpack what was not shown, or differently",
+			[]string{"testing/e2e.TestSignShowsWhatNodesUnpack", "testing/e2e.TestFilesHideNoTerms", "testing/e2e.TestASecondSignerSeesTheContent", "resources/host/archive.TestListIsWhatUnpackLeaves", "fleet/contents.TestDiffShowsEachChange", "fleet/contents.TestNamesAreLines"}},
+		{"bundle-bomb", "stores a small bundle that unpacks to much, or to many texts", "commands of an operator hang, or fill the memory",
+			[]string{"testing/e2e.TestABombHangsNoCommand", "resources/host/archive.TestListEnds", "fleet/contents.TestTextsAreBounded", "fleet/contents.TestRefusedBundle"}},
 		{"queue-unreadable", "queues requests, and behind them one whose headers cannot be read", "nodes read all of them again and again",
 			[]string{"kvstore/requests.TestHandledCommandsAreNotReadAgain"}},
 	}

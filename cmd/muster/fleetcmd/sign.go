@@ -137,7 +137,7 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 	case c.digest != "":
 		return nil
 	}
-	shown, err := signatures.NewPreview(ctx, store, p.Statement)
+	shown, err := signatures.NewPreview(ctx, store, p.Statement, now)
 	if err != nil {
 		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs what you have seen elsewhere)", now.Key, err, digest)
 	}
@@ -148,6 +148,8 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 	if earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return !signer.Signed(ctx, e, 1) }); len(earlier) > 0 {
 		c.Print.Remark("# changes since revision %d, which you signed:", earlier[len(earlier)-1].Revision)
 		shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1])
+	} else {
+		shown.ShowFiles(c.Print)
 	}
 	c.Print.Remark("# %s", signatures.Line(p))
 	if removal {
