@@ -22,6 +22,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"kvstore/connect.TestErrorsThatNobodyKnows", "cmd/muster/agentcmd.TestAConnectionClosedForGoodEndsTheAgent"}},
 		{"state-large", "fills the 512 KiB of the state of a node, with versions, groups, manifests and reasons", "commands fill the disk or terminal of an operator, or compute for minutes",
 			[]string{"cmd/muster/fleetcmd/reportcmd.TestOneNodeDoesNotFillTheDisk", "cmd/muster/print.TestOneCellDoesNotPadAllRows", "fleet.TestLongReasonsAreCut", "fleet.TestCostOfALargeState"}},
+		{"state-unreadable", "stores a state of its node that cannot be read", "the node leaves the lists of operators, or counts as up to date",
+			[]string{"testing/e2e.TestANodeWithAnUnreadableStateStays", "kvstore/nodes.TestNodesSayWhoTheyAre", "fleet.TestUnreadableNodesAreNotDone"}},
 		{"header-many", "stores messages with more headers than clients read, and many of them", "other keys, requests or nodes wait for it",
 			[]string{"kvstore/watch.TestHeadersThatAreTooManyHoldUpNothing", "kvstore/requests.TestCommandsWithTooManyHeadersHoldUpNothing", "agent.TestManyUnreadableKeysAreReportedTogether"}},
 		{"bundle-hidden", "prepares a bundle for who signs: with entries of unusual kinds, names and modes, empty ones, one that is named like the terms", "nodes unpack what was not shown, or differently",
