@@ -349,7 +349,12 @@ func diffOf(t *testing.T, m *memory, from, to model.Entry) string {
 		}
 	}
 
-	return both[0].Diff(both[1])
+	diff, err := both[0].Diff(t.Context(), both[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return diff
 }
 
 // Manifests are compared with manifests, whatever is around them.

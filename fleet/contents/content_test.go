@@ -110,10 +110,16 @@ func TestDiffShowsEachChange(t *testing.T) {
 		"a hard link": {[]tartest.Entry{file("a", "x", 0o644), file(name, "x", 0o644)}, []tartest.Entry{file("a", "x", 0o644), tartest.HardLink(name, "a")},
 			"--- f\n+++ f (hard link to a)\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+" + model.DigestOf([]byte("x")) + "\n"},
 	} {
-		got := strings.ReplaceAll(of(t, c.before...).Diff(of(t, c.after...)), "node.a.m@1 ", "")
-		if got != c.want {
-			t.Errorf("%s:\n%s", what, got)
+		got, err := of(t, c.before...).Diff(t.Context(), of(t, c.after...))
+		if got = strings.ReplaceAll(got, "node.a.m@1 ", ""); got != c.want || err != nil {
+			t.Errorf("%s: %v\n%s", what, err, got)
 		}
+	}
+	stopped := errors.New("interrupted")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stopped)
+	if _, err := of(t).Diff(ctx, of(t, file(name, "x", 0o644))); !errors.Is(err, stopped) {
+		t.Errorf("interrupted: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package contents
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -10,13 +11,17 @@ import (
 
 // Diff returns a unified diff of the terms and of each file that differs, empty when
 // nothing does. Behind a name is what changes besides the content: kind, mode, existence.
-func (c Content) Diff(to Content) string {
+// The error is that of ctx.
+func (c Content) Diff(ctx context.Context, to Content) (string, error) {
 	var out strings.Builder
 	out.WriteString(udiff.Unified(c.label+" (terms)", to.label+" (terms)", c.terms, to.terms))
 	before, after := c.byName(), to.byName()
 	names := slices.Concat(slices.Collect(maps.Keys(before)), slices.Collect(maps.Keys(after)))
 	slices.Sort(names)
 	for _, name := range slices.Compact(names) {
+		if err := context.Cause(ctx); err != nil {
+			return "", err
+		}
 		a, there := before[name]
 		b, stays := after[name]
 		if there && stays && a.is(b) {
@@ -34,7 +39,7 @@ func (c Content) Diff(to Content) string {
 		out.WriteString("--- " + from + "\n+++ " + now + "\n")
 	}
 
-	return out.String()
+	return out.String(), nil
 }
 
 func (c Content) byName() map[string]File {

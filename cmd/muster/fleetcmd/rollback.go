@@ -128,7 +128,9 @@ func (c *rollbackCommand) confirmSigned(ctx context.Context, store *fleetcli.Sto
 		shown.ShowFiles(c.Print)
 	}
 	c.Print.Remark("# changes since revision %d, which is assigned now:", now.Revision)
-	shown.ShowDiff(ctx, c.Print, store, now)
+	if err := shown.ShowDiff(ctx, c.Print, store, now); err != nil {
+		return err
+	}
 
 	return c.Confirm("nothing was signed", fmt.Sprintf("this assigns revision %d of %s again, %s", from.Revision, from.Key, model.DigestOf(value)))
 }

@@ -218,7 +218,10 @@ func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []mod
 	if err != nil {
 		return err
 	}
-	diff := before.Diff(after)
+	diff, err := before.Diff(ctx, after)
+	if err != nil {
+		return err
+	}
 
 	return c.Print.Result(c.Format, map[string]any{"key": to.Key, "from": from.Revision, "to": to.Revision, "diff": diff}, func() {
 		if diff == "" {

@@ -147,7 +147,9 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 	shown.ShowContent(c.Print)
 	if earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return !signer.Signed(ctx, e, 1) }); len(earlier) > 0 {
 		c.Print.Remark("# changes since revision %d, which you signed:", earlier[len(earlier)-1].Revision)
-		shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1])
+		if err := shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1]); err != nil {
+			return err
+		}
 	} else {
 		shown.ShowFiles(c.Print)
 	}

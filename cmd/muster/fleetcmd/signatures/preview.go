@@ -73,19 +73,25 @@ func (p Preview) ShowFiles(to print.Printer) {
 	p.showOmitted(to)
 }
 
-// ShowDiff shows the changes since a revision, all of it since one that cannot be read.
-func (p Preview) ShowDiff(ctx context.Context, to print.Printer, s *fleetcli.Store, since model.Entry) {
+// ShowDiff shows the changes since a revision, all of it since one that cannot be read. The
+// error is that of ctx.
+func (p Preview) ShowDiff(ctx context.Context, to print.Printer, s *fleetcli.Store, since model.Entry) error {
 	before, err := s.Content(ctx, since)
 	if err != nil {
 		to.Remark("# revision %d cannot be read: %s", since.Revision, print.Text(err.Error()))
 		before = contents.Content{}
 	}
-	diff := before.Diff(p.content)
+	diff, err := before.Diff(ctx, p.content)
+	if err != nil {
+		return err
+	}
 	if diff == "" {
 		diff = "# none"
 	}
 	remarkLines(to, diff)
 	p.showOmitted(to)
+
+	return nil
 }
 
 // showOmitted names the files of which only the digest is shown, and how to see them.
