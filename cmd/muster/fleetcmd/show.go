@@ -81,8 +81,11 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.from != 0 && !c.diff {
 		return cli.Usagef("--from needs --diff")
 	}
-	if c.history && (c.diff || c.file != "") || c.diff && c.file != "" {
-		return cli.Usagef("give one of --history, --diff and --file")
+	if c.history && c.diff {
+		return cli.Usagef("give one of --history and --diff")
+	}
+	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
+		return cli.Usagef("--file prints the file as it is, and goes with no flag but --revision")
 	}
 	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
