@@ -112,7 +112,7 @@ func rooms() []room {
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "fleet/describe", may: []string{"model"}},
-		{folder: "fleet/contents", may: []string{"model/...", "fleet", "resources/host/archive"}},
+		{folder: "fleet/contents", may: []string{"model/...", "fleet", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/source", may: []string{"model", "resources/manifest"}},
 		{folder: "fleet", may: []string{"model/...", "fleet/describe", "fleet/source", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "schemas", may: []string{"model/...", "resources", "resources/document/...", "resources/resource"}, tests: []string{"resources/..."}},
