@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ var (
 	ErrNotArchive = errors.New("not a valid archive")
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or replace another one.
-	ErrUnsafeEntry = errors.New("unsafe entry")
+	ErrUnsafeEntry = names.ErrUnsafe
 	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
 	// ErrTooManyEntries is an archive with more entries than the limit.

@@ -6,12 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -127,7 +123,7 @@ func (c *checker) check(e *entry) (err error) {
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
-		return checkTarget(e.name, e.target)
+		return names.CheckTarget(e.name, e.target)
 	case hardLink:
 		// One to a symbolic link would lead elsewhere from another directory.
 		target := e.target
@@ -142,7 +138,7 @@ func (c *checker) check(e *entry) (err error) {
 // place returns the clean name of an entry inside of the target, not on or below
 // a link of the archive.
 func (c *checker) place(name string) (string, error) {
-	clean, err := entryName(name)
+	clean, err := names.Clean(name)
 	switch {
 	case err != nil:
 		return "", err
@@ -155,47 +151,6 @@ func (c *checker) place(name string) (string, error) {
 	_, err = c.onDisk(clean)
 
 	return clean, err
-}
-
-// maxDepth is how many directories an entry may be in. The way to each is walked for each
-// entry, and a name of a few bytes in a compressed archive may have any number of them.
-const maxDepth = 255
-
-// entryName returns the clean form of a name that stays inside.
-func entryName(name string) (string, error) {
-	clean := path.Clean(name)
-	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth || slices.ContainsFunc(strings.Split(clean, "/"), isTooLong) {
-		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafeEntry, maxDepth)
-	}
-	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
-		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafeEntry)
-	}
-
-	return clean, nil
-}
-
-// isTooLong reports whether no file system takes an element of a path.
-func isTooLong(element string) bool { return len(element) > unix.NAME_MAX }
-
-func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
-
-// checkTarget accepts a link that first goes up, at most to the target
-// directory, and then only down. The links it may pass on the way down are
-// checked too, so no chain of links leads out. A .. after a name could, because
-// that name may be a link.
-func checkTarget(name, target string) error {
-	down := target
-	for strings.HasPrefix(down, "../") {
-		down = strings.TrimLeft(down[len("../"):], "/")
-	}
-	switch {
-	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0) || path.IsAbs(target):
-	case down != ".." && hasDotDot(down):
-	case filepath.IsLocal(path.Join(path.Dir(name), target)):
-		return nil
-	}
-
-	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafeEntry, target)
 }
 
 // onDisk returns the file at a clean name in the target, nil for none. The
