@@ -37,7 +37,7 @@ func Readable(key string, value []byte) string {
 		text = value
 	case problems == nil:
 		problems = ofManifest(key, v)
-		if readable, err := terms(v.Assignment); err == nil && !v.Bare {
+		if readable, err := AssignmentYAML(v.Assignment); err == nil && !v.Bare {
 			text = readable
 		}
 	}
@@ -48,8 +48,8 @@ func Readable(key string, value []byte) string {
 	return string(text)
 }
 
-// terms returns an assignment document as YAML.
-func terms(a model.Assignment) ([]byte, error) {
+// AssignmentYAML returns an assignment document as YAML.
+func AssignmentYAML(a model.Assignment) ([]byte, error) {
 	encoded, err := model.EncodeAssignment(a)
 	if err != nil {
 		return nil, err

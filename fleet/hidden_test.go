@@ -2,12 +2,14 @@ package fleet_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document/assigned"
@@ -50,15 +52,16 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 			if err != nil || done[0].Unchanged {
 				t.Errorf("pushed: %+v, %v", done, err)
 			}
-			var contents [2]fleet.Content
+			var shown [2]contents.Content
 			for i, value := range []string{c.value, string(good.Text)} {
-				contents[i], err = fleet.ContentOf(model.Entry{Key: key, Value: []byte(value)}, func(string) (io.ReadCloser, error) { return nil, errors.New("no bundle") })
+				shown[i], err = contents.Of(t.Context(), model.Entry{Key: key, Value: []byte(value)}, func(context.Context, string) (io.ReadCloser, error) { return nil, errors.New("no bundle") })
 				if err != nil {
 					t.Fatal(err)
 				}
 			}
-			if diff := contents[0].Diff(contents[1]); !strings.Contains(diff, "+muster: {resources: []}") {
-				t.Errorf("the difference is\n%s", diff)
+			diff, err := shown[0].Diff(t.Context(), shown[1])
+			if err != nil || !strings.Contains(diff, "+muster: {resources: []}") {
+				t.Errorf("the difference is\n%s, %v", diff, err)
 			}
 		})
 	}

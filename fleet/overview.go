@@ -10,7 +10,7 @@ import (
 
 // Overview returns the statuses of all assignments on each node, by name and key, and
 // behind them what it runs without an assignment: one that ended just now, or the
-// bucket was recreated.
+// bucket was recreated. A node whose state cannot be read has none.
 func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 	assigned, byName := map[string]bool{}, map[string][]model.Entry{}
 	for _, e := range entries {
@@ -22,8 +22,11 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 	names := slices.Sorted(maps.Keys(byName))
 	out := make([][]RolloutStatus, len(nodes))
 	for i, n := range nodes {
-		v := newView(n)
 		out[i] = []RolloutStatus{}
+		if n.Unreadable != "" {
+			continue
+		}
+		v := newView(n)
 		for _, name := range names {
 			statuses := Rollout{Entries: byName[name]}.statusesOf(v)
 			slices.SortFunc(statuses, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })

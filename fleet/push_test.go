@@ -18,6 +18,7 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document/assigned"
@@ -327,17 +328,22 @@ func TestHistory(t *testing.T) {
 // diffOf compares two revisions.
 func diffOf(t *testing.T, m *memory, from, to model.Entry) string {
 	t.Helper()
-	var contents [2]fleet.Content
+	var both [2]contents.Content
 	for i, e := range []model.Entry{from, to} {
 		var err error
-		if contents[i], err = fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) {
+		if both[i], err = contents.Of(t.Context(), e, func(_ context.Context, digest string) (io.ReadCloser, error) {
 			return io.NopCloser(bytes.NewReader(m.bundles[digest])), nil
 		}); err != nil {
 			t.Fatal(err)
 		}
 	}
 
-	return contents[0].Diff(contents[1])
+	diff, err := both[0].Diff(t.Context(), both[1])
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return diff
 }
 
 // Manifests are compared with manifests, whatever is around them.
@@ -436,7 +442,7 @@ func TestContentReadsAllOfABundle(t *testing.T) {
 		t.Fatal(err)
 	}
 	damaged := errors.New("damaged")
-	_, err := fleet.ContentOf(m.entries["node.a.m"][0], func(digest string) (io.ReadCloser, error) {
+	_, err := contents.Of(t.Context(), m.entries["node.a.m"][0], func(_ context.Context, digest string) (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(m.bundles[digest]), iotest.ErrReader(damaged))), nil
 	})
 	wantError(t, err, damaged, "damaged")

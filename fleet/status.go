@@ -42,6 +42,8 @@ const (
 	StatusPending Status = "pending"
 	// StatusUnreachable is a node that was not seen lately.
 	StatusUnreachable Status = "unreachable"
+	// StatusUnreadable is a node whose state cannot be read, so that nobody knows.
+	StatusUnreadable Status = "unreadable"
 	// StatusUnassigned is a node that runs what is not assigned.
 	StatusUnassigned Status = "unassigned"
 )
@@ -86,6 +88,10 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	known := map[string]bool{}
 	for _, n := range nodes {
 		known[n.Node] = true
+		if n.Unreadable != "" {
+			out = append(out, r.unreadable(n)...)
+			continue
+		}
 		out = append(out, r.statusesOf(newView(n))...)
 	}
 	for _, e := range r.Entries {

@@ -46,6 +46,40 @@ func TestLongReasonsAreCut(t *testing.T) {
 	}
 }
 
+// TestUnreadableNodesAreNotDone, whatever may be assigned to them.
+func TestUnreadableNodesAreNotDone(t *testing.T) {
+	unknown := model.Node{NodeState: model.NodeState{Node: "a"}, Unreadable: "garbage"}
+	member, other := unknown, unknown
+	member.Groups, other.Groups = []string{"web"}, []string{}
+	rollout := fleet.Rollout{Entries: []model.Entry{{Key: "group.all.m", Revision: 1}, {Key: "group.db.m", Revision: 2}, {Key: "group.web.m", Revision: 3}, {Key: "node.a.m", Revision: 4}, {Key: "node.b.m", Revision: 5}}}
+	for name, c := range map[string]struct {
+		node model.Node
+		want string
+	}{
+		"unknown groups": {unknown, "group.all.m group.db.m group.web.m node.a.m"}, "in one": {member, "group.all.m group.web.m node.a.m"}, "in none": {other, "group.all.m node.a.m"},
+	} {
+		var keys []string
+		for _, s := range rollout.Statuses([]model.Node{c.node}) {
+			if s.Node == "b" {
+				continue
+			}
+			keys = append(keys, s.Key)
+			if s.Status != fleet.StatusUnreadable || s.Reason != "its state cannot be read: garbage" || s.Done() || !s.Applies() {
+				t.Errorf("%s: %+v", name, s)
+			}
+		}
+		if strings.Join(keys, " ") != c.want {
+			t.Errorf("%s: %q", name, keys)
+		}
+		if got := fleet.Overview([]model.Node{c.node}, rollout.Entries); len(got) != 1 || len(got[0]) != 0 {
+			t.Errorf("%s: the overview has %v", name, got)
+		}
+	}
+	if tally := fleet.TallyOf(rollout.Statuses([]model.Node{unknown})); tally.Unreadable != 4 || tally.Open() != 5 {
+		t.Errorf("%+v", tally)
+	}
+}
+
 func TestStatus(t *testing.T) {
 	const key = "node.a.motd"
 	heard := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)

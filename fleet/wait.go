@@ -106,12 +106,12 @@ func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked
 }
 
 // Tally counts statuses.
-type Tally struct{ All, Targets, UpToDate, Failed, Rejected, Unreachable, Pending int }
+type Tally struct{ All, Targets, UpToDate, Failed, Rejected, Unreachable, Unreadable, Pending int }
 
 // TallyOf counts statuses.
 func TallyOf(statuses []RolloutStatus) Tally {
 	t := Tally{All: len(statuses)}
-	counts := map[Status]*int{StatusUpToDate: &t.UpToDate, StatusFailed: &t.Failed, StatusRejected: &t.Rejected, StatusUnreachable: &t.Unreachable, StatusPending: &t.Pending}
+	counts := map[Status]*int{StatusUpToDate: &t.UpToDate, StatusFailed: &t.Failed, StatusRejected: &t.Rejected, StatusUnreachable: &t.Unreachable, StatusUnreadable: &t.Unreadable, StatusPending: &t.Pending}
 	for _, s := range statuses {
 		if s.Applies() {
 			t.Targets++
@@ -125,4 +125,4 @@ func TallyOf(statuses []RolloutStatus) Tally {
 }
 
 // Open returns how many statuses are not final.
-func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Pending }
+func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Unreadable + t.Pending }

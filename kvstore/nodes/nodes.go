@@ -109,7 +109,7 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 
 // Nodes returns every node by name, unreachable ones included. For each state that
 // cannot be read, the error wraps one that wraps ErrInvalidState and names the
-// node; the other nodes are returned all the same.
+// node, which is returned as Unreadable among the others.
 func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	n := b.store.Names()
 	// By direct gets: a consumer misses states that are replaced meanwhile, since the
@@ -132,26 +132,34 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 		r, err := decode(node, m, time.Now())
 		if err != nil {
 			failed = append(failed, err)
-			continue
 		}
-		all = append(all, r)
+		if r.Node != "" {
+			all = append(all, r)
+		}
 	}
 	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 
 	return all, errors.Join(failed...)
 }
 
-// decode reads the state of a node as of a time. A node may only store its own.
+// decode reads the state of a node as of a time; one that cannot be read is Unreadable,
+// and the error is why. A node may only store its own.
 func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
-	if err := m.Refusal(); err != nil {
-		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
+	err := m.Refusal()
+	if err == nil {
+		err = json.Unmarshal(m.Data, &r.NodeState)
 	}
-	if err := json.Unmarshal(m.Data, &r.NodeState); err != nil {
-		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
+	if err == nil && r.Node != node {
+		err = fmt.Errorf("it names node %q", r.Node)
 	}
-	if r.Node != node {
-		return r, fmt.Errorf("%w of node %s: it names node %q", ErrInvalidState, node, r.Node)
+	if err != nil {
+		r = model.Node{Heard: m.Time, Unreadable: err.Error(), NodeState: model.NodeState{Node: node}}
+		// Without its groups it could be in any.
+		var known struct{ Groups []string }
+		_ = json.Unmarshal(m.Data, &known)
+		r.Groups = known.Groups
+		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}
 	silentAfter := r.SilentAfter.Std()
 	r.Silent = silentAfter > 0 && m.Time.Add(silentAfter).Before(now)

@@ -33,7 +33,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 		t.Fatal(err)
 	}
 	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES")
-	for key, value := range map[string]string{"web03.state": "garbage", "web04.state": `{"node":"web01"}`} {
+	for key, value := range map[string]string{"web03.state": "garbage", "web04.state": `{"node":"web01","groups":["web"],"version":"3"}`} {
 		if _, err := kv.PutString(t.Context(), key, value); err != nil {
 			t.Fatal(err)
 		}
@@ -45,11 +45,14 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 	got := map[string]string{}
 	for _, n := range all {
 		got[n.Node] = n.Version
+		if n.Unreadable != "" {
+			got[n.Node] = fmt.Sprint(n.Unreadable, n.Groups)
+		}
 		if n.Silent || n.Heard.IsZero() {
 			t.Errorf("record = %+v", n)
 		}
 	}
-	if want := map[string]string{"web01": "2", "web02": "1"}; !maps.Equal(got, want) {
+	if want := map[string]string{"web01": "2", "web02": "1", "web03": "invalid character 'g' looking for beginning of value[]", "web04": "it names node \"web01\"[web]"}; !maps.Equal(got, want) {
 		t.Errorf("nodes = %v, want %v", got, want)
 	}
 	if facts := kvtest.FactsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {

@@ -8,7 +8,7 @@ import (
 )
 
 const signatures = "who may write to the bucket of assignments and has no trusted key prepares what an operator signs: deletions that hold an assignment, envelopes for other keys, fleets and times, " +
-	"revisions of the history to go back to, values that no node uses, a bundle that is gone, a push between look and signature, older values put back. " +
+	"revisions of the history to go back to, values that no node uses, a bundle that is gone or has what is not shown, a push between look and signature, older values put back. " +
 	"Nothing is signed that was not shown, nothing newer is reverted, and nothing replayed is taken for what is in force."
 
 // TestListed compares attacks.md with the table. MUSTER_ATTACK=list writes it.

@@ -123,15 +123,18 @@ func (c *rollbackCommand) confirmSigned(ctx context.Context, store *fleetcli.Sto
 	if c.yes {
 		return nil
 	}
-	shown, err := signatures.NewPreview(ctx, store, signed.Statement{Action: signed.Assign, Target: from.Key, Content: string(value)})
+	shown, err := signatures.NewPreview(ctx, store, signed.Statement{Action: signed.Assign, Target: from.Key, Content: string(value)}, from)
 	if err != nil {
 		return err
 	}
 	if !known {
 		shown.ShowContent(c.Print)
+		shown.ShowFiles(c.Print)
 	}
 	c.Print.Remark("# changes since revision %d, which is assigned now:", now.Revision)
-	shown.ShowDiff(ctx, c.Print, store, now)
+	if err := shown.ShowDiff(ctx, c.Print, store, now); err != nil {
+		return err
+	}
 
 	return c.Confirm("nothing was signed", fmt.Sprintf("this assigns revision %d of %s again, %s", from.Revision, from.Key, model.DigestOf(value)))
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/signatures"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document/assigned"
 )
@@ -27,6 +26,7 @@ type showCommand struct {
 	name           string
 	revision, from uint64
 	history, diff  bool
+	file           string
 }
 
 // revisionDocument is a revision as a document.
@@ -40,23 +40,26 @@ type revisionDocument struct {
 	Signed *signatures.Signature `json:"signed,omitempty"`
 	// Rejected are the nodes that do not accept it.
 	Rejected []fleet.Rejection `json:"rejected,omitempty"`
-	// Files are the sizes of those in a bundle, by name.
-	Files map[string]int64 `json:"files,omitempty"`
-	// Missing is why there are no files of a bundle that is named.
-	Missing string `json:"missing,omitempty"`
+	// Files are those of a bundle, by name.
+	Files []contents.File `json:"files,omitempty"`
+	// Missing is why there are no files of a bundle that is named, BundleRefused why nodes
+	// refuse it.
+	Missing       string `json:"missing,omitempty"`
+	BundleRefused string `json:"bundle_refused,omitempty"`
 }
 
 func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	c := &showCommand{Env: env}
 	cmd := parent.Command("show", "Show an assignment, its history, or the changes of a revision")
-	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
+	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files of bundles (content, kind, mode, target) and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
-		"  muster fleet show group.web.motd --revision 17 --diff --from 12")
+		"  muster fleet show group.web.motd --revision 17 --diff --from 12\n  muster fleet show group.web.motd --file files/motd   one file of the bundle")
 	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
 	cmd.Flag("revision", "Revision to show (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("history", "List the stored revisions").UnNegatableBoolVar(&c.history)
 	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)
 	cmd.Flag("from", "First revision of --diff").PlaceHolder("N").Uint64Var(&c.from)
+	cmd.Flag("file", "Print one file of the bundle, as it is").PlaceHolder("NAME").StringVar(&c.file)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -83,6 +86,9 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.history && c.diff {
 		return cli.Usagef("give one of --history and --diff")
 	}
+	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
+		return cli.Usagef("--file prints the file as it is, and goes with no flag but --revision")
+	}
 	store, key, all, err := openHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
@@ -98,6 +104,8 @@ func (c *showCommand) run(ctx context.Context) error {
 		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.Revision, e.Refused, key)
 	case c.diff:
 		return c.showDiff(ctx, store, all, e)
+	case c.file != "":
+		return store.WriteFile(ctx, e, c.file, c.Print.Raw())
 	}
 	doc, err := newDocument(ctx, c.Env, store, e)
 	if err != nil {
@@ -130,19 +138,26 @@ func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.E
 		return out, nil
 	}
 	content, err := s.Content(ctx, e)
-	if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrInvalidName) {
-		out.Missing = err.Error()
-		return out, nil
-	}
 	out.Files = content.Files()
+	switch {
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, model.ErrInvalidName):
+		out.Missing = err.Error()
+	case errors.Is(err, contents.ErrRefused):
+		out.BundleRefused = err.Error()
+	case err != nil:
+		return out, err
+	}
 
-	return out, err
+	return out, nil
 }
 
 func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 	defer func() {
 		if doc.Missing != "" {
 			c.Print.Remark("# no files: %s", print.Text(print.OneLine(doc.Missing)))
+		}
+		if doc.BundleRefused != "" {
+			c.Print.Remark("# %s", print.Text(print.OneLine(doc.BundleRefused)))
 		}
 		for _, r := range doc.Rejected {
 			c.Print.Remark("# rejected by %s: %s", print.Text(r.Node), print.Text(print.OneLine(r.Reason)))
@@ -161,9 +176,11 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 	if len(doc.Files) > 0 {
 		text += "files:\n"
 	}
-	for _, name := range slices.Sorted(maps.Keys(doc.Files)) {
-		text += fmt.Sprintf("  - %s, %s\n", name, print.Count(int(doc.Files[name]), "byte"))
+	var list strings.Builder
+	for _, f := range doc.Files {
+		list.WriteString("  - " + f.String() + "\n")
 	}
+	text += list.String()
 	if print.IsTerminal(c.Print.Out) {
 		text = print.Lines(text)
 	}
@@ -210,7 +227,10 @@ func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []mod
 	if err != nil {
 		return err
 	}
-	diff := before.Diff(after)
+	diff, err := before.Diff(ctx, after)
+	if err != nil {
+		return err
+	}
 
 	return c.Print.Result(c.Format, map[string]any{"key": to.Key, "from": from.Revision, "to": to.Revision, "diff": diff}, func() {
 		if diff == "" {

@@ -151,7 +151,7 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 	case c.digest != "":
 		return nil
 	}
-	shown, err := signatures.NewPreview(ctx, store, p.Statement)
+	shown, err := signatures.NewPreview(ctx, store, p.Statement, now)
 	if err != nil {
 		return fmt.Errorf("%s: %w (nothing was signed; --digest %s signs what you have seen elsewhere)", now.Key, err, digest)
 	}
@@ -161,7 +161,11 @@ func (c *signCommand) confirm(ctx context.Context, store *fleetcli.Store, signer
 	shown.ShowContent(c.Print)
 	if earlier := slices.DeleteFunc(slices.Clone(all[:len(all)-1]), func(e model.Entry) bool { return !signer.Signed(ctx, e, 1) }); len(earlier) > 0 {
 		c.Print.Remark("# changes since revision %d, which you signed:", earlier[len(earlier)-1].Revision)
-		shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1])
+		if err := shown.ShowDiff(ctx, c.Print, store, earlier[len(earlier)-1]); err != nil {
+			return err
+		}
+	} else {
+		shown.ShowFiles(c.Print)
 	}
 	c.Print.Remark("# %s", signatures.Line(p))
 	if removal {

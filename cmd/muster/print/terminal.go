@@ -37,6 +37,16 @@ func IsTerminal(w io.Writer) bool { return terminal(w) != nil }
 // hasColour reports whether colours are wanted: on a terminal without NO_COLOR.
 func hasColour(w io.Writer) bool { return IsTerminal(w) && os.Getenv("NO_COLOR") == "" }
 
+// Raw returns where the bytes of a file go: to the output as they are, to a terminal with
+// control characters made visible.
+func (p Printer) Raw() io.Writer {
+	if IsTerminal(p.Out) {
+		return visible{p.Out}
+	}
+
+	return p.Out
+}
+
 // Progress is a line on a terminal that the next one overwrites. Elsewhere it
 // writes nothing.
 type Progress struct {

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"os"
 
+	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
@@ -24,7 +25,7 @@ var (
 	ErrNotArchive = errors.New("not a valid archive")
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or replace another one.
-	ErrUnsafeEntry = errors.New("unsafe entry")
+	ErrUnsafeEntry = names.ErrUnsafe
 	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
 	// ErrTooManyEntries is an archive with more entries than the limit.
@@ -35,12 +36,16 @@ var (
 const (
 	defaultBytes   = 1 << 30
 	defaultEntries = 100_000
+	defaultNames   = 64 << 20
 )
 
 // Limits bound the content of an archive. Zero means the default.
 type Limits struct {
-	Bytes   int64
+	Bytes int64
+	// Entries also bounds the directories that names of entries are in.
 	Entries int
+	// Names bounds the bytes of names and targets of links.
+	Names int64
 }
 
 func (l Limits) orDefaults() Limits {
@@ -49,6 +54,9 @@ func (l Limits) orDefaults() Limits {
 	}
 	if l.Entries == 0 {
 		l.Entries = defaultEntries
+	}
+	if l.Names == 0 {
+		l.Names = defaultNames
 	}
 
 	return l

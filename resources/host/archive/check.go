@@ -6,12 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"path/filepath"
-	"slices"
-	"strings"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
@@ -27,6 +23,8 @@ type checker struct {
 	// links are those of the archive; dirs are parent directories of its entries
 	// that are known to be inside of the target.
 	links, dirs map[string]bool
+	// names counts the bytes of names.
+	names int64
 }
 
 func newChecker(target *os.Root, limits Limits) *checker {
@@ -49,9 +47,27 @@ func (c *checker) visit(next visitor) visitor {
 		if e.kind == regularFile && e.size > c.left() {
 			return c.tooLarge()
 		}
+		bounded := &boundedReader{c, content}
+		if err := next(e, bounded); err != nil || e.kind != directory || e.size <= 0 {
+			return err
+		}
+		// A directory with a content, which is skipped, costs as much to read as a file.
+		_, err := io.Copy(io.Discard, bounded)
 
-		return next(e, &boundedReader{c, content})
+		return err
 	}
+}
+
+// count bounds the directories and the bytes of names, which are kept in memory.
+func (c *checker) count(text string) error {
+	switch c.names += int64(len(text)); {
+	case c.names > c.limits.Names:
+		return fmt.Errorf("%w: more than %d bytes of names", ErrTooManyEntries, c.limits.Names)
+	case len(c.dirs) > c.limits.Entries+1:
+		return fmt.Errorf("%w: more than %d directories", ErrTooManyEntries, c.limits.Entries)
+	}
+
+	return nil
 }
 
 func (c *checker) left() int64 { return c.limits.Bytes - c.index.Bytes }
@@ -95,6 +111,9 @@ func (c *checker) check(e *entry) (err error) {
 	if e.name, err = c.place(e.name); err != nil {
 		return err
 	}
+	if err := c.count(e.name + e.target); err != nil {
+		return err
+	}
 	switch e.kind {
 	case directory:
 		return c.inside(e.name)
@@ -104,7 +123,7 @@ func (c *checker) check(e *entry) (err error) {
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
-		return checkTarget(e.name, e.target)
+		return names.CheckTarget(e.name, e.target)
 	case hardLink:
 		// One to a symbolic link would lead elsewhere from another directory.
 		target := e.target
@@ -119,7 +138,7 @@ func (c *checker) check(e *entry) (err error) {
 // place returns the clean name of an entry inside of the target, not on or below
 // a link of the archive.
 func (c *checker) place(name string) (string, error) {
-	clean, err := entryName(name)
+	clean, err := names.Clean(name)
 	switch {
 	case err != nil:
 		return "", err
@@ -132,44 +151,6 @@ func (c *checker) place(name string) (string, error) {
 	_, err = c.onDisk(clean)
 
 	return clean, err
-}
-
-// maxDepth is how many directories an entry may be in. The way to each is walked for each
-// entry, and a name of a few bytes in a compressed archive may have any number of them.
-const maxDepth = 255
-
-// entryName returns the clean form of a name that stays inside.
-func entryName(name string) (string, error) {
-	clean := path.Clean(name)
-	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth {
-		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafeEntry, maxDepth)
-	}
-	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
-		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafeEntry)
-	}
-
-	return clean, nil
-}
-
-func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
-
-// checkTarget accepts a link that first goes up, at most to the target
-// directory, and then only down. The links it may pass on the way down are
-// checked too, so no chain of links leads out. A .. after a name could, because
-// that name may be a link.
-func checkTarget(name, target string) error {
-	down := target
-	for strings.HasPrefix(down, "../") {
-		down = strings.TrimLeft(down[len("../"):], "/")
-	}
-	switch {
-	case target == "" || strings.ContainsRune(target, 0) || path.IsAbs(target):
-	case down != ".." && hasDotDot(down):
-	case filepath.IsLocal(path.Join(path.Dir(name), target)):
-		return nil
-	}
-
-	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafeEntry, target)
 }
 
 // onDisk returns the file at a clean name in the target, nil for none. The

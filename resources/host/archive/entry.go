@@ -63,18 +63,22 @@ func modeOf(unixMode uint32) fs.FileMode {
 type sourceReader struct {
 	ctx context.Context
 	r   io.Reader
+	// failed is the first of these errors.
+	failed error
 }
 
-func (s *sourceReader) Read(b []byte) (int, error) {
-	if err := context.Cause(s.ctx); err != nil {
-		return 0, sourceError{err}
+func (s *sourceReader) Read(b []byte) (n int, err error) {
+	if s.failed == nil {
+		s.failed = context.Cause(s.ctx)
 	}
-	n, err := s.r.Read(b)
-	if err != nil && !errors.Is(err, io.EOF) {
-		err = sourceError{err}
+	if s.failed == nil {
+		if n, err = s.r.Read(b); err == nil || errors.Is(err, io.EOF) {
+			return n, err
+		}
+		s.failed = err
 	}
 
-	return n, err
+	return n, sourceError{s.failed}
 }
 
 // sourceError has no Unwrap, so that its cause is not taken for the archive's.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -86,9 +87,14 @@ func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, al
 	return key, all, err
 }
 
-// Content reads what a revision assigns.
-func (s *Store) Content(ctx context.Context, e model.Entry) (fleet.Content, error) {
-	return fleet.ContentOf(e, func(digest string) (io.ReadCloser, error) { return content.New(s.KV).GetBundle(ctx, digest) })
+// Content reads what a revision assigns, like contents.Of.
+func (s *Store) Content(ctx context.Context, e model.Entry) (contents.Content, error) {
+	return contents.Of(ctx, e, content.New(s.KV).GetBundle)
+}
+
+// WriteFile writes one file of what a revision assigns, like contents.Write.
+func (s *Store) WriteFile(ctx context.Context, e model.Entry, name string, w io.Writer) error {
+	return contents.Write(ctx, e, content.New(s.KV).GetBundle, name, w)
 }
 
 // Digests returns the digests of the revisions of a key that still exist.

@@ -45,7 +45,7 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").StringsVar(&c.groups)
 	c.AddFormat(cmd)
@@ -135,7 +135,7 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 
 	return slices.DeleteFunc(all, func(n model.Node) bool {
 		named := len(c.names) == 0 || slices.Contains(c.names, n.Node)
-		member := len(targets) == 0 || slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.Includes(n.NodeState) })
+		member := len(targets) == 0 || slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.MayInclude(n) })
 		return !named || !member
 	}), nil
 }
@@ -166,12 +166,14 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	uptime, away := print.Age(n.Started, now), ""
 	switch {
+	case n.Unreadable != "":
+		uptime, away = "-", string(fleet.StatusUnreadable)
 	case n.Stopped():
 		uptime, away = "-", string(model.NodeStopped)
 	case n.Silent:
 		uptime, away = "-", string(fleet.StatusUnreachable)
 	}
-	n.Message = cmp.Or(n.Flooding, n.Message)
+	n.Message = cmp.Or(n.Flooding, fleet.WhyUnreadable(n.Node), n.Message)
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {

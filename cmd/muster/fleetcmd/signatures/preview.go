@@ -4,13 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -21,15 +20,18 @@ import (
 // alone.
 type Preview struct {
 	statement signed.Statement
-	content   fleet.Content
+	content   contents.Content
+	// revision is where the statement comes from.
+	revision model.Entry
 	// bundle is its digest, empty for none.
 	bundle string
 }
 
-// NewPreview reads what a statement assigns. The error is that nodes reject it, or that
-// of a bundle that is missing, or has other bytes than its digest says.
-func NewPreview(ctx context.Context, s *fleetcli.Store, statement signed.Statement) (Preview, error) {
-	out := Preview{statement: statement}
+// NewPreview reads what a statement assigns, which is that of a revision. The error is that
+// nodes reject it, or that of a bundle that is missing, that nodes refuse, or that has other
+// bytes than its digest says.
+func NewPreview(ctx context.Context, s *fleetcli.Store, statement signed.Statement, revision model.Entry) (Preview, error) {
+	out := Preview{statement: statement, revision: revision}
 	if statement.Action == signed.Remove {
 		return out, nil
 	}
@@ -52,24 +54,57 @@ func (p Preview) ShowContent(to print.Printer) {
 		return
 	}
 	to.Remark("# bundle %s", print.Text(p.bundle))
-	files := p.content.Files()
-	for _, name := range slices.Sorted(maps.Keys(files)) {
-		to.Remark("  - %s, %s", print.Text(name), print.Count(int(files[name]), "byte"))
+	for _, f := range p.content.Files() {
+		to.Remark("  - %s", print.Text(f.String()))
 	}
 }
 
-// ShowDiff shows the changes since a revision, all of it since one that cannot be read.
-func (p Preview) ShowDiff(ctx context.Context, to print.Printer, s *fleetcli.Store, since model.Entry) {
+// ShowFiles shows the texts in its bundle, each line behind a mark, so that none is taken
+// for one of muster.
+func (p Preview) ShowFiles(to print.Printer) {
+	if p.bundle == "" {
+		return
+	}
+	for _, f := range p.content.Files() {
+		if f.Text == "" {
+			continue
+		}
+		to.Remark("# %s:", print.Text(f.String()))
+		for line := range strings.Lines(f.Text) {
+			to.Remark("  | %s", print.Text(strings.TrimSuffix(line, "\n")))
+		}
+	}
+	p.showOmitted(to)
+}
+
+// ShowDiff shows the changes since a revision, all of it since one that cannot be read. The
+// error is that of ctx.
+func (p Preview) ShowDiff(ctx context.Context, to print.Printer, s *fleetcli.Store, since model.Entry) error {
 	before, err := s.Content(ctx, since)
 	if err != nil {
 		to.Remark("# revision %d cannot be read: %s", since.Revision, print.Text(err.Error()))
-		before = fleet.Content{}
+		before = contents.Content{}
 	}
-	diff := before.Diff(p.content)
+	diff, err := before.Diff(ctx, p.content)
+	if err != nil {
+		return err
+	}
 	if diff == "" {
 		diff = "# none"
 	}
 	remarkLines(to, diff)
+	p.showOmitted(to)
+
+	return nil
+}
+
+// showOmitted names the files of which only the digest is shown, and how to see them.
+func (p Preview) showOmitted(to print.Printer) {
+	for _, f := range p.content.Files() {
+		if f.Omitted != "" {
+			to.Remark("# %s, %s: muster fleet show %s --revision %d --file %s", print.Text(f.String()), f.Digest, p.revision.Key, p.revision.Revision, print.Text(f.Argument()))
+		}
+	}
 }
 
 // remarkLines shows a text that anybody may have written.

@@ -1,0 +1,58 @@
+// Package names checks the names of the entries of an untrusted archive, and where its
+// links lead, as far as these alone show it.
+package names
+
+import (
+	"errors"
+	"fmt"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrUnsafe is an entry that would land outside of the target, or lead out of it.
+var ErrUnsafe = errors.New("unsafe entry")
+
+// maxDepth is how many directories an entry may be in. The way to each is walked for each
+// entry, and a name of a few bytes in a compressed archive may have any number of them.
+const maxDepth = 255
+
+// Clean returns the clean form of a name that stays inside. The error wraps ErrUnsafe.
+func Clean(name string) (string, error) {
+	clean := path.Clean(name)
+	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth || slices.ContainsFunc(strings.Split(clean, "/"), isTooLong) {
+		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafe, maxDepth)
+	}
+	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
+		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafe)
+	}
+
+	return clean, nil
+}
+
+// isTooLong reports whether no file system takes an element of a path.
+func isTooLong(element string) bool { return len(element) > unix.NAME_MAX }
+
+func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
+
+// CheckTarget accepts a link that first goes up, at most to the target
+// directory, and then only down. The links it may pass on the way down are
+// checked too, so no chain of links leads out. A .. after a name could, because
+// that name may be a link. The error wraps ErrUnsafe.
+func CheckTarget(name, target string) error {
+	down := target
+	for strings.HasPrefix(down, "../") {
+		down = strings.TrimLeft(down[len("../"):], "/")
+	}
+	switch {
+	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0) || path.IsAbs(target):
+	case down != ".." && hasDotDot(down):
+	case filepath.IsLocal(path.Join(path.Dir(name), target)):
+		return nil
+	}
+
+	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafe, target)
+}
