@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -112,17 +113,11 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 // node, which is returned as Unreadable among the others.
 func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	n := b.store.Names()
-	// By direct gets: a consumer misses states that are replaced meanwhile, since the
-	// server counts what is left without those that it has not noticed yet.
-	newest := map[string]kvstore.Message{}
-	var failed []error
-	for m, err := range scan.Direct(ctx, b.store, b.stream(), n.NodeState("*"), pageSize) {
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		newest[m.Subject] = m
+	newest, err := b.states(ctx)
+	if err != nil {
+		return nil, err
 	}
+	var failed []error
 	var all []model.Node
 	for subject, m := range newest {
 		if m.Deleted() && !m.Forged {
@@ -140,6 +135,42 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 
 	return all, errors.Join(failed...)
+}
+
+// states returns the newest message of each state by its subject. It is by direct gets: a
+// consumer misses states that are replaced meanwhile, since the server counts what is left
+// without those that it has not noticed yet. What these leave out, since a replica lags or
+// no client can read its headers, is in the list of the leader.
+func (b Bucket) states(ctx context.Context) (map[string]kvstore.Message, error) {
+	of := b.store.Names().NodeState("*")
+	out := map[string]kvstore.Message{}
+	for m, err := range scan.Direct(ctx, b.store, b.stream(), of, pageSize) {
+		if err != nil {
+			return nil, err
+		}
+		out[m.Subject] = m
+	}
+	listed, err := b.store.Subjects(ctx, b.stream(), of)
+	if err != nil {
+		return nil, err
+	}
+	for subject := range listed.Subjects {
+		if _, known := out[subject]; known {
+			continue
+		}
+		m, err := b.store.Last(ctx, b.stream(), subject)
+		switch {
+		case errors.Is(err, answer.ErrUnreadable):
+			out[subject] = kvstore.Message{Subject: subject, Forged: true, Unreadable: true}
+		case errors.Is(err, model.ErrNotFound):
+		case err != nil:
+			return nil, err
+		default:
+			out[subject] = m
+		}
+	}
+
+	return out, nil
 }
 
 // decode reads the state of a node as of a time; one that cannot be read is Unreadable,

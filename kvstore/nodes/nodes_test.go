@@ -38,6 +38,7 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	srv.Raw(t, store.Names().NodeState("web05"), "NATS/1.0\r\nfoo\r\n\r\n", "")
 	all, err := store.Nodes(t.Context())
 	if err == nil || !strings.Contains(err.Error(), "node web03") || !strings.Contains(err.Error(), "node web04") {
 		t.Errorf("error = %v, want web03 and web04 in it", err)
@@ -48,11 +49,11 @@ func TestNodesSayWhoTheyAre(t *testing.T) {
 		if n.Unreadable != "" {
 			got[n.Node] = fmt.Sprint(n.Unreadable, n.Groups)
 		}
-		if n.Silent || n.Heard.IsZero() {
+		if n.Silent || n.Heard.IsZero() != (n.Node == "web05") {
 			t.Errorf("record = %+v", n)
 		}
 	}
-	if want := map[string]string{"web01": "2", "web02": "1", "web03": "invalid character 'g' looking for beginning of value[]", "web04": "it names node \"web01\"[web]"}; !maps.Equal(got, want) {
+	if want := map[string]string{"web01": "2", "web02": "1", "web03": "invalid character 'g' looking for beginning of value[]", "web04": "it names node \"web01\"[web]", "web05": "has headers that cannot be read: put it again without them, or remove it[]"}; !maps.Equal(got, want) {
 		t.Errorf("nodes = %v, want %v", got, want)
 	}
 	if facts := kvtest.FactsOf(t, store.Conn(), "web01"); facts != `{"os":{"name":"linux"}}` {
