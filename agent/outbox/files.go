@@ -39,7 +39,7 @@ func syncDir(dir string) error {
 	return errors.Join(f.Sync(), f.Close())
 }
 
-// lockDir locks a directory for this process until the file is closed. It
+// lockDir locks a directory for this process until unlockDir or its end. It
 // returns ErrInUse when another process has it.
 func lockDir(dir string) (*os.File, error) {
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -55,3 +55,7 @@ func lockDir(dir string) (*os.File, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 }
+
+// unlockDir unlocks a directory also where a process that is just being started has a copy
+// of the descriptor.
+func unlockDir(f *os.File) error { return unix.Flock(int(f.Fd()), unix.LOCK_UN) }

@@ -8,10 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
@@ -486,6 +489,41 @@ func TestInUse(t *testing.T) {
 	b := open(t, dir, 0)
 	if _, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, outbox.ErrInUse) {
 		t.Errorf("got %v", err)
+	}
+	if err := b.Close(); err != nil {
+		t.Fatal(err)
+	}
+	open(t, dir, 0)
+}
+
+// TestACopyOfTheLockHoldsNothing: a process that is just being started has a copy of each
+// descriptor until it runs its program.
+func TestACopyOfTheLockHoldsNothing(t *testing.T) {
+	dir := t.TempDir()
+	b := open(t, dir, 0)
+	copied := false
+	descriptors, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range descriptors {
+		if path, _ := os.Readlink("/proc/self/fd/" + d.Name()); path != filepath.Join(dir, "lock") {
+			continue
+		}
+		fd, err := strconv.Atoi(d.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		other, err := unix.Dup(fd)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = unix.Close(other) }()
+		copied = true
+		break
+	}
+	if !copied {
+		t.Fatal("no descriptor has the lock")
 	}
 	if err := b.Close(); err != nil {
 		t.Fatal(err)

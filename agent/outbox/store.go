@@ -191,8 +191,11 @@ func (s *store) removeFinished(noticed bool) (err error) {
 	return err
 }
 
-// close closes the files.
+// close unlocks the directory and closes the files.
 func (s *store) close() (err error) {
+	if s.lock != nil {
+		err = unlockDir(s.lock)
+	}
 	files := []*os.File{s.cursor, s.lock}
 	for _, seg := range s.segments {
 		files = append(files, seg.file)
