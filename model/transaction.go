@@ -74,6 +74,19 @@ type Transaction struct {
 	Outputs map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
 	// NotRun means that the run ended before it came to the resource.
 	NotRun bool `json:"not_run,omitempty"`
+	// Drift is the drift that was repaired, nil where somebody asked for the change.
+	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired; absent where somebody asked for the change"`
+}
+
+// Repair is drift of a resource that was repaired.
+type Repair struct {
+	// From is what differed, with its value where that is known: "mode: 0666".
+	From string `json:"from" jsonschema_description:"What differed, with its value where that is known"`
+	// SeenAt is when the machine said that something changed; where it did not, when the run began that found it.
+	SeenAt     time.Time `json:"seen_at" jsonschema_description:"When the change was noticed"`
+	RepairedAt time.Time `json:"repaired_at"`
+	// Latency is the time between the two.
+	Latency time.Duration `json:"latency" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }
 
 // Ref returns the resource's reference.

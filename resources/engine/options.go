@@ -75,7 +75,8 @@ type Options struct {
 	Register func(ref model.Ref, entries []model.RegisterEntry)
 	// Journal keeps pending refreshes; nil means that they do not outlive the run.
 	Journal journal.Journal
-	// Earlier is what the earlier commands of the session did.
+	// Earlier is what the earlier commands of the session did, or how the rest of the
+	// manifest stands of which a part runs (plan.Standing).
 	Earlier plan.History
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool

@@ -143,14 +143,21 @@ func leave(o *Options) error {
 
 // observeAll takes the observation that nodes share.
 func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
-	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return !r.IsObservedFirst(n) }))
+	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
 }
 
-// next returns the first node that has not had its turn, nil when all have.
+// next returns the first node that has not had its turn, nil when all have. One
+// that follows others has none unless it comes to that.
 func (r *run) next() *graph.Node {
 	for ; r.cursor < r.Graph.Len(); r.cursor++ {
-		if !r.Results[r.cursor].Done {
-			return r.Graph.Nodes()[r.cursor]
+		n := r.Graph.Nodes()[r.cursor]
+		switch {
+		case r.Results[r.cursor].Done:
+		case n.Follows && !r.Results[r.cursor].Begun && !r.IsFollowedUp(n):
+			r.End(n)
+			r.report.LeaveOut(n)
+		default:
+			return n
 		}
 	}
 

@@ -239,6 +239,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	r.outputs.keep(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, true)
+		r.report.Repaired(t, r.opts.Woken)
 	}
 	if c.Refresh {
 		r.refreshes.Made(ctx, c.Node)

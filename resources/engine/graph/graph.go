@@ -30,6 +30,8 @@ type Graph struct {
 	// Providers, ImplicitCreators and Removers are the nodes that provide, create on
 	// their way or remove what relations name.
 	Providers, ImplicitCreators, Removers map[string][]*Node
+
+	whole *Graph // that this one is a part of
 }
 
 // Node is a resource with its edges. Only this package changes one.
@@ -55,6 +57,9 @@ type Node struct {
 	Owner             *Node
 	// FailFast means that the manifest it includes ends at its first failure.
 	FailFast bool
+	// Follows means that it gets a turn only when something changes that it follows: a
+	// subscriber in a Part.
+	Follows bool
 
 	declared int    // place in the document
 	waits    []Edge // edges to it, with their reasons

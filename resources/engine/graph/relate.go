@@ -45,6 +45,21 @@ type unmet struct {
 	need resource.Need
 }
 
+// ProviderBeside returns a resource other than n that provides something, nil for
+// none. That of a part is asked of the whole graph.
+func (g *Graph) ProviderBeside(n *Node, what string) *Node {
+	if g.whole != nil {
+		g = g.whole
+	}
+	for _, p := range g.Providers[what] {
+		if p.Ref != n.Ref {
+			return p
+		}
+	}
+
+	return nil
+}
+
 // addAgainst adds the edges that go against the order of the document.
 func (g *Graph) addAgainst(needs []unmet) {
 	known := ancestry{size: len(g.nodes)}

@@ -41,8 +41,11 @@ func (r *Refreshes) Recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
+	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes) > 0 }) {
+		return // no refresh can be due to any of them
+	}
 	pending, err := r.journal.Pending()
-	if errors.Is(err, ErrDamaged) {
+	if errors.Is(err, ErrDamaged) && !r.isPart() {
 		r.log.WarnContext(ctx, "refreshing all subscribers, the pending refreshes are lost", "error", err)
 		pending, r.lost = plan.Refreshable(r.up.Graph.Nodes()), true
 		if err = nil; !r.up.Scope.Unchanging() {
@@ -122,12 +125,15 @@ func (r *Refreshes) Made(ctx context.Context, n *graph.Node) {
 	}
 }
 
+// isPart reports whether the run is one of a part of its manifest.
+func (r *Refreshes) isPart() bool { return r.up.Graph.Whole() != nil }
+
 // ClearUndeclared clears the refreshes of resources that are not in the manifest
 // any more, or subscribe to nothing. What a manifest declares that was not read
-// is not known to be gone.
+// is not known to be gone, nor what is in no part.
 func (r *Refreshes) ClearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.Unchanging() || r.journal == nil || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
+	if r.up.Scope.Unchanging() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return
 	}
 	for ref := range r.up.Pending {

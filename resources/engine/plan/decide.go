@@ -58,10 +58,8 @@ func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State,
 		return err
 	})
 	for _, what := range due.Removes {
-		for _, p := range u.Graph.Providers[what] {
-			if p != n && err == nil {
-				err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
-			}
+		if p := u.Graph.ProviderBeside(n, what); p != nil && err == nil {
+			err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
 		}
 	}
 

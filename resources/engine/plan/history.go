@@ -4,11 +4,27 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
 // History is the transactions of each resource in the earlier commands of a
 // session, by its name and by its alias, the oldest first. Nil is none.
 type History map[model.Ref][]*model.Transaction
+
+// Standing returns the history by which a run of a part takes the rest of its graph
+// as it stands: nothing of that changes, and failed says what did not reach its state.
+func Standing(part *graph.Graph, failed func(model.Ref) bool) History {
+	h := History{}
+	for _, n := range part.Nodes() {
+		for _, ref := range slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere) {
+			if other := part.Whole().Node(ref); other != nil && h[ref] == nil {
+				h[ref] = []*model.Transaction{{Type: ref.Type, Name: ref.Name, Failed: failed(other.Ref)}}
+			}
+		}
+	}
+
+	return h
+}
 
 // Knows reports whether an earlier command had a resource.
 func (h History) Knows(ref model.Ref) bool { return len(h[ref]) > 0 }

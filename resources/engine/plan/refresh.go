@@ -64,6 +64,19 @@ func (u *Upstream) WasTouched(n *graph.Node) bool {
 	return u.result(n).Touched || slices.ContainsFunc(n.Children, u.WasTouched)
 }
 
+// IsFollowedUp reports whether a node that follows others gets its turn: something
+// that it subscribes to was changed, or may have been, or would be, or something that
+// it includes is not as it was.
+func (u *Upstream) IsFollowedUp(n *graph.Node) bool {
+	moved := func(dep *graph.Node) bool {
+		res := u.result(dep)
+		return res.Changed || res.Touched || res.Effect != None
+	}
+	failed := func(child *graph.Node) bool { return u.result(child).Failed || u.result(child).Unmet }
+
+	return slices.ContainsFunc(n.Subscribes, moved) || slices.ContainsFunc(n.Children, moved) || slices.ContainsFunc(n.Children, failed)
+}
+
 // ToNotify returns the subscribers of a node, and of those that include it, that
 // have no refresh pending yet. One may be there twice.
 func (u *Upstream) ToNotify(n *graph.Node) []model.Ref {

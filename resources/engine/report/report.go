@@ -3,7 +3,10 @@
 package report
 
 import (
+	"cmp"
 	"encoding/json"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -43,6 +46,8 @@ type Report struct {
 	// handed on.
 	ended []entry
 	next  int
+	// leftOut is how many nodes got no turn.
+	leftOut int
 }
 
 type entry struct {
@@ -100,6 +105,17 @@ func (r *Report) End(n *graph.Node, t *model.Transaction) {
 		counts.Add(t)
 		r.Counts[p.Ref] = counts
 	}
+	r.conclude(n, t)
+}
+
+// LeaveOut leaves a node out of the report.
+func (r *Report) LeaveOut(n *graph.Node) {
+	r.leftOut++
+	r.conclude(n, nil)
+}
+
+// conclude hands on what has ended, up to the first node that has not.
+func (r *Report) conclude(n *graph.Node, t *model.Transaction) {
 	r.ended[n.At] = entry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
 		if t := r.ended[r.next].t; t != nil {
@@ -126,11 +142,40 @@ func (r *Report) AddError(text string) { r.Summary.Errors = append(r.Summary.Err
 // Finish completes the summary. woken is when the wake-up came that led to the
 // run, zero when it is not known.
 func (r *Report) Finish(woken time.Time) {
-	r.Summary.Counts.Unique = r.graph.Len()
+	r.Summary.Counts.Unique = r.graph.Len() - r.leftOut
 	r.Summary.Duration = time.Since(r.Summary.Started)
 	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
 		r.Summary.Drift.Latency = time.Since(woken)
 	}
+}
+
+// Repaired describes the repair of a resource of which nobody asked for the change;
+// woken is that of Finish.
+func (r *Report) Repaired(t *model.Transaction, woken time.Time) {
+	if !r.Cause.IsUnasked() {
+		return
+	}
+	now := Now()
+	if woken.IsZero() {
+		woken = r.Summary.Started
+	}
+	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: woken.UTC(), RepairedAt: now, Latency: now.Sub(woken)}
+}
+
+// differed returns what the changes were about.
+func differed(changes []model.Change) string {
+	var out []string
+	for _, c := range changes {
+		text := cmp.Or(c.Property, c.Action)
+		if c.Property != "" && c.From != "" {
+			text += ": " + c.From
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+
+	return strings.Join(out, ", ")
 }
 
 // NoteDrift counts a difference that nobody asked for, and its repair. A resource
