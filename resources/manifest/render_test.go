@@ -24,6 +24,7 @@ func TestRender(t *testing.T) {
 data: {pw: "${ secret('hunter2') }", n: 0644}
 ccm:
   fail_on_error: true
+  flapping: {repairs: 3, within: 2m}
   pre_message: "on ${ Facts.os } $${x}"
   post_message: done
   resources:
@@ -53,6 +54,9 @@ ccm:
   pw: "[redacted]"
 muster:
   fail_on_error: true
+  flapping:
+    repairs: 3
+    within: "2m0s"
   pre_message: "on debian $${x}"
   post_message: done
   resources:

@@ -106,6 +106,7 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 		}
 		b.out.FailOnError = yes
 	}
+	b.out.Flapping = flapping(ctx, &r, doc.Flapping)
 	b.problems = append(b.problems, r.Problems...)
 }
 

@@ -3,6 +3,7 @@ package manifest_test
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -67,6 +68,12 @@ func TestResourceProblems(t *testing.T) {
 		"later default":        {"muster: {resources: [{file: [defaults: {limit: 1}]}]}\n", "m.yaml:1:41: property `limit` of file is not in this version yet (leave it out until a later version brings it)"},
 		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
+		"flapping":             {"muster: {flapping: sometimes}\n", "m.yaml:1:20: `flapping` cannot be \"sometimes\" (write off, or {repairs: 5, within: 1m})"},
+		"flapping list":        {"muster: {flapping: [1]}\n", "m.yaml:1:20: `flapping` cannot be a list (write off, or {repairs: 5, within: 1m})"},
+		"flapping key":         {"muster: {flapping: {repair: 1}}\n", "m.yaml:1:21: unknown key `repair` in `flapping` (did you mean `repairs`?)"},
+		"flapping repairs":     {"muster: {flapping: {repairs: 0}}\n", "m.yaml:1:30: `repairs` must be a number from 1 to 100 (write `flapping: off` for no limit)"},
+		"flapping within":      {"muster: {flapping: {within: 5}}\n", "m.yaml:1:29: `within` must be a duration from 1s to 24h (for example 1m)"},
+		"flapping too long":    {"muster: {flapping: {within: 48h}}\n", "m.yaml:1:29: `within` must be a duration from 1s to 24h (for example 1m)"},
 		"message list":         {"muster: {pre_message: [a]}\n", "m.yaml:1:23: `pre_message` must be text, not a list"},
 		"message expression":   {"muster: {post_message: \"a ${ x }\"}\n", "m.yaml:1:27: the expression is not valid: unknown name `x` (write `$${` for a literal `${`)"},
 		"message secret":       {"muster: {post_message: \"a ${ secret('x') }\"}\n", "m.yaml:1:24: `post_message` cannot hold a secret, because it is shown"},
@@ -271,6 +278,23 @@ func TestFailOnErrorTakesTheBooleansOfProperties(t *testing.T) {
 		r, err := resolve(t, "muster: {fail_on_error: "+text+"}\n", options(), manifest.Inputs{})
 		if err != nil || r.FailOnError != want {
 			t.Errorf("%s gives %+v, %v", text, r, err)
+		}
+	}
+}
+
+// TestFlapping is of what a manifest says about it.
+func TestFlapping(t *testing.T) {
+	for text, want := range map[string]model.Flapping{
+		"":                        model.DefaultFlapping,
+		"flapping: off":           {},
+		"flapping: false":         {},
+		"flapping: {repairs: 3}":  {Repairs: 3, Within: model.DefaultFlapping.Within},
+		"flapping: {within: 10m}": {Repairs: 5, Within: model.Duration(10 * time.Minute)},
+		"flapping: {repairs: 1, within: \"${ Data.w }\"}": {Repairs: 1, Within: model.Duration(time.Hour)},
+	} {
+		r := resolved(t, "data: {w: 1h}\nmuster: {"+text+"}\n", manifest.Inputs{})
+		if r.Flapping != want {
+			t.Errorf("%q is %+v, want %+v", text, r.Flapping, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package render
 
 import (
 	"slices"
+	"strconv"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
@@ -15,6 +16,7 @@ import (
 type Manifest struct {
 	Data                    map[string]any
 	FailOnError             bool
+	Flapping                model.Flapping
 	PreMessage, PostMessage string
 	// Resources are those that the manifest itself declares, Values their properties.
 	Resources []*resource.Resource
@@ -44,6 +46,17 @@ func (o Manifest) body() document.Value {
 	body := document.Value{Kind: document.Map}
 	if o.FailOnError {
 		body.Entries = append(body.Entries, entry("fail_on_error", document.Value{Kind: document.Bool, Text: "true"}))
+	}
+	switch o.Flapping {
+	case model.DefaultFlapping:
+	case model.Flapping{}:
+		body.Entries = append(body.Entries, entry("flapping", text("off")))
+	default:
+		limits := []document.Entry{
+			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Flapping.Repairs)}),
+			entry("within", text(o.Flapping.Within.String())),
+		}
+		body.Entries = append(body.Entries, entry("flapping", document.Value{Kind: document.Map, Entries: limits}))
 	}
 	if o.PreMessage != "" {
 		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))

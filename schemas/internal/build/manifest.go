@@ -3,6 +3,7 @@ package build
 import (
 	"github.com/invopop/jsonschema"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -46,11 +47,24 @@ func section(types resource.Types) *jsonschema.Schema {
 
 	return object("What is managed",
 		field{"fail_on_error", stop},
+		field{"flapping", flapping()},
 		field{"pre_message", message("Shown before the run")},
 		field{"post_message", message("Shown after the run")},
 		field{"resources_jet_file", message("Path of a Jet template, with [[ ]], that renders the list of resources instead")},
 		field{"resources", orNull(&jsonschema.Schema{Type: "array", Items: entry, Description: "In the order in which they are brought into their state"})},
 	)
+}
+
+// flapping is from when on repairs are held back.
+func flapping() *jsonschema.Schema {
+	limits := object("",
+		field{"repairs", &jsonschema.Schema{Type: "integer", Minimum: "1", Maximum: "100", Default: model.DefaultFlapping.Repairs, Description: "Repairs within that time from which on it does not flap yet"}},
+		field{"within", &jsonschema.Schema{Type: "string", Default: model.DefaultFlapping.Within.String(), Description: "Duration from 1s to 24h"}},
+	)
+	s := orNull(anyOf(&jsonschema.Schema{Enum: []any{"off", false}}, limits))
+	s.Description = "From when on a resource flaps that something else changes again and again: its repairs are further and further apart then"
+
+	return s
 }
 
 // block is all that is valid below a type's name: a list of items of one name
