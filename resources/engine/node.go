@@ -14,6 +14,9 @@ func (r *run) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
 		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
 	}
+	if state := r.observer.State(n); r.opts.Left != nil && state != nil {
+		r.opts.Left(n.Ref, state)
+	}
 	r.End(n)
 	r.register(n, t, interrupted)
 	r.report.End(n, t)

@@ -91,6 +91,8 @@ type Options struct {
 	ReadAll bool
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
+	// Left gets what a resource was last seen in, at the end of its turn; nil is nobody.
+	Left func(ref model.Ref, state resource.State)
 	// Admit judges whether resources of a manifest that is read during the run may be
 	// part of it; nil admits all. Its error may be model.Problems.
 	Admit func([]*resource.Resource) error

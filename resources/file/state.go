@@ -30,6 +30,9 @@ type State struct {
 	want wanted
 }
 
+// Mark returns the path and the mark of what is there.
+func (s *State) Mark() (path string, mark files.Mark) { return s.Name, s.Entry.Mark() }
+
 // digest returns the digest of the content, empty for none.
 func (s *State) digest() string {
 	if s.Metadata == nil || s.Unshown != "" {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // Spec is the properties of one resource: a pointer to a struct that embeds
@@ -129,6 +130,12 @@ type Starter interface {
 	// IsStartedSince reports whether it was started after a time, and so needs no
 	// refresh for what changed before.
 	IsStartedSince(at time.Time) bool
+}
+
+// Marker is a State of one path, with the mark of what was there when it was read: an
+// event that finds just that was caused by muster itself.
+type Marker interface {
+	Mark() (path string, mark files.Mark)
 }
 
 // Batcher observes and changes many resources at once.
