@@ -15,8 +15,13 @@ type Watcher struct {
 	units *units
 }
 
-// New returns a watcher. It takes nothing of the machine before the first Arm.
+// New returns a watcher. It takes nothing of the machine before the first Arm. The log gets
+// what ends all watches; nil discards.
 func New(log *slog.Logger) *Watcher {
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+
 	return &Watcher{files: newFiles(log), units: newUnits(log, "/")}
 }
 
