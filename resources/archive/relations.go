@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -30,4 +31,10 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	out.Needs = append(append(out.Needs, resource.Need{What: target}), resource.NeedsAbove(spec.ExtractParent)...)
 
 	return out
+}
+
+// Watches names the archive, and the path that unpacking creates. Nothing remembers what
+// else was unpacked.
+func (Type) Watches(_ ArchiveProvider, spec *Spec) []watch.Point {
+	return resource.WatchPaths(spec.Name, spec.Creates)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 	"golang.org/x/sys/unix"
 )
@@ -117,4 +118,13 @@ func signalOf(code int) string {
 // Outputs returns stdout, stderr and exit_code of a command that ran.
 func (Type) Outputs(_ *Spec, _ *State, outcome resource.Outcome) map[string]any {
 	return maps.Clone(outcome.Values)
+}
+
+// Watches names the path whose absence makes the command run.
+func (Type) Watches(_ ExecProvider, spec *Spec) []watch.Point {
+	if spec.RefreshOnly {
+		return nil
+	}
+
+	return resource.WatchPaths(spec.Creates)
 }

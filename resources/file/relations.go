@@ -4,6 +4,7 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -27,4 +28,10 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	out.Needs = append(out.Needs, resource.AccountNeeds(spec.Owner, spec.Group)...)
 
 	return out
+}
+
+// Watches names the path, and the source. A source beside the manifest changes only with
+// that.
+func (Type) Watches(_ FileProvider, spec *Spec) []watch.Point {
+	return resource.WatchPaths(spec.Name, spec.Source)
 }

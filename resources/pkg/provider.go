@@ -5,6 +5,7 @@ import (
 	"math"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -107,4 +108,10 @@ type Batcher interface {
 	// repositories; with 0 the package manager decides. latest announces a call of
 	// Candidates.
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
+}
+
+// Watcher is a package manager whose database can be watched.
+type Watcher interface {
+	// Watches returns the files that change with any package.
+	Watches() []watch.Point
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -156,4 +157,13 @@ func (*Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {
 	}
 
 	return map[string]any{"version": version}
+}
+
+// Watches names the database of the package manager, if it is known.
+func (*Type) Watches(p PackageProvider, _ *Spec) []watch.Point {
+	if w, ok := p.(Watcher); ok {
+		return w.Watches()
+	}
+
+	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
 // Spec is the properties of one resource: a pointer to a struct that embeds
@@ -157,10 +158,11 @@ type Guards[S Spec, T State, P Provider] interface {
 	EvalGuards(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
-// Watcher calls wake with the name of a resource whenever the machine may have
-// drifted from it, until ctx ends. It calls ready once its watches are armed.
-type Watcher[S Spec] interface {
-	Watch(ctx context.Context, env Env, specs []S, ready func(), wake func(name string)) error
+// Watcher names what of the machine a change of which may be drift of a resource. It is
+// pure, so that two versions of a manifest can be compared. A type watches nothing
+// itself: whoever holds a resource arms its points.
+type Watcher[S Spec, P Provider] interface {
+	Watches(p P, spec S) []watch.Point
 }
 
 // Relater orders the resources of a type among others.

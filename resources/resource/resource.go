@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
 // Resource is one resource of a manifest, ready for the engine.
@@ -140,6 +141,21 @@ func canonicalName(s Spec) string {
 	}
 
 	return s.Meta().Name
+}
+
+// Watches returns what of the machine a change of which may be drift of the resource, on
+// a node with these facts: nothing for one that is excluded, has properties still to
+// come or has no suitable provider, and for a type that cannot say.
+func (r *Resource) Watches(facts model.Facts) []watch.Point {
+	if r.Type.Watches == nil || r.Excluded != "" || r.Late != nil {
+		return nil
+	}
+	p, err := r.Type.Select(facts, r.Spec)
+	if err != nil {
+		return nil
+	}
+
+	return r.Type.Watches(p, r.Spec)
 }
 
 // Meta returns the common properties.

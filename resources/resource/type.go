@@ -6,6 +6,7 @@ import (
 	"reflect"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
 // Type is a type as the engine runs it: a contract without its type parameters.
@@ -29,7 +30,7 @@ type Type struct {
 	ApplyAll   func(ctx context.Context, env Env, p Provider, specs []Spec, plans []Plan) ([]Outcome, error)
 	HasGuards  func(spec Spec, state State, refresh bool) bool
 	EvalGuards func(ctx context.Context, env Env, p Provider, spec Spec, state State) (State, error)
-	Watch      func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(name string)) error
+	Watches    func(p Provider, spec Spec) []watch.Point
 	Relations  func(spec Spec) Relations
 	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
 	Include    func(spec Spec) Inclusion
@@ -129,10 +130,8 @@ func adaptStatus[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 			return identify(spec, guarded, err)
 		}
 	}
-	if v, ok := c.(Watcher[S]); ok {
-		t.Watch = func(ctx context.Context, env Env, specs []Spec, ready func(), wake func(string)) error {
-			return v.Watch(ctx, env, typed[S](specs), ready, wake)
-		}
+	if v, ok := c.(Watcher[S, P]); ok {
+		t.Watches = func(p Provider, spec Spec) []watch.Point { return v.Watches(p.(P), spec.(S)) }
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -100,4 +101,10 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	out.Needs = append(out.Needs, resource.NeedsAbove(spec.Name)...)
 
 	return out
+}
+
+// Watches names the target with all that is in it, and the templates. Those beside the
+// manifest change only with that.
+func (Type) Watches(_ ScaffoldProvider, spec *Spec) []watch.Point {
+	return resource.WatchTrees(spec.Name, spec.Templates())
 }

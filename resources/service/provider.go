@@ -3,6 +3,7 @@ package service
 import (
 	"context"
 
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -50,4 +51,10 @@ type ServiceProvider interface {
 	ChangeAll(ctx context.Context, env resource.Env, action Action, services []string) []error
 	// Reload makes the service manager read all its files again.
 	Reload(ctx context.Context, env resource.Env) error
+}
+
+// Watcher is a service manager that tells when a service changes.
+type Watcher interface {
+	// Watches returns what changes when a service does.
+	Watches(service string) []watch.Point
 }

@@ -3,6 +3,7 @@ package service
 import (
 	"strings"
 
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -42,4 +43,13 @@ func files(service string) []string {
 	}
 
 	return needs
+}
+
+// Watches names what the service manager can tell about.
+func (Type) Watches(p ServiceProvider, spec *Spec) []watch.Point {
+	if w, ok := p.(Watcher); ok {
+		return w.Watches(spec.Name)
+	}
+
+	return nil
 }

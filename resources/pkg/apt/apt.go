@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -202,4 +203,9 @@ func remedies() []pkg.Remedy {
 		pkg.Says("The repository .* is not signed", pkg.ErrKey, "add the key of the repository, and name it in signed-by"),
 		pkg.Says("Failed to fetch", pkg.ErrDownload, "check the repositories and the network, or refresh the package lists (cache_max_age)"),
 	}
+}
+
+// Watches returns the database of dpkg, which counts when apt and dpkg are done.
+func (*Provider) Watches() []watch.Point {
+	return []watch.Point{{Kind: watch.Path, Name: "/var/lib/dpkg/status", After: "/var/lib/dpkg/lock-frontend"}}
 }

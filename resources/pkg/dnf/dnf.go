@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -214,4 +215,15 @@ func remedies() []pkg.Remedy {
 		pkg.Says("Error opening", pkg.ErrDownload, "check the repositories, or refresh the package lists (cache_max_age)"),
 		pkg.Says("Error downloading packages", pkg.ErrDownload, servers),
 	})
+}
+
+// Watches returns the database of rpm, in each form that it may have, which counts when
+// rpm is done, and the list of locked versions.
+func (*Provider) Watches() []watch.Point {
+	out := resource.WatchPaths("/etc/dnf/plugins/versionlock.list")
+	for _, name := range []string{"rpmdb.sqlite", "Packages.db", "Packages"} {
+		out = append(out, watch.Point{Kind: watch.Path, Name: "/var/lib/rpm/" + name, After: "/var/lib/rpm/.rpm.lock"})
+	}
+
+	return out
 }

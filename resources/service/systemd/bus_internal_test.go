@@ -20,6 +20,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
+	"github.com/musterfleet/muster/resources/host/systembus"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -128,7 +129,7 @@ func web(id string) map[string]dbus.Variant {
 func TestBus(t *testing.T) {
 	b := fakeBus(t, func(_ int, call *dbus.Message) []byte {
 		path := string(call.Headers[dbus.FieldPath].Value().(dbus.ObjectPath))
-		id := strings.NewReplacer("_2e", ".", "_40", "@", "_2d", "-").Replace(strings.TrimPrefix(path, unitPath))
+		id := strings.NewReplacer("_2e", ".", "_40", "@", "_2d", "-").Replace(strings.TrimPrefix(path, systembus.UnitPath))
 		return answer(call, dbus.TypeMethodReply, web(id))
 	})
 	var names []string
@@ -161,17 +162,6 @@ func awaitDBus(t *testing.T) {
 		}
 		if time.Now().After(deadline) {
 			t.Fatalf("goroutines are left:\n%s", left)
-		}
-	}
-}
-
-func TestObjectPath(t *testing.T) {
-	for name, want := range map[string]string{
-		"web.service": "web_2eservice", "1st.timer": "_31st_2etimer", "a-b@c:d.service": "a_2db_40c_3ad_2eservice", `c\x2b.service`: "c_5cx2b_2eservice",
-		"with_line.socket": "with_5fline_2esocket",
-	} {
-		if got := objectPath(name); string(got) != unitPath+want || !got.IsValid() {
-			t.Errorf("%s is %s", name, got)
 		}
 	}
 }

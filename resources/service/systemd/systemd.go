@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
@@ -206,4 +207,12 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	withLogs(ctx, env, []string{name}, began, errs)
 
 	return errs[0]
+}
+
+// Watches returns the unit of a service. What systemd has not read yet it does not tell
+// about: its file, or the link that masks it.
+func (*Provider) Watches(name string) []watch.Point {
+	unit := service.UnitName(name)
+
+	return append(resource.WatchPaths("/etc/systemd/system/"+unit), watch.Point{Kind: watch.Unit, Name: unit})
 }

@@ -1,0 +1,103 @@
+package watch
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// wanted are the events of a directory. Contents count when they are written, because a
+// program may keep its file open, and when that is closed, because it may have
+// mapped the file into memory. Files that were removed or replaced are not followed.
+const wanted = entries | unix.IN_ATTRIB | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+
+// inotify is the one descriptor, with the directories that it watches, each once
+// for all who want something of it.
+type inotify struct {
+	file *os.File
+	fd   int
+	dirs map[int32]*dir
+}
+
+// dir is a watched directory: the very one, wherever it is.
+type dir struct {
+	wd int32
+	// refs counts the hops in it, and the routes and trees that end in it.
+	refs int
+	// hops are the routes that pass by a name in it.
+	hops map[string][]*route
+	// trees are those that it is part of.
+	trees []*Watch
+}
+
+// openInotify returns the descriptor. Its error may be ErrLimit.
+func openInotify() (*inotify, error) {
+	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
+	if err != nil {
+		return nil, limit("inotify_init1", err)
+	}
+
+	return &inotify{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, dirs: map[int32]*dir{}}, nil
+}
+
+// limit explains an error of the kernel.
+func limit(call string, err error) error {
+	switch {
+	case errors.Is(err, unix.ENOSPC):
+		return fmt.Errorf("%w: %s (raise the sysctl fs.inotify.max_user_watches)", ErrLimit, call)
+	case errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE):
+		return fmt.Errorf("%w: %s (raise the sysctl fs.inotify.max_user_instances, or the open files of the process)", ErrLimit, call)
+	case errors.Is(err, unix.ENOMEM):
+		return fmt.Errorf("%w: %s: %w", ErrLimit, call, err)
+	default:
+		return fmt.Errorf("%w: %s: %w", ErrNone, call, err)
+	}
+}
+
+// watch watches the directory that a descriptor has open, and counts it. Its path
+// is not used: that may name another one by now.
+func (n *inotify) watch(fd int) (*dir, error) {
+	wd, err := unix.InotifyAddWatch(n.fd, procPath(fd), wanted)
+	if err != nil {
+		return nil, limit("inotify_add_watch", err)
+	}
+	d := n.dirs[int32(wd)]
+	if d == nil {
+		d = &dir{wd: int32(wd), hops: map[string][]*route{}}
+		n.dirs[d.wd] = d
+	}
+	d.refs++
+
+	return d, nil
+}
+
+// release counts a directory down, and stops watching it after the last.
+func (n *inotify) release(d *dir) {
+	if d.refs--; d.refs > 0 || n.dirs[d.wd] != d {
+		return
+	}
+	delete(n.dirs, d.wd)
+	// The directory may be gone already.
+	_, _ = unix.InotifyRmWatch(n.fd, uint32(d.wd))
+}
+
+// without removes a value that is in a list once.
+func without[T comparable](list []T, value T) []T {
+	at := slices.Index(list, value)
+	if at < 0 {
+		return list
+	}
+	last := len(list) - 1
+	list[at] = list[last]
+	var none T
+	list[last] = none
+
+	return list[:last]
+}
+
+// procPath names the very file that a descriptor has open.
+func procPath(fd int) string { return "/proc/self/fd/" + strconv.Itoa(fd) }

@@ -1,0 +1,191 @@
+package watch
+
+import (
+	"errors"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// route is the way to something: the names that are looked up for it, each in its
+// directory. It belongs to a folder or to a watch.
+type route struct {
+	folder *folder
+	watch  *Watch
+	hops   []hop
+}
+
+// hop is a name that is looked up in a directory.
+type hop struct {
+	dir  *dir
+	name string
+}
+
+// take makes hops those of the route. They are counted before the former ones are
+// released, so that what is in both is watched all the time.
+func (r *route) take(n *inotify, hops []hop) {
+	former := r.hops
+	r.hops = hops
+	for _, h := range former {
+		if list := without(h.dir.hops[h.name], r); len(list) > 0 {
+			h.dir.hops[h.name] = list
+		} else {
+			delete(h.dir.hops, h.name)
+		}
+	}
+	for _, h := range hops {
+		h.dir.hops[h.name] = append(h.dir.hops[h.name], r)
+	}
+	for _, h := range former {
+		n.release(h.dir)
+	}
+}
+
+// maxLinks bounds the links on the way to a path, as the kernel does.
+const maxLinks = 40
+
+// walk is on the way to a path.
+type walk struct {
+	inotify *inotify
+	// at is the open directory it has come to.
+	at    int
+	rest  []string
+	links int
+	hops  []hop
+}
+
+// walk goes to an absolute path, and watches each directory on the way before it
+// looks up a name in it: no later change escapes. It opens nothing but directories to
+// be looked at, so no fifo or device can hold it up. It ends at what is missing or no
+// directory: then the end is nil. Otherwise the caller releases the end, and closes its
+// descriptor. Where the error is not nil the hops are released.
+func (n *inotify) walk(path string) (hops []hop, end *dir, fd int, err error) {
+	w := walk{inotify: n, at: -1}
+	w.push(path)
+	defer func() {
+		if err == nil && end != nil {
+			return
+		}
+		if w.at >= 0 {
+			_ = unix.Close(w.at)
+		}
+		for _, h := range w.hops {
+			if err != nil {
+				n.release(h.dir)
+			}
+		}
+	}()
+	if err := w.restart(); err != nil {
+		return nil, nil, -1, err
+	}
+	for len(w.rest) > 0 {
+		next := w.rest[len(w.rest)-1]
+		w.rest = w.rest[:len(w.rest)-1]
+		arrived, err := w.step(next)
+		if err != nil {
+			return nil, nil, -1, err
+		}
+		if !arrived {
+			return w.hops, nil, -1, nil
+		}
+	}
+	if end, err = n.watch(w.at); err != nil {
+		return nil, nil, -1, err
+	}
+
+	return w.hops, end, w.at, nil
+}
+
+// push puts the names of a path before those that are left.
+func (w *walk) push(path string) {
+	names := strings.Split(path, "/")
+	for i := len(names) - 1; i >= 0; i-- {
+		if names[i] != "" && names[i] != "." {
+			w.rest = append(w.rest, names[i])
+		}
+	}
+}
+
+// restart goes to the root directory.
+func (w *walk) restart() error {
+	fd, err := openDir(unix.AT_FDCWD, "/")
+	if err != nil {
+		return limit("open", err)
+	}
+	w.move(fd)
+
+	return nil
+}
+
+func (w *walk) move(fd int) {
+	if w.at >= 0 {
+		_ = unix.Close(w.at)
+	}
+	w.at = fd
+}
+
+// step goes through a name, and reports whether that led to a directory, or to a link
+// whose names are left now.
+func (w *walk) step(name string) (bool, error) {
+	if name != ".." {
+		switch d, err := w.inotify.watch(w.at); {
+		case err == nil:
+			w.hops = append(w.hops, hop{d, name})
+		case !errors.Is(err, unix.EACCES):
+			return false, err
+		}
+		// A directory that may be passed and not read can be changed by few others.
+	}
+	fd, err := retry(func() (int, error) {
+		return unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
+		return false, limit("open", err)
+	}
+	if err != nil {
+		return false, nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		w.move(fd)
+		return true, nil
+	}
+	defer func() { _ = unix.Close(fd) }()
+	if st.Mode&unix.S_IFMT != unix.S_IFLNK {
+		return false, nil
+	}
+
+	return w.follow(fd)
+}
+
+// follow goes on by the text of a link.
+func (w *walk) follow(link int) (bool, error) {
+	text := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(link, "", text)
+	if w.links++; err != nil || w.links > maxLinks {
+		return false, nil
+	}
+	w.push(string(text[:n]))
+	if !filepath.IsAbs(string(text[:n])) {
+		return true, nil
+	}
+
+	return true, w.restart()
+}
+
+// openDir opens a directory to be looked at.
+func openDir(at int, name string) (int, error) {
+	return retry(func() (int, error) {
+		return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	})
+}
+
+// retry repeats a system call while signals interrupt it.
+func retry[T any](call func() (T, error)) (T, error) {
+	for {
+		if v, err := call(); err != unix.EINTR {
+			return v, err
+		}
+	}
+}
