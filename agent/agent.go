@@ -15,6 +15,8 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/delivery"
+	"github.com/musterfleet/muster/agent/drift"
+	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
@@ -28,11 +30,12 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Only Checker may be left out.
+// Options are what an agent is made from. Only Watch, Writers and Checker may be left out.
 type Options struct {
 	Config  Config
 	Version string
@@ -45,6 +48,11 @@ type Options struct {
 	States      status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
+	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
+	// found at intervals.
+	Watch func(p watch.Point, wake func()) (drift.Watch, error)
+	// Writers notes who writes files, as flaps.Options.Listen; without it nobody does.
+	Writers func(ctx context.Context, paths []string) (flaps.Writers, error)
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory, and returns the digest of
@@ -157,8 +165,10 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule.New(),
+		schedule: schedule.New(), standing: standing{},
 	}
+	m.drift = drift.New(drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log})
+	m.flaps = flaps.New(flaps.Options{Listen: o.Writers, Began: m.flapping, Ended: m.settled})
 	m.health = health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
 		Wake:     wakes.signal.Notify, Log: a.log,

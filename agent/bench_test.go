@@ -92,7 +92,7 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 	})
 	a.loop.sync(b.Context(), time.Now())
 	key := a.loop.manifests.set.Keys()[0]
-	a.loop.manifests.run(b.Context(), b.Context(), key, schedule.Wake{Cause: model.CauseManifest, At: time.Now()})
+	a.loop.manifests.run(b.Context(), b.Context(), key, &schedule.Wake{Cause: model.CauseManifest, At: time.Now()})
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeChanged {
 		b.Fatalf("the first run: %+v", s)
 	}
@@ -108,7 +108,7 @@ func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }
 func benchmarkRerun(b *testing.B, n int) {
 	a, key := benchAgent(b, n)
 	for b.Loop() {
-		a.loop.manifests.run(b.Context(), b.Context(), key, schedule.Wake{Cause: model.CauseSchedule, At: time.Now()})
+		a.loop.manifests.run(b.Context(), b.Context(), key, &schedule.Wake{Cause: model.CauseSchedule, At: time.Now()})
 	}
 	b.StopTimer()
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeStable || s.Counts.Stable != n {

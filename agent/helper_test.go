@@ -268,6 +268,8 @@ type node struct {
 	config   agent.Config
 	types    resource.Types
 	outside  outside
+	// machine says what is watched happens; nil watches nothing.
+	machine *machine
 	// resolved counts how often a manifest was resolved.
 	resolved int
 	log      hosttest.LogText
@@ -366,7 +368,7 @@ func (n *node) options() agent.Options {
 			Node: n.config.Node, Groups: n.config.Groups, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }, // no jitter
 		})}
 	}
-	return agent.Options{
+	o := agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved},
 		Checker: n.checker, Registry: n.registry,
@@ -378,6 +380,11 @@ func (n *node) options() agent.Options {
 		},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}
+	if n.machine != nil {
+		o.Watch, o.Writers = n.machine.arm, n.machine.listen
+	}
+
+	return o
 }
 
 // countingLoader counts how often it resolves a manifest.

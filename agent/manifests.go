@@ -12,6 +12,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/drift"
+	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporter"
@@ -19,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -28,6 +31,9 @@ import (
 type manifests struct {
 	set       *assignments.Set
 	health    *health.Monitor
+	drift     *drift.Monitor
+	standing  standing
+	flaps     *flaps.Flaps
 	registrar *registrar.Registrar
 	schedule  *schedule.Schedule
 	runner    *runner
@@ -67,6 +73,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	for _, key := range result.Deactivated {
 		m.log.InfoContext(ctx, "assignment deactivated", "manifest", key)
 		m.health.Remove(key)
+		m.unfollow(key)
 		m.status.SetHealth(key, model.HealthCounts{})
 	}
 	for _, a := range result.Activated {
@@ -74,6 +81,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	}
 	for _, key := range result.Refreshed {
 		m.health.Cancel(key)
+		m.follow(key, nil)
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
 	keys := m.set.Keys()
@@ -91,6 +99,8 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 	v := m.set.Active(a.Key)
 	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
+	m.standing.forget(a.Key)
+	m.follow(a.Key, nil)
 	m.log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
 	if a.Applied {
@@ -104,6 +114,8 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.health.Remove(key)
+	m.unfollow(key)
+	m.standing.forget(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
@@ -160,27 +172,40 @@ func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 	if key == "" {
 		return false
 	}
-	summary := m.run(ctx, hard, key, w)
-	m.schedule.Ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
+	summary := m.run(ctx, hard, key, &w)
+	if w.Part == nil {
+		m.schedule.Ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
+	}
 
 	return true
 }
 
-// run reconciles a manifest and reports. The summary is nil when the agent stops
-// before it began.
-func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) *model.Run {
-	m.health.Cancel(key) // the run makes the checks itself
+// run reconciles a manifest, or a part of it, and reports. The summary is nil when the
+// agent stops before it began. A wake for a part becomes one for the whole manifest
+// where there is no such part.
+func (m *manifests) run(ctx, hard context.Context, key string, w *schedule.Wake) *model.Run {
+	if w.Part == nil {
+		m.health.Cancel(key) // the run makes the checks itself
+	}
 	id := ksuid.New().String()
+	var late []*resource.Resource
 	o := m.options(hard, key, w.Cause, id)
 	o.JournalOf = key
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
-		m.refresh(ctx, key, o.Waited)
+		if w.Part == nil || o.Waited {
+			m.refresh(ctx, key, o.Waited)
+		}
+		g := m.graph(key, w)
 		journal := o.Journal
-		o.Options = m.runOptions(ctx, hard, key, w, id).Options
+		o.Options = m.runOptions(ctx, hard, key, *w, id, &late).Options
 		o.Journal = journal
+		if w.Part != nil {
+			o.Earlier = plan.Standing(g, m.standing.failed(key))
+			return g, context.Cause(ctx)
+		}
 		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
 
-		return m.set.Active(key).Resolution.Graph, context.Cause(ctx)
+		return g, context.Cause(ctx)
 	}
 	summary, err := m.runner.run(ctx, m.set.Active(key).Resolution.Graph, o)
 	v := m.set.Active(key)
@@ -191,18 +216,27 @@ func (m *manifests) run(ctx, hard context.Context, key string, w schedule.Wake) 
 		summary = m.runner.unmade(v.Entry, v.Digest, w.Cause)
 		summary.RunID = id
 		err = fmt.Errorf("the run did not come to its end: %w", err)
-	} else {
+	} else if w.Part == nil {
 		m.say(ctx, v.Resolution.PostMessage)
 	}
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
-	m.retainRegistrations(m.set.Keys())
-	if m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources) {
+	if len(late) > 0 {
+		m.follow(key, late)
+	}
+	if w.Part == nil {
+		m.retainRegistrations(m.set.Keys())
+	}
+	if (w.Part == nil || summary.Counts.HealthChecks != (model.HealthCounts{})) && m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources) {
 		m.schedule.Ask(key, model.CauseHealth, time.Now())
 	}
 	m.status.SetHealth(key, m.health.Counts(key))
-	m.conclude(ctx, key, summary)
+	if w.Part != nil {
+		m.concludePart(ctx, key, summary)
+	} else {
+		m.conclude(ctx, key, summary)
+	}
 
 	return summary
 }
@@ -221,8 +255,9 @@ func (m *manifests) say(ctx context.Context, message string) {
 	}
 }
 
-// runOptions are those of a run of a manifest.
-func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule.Wake, id string) reconcile.Options {
+// runOptions are those of a run of a manifest. Resources that it finds are added to
+// late.
+func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule.Wake, id string, late *[]*resource.Resource) reconcile.Options {
 	o := m.options(hard, key, w.Cause, id)
 	v := m.set.Active(key)
 	o.Woken, o.Refresh = w.At, m.health.TakeRefresh(key)
@@ -231,6 +266,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 			return problems
 		}
 		v.Resolution.AddLate(found)
+		*late = append(*late, found...)
 		return nil
 	}
 	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
@@ -239,12 +275,17 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 	o.OnTransaction = func(t *model.Transaction) {
 		m.runner.logTransaction(ctx, t)
 		m.report.Transaction(t)
+		m.standing.note(key, t)
+		m.noteRepair(ctx, key, w, t)
 		if ctx.Err() == nil { // else its checks were broken off
 			m.noteHealth(ctx, key, t)
 		}
 	}
-	run, every := m.schedule.Begin(key), m.runner.config.get().ReadAllEvery
-	o.ReadAll = every > 0 && run%every == 0
+	o.Left = func(ref model.Ref, state resource.State) { m.left(key, ref, state) }
+	if w.Part == nil {
+		run, every := m.schedule.Begin(key), m.runner.config.get().ReadAllEvery
+		o.ReadAll = every > 0 && run%every == 0
+	}
 
 	return o
 }
@@ -274,8 +315,12 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 	}
 }
 
-// conclude reports a run and remembers what came of it.
+// conclude reports a run and remembers what came of it. One that looked because
+// something had happened, and found nothing, is none.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
+	if isLook(s) {
+		return
+	}
 	m.report.Run(s)
 	m.runner.logRun(ctx, s)
 	m.status.SetRun(key, s)

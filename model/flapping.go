@@ -11,3 +11,12 @@ type Flapping struct {
 
 // DefaultFlapping is what holds where a manifest says nothing.
 var DefaultFlapping = Flapping{Repairs: 5, Within: Duration(time.Minute)}
+
+// FlappingState is a resource of a node that flaps.
+type FlappingState struct {
+	Manifest string    `json:"manifest" jsonschema_description:"Key in the bucket"`
+	Resource Ref       `json:"resource"`
+	Since    time.Time `json:"since"`
+	// Writer is a hint: who was seen to write it, in the words that the machine has for it.
+	Writer string `json:"writer,omitempty" jsonschema_description:"Who was seen to write it: a hint, since users choose the names of their processes"`
+}

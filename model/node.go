@@ -13,6 +13,10 @@ const (
 	NodeDropped NodeEvent = "dropped"
 	// NodeUnassigned is a manifest that is no longer assigned to the node.
 	NodeUnassigned NodeEvent = "unassigned"
+	// NodeFlapping is a resource that something else changes again and again, NodeSettled
+	// that this is over.
+	NodeFlapping NodeEvent = "flapping"
+	NodeSettled  NodeEvent = "settled"
 	// NodeDuplicate is another agent that runs under the same node name.
 	NodeDuplicate NodeEvent = "duplicate"
 )
@@ -22,7 +26,7 @@ const (
 type NodeState struct {
 	Protocol  string                   `json:"protocol"`
 	Node      string                   `json:"node"`
-	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate"`
+	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping,enum=settled"`
 	Host      string                   `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
 	Version   string                   `json:"version"`
 	Started   time.Time                `json:"started"`
@@ -32,7 +36,8 @@ type NodeState struct {
 	Manifests map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
 	Health    HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
 	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
-	Watches   int                      `json:"watches"`
+	Watches   int                      `json:"watches" jsonschema_description:"Resources that are watched for drift"`
+	Flapping  []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
 	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`
 	// SilentAfter is the time without an update after which the node counts as
 	// unreachable; zero means never. Only the state in the bucket has it.

@@ -123,6 +123,9 @@ func isReported(t *model.Transaction) bool {
 	}
 }
 
+// News reports whether anything of a run was reported that was not known.
+func (p *Reporter) News(runID string) bool { return p.current.id == runID && p.current.reported > 0 }
+
 // Run reports a summary, and makes it and all before it durable.
 func (p *Reporter) Run(r *model.Run) {
 	if r.RunID == p.current.id {

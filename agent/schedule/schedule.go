@@ -37,7 +37,12 @@ func New() *Schedule {
 
 // Ask asks for a run of a manifest, which is due since a time.
 func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
-	s.due[key] = Wake{cause, at}.over(s.due[key])
+	s.AskPart(key, cause, at, nil)
+}
+
+// AskPart asks for a run of some resources of a manifest; nil is all of it.
+func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
+	s.due[key] = Wake{cause, at, part}.over(s.due[key])
 }
 
 // Next returns when the interval of a manifest is over.
@@ -118,7 +123,7 @@ func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now ti
 			oldest = key
 		}
 	}
-	w := Wake{model.CauseSchedule, now}
+	w := Wake{Cause: model.CauseSchedule, At: now}
 	if oldest != "" && turns[oldest].pending {
 		w.Cause = model.CauseManifest
 	}

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -10,7 +11,7 @@ import (
 func TestNextDue(t *testing.T) {
 	now := time.Unix(100, 0)
 	before, longBefore, later := now.Add(-time.Second), now.Add(-time.Minute), now.Add(time.Second)
-	asked := Wake{model.CauseHealth, before}
+	asked := Wake{Cause: model.CauseHealth, At: before}
 	for name, c := range map[string]struct {
 		due   map[string]Wake
 		turns map[string]*turn
@@ -19,15 +20,15 @@ func TestNextDue(t *testing.T) {
 	}{
 		"nothing":                           {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 		"asked for":                         {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "b", asked},
-		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {model.CauseManifest, before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
+		"the first that was asked for":      {map[string]Wake{"a": asked, "b": {Cause: model.CauseManifest, At: before}}, map[string]*turn{"a": {}, "b": {}}, "a", asked},
 		"asked for before an interval":      {map[string]Wake{"b": asked}, map[string]*turn{"a": {next: longBefore}, "b": {next: later}}, "b", asked},
-		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{model.CauseSchedule, now}},
-		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{model.CauseSchedule, now}},
-		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{model.CauseManifest, now}},
+		"an interval":                       {map[string]Wake{}, map[string]*turn{"a": {next: later}, "b": {next: now}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"over for longest":                  {map[string]Wake{}, map[string]*turn{"a": {next: before}, "b": {next: longBefore}}, "b", Wake{Cause: model.CauseSchedule, At: now}},
+		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
 		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 	} {
 		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now)
-		if key != c.key || key != "" && w != c.want {
+		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
 			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
 		}
 	}

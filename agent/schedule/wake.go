@@ -11,14 +11,25 @@ import (
 type Wake struct {
 	Cause model.Cause
 	At    time.Time
+	// Part are the resources that the run is about; nil is the whole manifest.
+	Part []model.Ref
 }
 
-// over joins two wakes of the same manifest: the weightiest cause, the first time.
+// over joins two wakes of the same manifest: the weightiest cause, the first time,
+// and all that either is about.
 func (w Wake) over(other Wake) Wake {
+	if other.At.IsZero() {
+		return w
+	}
+	if w.Part != nil && other.Part != nil {
+		w.Part = slices.Concat(other.Part, w.Part)
+	} else {
+		w.Part = nil
+	}
 	if weight(other.Cause) > weight(w.Cause) {
 		w.Cause = other.Cause
 	}
-	if !other.At.IsZero() && other.At.Before(w.At) {
+	if other.At.Before(w.At) {
 		w.At = other.At
 	}
 

@@ -1,6 +1,7 @@
 package schedule
 
 import (
+	"reflect"
 	"testing"
 	"time"
 
@@ -13,8 +14,8 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	for i, light := range order {
 		for _, heavy := range order[i:] {
 			for _, got := range []Wake{
-				Wake{light, early}.over(Wake{heavy, late}),
-				Wake{heavy, late}.over(Wake{light, early}),
+				Wake{Cause: light, At: early}.over(Wake{Cause: heavy, At: late}),
+				Wake{Cause: heavy, At: late}.over(Wake{Cause: light, At: early}),
 			} {
 				if got.Cause != heavy || got.At != early {
 					t.Errorf("%s at 1 and %s at 2 give %+v", light, heavy, got)
@@ -22,13 +23,31 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 			}
 		}
 	}
-	if got := (Wake{model.CauseSchedule, late}).over(Wake{}); got.Cause != model.CauseSchedule || got.At != late {
+	if got := (Wake{Cause: model.CauseSchedule, At: late}).over(Wake{}); got.Cause != model.CauseSchedule || got.At != late {
 		t.Errorf("nothing changes it to %+v", got)
 	}
 	s := New()
 	s.Ask("a", model.CauseDrift, early)
 	s.Ask("a", model.CauseManifest, late)
-	if len(s.due) != 1 || s.due["a"] != (Wake{model.CauseManifest, early}) {
+	if len(s.due) != 1 || !reflect.DeepEqual(s.due["a"], Wake{Cause: model.CauseManifest, At: early}) {
 		t.Errorf("twice is %+v", s.due)
+	}
+}
+
+// TestPartsAreBroughtTogether: two parts are one run, and the whole manifest is more
+// than any part.
+func TestPartsAreBroughtTogether(t *testing.T) {
+	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
+	now := time.Unix(1, 0)
+	s := New()
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	if got := s.due["m"].Part; !reflect.DeepEqual(got, []model.Ref{a, b}) {
+		t.Errorf("two parts are %v", got)
+	}
+	s.Ask("m", model.CauseSchedule, now)
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
+	if got := s.due["m"]; got.Part != nil || got.Cause != model.CauseDrift {
+		t.Errorf("a part and the whole are %+v", got)
 	}
 }

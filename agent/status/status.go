@@ -3,6 +3,7 @@ package status
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"os"
 	"slices"
@@ -30,18 +31,20 @@ type Node struct {
 	manifests map[string]model.ManifestState
 	health    map[string]model.HealthCounts
 	problems  problems
+	watches   int
+	flapping  []model.FlappingState
 }
 
 // problems are texts of what is wrong with the node, empty for nothing.
 type problems struct {
 	// duplicate names another agent of this node, configuration is why the one on disk
-	// is not in force.
-	duplicate, configuration, assignments string
+	// is not in force, watches why resources are polled.
+	duplicate, configuration, assignments, watches string
 }
 
 // String returns all problems in one line.
 func (p problems) String() string {
-	all := []string{p.duplicate, p.configuration, p.assignments}
+	all := []string{p.duplicate, p.configuration, p.assignments, p.watches}
 
 	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
 }
@@ -69,7 +72,7 @@ func (n *Node) State() model.NodeState {
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), n.problems.String()
+	s.Manifests, s.Health, s.Message, s.Watches, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.flapping
 
 	return bounds.State(s, n.maxDocument())
 }
@@ -128,6 +131,56 @@ func (n *Node) SetRun(key string, r *model.Run) {
 		}
 		n.manifests[key] = s
 	})
+}
+
+// SetPart takes over what came of the run of a part, and reports whether the manifest
+// fails by an earlier run although this one did not: its numbers are those of its last
+// run as a whole.
+func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
+	failed := r.Outcome() == model.OutcomeFailed
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	s := n.manifests[key]
+	if !failed {
+		return s.Outcome == model.OutcomeFailed
+	}
+	s.Outcome, s.At, s.Error = r.Outcome(), time.Now().UTC(), ""
+	if len(r.Errors) > 0 {
+		s.Error = bounds.Text(r.Errors[0])
+	}
+	n.manifests[key] = s
+	n.Changed.Notify()
+
+	return false
+}
+
+// SetWatches takes over how many resources are watched, and how many are polled
+// because they cannot be, with the reason of one.
+func (n *Node) SetWatches(watched, polled int, reason error) {
+	text := ""
+	if polled > 0 {
+		text = bounds.Text(fmt.Sprintf("%d resources are polled, because they cannot be watched: %v", polled, reason))
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.watches != watched || n.problems.watches != text {
+		n.watches, n.problems.watches = watched, text
+		n.Changed.Notify()
+	}
+}
+
+// maxFlapping bounds the resources in the state that flap.
+const maxFlapping = 20
+
+// SetFlapping takes over the resources that flap.
+func (n *Node) SetFlapping(all []model.FlappingState) {
+	all = all[:min(len(all), maxFlapping)]
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if !slices.Equal(n.flapping, all) {
+		n.flapping = slices.Clone(all)
+		n.Changed.Notify()
+	}
 }
 
 // SetHealth takes over the health checks of a manifest.

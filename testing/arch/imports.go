@@ -112,6 +112,8 @@ func rooms() []room {
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},
 		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
+		{folder: "agent/drift", may: []string{"model", "resources/resource", "resources/host/files", "resources/host/watch"}},
+		{folder: "agent/flaps", may: []string{"model", "agent/drift"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "fleet/describe", may: []string{"model"}},

@@ -247,6 +247,9 @@ func (f *files) concern(r *route, e event) {
 		return
 	}
 	f.wake(r.watch)
+	if e.has(unix.IN_MODIFY | unix.IN_CLOSE_WRITE) {
+		r.watch.written.Store(true)
+	}
 	// An attribute on the way of a link decides whether it can be followed.
 	if e.has(entries) || len(r.hops) > 1 {
 		f.stain(r.watch)
@@ -275,6 +278,7 @@ func (f *files) all() {
 	for x := range f.watches {
 		f.wake(x)
 		f.stain(x)
+		x.written.Store(true)
 	}
 }
 

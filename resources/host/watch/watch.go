@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 )
 
 // Watcher watches points of this machine. It is safe for concurrent use. Make it
@@ -39,6 +40,8 @@ type Watch struct {
 	gate   *gate
 	// guards is the gate that the watch of a lock file is for.
 	guards *gate
+	// written is that the file was written to where it is.
+	written atomic.Bool
 	// stale marks one whose way has to be gone again, woken one to be woken.
 	stale, woken bool
 	// lost is why its path is not watched, failed why the point is not.
@@ -78,6 +81,11 @@ func (x *Watch) Close() { x.close() }
 // ErrNone or ErrClosed. A call of wake tells when that changes. Meanwhile whoever wants to
 // know has to look at intervals.
 func (x *Watch) Err() error { return x.err() }
+
+// Written reports whether the file at a path may have been written to where it is, and
+// not only have been replaced or got other attributes, since it was asked last. It is set before wake is
+// called.
+func (x *Watch) Written() bool { return x.written.Swap(false) }
 
 // Close closes all watches and waits until no wake is under way. wake must not call it.
 func (w *Watcher) Close() {

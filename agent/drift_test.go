@@ -1,0 +1,342 @@
+package agent_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// write writes a file as somebody else does, and the machine says so.
+func (n *node) write(name, content string) {
+	n.t.Helper()
+	if err := os.WriteFile(n.path(name), []byte(content), 0o644); err != nil {
+		n.t.Fatal(err)
+	}
+	n.machine.happens(n.path(name), true)
+	n.settle()
+}
+
+// with returns a manifest with settings, and files and properties in turn.
+func (n *node) with(settings string, files ...string) string {
+	user, group := hosttest.Owner(n.t)
+	text := "muster: {" + settings + "resources: ["
+	for i := 0; i < len(files); i += 2 {
+		text += fmt.Sprintf("{file: [{%s: {%s, owner: %q, group: %q, mode: \"0644\"}}]},", n.path(files[i]), files[i+1], user, group)
+	}
+
+	return text + "]}"
+}
+
+// drifting starts a node with a manifest of files a and b.
+func drifting(t *testing.T, f func(t *testing.T, n *node)) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.put("group.all.files", "a", "one", "b", "two")
+		n.has("a", "one")
+		n.take()
+		f(t, n)
+	})
+}
+
+func TestDriftIsRepairedAtOnce(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		began := time.Now()
+		if err := os.WriteFile(n.path("a"), []byte("other"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), true)
+		n.settle()
+		n.has("a", "one")
+		reports := n.take()
+		if len(reports) != 2 {
+			t.Fatalf("%d reports, want those of the resource and of the run", len(reports))
+		}
+		var made model.Transaction
+		n.decode(reports[0], &made)
+		if d := made.Drift; made.Cause != model.CauseDrift || !made.Changed || d == nil || !strings.HasPrefix(d.From, "content") || d.SeenAt.Before(began) || d.RepairedAt.Before(d.SeenAt) {
+			t.Errorf("the transaction is %+v, its drift %+v", made, d)
+		}
+		var run model.Run
+		n.decode(reports[1], &run)
+		if run.Cause != model.CauseDrift || run.Counts.Total != 1 || run.Counts.Unique != 1 || run.Drift.Repaired != 1 {
+			t.Errorf("the run is %+v", run)
+		}
+		state := n.agent.State()
+		if m := state.Manifests["group.all.files"]; m.Counts.Total != 2 || m.Outcome != model.OutcomeChanged || state.Watches != 2 {
+			t.Errorf("the state is %+v, want the counts of the manifest, and two watches", state)
+		}
+	})
+}
+
+// TestRemovedFileIsBackAtOnce, and one whose mode was changed is as it was.
+func TestRemovedFileIsBackAtOnce(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		if err := errors.Join(os.Remove(n.path("a")), os.Chmod(n.path("b"), 0o666)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.machine.happens(n.path("b"), false)
+		n.settle()
+		n.has("a", "one")
+		if info, err := os.Stat(n.path("b")); err != nil || info.Mode().Perm() != 0o644 {
+			t.Errorf("b is %v, %v", info, err)
+		}
+		if run := n.lastRun(); run.Counts.Total == 0 || run.Cause != model.CauseDrift {
+			t.Errorf("the run is %+v", run)
+		}
+	})
+}
+
+// TestOwnChangesAreNoDrift: what the run itself has done wakes the node, which finds
+// that it was the run.
+func TestOwnChangesAreNoDrift(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		for range 3 {
+			n.machine.happens(n.path("a"), false)
+			n.settle()
+		}
+		n.tells()
+		if text := n.log.String(); strings.Contains(text, "run stable") {
+			t.Errorf("a run was made:\n%s", text)
+		}
+	})
+}
+
+// TestLookThatFindsNothingIsNoRun, which nobody wants to read of.
+func TestLookThatFindsNothingIsNoRun(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		before := n.agent.State().Manifests["group.all.files"]
+		n.write("a", "one")
+		n.tells()
+		if after := n.agent.State().Manifests["group.all.files"]; after != before {
+			t.Errorf("the state became %+v, from %+v", after, before)
+		}
+	})
+}
+
+func TestDriftThatIsOnlyReportedOrIgnored(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		m := n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, drift: report", "b", "content: two, drift: ignore"))
+		n.settle()
+		n.has("b", "two")
+		n.take()
+		n.write("a", "other")
+		n.has("a", "other")
+		n.tells("transaction noop file#a", "run noop group.all.files drift")
+		n.write("a", "another")
+		n.tells("transaction noop file#a", "run noop group.all.files drift")
+		n.machine.happens(n.path("a"), true) // and it is the same as before
+		n.tells()
+		if count := m.watched(); count != 1 {
+			t.Errorf("%d watches, want that of what is reported", count)
+		}
+	})
+}
+
+// TestNewVersionKeepsWatches of what is the same in it.
+func TestNewVersionKeepsWatches(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		before := n.machine.ever
+		n.put("group.all.files", "a", "one", "b", "changed", "c", "three")
+		if armed := n.machine.ever - before; armed != 1 || n.machine.watched() != 3 {
+			t.Errorf("%d watches were armed, %d are, want the one of c, and 3", armed, n.machine.watched())
+		}
+		n.put("group.all.files", "c", "three")
+		if n.machine.ever != before+1 || n.machine.watched() != 1 {
+			t.Errorf("%d watches were armed, %d are left, want that of c", n.machine.ever-before-1, n.machine.watched())
+		}
+		n.bucket.remove("group.all.files")
+		n.settle()
+		if n.machine.watched() != 0 || n.agent.State().Watches != 0 {
+			t.Errorf("%d watches are left without a manifest", n.machine.watched())
+		}
+	})
+}
+
+// TestWhatCannotBeWatchedIsPolled, and watched again once it can be.
+func TestWhatCannotBeWatchedIsPolled(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		n.machine.fails(n.path("a"), watch.ErrLimit)
+		n.settle()
+		if s := n.agent.State(); s.Watches != 1 || !strings.Contains(s.Message, "1 resources are polled, because they cannot be watched: limit of watches reached") {
+			t.Errorf("the state is %d watches, %q", s.Watches, s.Message)
+		}
+		if err := os.WriteFile(n.path("a"), []byte("other"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		n.after(61 * time.Second)
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.files drift")
+		n.machine.mu.Lock()
+		clear(n.machine.refused)
+		n.machine.mu.Unlock()
+		n.after(61 * time.Second)
+		if s := n.agent.State(); s.Watches != 2 || s.Message != "" {
+			t.Errorf("the state is %d watches, %q", s.Watches, s.Message)
+		}
+	})
+}
+
+// TestRepairThatFails is the state of the manifest until it is repaired.
+func TestRepairThatFails(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755), os.WriteFile(n.path("a/x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.settle()
+		n.tells("transaction failed file#a", "run failed group.all.files drift")
+		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeFailed || m.Error == "" {
+			t.Errorf("the state is %+v", m)
+		}
+		if err := os.RemoveAll(n.path("a")); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.settle()
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.files drift", "run stable group.all.files schedule")
+		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeStable || m.Error != "" || m.Counts.Total != 2 {
+			t.Errorf("the state is %+v", m)
+		}
+	})
+}
+
+// TestFlapping has somebody who writes a file each time it was repaired.
+func TestFlapping(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		n.machine.writers[n.path("a")] = "puppet (pid 12, puppet.service, user 0)"
+		began := time.Now()
+		for range 6 {
+			n.write("a", "other")
+			n.has("a", "one")
+		}
+		n.write("a", "other")
+		n.has("a", "other") // held back
+		var told []string
+		for _, word := range n.told() {
+			if !strings.HasPrefix(word, "transaction") && !strings.HasPrefix(word, "run") {
+				told = append(told, word)
+			}
+		}
+		if strings.Join(told, ", ") != "node flapping" {
+			t.Errorf("told %v, want that it flaps, once", told)
+		}
+		s := n.agent.State()
+		if len(s.Flapping) != 1 || s.Flapping[0].Writer != "puppet (pid 12, puppet.service, user 0)" || s.Flapping[0].Resource.Name != n.path("a") || s.Flapping[0].Since.Before(began) {
+			t.Fatalf("the state has %+v", s.Flapping)
+		}
+		n.write("b", "other")
+		n.has("b", "two") // others are repaired
+		n.take()
+		n.after(12 * time.Second)
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.files drift")
+		n.write("a", "other")
+		n.after(23 * time.Second)
+		n.has("a", "other")
+		n.after(2 * time.Second)
+		n.has("a", "one")
+		n.take()
+		// It is left alone: after the last hold and a minute.
+		n.after(48*time.Second + 61*time.Second)
+		n.tells("node settled")
+		if s := n.agent.State(); len(s.Flapping) != 0 {
+			t.Errorf("the state has %+v", s.Flapping)
+		}
+		n.write("a", "other")
+		n.has("a", "one")
+		if len(n.machine.listening) != 0 {
+			t.Errorf("somebody still listens at %v", n.machine.listening)
+		}
+	})
+}
+
+// TestFlappingByNobodyKnown is told when the repair comes that was held back.
+func TestFlappingByNobodyKnown(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		for range 7 {
+			n.write("a", "other")
+		}
+		n.take()
+		n.after(13 * time.Second)
+		if s := n.agent.State(); len(s.Flapping) != 1 || s.Flapping[0].Writer != "" {
+			t.Fatalf("the state has %+v", s.Flapping)
+		}
+		found := false
+		for _, r := range n.take() {
+			var s model.NodeState
+			if r.Kind == model.KindNode {
+				n.decode(r, &s)
+				found = found || s.Event == model.NodeFlapping && strings.Contains(s.Message, "who does it is not known")
+			}
+		}
+		if !found {
+			t.Error("nobody was told")
+		}
+	})
+}
+
+// TestFlappingOff of a manifest repairs each time.
+func TestFlappingOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("flapping: off, ", "a", "content: one"))
+		n.settle()
+		n.take()
+		for range 50 {
+			n.write("a", "other")
+			n.has("a", "one")
+		}
+		if len(n.agent.State().Flapping) != 0 {
+			t.Error("it flaps")
+		}
+	})
+}
+
+// TestFlappingIsForgottenWithItsManifest, without a word.
+func TestFlappingIsForgottenWithItsManifest(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		for range 7 {
+			n.write("a", "other")
+		}
+		n.bucket.remove("group.all.files")
+		n.settle()
+		n.take()
+		n.after(time.Hour)
+		n.tells()
+		if len(n.agent.State().Flapping) != 0 || len(n.machine.listening) != 0 {
+			t.Errorf("left: %+v, %v", n.agent.State().Flapping, n.machine.listening)
+		}
+	})
+}
+
+// TestLooksAtWhatIsWrittenAllTheTime are fewer and fewer.
+func TestLooksAtWhatIsWrittenAllTheTime(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.log", n.with("", "a", "ensure: present"))
+		n.settle()
+		n.take()
+		for range 1000 {
+			n.write("a", "a line")
+			n.after(10 * time.Millisecond)
+		}
+		n.tells()
+		if looks := strings.Count(n.log.String(), "looked"); looks > 40 {
+			t.Errorf("%d looks in ten seconds", looks)
+		}
+	})
+}
