@@ -72,6 +72,7 @@ func rooms() []room {
 		{folder: "resources/host/lock", may: []string{"resources/host/paths", "resources/host/state"}},
 		{folder: "resources/host/archive", may: []string{"resources/host/trust", "resources/host/paths", "resources/host/files"}, tests: []string{"resources/host/..."}},
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/trust", "resources/host/files"}},
+		{folder: "resources/host/writers", may: []string{"resources/host/paths"}},
 		{folder: "resources/host/web", may: []string{"model/..."}},
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}, tests: []string{"resources/document/decode"}},
 		{folder: "resources/resource", may: []string{"model/...", "resources/document/...", "resources/health", "resources/host/..."}},
