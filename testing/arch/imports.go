@@ -74,6 +74,7 @@ func rooms() []room {
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/trust", "resources/host/files"}},
 		{folder: "resources/host/systembus"},
 		{folder: "resources/host/watch", may: []string{"resources/host/systembus"}},
+		{folder: "resources/host/writers", may: []string{"resources/host/paths"}},
 		{folder: "resources/host/web", may: []string{"model/..."}},
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}, tests: []string{"resources/document/decode"}},
 		{folder: "resources/resource", may: []string{"model/...", "resources/document/...", "resources/health", "resources/host/..."}},

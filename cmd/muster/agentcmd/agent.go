@@ -40,6 +40,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/trust"
+	hostwatch "github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
@@ -203,6 +204,7 @@ type Node struct {
 	log     *slog.Logger
 	// connection is its log.
 	connection *connectionLog
+	watcher    *hostwatch.Watcher
 }
 
 // NewNode wires an agent to NATS. A server that is unreachable is no error.
@@ -213,7 +215,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log}
+	n := &Node{log: log, watcher: hostwatch.New(log)}
 	connected := tasks.NewSignal()
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
@@ -228,7 +230,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	}
 	n.store = store
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
-	n.agent, err = agent.New(ctx, options(types, log, config, store))
+	n.agent, err = agent.New(ctx, options(types, log, config, store, n.watcher))
 	if err != nil {
 		n.Close()
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
@@ -241,7 +243,7 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	return n, nil
 }
 
-func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store) agent.Options {
+func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store, watcher *hostwatch.Watcher) agent.Options {
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
@@ -256,6 +258,8 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
+		Watch:       armer(watcher),
+		Writers:     listen,
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),
 		Publisher:   reports.New(store),
@@ -326,4 +330,5 @@ func (n *Node) warnOfNeighbours(ctx context.Context) {
 func (n *Node) Close() {
 	n.store.Conn().Close()
 	n.connection.close()
+	n.watcher.Close()
 }

@@ -1,0 +1,77 @@
+package writers
+
+import (
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+)
+
+// group is a group of fanotify: it has marks on directories, and reports what happens in them.
+type group struct {
+	fd   int
+	file *os.File
+	// files are the paths by how events name them.
+	files map[place]string
+}
+
+const (
+	// changes are the events of a file that is not as it was, and of one that took its place.
+	changes = unix.FAN_MODIFY | unix.FAN_CLOSE_WRITE | unix.FAN_ATTRIB | unix.FAN_CREATE | unix.FAN_DELETE |
+		unix.FAN_MOVED_FROM | unix.FAN_MOVED_TO | unix.FAN_ONDIR | unix.FAN_EVENT_ON_CHILD
+	// handleFid asks for a handle that identifies and need not be opened (Linux 6.5).
+	handleFid = 0x200
+)
+
+// newGroup returns nil where fanotify is not permitted, or does not report names.
+func newGroup() *group {
+	const flags = unix.FAN_CLASS_NOTIF | unix.FAN_CLOEXEC | unix.FAN_NONBLOCK | unix.FAN_REPORT_DFID_NAME
+	fd, err := unix.FanotifyInit(flags|unix.FAN_REPORT_PIDFD, unix.O_RDONLY|unix.O_CLOEXEC)
+	if err == unix.EINVAL { // before Linux 5.15
+		fd, err = unix.FanotifyInit(flags, unix.O_RDONLY|unix.O_CLOEXEC)
+	}
+	if err != nil {
+		return nil
+	}
+
+	return &group{fd: fd, file: os.NewFile(uintptr(fd), "fanotify"), files: map[place]string{}}
+}
+
+func (g *group) close() { _ = g.file.Close() }
+
+// mark listens at a directory for a path in it. It does not on file systems that
+// cannot identify their directories: holders finds writers there.
+func (g *group) mark(dir *paths.Dir, path string) {
+	identity, err := identityOf(dir.Fd())
+	if err == nil {
+		err = unix.FanotifyMark(g.fd, unix.FAN_MARK_ADD|unix.FAN_MARK_ONLYDIR, changes, dir.Fd(), ".")
+	}
+	if err == nil {
+		g.files[place{dir: identity, name: filepath.Base(path)}] = path
+	}
+}
+
+// identityOf returns a directory as events name it: its file system and its handle.
+func identityOf(fd int) (string, error) {
+	var system unix.Statfs_t
+	if err := paths.Retry(func() error { return unix.Fstatfs(fd, &system) }); err != nil {
+		return "", err
+	}
+	handle, _, err := unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH|handleFid)
+	if errors.Is(err, unix.EINVAL) {
+		handle, _, err = unix.NameToHandleAt(fd, "", unix.AT_EMPTY_PATH)
+	}
+	if err != nil {
+		return "", err
+	}
+	out := binary.NativeEndian.AppendUint32(nil, uint32(system.Fsid.Val[0]))
+	out = binary.NativeEndian.AppendUint32(out, uint32(system.Fsid.Val[1]))
+	out = binary.NativeEndian.AppendUint32(out, uint32(handle.Size()))
+	out = binary.NativeEndian.AppendUint32(out, uint32(handle.Type()))
+
+	return string(append(out, handle.Bytes()...)), nil
+}

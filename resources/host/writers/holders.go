@@ -1,0 +1,109 @@
+package writers
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// maxOpen bounds the descriptors of one process that are looked at, maxLooks those
+	// of all: a user could open any number.
+	maxOpen  = 1 << 12
+	maxLooks = 1 << 17
+)
+
+// file is an inode, and which path leads to it.
+type file struct {
+	path         string
+	major, minor uint32
+	inode        uint64
+}
+
+// search finds the processes that have files open.
+type search struct {
+	files map[string]file
+	looks int
+	found []Writer
+}
+
+// holders returns the processes that have one of the files open for writing.
+func holders(targets []target) []Writer {
+	s := search{files: map[string]file{}}
+	for _, t := range targets {
+		if f, ok := look(t.real, unix.AT_SYMLINK_NOFOLLOW); ok {
+			f.path = t.path
+			s.files[t.real] = f
+		}
+	}
+	if len(s.files) == 0 {
+		return nil
+	}
+	for _, name := range names("/proc", -1) {
+		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() && s.looks < maxLooks {
+			s.process(pid)
+		}
+	}
+
+	return s.found
+}
+
+// process looks at what one process has open.
+func (s *search) process(pid int) {
+	dir := procPath(pid, "fd")
+	for _, name := range names(dir, maxOpen) {
+		s.looks++
+		link := filepath.Join(dir, name)
+		f, found := s.holds(link)
+		if !found {
+			continue
+		}
+		w := identify(pid)
+		w.Path, w.How = f.path, Open
+		// Else the process has ended, and another one may have its number.
+		if again, found := s.holds(link); found && again == f && w.Name != "" {
+			s.found = append(s.found, w)
+		}
+	}
+}
+
+// holds returns the file that a descriptor is open for writing at. The path comes first:
+// anything else need not be looked at.
+func (s *search) holds(link string) (file, bool) {
+	real, err := os.Readlink(link)
+	f, found := s.files[real]
+	if err != nil || !found {
+		return file{}, false
+	}
+	mode, err := os.Lstat(link)
+	if err != nil || mode.Mode()&0o200 == 0 {
+		return file{}, false
+	}
+	open, ok := look(link, 0)
+	open.path = f.path
+
+	return f, ok && open == f
+}
+
+// look identifies a file by what the kernel knows: the file system of a user, where
+// another mount namespace has one at the same path, is not asked and cannot block.
+func look(path string, flags int) (file, bool) {
+	var st unix.Statx_t
+	err := unix.Statx(unix.AT_FDCWD, path, flags|unix.AT_STATX_DONT_SYNC, unix.STATX_INO, &st)
+
+	return file{major: st.Dev_major, minor: st.Dev_minor, inode: st.Ino}, err == nil
+}
+
+// names returns at most a number of the names in a directory.
+func names(dir string, most int) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	out, _ := f.Readdirnames(most)
+
+	return out
+}

@@ -1,0 +1,77 @@
+package writers
+
+import (
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	maxName = 16
+	maxText = 256
+)
+
+// identifyBy looks at the process of an event. One that has ended meanwhile has nothing
+// but its number, which another process may have by now.
+func identifyBy(pid, pidfd int) Writer {
+	w := identify(pid)
+	w.How = Fanotify
+	ended := pidfd == gonePidfd || pidfd >= 0 && unix.PidfdSendSignal(pidfd, 0, nil, 0) == unix.ESRCH
+	if ended {
+		return Writer{PID: pid, UID: -1, How: Fanotify}
+	}
+
+	return w
+}
+
+// identify returns what is to be known of the process with a number.
+func identify(pid int) Writer {
+	read := func(name string) string {
+		data, _ := os.ReadFile(procPath(pid, name))
+		return string(data)
+	}
+	exe, _ := os.Readlink(procPath(pid, "exe"))
+
+	return Writer{
+		PID:  pid,
+		Name: printable(strings.TrimSuffix(read("comm"), "\n"), maxName),
+		Exe:  printable(exe, maxText),
+		Unit: printable(unitOf(read("cgroup")), maxText),
+		UID:  effectiveUser(read("status")),
+	}
+}
+
+func procPath(pid int, name string) string { return fmt.Sprintf("/proc/%d/%s", pid, name) }
+
+// effectiveUser reads /proc/PID/status, -1 for a user that is not in it. The kernel
+// escapes line ends in the name of the process.
+func effectiveUser(status string) int {
+	for line := range strings.Lines(status) {
+		rest, found := strings.CutPrefix(line, "Uid:")
+		if fields := strings.Fields(rest); found && len(fields) > 1 {
+			if uid, err := strconv.Atoi(fields[1]); err == nil {
+				return uid
+			}
+		}
+	}
+
+	return -1
+}
+
+// unit matches the unit that systemd runs a process in: the first component below the
+// slices. What is below that is made, and named, by the unit itself.
+var unit = regexp.MustCompile(`(?m)^(?:0:|[0-9]+:name=systemd):/(?:[^/\n]*\.slice/)*_?([^/\n]+\.(?:service|scope|socket|mount|swap))(?:/|$)`)
+
+// unitOf reads /proc/PID/cgroup, empty for a process without a unit.
+func unitOf(cgroup string) string {
+	found := unit.FindStringSubmatch(cgroup)
+	if found == nil {
+		return ""
+	}
+
+	return found[1]
+}
