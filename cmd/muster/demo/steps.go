@@ -165,5 +165,7 @@ func (d *demo) drift(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("the report of the repair: %w", err)
 	}
 
-	return []string{fmt.Sprintf("found and repaired on the interval of %s (cause %s)", interval, run.Cause)}, d.has("motd", "version 2 on linux\n")
+	found := fmt.Sprintf("read from the stream: run %s %s, cause %s, repaired %s after it was noticed", run.RunID, run.Outcome(), run.Cause, run.Drift.Latency)
+
+	return []string{found}, d.has("motd", "version 2 on linux\n")
 }
