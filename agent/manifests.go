@@ -228,8 +228,10 @@ func (m *manifests) run(ctx, hard context.Context, key string, w *schedule.Wake)
 	if w.Part == nil {
 		m.retainRegistrations(m.set.Keys())
 	}
-	if (w.Part == nil || summary.Counts.HealthChecks != (model.HealthCounts{})) && m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources) {
-		m.schedule.Ask(key, model.CauseHealth, time.Now())
+	if w.Part == nil || w.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{}) {
+		if due, part := m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources); due {
+			m.schedule.AskPart(key, model.CauseHealth, time.Now(), part)
+		}
 	}
 	m.status.SetHealth(key, m.health.Counts(key))
 	if w.Part != nil {

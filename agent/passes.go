@@ -65,8 +65,8 @@ func (m *manifests) concludePasses(ctx context.Context) {
 				m.registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
-		if m.health.ConcludePass(p.Key, m.set.Active(p.Key).Resolution.Resources) {
-			m.schedule.Ask(p.Key, model.CauseHealth, time.Now())
+		if due, part := m.health.ConcludePass(p.Key, m.set.Active(p.Key).Resolution.Resources); due {
+			m.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
 		m.status.SetHealth(p.Key, m.health.Counts(p.Key))
 		m.report.Sync()

@@ -136,7 +136,7 @@ func isLook(s *model.Run) bool {
 // concludePart reports the run of a part. Once nothing fails any more of a manifest that
 // did, a run of all of it brings its numbers up to date.
 func (m *manifests) concludePart(ctx context.Context, key string, s *model.Run) {
-	if len(s.Errors) > 0 || m.report.News(s.RunID) {
+	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || m.report.News(s.RunID) {
 		m.report.Run(s)
 		m.runner.logRun(ctx, s)
 	}

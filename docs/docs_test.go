@@ -176,7 +176,7 @@ func TestSectionsAreDocumented(t *testing.T) {
 	text := map[string]string{
 		"data": "data: {}", "hierarchy.order": "hierarchy: {order: []}", "hierarchy.merge": "hierarchy: {merge: deep}", "overrides": "overrides: {}",
 		"muster": "muster: {}", "muster.resources": "muster: {resources: []}", "muster.fail_on_error": "muster: {fail_on_error: true}",
-		"muster.flapping": "muster: {flapping: off}",
+		"muster.flapping":    "muster: {flapping: off}",
 		"muster.pre_message": "muster: {pre_message: x}", "muster.post_message": "muster: {post_message: x}",
 	}
 	for _, key := range rows {

@@ -138,8 +138,9 @@ func (m *Monitor) Note(key string, t *model.Transaction) []Change {
 	return out
 }
 
-// ConcludeRun judges the checks of a run, and reports whether a repairing run is due.
-func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resource.Resource) bool {
+// ConcludeRun judges the checks of a run, and reports whether a repairing run is due: of
+// some resources, or where there are none of the whole manifest.
+func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resource.Resource) (due bool, part []model.Ref) {
 	by := byRun
 	if cause == model.CauseHealth {
 		by = byRepair
@@ -148,7 +149,7 @@ func (m *Monitor) ConcludeRun(key string, cause model.Cause, resources []*resour
 	return m.conclude(key, by, resources)
 }
 
-func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource) bool {
+func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource) (due bool, part []model.Ref) {
 	c := m.of(key)
 	now := time.Now()
 	critical := c.critical
@@ -170,7 +171,13 @@ func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource
 		c.refresh = refreshedBy(resources, critical)
 	}
 
-	return v.run
+	for _, found := range critical {
+		if !slices.Contains(part, found.Resource) {
+			part = append(part, found.Resource)
+		}
+	}
+
+	return v.run, part
 }
 
 // refreshedBy returns the resources of which a critical check asks for a refresh.

@@ -99,7 +99,7 @@ func (m *Monitor) counts(p *Pass, changes int) bool {
 	return p.complete
 }
 
-// ConcludePass judges the checks of a pass, and reports whether a run is due.
-func (m *Monitor) ConcludePass(key string, resources []*resource.Resource) bool {
+// ConcludePass is ConcludeRun for a pass.
+func (m *Monitor) ConcludePass(key string, resources []*resource.Resource) (due bool, part []model.Ref) {
 	return m.conclude(key, byPass, resources)
 }
