@@ -112,7 +112,8 @@ func (r *runner) logRun(ctx context.Context, s *model.Run) {
 		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
 	}[s.Outcome()]
 	// A node with nothing to do logs nothing, however often it looks.
-	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule {
+	// Of a repair it logs the resource.
+	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule || s.Outcome() == model.OutcomeChanged && s.Cause == model.CauseDrift {
 		level = slog.LevelDebug
 	}
 	attrs := []any{
