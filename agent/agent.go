@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/flaps"
+	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
@@ -162,7 +163,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
+	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(), standing: standing{},
@@ -224,6 +225,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
+	all.Go(func() { footprint.Keep(ctx, a.loop.manifests.runner.ran, func() { a.reduce(ctx) }) })
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")
@@ -247,6 +249,13 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	case <-time.After(timeout):
 		kill(fmt.Errorf("the agent is shutting down since %s", timeout))
 	case <-work.Done():
+	}
+}
+
+// reduce gives memory back. The agent works as well where it cannot.
+func (a *Agent) reduce(ctx context.Context) {
+	if err := tasks.Guard(a.log, "giving memory back", footprint.Reduce); err != nil {
+		a.log.DebugContext(ctx, "cannot give memory back", "error", err)
 	}
 }
 

@@ -29,7 +29,9 @@ type runner struct {
 	version string
 	config  *settings
 	facts   *factCache
-	log     *slog.Logger
+	// ran is notified after each run.
+	ran tasks.Signal
+	log *slog.Logger
 	// changes counts how often a run changed the machine, or may have.
 	changes int
 }
@@ -37,6 +39,7 @@ type runner struct {
 // run makes the one run of the node. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end.
 func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
+	defer r.ran.Notify()
 	o.Command = "muster agent"
 	err = tasks.Guard(r.log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)

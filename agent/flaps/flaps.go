@@ -14,6 +14,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// lookEvery is how often the writers of a resource are looked at until one is known.
+const lookEvery = time.Second
+
 // maxListeners bounds the resources of which the writers are looked for at a time.
 const maxListeners = 8
 
@@ -49,8 +52,9 @@ type flap struct {
 	state model.FlappingState
 	// writers is nil where nobody is looked for, or not any more.
 	writers Writers
-	// tellBy is when Began is called at the latest; zero once it was.
-	tellBy time.Time
+	// tellBy is when Began is called at the latest; zero once it was. lookAt is when the
+	// writers are looked at next: they are known a moment after their writes.
+	tellBy, lookAt time.Time
 }
 
 // New returns none.
@@ -89,6 +93,7 @@ func (s *Flaps) Look(now time.Time) {
 			seen = f.writers.Seen()
 		}
 		if len(seen) == 0 && now.Before(f.tellBy) {
+			f.lookAt = now.Add(lookEvery)
 			continue
 		}
 		f.state.Writer, f.tellBy = strings.Join(seen[:min(len(seen), 3)], ", "), time.Time{}
@@ -138,8 +143,15 @@ func (s *Flaps) Close() { s.Retain(nil) }
 // Next returns when Look has something to tell; zero is never.
 func (s *Flaps) Next() (next time.Time) {
 	for _, f := range s.all {
-		if !f.tellBy.IsZero() && (next.IsZero() || f.tellBy.Before(next)) {
-			next = f.tellBy
+		if f.tellBy.IsZero() {
+			continue
+		}
+		at := f.tellBy
+		if f.writers != nil && f.lookAt.Before(at) {
+			at = f.lookAt
+		}
+		if next.IsZero() || at.Before(next) {
+			next = at
 		}
 	}
 

@@ -109,6 +109,7 @@ func rooms() []room {
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/assignments/bundles", may: []string{"model", "agent/tasks", "resources/host/..."}},
 		{folder: "agent/tasks"},
+		{folder: "agent/footprint", may: []string{"agent/tasks"}},
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},
 		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
