@@ -110,6 +110,7 @@ func rooms() []room {
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},
 		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
+		{folder: "agent/metrics", may: []string{"model", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "fleet/describe", may: []string{"model"}},
