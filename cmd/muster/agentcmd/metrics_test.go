@@ -77,7 +77,8 @@ func value(all map[string][]map[string]string, name string, labels ...string) st
 }
 
 // TestMetricsOfAnAgent: a real agent with manifests that succeed, fail, are rejected and
-// go away, a request, and an outage of NATS. A run in hand does not hold up a scrape.
+// go away, a request, and an outage of NATS. A run in hand does not hold up a scrape. The
+// dashboard and the alerts are of what it serves.
 func TestMetricsOfAnAgent(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)
@@ -140,7 +141,8 @@ func TestMetricsOfAnAgent(t *testing.T) {
 	if err := os.WriteFile(end, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	serves("1", "muster_runs_total", "manifest", "node.web01.long", "outcome", "changed", "cause", "manifest")
+	all = serves("1", "muster_runs_total", "manifest", "node.web01.long", "outcome", "changed", "cause", "manifest")
+	checkQueries(t, all)
 
 	if _, err := admin.Delete(t.Context(), "node.web01.long"); err != nil {
 		t.Fatal(err)
