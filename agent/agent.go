@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporter"
@@ -36,7 +37,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Only Watch, Writers and Checker may be left out.
+// Options are what an agent is made from. Watch, Writers and Checker may be left out, and
+// Connection where Config serves no metrics.
 type Options struct {
 	Config  Config
 	Version string
@@ -60,7 +62,10 @@ type Options struct {
 	// what does not change by itself in them: when it changes they are published. What
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
-	Log   *slog.Logger
+	// Connection returns whether NATS can be reached, and when that was so last: now, when
+	// the connection was lost, or zero for never.
+	Connection func() (connected bool, last time.Time)
+	Log        *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -75,13 +80,16 @@ type Agent struct {
 	delivery  *delivery.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
+	// metrics is nil where they are not served.
+	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
 	log         *slog.Logger
 }
 
-// New opens what the agent has on disk. The error names what of the state
-// directory cannot be used, or wraps outbox.ErrInUse when another agent has it.
+// New opens what the agent has on disk, and the address of its metrics. The error names
+// what of the state directory cannot be used, or why nothing can listen at the address,
+// or wraps outbox.ErrInUse when another agent has the directory.
 func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
@@ -99,6 +107,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States))
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
+	}
+	if err := a.listenForScrapes(ctx, o); err != nil {
+		return nil, errors.Join(err, a.outbox.Close())
 	}
 
 	return a, nil
@@ -226,6 +237,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	all.Go(func() { footprint.Keep(ctx, a.loop.manifests.runner.ran, func() { a.reduce(ctx) }) })
+	if a.metrics != nil {
+		all.Go(func() { a.metrics.Run(ctx) })
+	}
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")

@@ -39,7 +39,9 @@ type manifests struct {
 	runner    *runner
 	report    *reporter.Reporter
 	status    *status.Node
-	log       *slog.Logger
+	// ran counts a run, nil where nobody counts.
+	ran func(key string, run *model.Run)
+	log *slog.Logger
 }
 
 // input returns what assignments are judged by now.
@@ -326,6 +328,9 @@ func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.Run(s)
 	m.runner.logRun(ctx, s)
 	m.status.SetRun(key, s)
+	if m.ran != nil {
+		m.ran(key, s)
+	}
 	if m.schedule.Conclude(key, s.Cause, s.Outcome()) {
 		m.set.Applied(ctx, key)
 	}

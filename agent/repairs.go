@@ -139,6 +139,9 @@ func (m *manifests) concludePart(ctx context.Context, key string, s *model.Run) 
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || m.report.News(s.RunID) {
 		m.report.Run(s)
 		m.runner.logRun(ctx, s)
+		if m.ran != nil {
+			m.ran(key, s)
+		}
 	}
 	if m.status.SetPart(key, s) && len(m.standing[key]) == 0 {
 		m.schedule.Ask(key, model.CauseSchedule, time.Now())

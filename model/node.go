@@ -1,6 +1,9 @@
 package model
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // NodeEvent is what a report of kind node is about.
 type NodeEvent string
@@ -88,6 +91,14 @@ type ManifestState struct {
 	// Late is why Seen is not active.
 	Late string `json:"late,omitempty" jsonschema_description:"Why the newest revision is not active"`
 }
+
+// LateRejected begins the Late of a revision that is rejected: it is not tried again
+// before something changes.
+const LateRejected = "refused: "
+
+// Rejected reports whether the newest revision known is rejected, or the active one
+// would not be accepted again.
+func (s ManifestState) Rejected() bool { return strings.HasPrefix(s.Late, LateRejected) }
 
 // Facts is what is known of a node, as nested maps, lists and scalars in the
 // form of decoded JSON.

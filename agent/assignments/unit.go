@@ -181,7 +181,7 @@ func (u *unit) state(stays string) model.ManifestState {
 // String returns the reason as the state of a node has it.
 func (r reason) String() string {
 	if r.rejected {
-		return "refused: " + r.text
+		return model.LateRejected + r.text
 	}
 
 	return r.text

@@ -29,6 +29,7 @@ type Config struct {
 	NATS           NATS              `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            Log               `json:"log" doc:"The log, which goes to standard error."`
+	Metrics        Metrics           `json:"metrics" restart:"true" doc:"Metrics for Prometheus."`
 	Trust          Trust             `json:"trust" doc:"Whose signatures this node demands; see muster trust."`
 
 	ShutdownTimeout model.Duration `json:"shutdown_timeout" doc:"How long the change in hand may take to finish when the agent shuts down."`

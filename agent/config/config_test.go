@@ -46,6 +46,7 @@ func TestExampleConfigIsTheConfiguration(t *testing.T) {
 	full.Labels = map[string]string{"rack": "b4", "note": "a: b # c", "number": "007"}
 	full.NATS = config.NATS{Context: "fleet", Servers: []string{"nats://a", "tls://b:4222"}, Creds: "/etc/creds", NKey: "/n", TLSCA: "/ca", TLSCert: "/c", TLSKey: "/k"}
 	full.OutboxMaxBytes, full.ReadAllEvery = 12345678, 0
+	full.Metrics.Listen = "unix:/run/muster/metrics.sock"
 	for name, c := range map[string]config.Config{"defaults": config.Default("web01.example.net"), "full": full} {
 		text, err := config.Example(c)
 		if err != nil {

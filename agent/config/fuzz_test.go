@@ -1,6 +1,7 @@
 package config
 
 import (
+	"net/netip"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -14,7 +15,7 @@ func FuzzConfig(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(example)
-	for _, seed := range []string{"", "node: a", "groups: [a, b]\nlabels: {a: b}\n", "nats: {servers: [x]}", "interval: 1h30m\nstate_ttl: 5m\n", "node: [", "? x\n: y", "&a node: *a"} {
+	for _, seed := range []string{"", "node: a", "groups: [a, b]\nlabels: {a: b}\n", "nats: {servers: [x]}", "interval: 1h30m\nstate_ttl: 5m\n", "node: [", "? x\n: y", "metrics: {listen: '127.0.0.1:1'}", "metrics: {listen: 'unix:/x'}", "&a node: *a"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
@@ -27,6 +28,9 @@ func FuzzConfig(f *testing.F) {
 		}
 		if err := c.Validate().Err(); err != nil {
 			t.Fatalf("accepted, and not valid: %v", err)
+		}
+		if network, address, _ := c.Metrics.Address(); network == "tcp" && !netip.MustParseAddrPort(address).Addr().IsLoopback() {
+			t.Fatalf("metrics would be served at %s", address)
 		}
 		text, err := Example(c)
 		if err != nil {

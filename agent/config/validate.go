@@ -24,6 +24,7 @@ func (c *Config) Validate() model.Problems {
 	c.checkTrust(&out)
 	c.checkTimes(&out)
 	c.checkNumbers(&out)
+	c.checkMetrics(&out)
 	if !filepath.IsAbs(c.StateDir) {
 		out.Property("state_dir", "", "%q must be an absolute path", c.StateDir)
 	}

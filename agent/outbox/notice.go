@@ -23,6 +23,8 @@ type notice struct {
 
 	// stale reports that the file has an older one.
 	stale bool
+	// dropped counts what add noted.
+	dropped uint64
 }
 
 func (s *store) noticePath() string { return filepath.Join(s.dir, "dropped.json") }
@@ -79,6 +81,7 @@ func (n *notice) add(from, to uint64) {
 		n.Lost.add(from, end)
 		n.Gone.add(from, end)
 		n.stale = true
+		n.dropped += end - from + 1
 		from = end + 1
 	}
 }

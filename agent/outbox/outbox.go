@@ -151,12 +151,7 @@ func (b *Outbox) SetMaxBytes(max int64) {
 }
 
 // Len returns how many reports wait, those about dropped ones included.
-func (b *Outbox) Len() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-
-	return len(b.waiting) + b.notice.count()
-}
+func (b *Outbox) Len() int { return b.Stats().Reports }
 
 // Ready receives a value when there may be reports to publish.
 func (b *Outbox) Ready() tasks.Signal { return b.ready }

@@ -67,6 +67,9 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	if len(got) != 2 || got[0].Phase != model.EnsureFailed || got[1].Phase != model.EnsureAcknowledged {
 		t.Errorf("answered %+v", got)
 	}
+	if got := s.Ended(); got != (Ended{Rejected: 2}) {
+		t.Errorf("ended %+v", got)
+	}
 }
 
 // FuzzRequest accepts any message, in an envelope or not: it has one response, which is

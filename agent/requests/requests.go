@@ -85,6 +85,7 @@ type Service struct {
 	refusals *refusals
 	// rejected logs what is rejected, which whoever publishes causes.
 	rejected sparse.Log
+	ended    endings
 
 	mu      sync.Mutex
 	waiting []*request
@@ -157,6 +158,7 @@ func (s *Service) Refuse(ctx context.Context, id string, why error) {
 // reject returns the response to a request that is not accepted, and reports it
 // where it can be found by an id.
 func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureResponse {
+	s.ended.rejected.Add(1)
 	response.Phase, response.Error = model.EnsureFailed, err.Error()
 	if response.ID != "" {
 		s.o.Report(response)
@@ -307,6 +309,7 @@ func (s *Service) respond(ctx context.Context, q *request, response model.Ensure
 		s.o.Log.ErrorContext(ctx, "cannot record response", "id", q.ID, "error", err)
 	}
 	if response.Phase.Final() {
+		s.ended.count(response.Phase)
 		s.o.Report(response)
 	}
 	for _, respond := range waiting {

@@ -65,8 +65,11 @@ func (n *Node) Identity() model.NodeState {
 	return model.NodeState{Protocol: model.ProtocolNode, Node: n.config().Node, Host: n.host, Version: n.version, Started: n.started, At: time.Now().UTC(), Groups: []string{}}
 }
 
-// State returns the state of the node.
-func (n *Node) State() model.NodeState {
+// State returns the state of the node, bounded so that it can be published.
+func (n *Node) State() model.NodeState { return bounds.State(n.Unbounded(), n.maxDocument()) }
+
+// Unbounded returns the state of the node with all its texts.
+func (n *Node) Unbounded() model.NodeState {
 	c := n.config()
 	s := n.Identity()
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
@@ -74,7 +77,7 @@ func (n *Node) State() model.NodeState {
 	defer n.mu.Unlock()
 	s.Manifests, s.Health, s.Message, s.Watches, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.flapping
 
-	return bounds.State(s, n.maxDocument())
+	return s
 }
 
 func sum(counts map[string]model.HealthCounts) model.HealthCounts {

@@ -26,6 +26,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -220,7 +221,11 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
 	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
-	reach.OnStatus = n.connection.status
+	reached := &reached{}
+	reach.OnStatus = func(s connect.Status) {
+		reached.status(s)
+		n.connection.status(s)
+	}
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", exposed)
 	}
@@ -230,7 +235,9 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 	}
 	n.store = store
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
-	n.agent, err = agent.New(ctx, options(types, log, config, store, n.watcher))
+	made := options(types, log, config, store, n.watcher)
+	made.Connection = reached.last
+	n.agent, err = agent.New(ctx, made)
 	if err != nil {
 		n.Close()
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {

@@ -1,0 +1,45 @@
+package metrics
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// manifest is what the last runs of the manifests of one name came to.
+type manifest struct {
+	counts model.Counts
+	last   time.Time
+	failed bool
+}
+
+// manifestsOf returns the manifests that ran by their names.
+func manifestsOf(states map[string]model.ManifestState, name func(key string) string) map[string]manifest {
+	out := map[string]manifest{}
+	for key, s := range states {
+		if s.Outcome == "" {
+			continue
+		}
+		m, more := out[name(key)]
+		if !more || s.At.Before(m.last) {
+			m.last = s.At
+		}
+		m.failed = m.failed || isFailure(s.Outcome)
+		m.counts = sum(m.counts, s.Counts)
+		out[name(key)] = m
+	}
+
+	return out
+}
+
+func isFailure(o model.Outcome) bool {
+	return o == model.OutcomeFailed || o == model.OutcomeNotRun || o == model.OutcomeRefused
+}
+
+// sum adds the counts that readResources needs.
+func sum(a, b model.Counts) model.Counts {
+	return model.Counts{
+		Changed: a.Changed + b.Changed, Noop: a.Noop + b.Noop, Failed: a.Failed + b.Failed, Skipped: a.Skipped + b.Skipped,
+		Unmet: a.Unmet + b.Unmet, Stable: a.Stable + b.Stable, NotRun: a.NotRun + b.NotRun,
+	}
+}
