@@ -6,7 +6,6 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -162,17 +161,10 @@ func await[T any](t *testing.T, c <-chan T, what string) (got T) {
 	return got
 }
 
-func watcherAt(root string) *Watcher {
-	w := New(nil)
-	w.units = newUnits(slog.New(slog.DiscardHandler), root)
-
-	return w
-}
-
 // TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
 func TestUnits(t *testing.T) {
 	m := newManager(t)
-	w := watcherAt(m.root)
+	w := NewAt(m.root)
 	defer w.Close()
 	web, wakeWeb := counted()
 	app, wakeApp := counted()
@@ -230,7 +222,7 @@ func TestUnits(t *testing.T) {
 // TestUnitsAgain ends systemd and starts it again.
 func TestUnitsAgain(t *testing.T) {
 	m := newManager(t)
-	w := watcherAt(m.root)
+	w := NewAt(m.root)
 	defer w.Close()
 	wakes, wake := counted()
 	x, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake)
@@ -269,7 +261,7 @@ func TestUnitsAgain(t *testing.T) {
 
 func TestNoUnits(t *testing.T) {
 	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/no/such/socket")
-	w := watcherAt(t.TempDir())
+	w := NewAt(t.TempDir())
 	defer w.Close()
 	if _, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, nil); !errors.Is(err, ErrNone) {
 		t.Error(err)
