@@ -301,10 +301,10 @@ func connect(ctx context.Context, root string) (*signals, error) {
 
 // subscribe has signals sent. systemd sends them by itself to those who are connected
 // to its own socket, once it has seen that they are ready; to those on the bus when they
-// ask, and with matches.
+// ask, and with matches. There is no name but on the bus.
 func (s *signals) subscribe(ctx context.Context) error {
 	manager := s.conn.Object(systembus.Name, systembus.ManagerPath)
-	if len(s.conn.Names()) == 0 {
+	if slices.Contains(s.conn.Names(), "") {
 		return manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, systembus.Manager, "Version").Err
 	}
 
