@@ -70,7 +70,6 @@ func decisions() []typetest.Case {
 		row(newest, middle, "Would have upgraded to "+newest, "installed "+newest),
 		row(middle, newest, "Would have downgraded to "+middle, "installed "+middle),
 		row(oldest, "absent", "Would have installed version "+oldest, "installed "+oldest),
-		{Name: "removed by hand", Setup: with(""), Properties: pkgtest.Properties("muster-test", "present"), Message: "Would have installed", Drift: func(t testing.TB, _ string) { pkgtest.Sh(t, "dpkg --remove muster-test") }},
 	}
 }
 

@@ -81,7 +81,6 @@ func decisions() []typetest.Case {
 		row("0:2.0-1", epoch, "Would have downgraded to 0:2.0-1", "0:2.0-1"),
 		row("2.0-1", epoch, "Would have upgraded to 2.0-1", "0:2.0-1"),
 		row("0.9-1", middle, "Would have downgraded to 0.9-1", "1:0.9-1"),
-		{Name: "removed by hand", Setup: with(none), Properties: pkgtest.Properties("muster-test", "present"), Message: "Would have installed", Drift: func(t testing.TB, _ string) { pkgtest.Sh(t, "rpm -e muster-test") }},
 		{Name: "with its architecture", Setup: with(none), Properties: pkgtest.Properties("muster-test.noarch", "1.0"), Message: "Would have installed version 1.0", Check: is("muster-test", "0:1.0-1")},
 		{
 			Name: "the newest of several", Properties: pkgtest.Properties("muster-test", "2.0-1"), Check: is("muster-test", "0:2.0-1"),
