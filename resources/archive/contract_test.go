@@ -172,6 +172,8 @@ func applyCases(t *testing.T, s stand) []typetest.Case {
 	swept := s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp, "cleanup": true})
 
 	return []typetest.Case{
+		{Name: "what it creates is gone again", Properties: swept, Message: downloaded + ". " + extracted + ". " + cleanedUp, Drift: func(t testing.TB, dir string) { check(t, os.RemoveAll(dir+"/opt/app")) }},
+		{Name: "the archive is gone again", Properties: s.of(t, nil), Message: downloaded, Drift: func(t testing.TB, dir string) { check(t, os.Remove(dir+"/a.tar.gz")) }},
 		{Name: "no extraction asked for", Properties: s.of(t, nil), Message: downloaded, Check: holds("a.tar.gz", s.new)},
 		{Name: "a download is extracted without creates", Properties: s.of(t, typetest.Properties{"extract_parent": "DIR/opt"}), Message: downloaded + ". " + extracted, Check: holds("opt/app/conf", "new\n")},
 		{Name: "no download is not extracted without creates", Setup: withFile("a.tar.gz", s.new), Properties: s.of(t, typetest.Properties{"extract_parent": "DIR/opt"}), Check: holds("opt/app/conf", "")},

@@ -15,7 +15,7 @@ import (
 
 func execType() *resource.Type { return exec.New(posix.Provider{}, shell.New()) }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +97,7 @@ func decisionCases() []typetest.Case {
 		{Name: "creates, there", Setup: withFile("c", ""), Properties: run(typetest.Properties{"creates": "DIR/c"}), Check: holds("ran", "")},
 		{Name: "creates, there, refresh", Setup: withFile("c", ""), Properties: run(typetest.Properties{"creates": "DIR/c"}), Refresh: true, Message: via, Check: ran},
 		{Name: "creates, not there", Properties: run(typetest.Properties{"creates": "DIR/ran"}), Message: would, Check: ran},
+		{Name: "creates, gone again", Properties: run(typetest.Properties{"creates": "DIR/ran"}), Message: would, Drift: func(t testing.TB, dir string) { check(t, os.Remove(dir+"/ran")) }},
 		{Name: "creates, a directory", Properties: run(typetest.Properties{"creates": "DIR"}), Check: holds("ran", "")},
 		{
 			Name: "creates, a dangling link", Properties: run(typetest.Properties{"creates": "DIR/l"}), Check: holds("ran", ""),

@@ -91,7 +91,7 @@ func withFifo(name string) setup {
 	}
 }
 
-func check(t *testing.T, err error) {
+func check(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -143,6 +143,7 @@ func TestContract(t *testing.T) {
 	cases = append(cases, linkCases(t)...)
 	cases = append(cases, unsafeCases(t)...)
 	cases = append(cases, validateCases(t)...)
+	cases = append(cases, driftCases(t)...)
 	typetest.Run(t, typetest.Config{Type: fileType(), ReadOnly: typetest.Only("getent "), Cases: cases})
 }
 
@@ -300,5 +301,31 @@ func unsafeCases(t *testing.T) []typetest.Case {
 		{Name: "unsafe, forced removal by a link", Setup: all(there, withDir("etc/d", 0o755)), Properties: absent("o/app/d", typetest.Properties{"force": true}), Error: refused, Check: isDir("etc/d", 0o755)},
 		{Name: "unsafe, source by a link", Setup: there, Properties: source, Error: refused, Check: isGone("copy")},
 		{Name: "in a directory of everybody", Setup: there, Properties: owned(t, "o/x", typetest.Properties{"content": "a"}), Message: "Would have created the file", Check: holds("o/x", "a", 0o644)},
+	}
+}
+
+// driftCases change by hand what was made, in the ways that a file has.
+func driftCases(t *testing.T) []typetest.Case {
+	const created = "Would have created the file"
+	hello := owned(t, "d/x", typetest.Properties{"content": "hello"})
+	copied := func(dir string) typetest.Properties {
+		return owned(t, "x", typetest.Properties{"source": dir + "/src/f"})(dir)
+	}
+	directory := owned(t, "x", typetest.Properties{"ensure": "directory", "mode": "0750"})
+	change := func(do func(dir string) error) func(testing.TB, string) {
+		return func(t testing.TB, dir string) {
+			t.Helper()
+			check(t, do(dir))
+		}
+	}
+
+	return []typetest.Case{
+		{Name: "drift of a content", Setup: withDir("d", 0o755), Properties: hello, Message: created, Drift: change(func(dir string) error { return os.WriteFile(dir+"/d/x", []byte("other"), 0o644) })},
+		{Name: "drift of a mode", Setup: withDir("d", 0o755), Properties: hello, Message: created, Drift: change(func(dir string) error { return os.Chmod(dir+"/d/x", 0o600) })},
+		{Name: "drift by removal", Setup: withDir("d", 0o755), Properties: hello, Message: created, Drift: change(func(dir string) error { return os.Remove(dir + "/d/x") })},
+		{Name: "drift of the parent", Setup: withDir("d", 0o755), Properties: hello, Message: created, Drift: change(func(dir string) error { return os.Rename(dir+"/d", dir+"/e") })},
+		{Name: "drift from a source", Setup: withFile("src/f", "one", 0o644), Properties: copied, Message: created, Drift: change(func(dir string) error { return os.WriteFile(dir+"/src/f", []byte("two"), 0o644) })},
+		{Name: "drift of a directory", Properties: directory, Message: "Would have created directory", Drift: change(func(dir string) error { return os.Chmod(dir+"/x", 0o700) })},
+		{Name: "drift of what is absent", Setup: withFile("x", "1", 0o644), Properties: absent("x", nil), Message: "Would have removed the file", Drift: change(func(dir string) error { return os.WriteFile(dir+"/x", nil, 0o644) })},
 	}
 }

@@ -256,6 +256,11 @@ func postCases() []typetest.Case {
 	shout := `sh -c "tr a-z A-Z <\"$0\" >\"$0.new\" && mv \"$0.new\" \"$0\""`
 
 	return []typetest.Case{
+		{Name: "a file drifts", Setup: two(), Properties: of(), Message: changed(2), Drift: func(t testing.TB, dir string) { check(t, os.WriteFile(dir+"/out/bin/run", []byte("x"), 0o755)) }},
+		{Name: "a file to purge comes", Setup: two(), Properties: of("purge", true), Message: changed(2), Drift: func(t testing.TB, dir string) {
+			check(t, os.MkdirAll(dir+"/out/new/er", 0o755))
+			check(t, os.WriteFile(dir+"/out/new/er/file", nil, 0o644))
+		}},
 		{Name: "the path at the end", Setup: two(), Properties: of("post", post("*.conf", shout)), Message: changed(2), Check: has("out", "app.conf", "NAME = APP\n", "bin/", "", "bin/run 0755", "#!/bin/sh\n# debian\n")},
 		{Name: "the path in place", Setup: two(), Properties: of("post", post("run", `sh -c "echo more >> {}"`)), Message: changed(2), Check: has("out", "app.conf", "name = app\n", "bin/", "", "bin/run 0755", "#!/bin/sh\n# debian\nmore\n")},
 		{Name: "attributes", Setup: two(), Properties: of("post", post("*.conf", "chmod 0600 {}")), Message: changed(2), Check: has("out", "app.conf 0600", "name = app\n", "bin/", "", "bin/run 0755", "#!/bin/sh\n# debian\n")},

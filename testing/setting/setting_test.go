@@ -27,6 +27,11 @@ func TestContract(t *testing.T) {
 		Type: setting.New(setting.Plain{}),
 		Cases: []typetest.Case{
 			{Name: "nothing there", Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},
+			{Name: "removed by hand", Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value", Drift: func(t testing.TB, dir string) {
+				if err := os.Remove(filepath.Join(dir, "hostname")); err != nil {
+					t.Error(err)
+				}
+			}},
 			{Name: "another value", Setup: holding("db01\n"), Properties: properties(typetest.Properties{"value": "web01"}), Message: "Would have set the value"},
 			{Name: "the value", Setup: holding("web01\n"), Properties: properties(typetest.Properties{"value": "web01"})},
 			{Name: "absent", Setup: holding("web01\n"), Properties: properties(typetest.Properties{"ensure": "absent"}), Message: "Would have removed the setting"},

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -88,6 +89,9 @@ func (Type) Relations(spec *Spec) resource.Relations {
 
 	return out
 }
+
+// Watches names the file, by which drift is noticed at once.
+func (Type) Watches(_ Provider, spec *Spec) []watch.Point { return resource.WatchPaths(spec.Name) }
 
 // Outputs returns the value.
 func (Type) Outputs(_ *Spec, state *State, _ resource.Outcome) map[string]any {

@@ -41,6 +41,7 @@ func (s *subject) change(t testing.TB, plan resource.Plan) {
 	if s.typ.Verify(s.spec, claimed, found) == nil {
 		s.breach("Verify accepts what a lying provider left: %+v, %+v", claimed, found)
 	}
+	s.drift(t)
 }
 
 func (s *subject) apply(t testing.TB, plan resource.Plan) (resource.Outcome, error) {

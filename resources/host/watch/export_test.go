@@ -1,6 +1,17 @@
 package watch
 
-import "time"
+import (
+	"log/slog"
+	"time"
+)
+
+// NewAt returns a watcher that looks for the socket of systemd below another root.
+func NewAt(root string) *Watcher {
+	w := New(nil)
+	w.units = newUnits(slog.New(slog.DiscardHandler), root)
+
+	return w
+}
 
 // Unsettled reports whether a tree has yet to be gone through.
 func Unsettled(w *Watcher) bool {

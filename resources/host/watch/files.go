@@ -178,6 +178,8 @@ func (f *files) read() {
 // fail gives up: all watches have the error, and are woken to say so.
 func (f *files) fail(err error) {
 	f.mu.Lock()
+	f.closed = true
+	_ = f.inotify.file.Close()
 	var wakes []func()
 	for x := range f.watches {
 		x.failed = fmt.Errorf("%w: %w", ErrNone, err)

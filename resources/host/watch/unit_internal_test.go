@@ -1,0 +1,269 @@
+package watch
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+
+	"github.com/musterfleet/muster/resources/host/systembus"
+)
+
+// manager is a systemd that has one unit, web.service with the alias app.service, and
+// says what it is told to.
+type manager struct {
+	root, path string
+	listener   net.Listener
+	serving    sync.WaitGroup
+
+	mu    sync.Mutex
+	conns []net.Conn
+	// subscribed gets one for each connection that is to have signals.
+	subscribed chan net.Conn
+}
+
+func newManager(t *testing.T) *manager {
+	root := t.TempDir()
+	m := &manager{root: root, path: filepath.Join(root, "run/systemd/private"), subscribed: make(chan net.Conn, 100)}
+	if err := os.MkdirAll(filepath.Dir(m.path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path="+m.path)
+	m.start(t)
+	t.Cleanup(m.stop)
+
+	return m
+}
+
+func (m *manager) start(t *testing.T) {
+	t.Helper()
+	listener, err := net.Listen("unix", m.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.listener = listener
+	m.serving.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			m.mu.Lock()
+			m.conns = append(m.conns, conn)
+			m.mu.Unlock()
+			m.serving.Go(func() { m.serve(conn) })
+		}
+	})
+}
+
+// stop ends it, with all connections.
+func (m *manager) stop() {
+	_ = m.listener.Close()
+	m.mu.Lock()
+	for _, conn := range m.conns {
+		_ = conn.Close()
+	}
+	m.conns = nil
+	m.mu.Unlock()
+	m.serving.Wait()
+}
+
+func (m *manager) serve(conn net.Conn) {
+	defer conn.Close()
+	in := bufio.NewReader(conn)
+	for begun := false; !begun; {
+		line, err := in.ReadString('\n')
+		switch line = strings.TrimSpace(line); {
+		case err != nil:
+			return
+		case line == "BEGIN":
+			begun = true
+		case strings.HasSuffix(line, "AUTH"):
+			_, _ = io.WriteString(conn, "REJECTED EXTERNAL\r\n")
+		case strings.HasPrefix(line, "AUTH EXTERNAL"):
+			_, _ = io.WriteString(conn, "OK 0123456789abcdef0123456789abcdef\r\n")
+		default:
+			_, _ = io.WriteString(conn, "ERROR\r\n")
+		}
+	}
+	for {
+		call, err := dbus.DecodeMessage(in)
+		if err != nil {
+			return
+		}
+		var body []any
+		switch member, _ := call.Headers[dbus.FieldMember].Value().(string); {
+		case member == "Hello":
+			body = []any{":1.1"}
+		case member == "Get" && call.Body[1] == "Id":
+			body = []any{dbus.MakeVariant("web.service")}
+		case member == "Get":
+			body = []any{dbus.MakeVariant("252")}
+		}
+		reply := dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}, Body: body}
+		send(conn, reply)
+		if member := call.Headers[dbus.FieldMember].Value(); member == "Subscribe" || member == "Get" && call.Body[1] == "Version" {
+			m.subscribed <- conn
+		}
+	}
+}
+
+func send(conn net.Conn, m dbus.Message) {
+	if len(m.Body) > 0 {
+		m.Headers[dbus.FieldSignature] = dbus.MakeVariant(dbus.SignatureOf(m.Body...))
+	}
+	var out bytes.Buffer
+	if err := m.EncodeTo(&out, binary.LittleEndian); err != nil {
+		panic(err)
+	}
+	// A message that was never sent has no number, which none may lack.
+	out.Bytes()[8] = 1
+	_, _ = conn.Write(out.Bytes())
+}
+
+func signal(conn net.Conn, path dbus.ObjectPath, iface, member string, body ...any) {
+	send(conn, dbus.Message{Type: dbus.TypeSignal, Headers: map[dbus.HeaderField]dbus.Variant{
+		dbus.FieldPath: dbus.MakeVariant(path), dbus.FieldInterface: dbus.MakeVariant(iface), dbus.FieldMember: dbus.MakeVariant(member),
+	}, Body: body})
+}
+
+// state sends what systemd says of a unit.
+func state(conn net.Conn, unit, active string) {
+	properties := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(active), "SubState": dbus.MakeVariant(active)}
+	signal(conn, systembus.ObjectPath(unit), "org.freedesktop.DBus.Properties", "PropertiesChanged", systembus.Unit, properties, []string{})
+}
+
+// counted is a wake that is counted.
+func counted() (wakes chan struct{}, wake func()) {
+	wakes = make(chan struct{}, 1000)
+
+	return wakes, func() { wakes <- struct{}{} }
+}
+
+func await[T any](t *testing.T, c <-chan T, what string) (got T) {
+	t.Helper()
+	select {
+	case got = <-c:
+	case <-time.After(20 * time.Second):
+		t.Fatal("waited in vain: " + what)
+	}
+
+	return got
+}
+
+// TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
+func TestUnits(t *testing.T) {
+	m := newManager(t)
+	w := NewAt(m.root)
+	defer w.Close()
+	web, wakeWeb := counted()
+	app, wakeApp := counted()
+	first, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wakeWeb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := w.Arm(Point{Kind: Unit, Name: "app.service"}, wakeApp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := await(t, m.subscribed, "a connection")
+	none := func(what string) {
+		t.Helper()
+		// What is sent next comes next.
+		state(conn, "web.service", what)
+		await(t, web, what)
+		await(t, app, what)
+		if len(web)+len(app) > 0 {
+			t.Errorf("woken %d and %d times too often: %s", len(web), len(app), what)
+		}
+	}
+	none("the first state")
+	state(conn, "web.service", "the first state")
+	state(conn, "other.service", "failed")
+	none("the same state, and another unit")
+	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", "org.freedesktop.systemd1.Service", map[string]dbus.Variant{"ActiveState": dbus.MakeVariant("x")}, []string{})
+	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", systembus.Unit, map[string]dbus.Variant{"Job": dbus.MakeVariant("x")}, []string{})
+	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged")
+	signal(conn, systembus.ManagerPath, systembus.Manager, "UnitNew", "web.service", systembus.ObjectPath("web.service"))
+	signal(conn, systembus.ManagerPath, systembus.Manager, "Reloading", true)
+	none("other properties, and a unit that was loaded")
+	for what, body := range map[string][]any{"UnitFilesChanged": nil, "Reloading": {false}} {
+		signal(conn, systembus.ManagerPath, systembus.Manager, what, body...)
+		await(t, web, what)
+		await(t, app, what)
+	}
+	none("after all files were read")
+	if s := w.Stats(); s.Points != 2 || len(s.Fallbacks) != 0 || first.Err() != nil {
+		t.Errorf("%+v, %v", s, first.Err())
+	}
+	second.Close()
+	state(conn, "web.service", "alone")
+	await(t, web, "the first is still there")
+	if len(app) != 0 {
+		t.Error("who closed was woken")
+	}
+	first.Close()
+	first.Close()
+	if _, err := conn.Read(make([]byte, 1)); err == nil {
+		t.Error("the connection is used without anybody who wants it")
+	}
+}
+
+// TestUnitsAgain ends systemd and starts it again.
+func TestUnitsAgain(t *testing.T) {
+	m := newManager(t)
+	w := NewAt(m.root)
+	defer w.Close()
+	wakes, wake := counted()
+	x, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := await(t, m.subscribed, "a connection")
+	state(conn, "web.service", "active")
+	await(t, wakes, "a state")
+	m.stop()
+	await(t, wakes, "there is no systemd")
+	if s := w.Stats(); !errors.Is(x.Err(), ErrNone) || len(s.Fallbacks) != 1 {
+		t.Errorf("%v, %+v", x.Err(), s)
+	}
+	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrNone) {
+		t.Errorf("without systemd: %v", err)
+	}
+	m.start(t)
+	conn = await(t, m.subscribed, "another connection")
+	await(t, wakes, "it is there again")
+	if x.Err() != nil {
+		t.Error(x.Err())
+	}
+	// The last state that was told was another systemd's.
+	state(conn, "web.service", "active")
+	await(t, wakes, "a state of the new one")
+	w.Close()
+	if !errors.Is(x.Err(), ErrClosed) {
+		t.Error(x.Err())
+	}
+	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrClosed) {
+		t.Error(err)
+	}
+	x.Close()
+}
+
+func TestNoUnits(t *testing.T) {
+	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/no/such/socket")
+	w := NewAt(t.TempDir())
+	defer w.Close()
+	if _, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, nil); !errors.Is(err, ErrNone) {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,56 @@
+package typetest
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host/watch"
+)
+
+// patience is how long a wake may take.
+const patience = 20 * time.Second
+
+// drift changes by hand what was just brought into its state: whoever watches the
+// resource is woken, and finds that something is due.
+func (s *subject) drift(t testing.TB) {
+	t.Helper()
+	if s.each.Drift == nil {
+		return
+	}
+	if s.typ.Watches == nil {
+		s.breach("the type watches nothing")
+		return
+	}
+	w := watch.New(slog.New(slog.DiscardHandler))
+	defer w.Close()
+	woken := make(chan struct{}, 1)
+	for _, p := range s.typ.Watches(s.provider, s.spec) {
+		_, err := w.Arm(p, func() {
+			select {
+			case woken <- struct{}{}:
+			default:
+			}
+		})
+		if err != nil {
+			s.breach("%s cannot be watched: %v", p, err)
+		}
+	}
+	s.each.Drift(t, s.dir)
+	for deadline := time.After(patience); ; {
+		select {
+		case <-woken:
+		case <-deadline:
+			s.breach("nobody was woken by drift that is due")
+			return
+		}
+		state, err := s.state(t, false)
+		if err != nil {
+			s.breach("the look after drift: %v", err)
+			return
+		}
+		if plan, err := s.typ.Plan(s.spec, state, false); err != nil || !plan.Empty() {
+			return
+		}
+	}
+}
