@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/health"
@@ -32,7 +33,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Only Checker may be left out.
+// Options are what an agent is made from. Only Checker and Clock may be left out.
 type Options struct {
 	Config  Config
 	Version string
@@ -51,6 +52,8 @@ type Options struct {
 	// what does not change by itself in them: when it changes they are published. What
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
+	// Clock is that of the machine unless another is given.
+	Clock *clock.Clock
 	Log   *slog.Logger
 }
 
@@ -77,6 +80,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
 	config := &settings{config: o.Config}
 	a := &Agent{
 		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
@@ -87,7 +93,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States))
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States), o.Clock)
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -128,6 +134,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
+		Clock: o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
 	}
@@ -141,13 +148,13 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 // makeLoop makes the loop with the assignments and requests on disk.
 func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Reporter) error {
 	dir := o.Config.StateDir
-	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Now: time.Now})
+	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
 		return err
 	}
 	wakes := &wakes{signal: tasks.NewSignal()}
 	set, err := assignments.Open(assignments.Options{
-		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Loader: o.Loader, Log: a.log,
+		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
 	if err != nil {
@@ -170,7 +177,8 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
 	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes}
 

@@ -65,7 +65,7 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 
 // holds reports whether a version applies on this node now.
 func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
-	if v.ExpiredAt(t.in.Now) {
+	if !v.Expires.IsZero() && t.untilEnd(v) <= 0 {
 		return false, nil
 	}
 	if v.When == "" {
