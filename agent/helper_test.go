@@ -302,9 +302,18 @@ func (o *outside) setBundle(digest string, data []byte) {
 	o.bundles[digest] = data
 }
 
+func (o *outside) setBundleTakes(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bundleTakes = d
+}
+
 func (o *outside) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	o.mu.Lock()
+	takes := o.bundleTakes
+	o.mu.Unlock()
 	select {
-	case <-time.After(o.bundleTakes):
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}

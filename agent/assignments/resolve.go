@@ -142,6 +142,21 @@ func (s *Set) Refresh(ctx context.Context, key string, in Input, waited bool) Re
 	return t.result
 }
 
+// AwaitsBundle reports whether a run of the active version of a key must wait, since its
+// bundle was damaged and is fetched again: Sync has it refreshed once that is there.
+func (s *Set) AwaitsBundle(ctx context.Context, key string) bool {
+	u := s.units[key]
+	if !u.active.Damaged() {
+		return false
+	}
+	err := s.bundles.Restore(ctx, key, u.active.Bundle)
+	if err != nil {
+		u.stale = reasonOf(err)
+	}
+
+	return err != nil
+}
+
 // refresh resolves the active version of a unit again, and reports whether that
 // succeeded.
 func (t *turn) refresh(ctx context.Context, u *unit) bool {
