@@ -207,7 +207,15 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 
 // isDuplicate reports whether a state is that of another agent, which was not stopped.
 func (h *Heartbeat) isDuplicate(found model.Node) bool {
-	return !found.Started.IsZero() && !found.Stopped() && !found.Silent && !found.Started.Equal(h.Node.started)
+	return !found.Started.IsZero() && !found.Stopped() && !h.isSilent(found) && !found.Started.Equal(h.Node.started)
+}
+
+// isSilent reports whether a state is older than its agent said that it would be: the
+// server tells how old it is, and the clock of this node may be another one.
+func (h *Heartbeat) isSilent(found model.Node) bool {
+	after := found.SilentAfter.Std()
+
+	return after > 0 && h.Clock.Until(found.Heard.Add(after), false) <= 0
 }
 
 // seenDuplicate reports whether another agent stored its state a short while ago.
