@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/flaps"
@@ -37,8 +38,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Watch, Writers and Checker may be left out, and
-// Connection where Config serves no metrics.
+// Options are what an agent is made from. Watch, Writers, Checker and Clock may be left
+// out, and Connection where Config serves no metrics.
 type Options struct {
 	Config  Config
 	Version string
@@ -65,7 +66,9 @@ type Options struct {
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
 	// the connection was lost, or zero for never.
 	Connection func() (connected bool, last time.Time)
-	Log        *slog.Logger
+	// Clock is that of the machine unless another is given.
+	Clock *clock.Clock
+	Log   *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -94,6 +97,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	if err := o.Config.Validate().Err(); err != nil {
 		return nil, err
 	}
+	if o.Clock == nil {
+		o.Clock = clock.System()
+	}
 	config := &settings{config: o.Config}
 	a := &Agent{
 		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
@@ -104,7 +110,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States))
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States), o.Clock)
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -141,6 +147,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
+	o.Host.CleanTemp(ctx) // nobody else has the outbox
 	report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
@@ -148,6 +155,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
+		Clock: o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
 	}
@@ -161,13 +169,13 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 // makeLoop makes the loop with the assignments and requests on disk.
 func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Reporter) error {
 	dir := o.Config.StateDir
-	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Now: time.Now})
+	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
 		return err
 	}
 	wakes := &wakes{signal: tasks.NewSignal()}
 	set, err := assignments.Open(assignments.Options{
-		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Loader: o.Loader, Log: a.log,
+		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
 	if err != nil {
@@ -192,7 +200,8 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
 	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes}
 

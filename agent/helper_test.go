@@ -22,6 +22,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -170,6 +171,9 @@ type stream struct {
 	facts   []model.Facts
 	noFacts error
 	ttl     time.Duration
+	// heard is when the last state was stored, by the server's clock, which is ahead.
+	heard time.Time
+	ahead time.Duration
 }
 
 func newStream() *stream { return &stream{ids: map[string]bool{}} }
@@ -215,7 +219,7 @@ func (s *stream) PutState(_ context.Context, state model.NodeState, ttl time.Dur
 	if s.away {
 		return errAway
 	}
-	s.states, s.ttl = append(s.states, state), ttl
+	s.states, s.ttl, s.heard = append(s.states, state), ttl, time.Now().Add(s.ahead)
 
 	return nil
 }
@@ -227,7 +231,7 @@ func (s *stream) State(context.Context, string) (model.Node, error) {
 		return model.Node{}, errAway
 	}
 
-	return model.Node{NodeState: s.states[len(s.states)-1]}, nil
+	return model.Node{NodeState: s.states[len(s.states)-1], Heard: s.heard}, nil
 }
 
 func (s *stream) PutFacts(_ context.Context, _ string, facts model.Facts) error {
@@ -267,6 +271,7 @@ type node struct {
 	stream   *stream
 	config   agent.Config
 	types    resource.Types
+	clock    *clock.Clock
 	outside  outside
 	// machine says what is watched happens; nil watches nothing.
 	machine *machine
@@ -299,9 +304,18 @@ func (o *outside) setBundle(digest string, data []byte) {
 	o.bundles[digest] = data
 }
 
+func (o *outside) setBundleTakes(d time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.bundleTakes = d
+}
+
 func (o *outside) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	o.mu.Lock()
+	takes := o.bundleTakes
+	o.mu.Unlock()
 	select {
-	case <-time.After(o.bundleTakes):
+	case <-time.After(takes):
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -372,7 +386,7 @@ func (n *node) options() agent.Options {
 		Config: n.config, Version: "1.2.3", Host: n.host,
 		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved},
 		Checker: n.checker, Registry: n.registry,
-		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream,
+		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream, Clock: n.clock,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			f, failed := n.outside.getFacts(ctx, dir)
 			b, _ := json.Marshal(f)

@@ -174,12 +174,27 @@ func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 	if key == "" {
 		return false
 	}
+	if m.set.AwaitsBundle(ctx, key) {
+		m.schedule.Postpone(key, w)
+		m.status.SetAssignments(m.set.States())
+		return true
+	}
 	summary := m.run(ctx, hard, key, &w)
 	if w.Part == nil {
-		m.schedule.Ran(key, m.interval(key), summary == nil || len(summary.Errors) == 0 || summary.Counts.Total > summary.Counts.NotRun)
+		m.schedule.Ran(key, m.interval(key), summary == nil || m.hasBegun(key, summary))
 	}
 
 	return true
+}
+
+// hasBegun reports whether a run came to a resource, and failed by no damage of its
+// bundle, which another one repairs.
+func (m *manifests) hasBegun(key string, s *model.Run) bool {
+	if s.Outcome() == model.OutcomeFailed && m.set.Active(key).Damaged() {
+		return false
+	}
+
+	return len(s.Errors) == 0 || s.Counts.Total > s.Counts.NotRun
 }
 
 // run reconciles a manifest, or a part of it, and reports. The summary is nil when the

@@ -123,6 +123,10 @@ func TestWithARealServer(t *testing.T) {
 		t.Fatal(err)
 	}
 	<-told
+	found, err := options.States.State(t.Context(), n.config.Node)
+	if c := found.Clock; err != nil || c.Within <= 0 || c.Offset.Std().Abs() > c.Within.Std() {
+		t.Errorf("on the machine of the server the clock is %s from its own, within %s, %v", c.Offset, c.Within, err)
+	}
 
 	var words []string
 	last := uint64(0)

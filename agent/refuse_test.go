@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -777,6 +778,19 @@ func TestBundleThatWasDamagedIsFetchedAgain(t *testing.T) {
 		"a file is gone":  func(dir string) error { return os.Remove(dir + "/files/motd") },
 		"all is gone":     os.RemoveAll,
 		"a file is other": func(dir string) error { return os.WriteFile(dir+"/files/motd", []byte("x"), 0o600) },
+		"a file is other, with the time it had": func(dir string) error {
+			info, err := os.Stat(dir + "/files/motd")
+			if err == nil {
+				err = os.WriteFile(dir+"/files/motd", []byte("x"), 0o600)
+			}
+			if err == nil {
+				err = os.Chtimes(dir+"/files/motd", info.ModTime(), info.ModTime())
+			}
+			return err
+		},
+		"a directory is a link": func(dir string) error {
+			return errors.Join(os.Rename(dir+"/files", dir+"/others"), os.Symlink("others", dir+"/files"), os.Remove(dir+"/others/motd"))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			bubble(t, func(t *testing.T, n *node) {
@@ -817,6 +831,111 @@ func TestBundleThatWasDamagedIsFetchedAgain(t *testing.T) {
 			})
 		})
 	}
+}
+
+// assignBundle assigns a bundle with a manifest of files of its own, which it has, and
+// returns where it is unpacked.
+func (n *node) assignBundle(more string, names ...string) (dir string) {
+	n.t.Helper()
+	user, group := hosttest.Owner(n.t)
+	text := "muster:\n  resources:\n" + more + "    - file:\n"
+	files := map[string]string{}
+	for _, name := range names {
+		text += "        - " + n.path(name) + ": {source: files/" + name + ", owner: \"" + user + "\", group: \"" + group + "\", mode: \"0644\"}\n"
+		files["files/"+name] = "from a bundle"
+	}
+	files["manifest.yaml"] = text
+	data, digest := bundleOf(n.t, files)
+	n.outside.setBundle(digest, data)
+	n.bucket.put("group.all.motd", "protocol: io.muster.v1.assignment\nbundle: "+digest+"\n")
+
+	return n.state + "/bundles/" + digest
+}
+
+// A run waits for a bundle that is fetched again, for a while: it would fail without the
+// files, or do without them what it must not.
+func TestRunWaitsForADamagedBundle(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		dir := n.assignBundle("", "motd", "issue")
+		n.settle()
+		n.take()
+		damage := func() {
+			if err := errors.Join(os.Remove(dir+"/files/motd"), os.Remove(n.path("motd")), os.Remove(n.path("issue"))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		damage()
+		n.outside.setBundleTakes(30 * time.Second)
+		n.after(7 * time.Minute)
+		n.has("motd", "from a bundle")
+		n.has("issue", "from a bundle")
+		for _, r := range n.take() {
+			if r.Outcome == model.OutcomeFailed || r.Outcome == model.OutcomeNotRun {
+				t.Errorf("reported %s", r.Data)
+			}
+		}
+		// What does not come holds nothing up.
+		n.outside.setBundleTakes(time.Hour)
+		damage()
+		n.after(5 * time.Minute)
+		if late := n.agent.State().Manifests["group.all.motd"].Late; !strings.Contains(late, "being downloaded") {
+			t.Errorf("late is %q", late)
+		}
+		n.after(5 * time.Minute)
+		n.has("issue", "from a bundle")
+		n.lacks("motd")
+		n.after(time.Hour)
+		n.has("motd", "from a bundle")
+		if late := n.agent.State().Manifests["group.all.motd"].Late; late != "" {
+			t.Errorf("late is %q", late)
+		}
+	})
+}
+
+// Damage that a failed run shows is repaired at once, and again no faster than other
+// retries.
+func TestBundleThatIsDamagedDuringARun(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, n *node) {
+		n.config.Interval = model.Duration(24 * time.Hour)
+		n.start()
+		damage := "    - exec:\n        - damage: {provider: shell, command: \"test -e " + n.path("done") + " || rm -rf " + n.state + "/bundles/*/files; echo >>" + n.path("runs") + "\"}\n"
+		n.assignBundle(damage, "motd")
+		n.after(time.Hour)
+		n.lacks("motd")
+		runs, err := os.ReadFile(n.path("runs"))
+		if err != nil || len(runs) < 5 || len(runs) > 25 {
+			t.Errorf("%d runs in an hour, %v", len(runs), err)
+		}
+		if err := os.WriteFile(n.path("done"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		n.after(15 * time.Minute)
+		n.has("motd", "from a bundle")
+	})
+}
+
+// What a killed agent left is removed at the next start, also where nothing is assigned
+// any more and the process has the same id, as in a container.
+func TestLeftoversOfBundles(t *testing.T) {
+	t.Parallel()
+	bubble(t, func(t *testing.T, n *node) {
+		left := []string{n.state + "/bundles/sha256-" + strings.Repeat("0", 64) + "/files", n.state + "/tmp/" + strconv.Itoa(os.Getpid()) + "-bundle-1/tree"}
+		for _, dir := range left {
+			if err := os.MkdirAll(dir, 0o700); err != nil {
+				t.Fatal(err)
+			}
+		}
+		n.start()
+		n.settle()
+		for _, dir := range left {
+			if _, err := os.Stat(filepath.Dir(dir)); err == nil {
+				t.Errorf("%s is there", dir)
+			}
+		}
+	})
 }
 
 func TestReasonOfAMissingBundleIsShort(t *testing.T) {

@@ -75,8 +75,3 @@ func isDigest(s string) bool {
 
 	return ok && err == nil && len(digits) == 2*sha256.Size
 }
-
-// ExpiredAt reports whether the assignment has expired at a time.
-func (a *Assignment) ExpiredAt(now time.Time) bool {
-	return !a.Expires.IsZero() && !now.Before(a.Expires)
-}

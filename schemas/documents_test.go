@@ -47,7 +47,7 @@ func documents() []struct {
 		{"run", "bare", &model.Run{Protocol: model.ProtocolRun}},
 		{"node", "full", &model.NodeState{
 			Protocol: model.ProtocolNode, Node: "web01", Event: model.NodeDropped, Version: "v1", Started: at, At: at, Groups: []string{"web"},
-			Labels: map[string]string{"rack": "a1"}, Health: model.HealthCounts{OK: 2, Critical: 1}, Outbox: 2, Watches: 3, Message: "full", DroppedFrom: 1, DroppedTo: 9,
+			Labels: map[string]string{"rack": "a1"}, Health: model.HealthCounts{OK: 2, Critical: 1}, Outbox: 2, Watches: 3, Clock: model.ClockOffset{Offset: model.Offset(-time.Second), Within: model.Duration(time.Millisecond)}, Message: "full", DroppedFrom: 1, DroppedTo: 9,
 			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Error: "no space left", Seen: 7, Late: "it is not valid"}},
 		}},
 		{"health", "full", &model.HealthReport{

@@ -65,7 +65,7 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 
 // holds reports whether a version applies on this node now.
 func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
-	if v.ExpiredAt(t.in.Now) {
+	if !v.Expires.IsZero() && t.untilEnd(v) <= 0 {
 		return false, nil
 	}
 	if v.When == "" {
@@ -140,6 +140,21 @@ func (s *Set) Refresh(ctx context.Context, key string, in Input, waited bool) Re
 	u.active.Resolution.used = true
 
 	return t.result
+}
+
+// AwaitsBundle reports whether a run of the active version of a key must wait, since its
+// bundle was damaged and is fetched again: Sync has it refreshed once that is there.
+func (s *Set) AwaitsBundle(ctx context.Context, key string) bool {
+	u := s.units[key]
+	if !u.active.Damaged() {
+		return false
+	}
+	err := s.bundles.Restore(ctx, key, u.active.Bundle)
+	if err != nil {
+		u.stale = reasonOf(err)
+	}
+
+	return err != nil
 }
 
 // refresh resolves the active version of a unit again, and reports whether that

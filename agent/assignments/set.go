@@ -45,6 +45,13 @@ type Gate interface {
 	Removal(ctx context.Context, e model.Entry) error
 }
 
+// Clock judges when assignments end.
+type Clock interface {
+	// Until returns how long it is until a time, of what is signed or not; zero or less
+	// when that is over.
+	Until(at time.Time, signed bool) time.Duration
+}
+
 // Options are what a Set is made from.
 type Options struct {
 	Host *host.Host
@@ -52,6 +59,7 @@ type Options struct {
 	Dir     string
 	Source  Source
 	Gate    Gate
+	Clock   Clock
 	Bundles bundles.Source
 	// Arrived is called, by any goroutine, when Sync can go on with a bundle.
 	Arrived func()
@@ -157,12 +165,17 @@ func (s *Set) Next() time.Time {
 	}
 	for _, u := range s.units {
 		earlier(u.retry.at)
-		if u.active != nil {
-			earlier(u.active.Expires)
+		if u.active != nil && !u.active.Expires.IsZero() {
+			earlier(time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 
 	return next
+}
+
+// untilEnd returns how long it is until a version that expires ends.
+func (s *Set) untilEnd(v *Version) time.Duration {
+	return s.o.Clock.Until(v.Expires, s.o.Gate.Demands())
 }
 
 // RetryNow makes every transient error due for another try.

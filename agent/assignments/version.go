@@ -62,12 +62,18 @@ const freshFor = 5 * time.Second
 // valid reports whether a run may be made from a resolution as it is: its bundle is
 // there, and nothing but its text went in, or what did cannot have changed since.
 func (r *Resolution) valid(now basis) bool {
-	if r.Dir != "" && !bundles.IsIntact(r.Dir) {
+	if r.isDamaged() {
 		return false
 	}
 
 	return r.Static || !r.used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
 }
+
+func (r *Resolution) isDamaged() bool { return r.Dir != "" && !bundles.IsIntact(r.Dir) }
+
+// Damaged reports whether the version is a bundle whose files are not as they were
+// unpacked.
+func (v *Version) Damaged() bool { return v.Resolution.isDamaged() }
 
 // AddLate takes over resources that are known during the run only: the shortest
 // poll counts.

@@ -23,8 +23,9 @@ type Options struct {
 	Path string
 	// Policy returns what is demanded now.
 	Policy func() signed.Policy
-	// Now returns the time.
-	Now func() time.Time
+	// Times returns what time it is by the clock of the node and by the server's: what
+	// operators signed is judged by both.
+	Times func() (own, server time.Time)
 }
 
 // Gate judges values and requests. Its methods may be called from several
@@ -65,17 +66,28 @@ func Open(o Options) (*Gate, error) {
 // Demands reports whether signatures are demanded.
 func (g *Gate) Demands() bool { return g.o.Policy().On() }
 
-// now returns the time, whatever the clock is: not before what it was at least when
-// the newest signature was accepted.
-func (g *Gate) now() time.Time {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	now, least := g.o.Now(), g.seen.Latest.Add(-signed.MaxSkew)
-	if now.Before(least) {
-		return least
+// fresh reports whether an envelope is fresh by each clock, after what the mark has.
+// Whatever a clock is, it is not before what it was at least when the newest signature
+// was accepted.
+func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
+	own, server := g.o.Times()
+	least := g.seen.Latest.Add(-signed.MaxSkew)
+	if err := e.Fresh(later(own, least), last); err != nil {
+		return err
+	}
+	if err := e.Fresh(later(server, least), last); err != nil {
+		return fmt.Errorf("by the clock of the NATS server: %w", err)
 	}
 
-	return now
+	return nil
+}
+
+func later(a, b time.Time) time.Time {
+	if a.Before(b) {
+		return b
+	}
+
+	return a
 }
 
 // Assignment judges the value of a key. One that was accepted before is judged by its
@@ -112,11 +124,10 @@ func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, b
 // accept accepts an envelope that is newer than what was accepted before, once that
 // is on disk.
 func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error {
-	now := g.now()
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	last := g.seen.Targets[key]
-	if err := e.Fresh(now, last); err != nil {
+	if err := g.fresh(e, last); err != nil {
 		return err
 	}
 	mark := signed.Mark{Issued: e.Statement.Issued, Sum: e.Sum}
@@ -160,7 +171,9 @@ func (g *Gate) Request(ctx context.Context, data []byte, families []string) (Ope
 	if !policy.On() {
 		return out, nil
 	}
-	out.Stale = problem("request", requestHint, e.Fresh(g.now(), signed.Mark{}))
+	g.mu.Lock()
+	out.Stale = problem("request", requestHint, g.fresh(e, signed.Mark{}))
+	g.mu.Unlock()
 	if err = policy.Check(ctx, e, signed.Ensure, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
 		err = fmt.Errorf("%w: a request is valid for at most %s", signed.ErrExpired, signed.MaxRequest)
 	}

@@ -17,8 +17,11 @@ import (
 
 const motd = "group.web.motd"
 
-// watch is a clock that tests set.
-type watch struct{ now time.Time }
+// watch is a clock that tests set, and how far the server's is ahead.
+type watch struct {
+	now    time.Time
+	server time.Duration
+}
 
 func open(t *testing.T, path string, clock *watch, keys ...*signed.Signer) *gate.Gate {
 	t.Helper()
@@ -28,7 +31,7 @@ func open(t *testing.T, path string, clock *watch, keys ...*signed.Signer) *gate
 	}
 	g, err := gate.Open(gate.Options{
 		Host: host.New(host.Options{StateDir: filepath.Dir(path)}), Path: path,
-		Policy: func() signed.Policy { return policy }, Now: func() time.Time { return clock.now },
+		Policy: func() signed.Policy { return policy }, Times: func() (own, server time.Time) { return clock.now, clock.now.Add(clock.server) },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -48,7 +51,7 @@ func TestClockGoesBack(t *testing.T) {
 	t.Parallel()
 	alice, path := signtest.Signer(t), filepath.Join(t.TempDir(), "trust.json")
 	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	clock := &watch{noon}
+	clock := &watch{now: noon}
 	g := open(t, path, clock, alice)
 	old := entry(t, motd, noon.Add(-24*time.Hour), noon.Add(-time.Hour), alice)
 	if err := g.Assignment(t.Context(), old, false); !errors.Is(err, signed.ErrExpired) {
@@ -70,12 +73,43 @@ func TestClockGoesBack(t *testing.T) {
 	}
 }
 
+// TestServersClock: the time of the server ends what is signed, and revives nothing.
+func TestServersClock(t *testing.T) {
+	t.Parallel()
+	alice := signtest.Signer(t)
+	noon := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	clock := &watch{now: noon}
+	g := open(t, filepath.Join(t.TempDir(), "trust.json"), clock, alice)
+	current, old := entry(t, motd, noon, noon.Add(time.Hour), alice), entry(t, motd, noon.Add(-time.Hour), noon, alice)
+	for _, c := range []struct {
+		server time.Duration
+		value  model.Entry
+		want   error
+		named  bool
+	}{
+		{2 * time.Hour, current, signed.ErrExpired, true},
+		{-2 * time.Hour, current, signed.ErrFuture, true},
+		{-2 * time.Hour, old, signed.ErrExpired, false},
+		{2 * time.Hour, old, signed.ErrExpired, false},
+		{time.Minute, current, nil, false},
+	} {
+		clock.server = c.server
+		err := g.Assignment(t.Context(), c.value, false)
+		if !errors.Is(err, c.want) || (err == nil) != (c.want == nil) {
+			t.Errorf("with the server %s ahead: %v", c.server, err)
+		}
+		if named := err != nil && strings.Contains(err.Error(), "by the clock of the NATS server: "); named != c.named {
+			t.Errorf("with the server %s ahead: %v", c.server, err)
+		}
+	}
+}
+
 // TestAcceptedOnceItIsOnDisk: without a record, an older version could come back.
 func TestAcceptedOnceItIsOnDisk(t *testing.T) {
 	t.Parallel()
 	alice, dir := signtest.Signer(t), t.TempDir()
 	now := time.Now()
-	clock := &watch{now}
+	clock := &watch{now: now}
 	path := filepath.Join(dir, "trust.json")
 	g := open(t, path, clock, alice)
 	if err := os.Mkdir(path, 0o700); err != nil {
@@ -107,7 +141,7 @@ func TestRefusalsArePermanent(t *testing.T) {
 	t.Parallel()
 	alice := signtest.Signer(t)
 	now := time.Now()
-	g := open(t, filepath.Join(t.TempDir(), "trust.json"), &watch{now}, alice)
+	g := open(t, filepath.Join(t.TempDir(), "trust.json"), &watch{now: now}, alice)
 	for name, e := range map[string]model.Entry{
 		"unsigned":  {Key: motd, Value: []byte("muster: {}\n")},
 		"nothing":   {Key: motd},

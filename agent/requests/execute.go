@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -60,7 +59,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (
 	if err != nil {
 		return nil, err
 	}
-	if !req.Expires.IsZero() && !time.Now().Before(req.Expires) {
+	if !req.Expires.IsZero() && s.o.Expired(req.Expires) {
 		return nil, errExpired
 	}
 	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, s.o.Inputs(s.o.FactsNow()))

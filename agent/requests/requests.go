@@ -66,6 +66,8 @@ type Options struct {
 	Inputs func(model.Facts) manifest.Inputs
 	// Env is that of a resource which is only read.
 	Env func(model.Facts) resource.Env
+	// Expired reports whether the time of a request is over.
+	Expired func(at time.Time) bool
 	// Run makes a run; ctx ends when it must not begin, hard when it is broken off.
 	Run func(ctx, hard context.Context, r Run) (*model.Run, error)
 	// Report reports a final response, Untrusted why a request was not accepted that is

@@ -18,6 +18,8 @@ type turn struct {
 	again tasks.Backoff
 	// pending is that a change that somebody asked for was not made yet.
 	pending bool
+	// postponed is why it would have run before.
+	postponed Wake
 }
 
 // Schedule is which manifest runs next, for one goroutine. Make it with New.
@@ -95,8 +97,18 @@ func (s *Schedule) Take(order []string, now time.Time) (string, Wake) {
 		clear(s.due) // what is left is not active
 	}
 	delete(s.due, key)
+	if t := s.turns[key]; t != nil {
+		w, t.postponed = w.over(t.postponed), Wake{}
+	}
 
 	return key, w
+}
+
+// Postpone has a manifest that was taken wait, a while at most: it runs for the same
+// reason then.
+func (s *Schedule) Postpone(key string, w Wake) {
+	t := s.of(key)
+	t.postponed, t.next = w, time.Now().Add(t.again.Next())
 }
 
 // Ran plans the next turn of a manifest; began is that the run came to a resource.

@@ -8,8 +8,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // factsEvery is after how many heartbeats facts are stored again although they
@@ -43,11 +45,18 @@ type Heartbeat struct {
 	Facts func() (values model.Facts, stable string)
 	// Duplicate reports another agent that runs as this node.
 	Duplicate func(message string)
+	// Clock is measured by the times at which the server stores the state, ClockMoved is
+	// called when that shows another offset.
+	Clock      *clock.Clock
+	ClockMoved func()
 	// Connected wakes it when NATS can be reached again.
 	Connected tasks.Signal
 	Log       *slog.Logger
 
 	stored stored
+	sent   sent
+	// moves logs other offsets of the clock, which a server causes.
+	moves sparse.Log
 	// tooLarge are the facts that were too large to be stored, empty for none.
 	tooLarge string
 	// duplicateAt is when another agent of the same id was seen last.
@@ -85,6 +94,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 		case <-h.Connected:
 			// It may be another store, or one that was wiped.
 			h.stored.state, h.stored.facts = "", ""
+			h.sent.asked = false
 			wait.Reset()
 		}
 		if err := h.once(ctx); err != nil {
@@ -119,6 +129,7 @@ func (h *Heartbeat) once(ctx context.Context) error {
 			return err
 		}
 		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
+		h.measureNow(ctx)
 	}
 	facts, stable := h.Facts()
 	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
@@ -149,7 +160,13 @@ func (h *Heartbeat) every() time.Duration {
 }
 
 func (h *Heartbeat) put(ctx context.Context, s model.NodeState) error {
-	return h.Store.PutState(ctx, s, h.Node.config().StateTTL.Std())
+	before := h.Clock.Elapsed()
+	if err := h.Store.PutState(ctx, s, h.Node.config().StateTTL.Std()); err != nil {
+		return err
+	}
+	h.sent = sent{at: s.At, before: before, after: h.Clock.Elapsed(), asked: h.sent.asked}
+
+	return nil
 }
 
 // Stop stores that the agent was stopped, unless another one goes on as this node.
@@ -172,6 +189,7 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 	if err != nil {
 		return // it is not there yet, or an older server or older permissions do not give it
 	}
+	h.measure(ctx, found)
 	now := time.Now()
 	duplicate := ""
 	switch {
@@ -189,7 +207,15 @@ func (h *Heartbeat) checkDuplicate(ctx context.Context) {
 
 // isDuplicate reports whether a state is that of another agent, which was not stopped.
 func (h *Heartbeat) isDuplicate(found model.Node) bool {
-	return !found.Started.IsZero() && !found.Stopped() && !found.Silent && !found.Started.Equal(h.Node.started)
+	return !found.Started.IsZero() && !found.Stopped() && !h.isSilent(found) && !found.Started.Equal(h.Node.started)
+}
+
+// isSilent reports whether a state is older than its agent said that it would be: the
+// server tells how old it is, and the clock of this node may be another one.
+func (h *Heartbeat) isSilent(found model.Node) bool {
+	after := found.SilentAfter.Std()
+
+	return after > 0 && h.Clock.Until(found.Heard.Add(after), false) <= 0
 }
 
 // seenDuplicate reports whether another agent stored its state a short while ago.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -24,6 +25,7 @@ type Node struct {
 	config        func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
+	clock                *clock.Clock
 	// Changed is notified when the state is another one.
 	Changed tasks.Signal
 
@@ -51,11 +53,11 @@ func (p problems) String() string {
 
 // New returns the state of a node that has begun. waiting returns how many reports
 // wait, maxDocument how long the state may be.
-func New(version string, config func() config.Config, waiting, maxDocument func() int) *Node {
+func New(version string, config func() config.Config, waiting, maxDocument func() int, clock *clock.Clock) *Node {
 	host, _ := os.Hostname() // which is only for people
 
 	return &Node{
-		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(),
+		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, Changed: tasks.NewSignal(),
 		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
 	}
 }
@@ -73,6 +75,7 @@ func (n *Node) Unbounded() model.NodeState {
 	c := n.config()
 	s := n.Identity()
 	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
+	s.Clock = n.clock.Offset()
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Manifests, s.Health, s.Message, s.Watches, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.flapping
@@ -225,7 +228,7 @@ func (n *Node) setDuplicate(message string) (before string) {
 // essence returns a state without what changes all the time and can wait for the
 // heartbeat.
 func essence(s model.NodeState) string {
-	s.At, s.Outbox, s.Manifests = time.Time{}, 0, maps.Clone(s.Manifests)
+	s.At, s.Outbox, s.Clock, s.Manifests = time.Time{}, 0, model.ClockOffset{}, maps.Clone(s.Manifests)
 	for _, key := range slices.Collect(maps.Keys(s.Manifests)) {
 		m := s.Manifests[key]
 		m.At = time.Time{}

@@ -2,9 +2,30 @@ package status
 
 import (
 	"testing"
+	"time"
 
+	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/model"
 )
+
+// Another agent of the node's name is seen whatever the clock of this one is.
+func TestDuplicateByTheServersClock(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	for name, ahead := range map[string]time.Duration{"right": 0, "ahead": time.Hour, "behind": -time.Hour} {
+		h := &Heartbeat{Node: &Node{started: now}, Clock: clock.New(func() time.Time { return now.Add(ahead) }, func() time.Duration { return 0 })}
+		h.Clock.Measured(now, 0, 0)
+		other := model.Node{Heard: now.Add(-time.Minute), Silent: ahead > 0}
+		other.Started, other.SilentAfter = now.Add(-time.Hour), model.Duration(5*time.Minute)
+		if !h.isDuplicate(other) {
+			t.Errorf("%s: one that stored its state a minute ago is not seen", name)
+		}
+		other.Heard = now.Add(-6 * time.Minute)
+		if h.isDuplicate(other) {
+			t.Errorf("%s: one that is silent is seen", name)
+		}
+	}
+}
 
 func TestWithOutcome(t *testing.T) {
 	ran := model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x", Seen: 3, Late: "y"}

@@ -14,6 +14,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -66,6 +67,18 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 	default:
 		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+model.BundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
+}
+
+// Restore fetches a bundle again that is missing or damaged. The error wraps ErrFetching
+// while that takes longer than a moment, and a run had better wait for it; nil is also
+// that it cannot be fetched, or takes too long.
+func (b *Store) Restore(ctx context.Context, key, digest string) error {
+	_, _, err := b.Open(ctx, key, digest)
+	if errors.Is(err, ErrFetching) && time.Since(b.fetches[digest].began) < runsWait {
+		return err
+	}
+
+	return nil
 }
 
 // obtain moves a bundle to its place once its digest is known to be right: what is

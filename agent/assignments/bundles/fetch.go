@@ -20,11 +20,16 @@ var ErrFetching = errors.New("the bundle is being downloaded")
 // by then. A server may send many slowly, and the node has other work.
 const patience = 2 * time.Second
 
+// runsWait is how long runs wait for a bundle that is fetched again. A server that sends
+// slowly must not keep the node from its work.
+const runsWait = time.Minute
+
 // fetch is one bundle that is fetched, by a goroutine of its own.
 type fetch struct {
 	cancel context.CancelFunc
 	// temp is where it is unpacked.
-	temp string
+	temp  string
+	began time.Time
 	// settled is set by the first of two: its end, or Open that does not wait any more. An
 	// end that comes second calls Arrived, so that no result is fetched twice or never.
 	settled atomic.Bool
@@ -44,7 +49,7 @@ func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, e
 		return nil, err
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	f := &fetch{cancel: cancel, temp: temp, done: make(chan struct{})}
+	f := &fetch{cancel: cancel, temp: temp, began: time.Now(), done: make(chan struct{})}
 	f.settled.Store(!waits)
 	if b.fetches == nil {
 		b.fetches = map[string]*fetch{}

@@ -48,7 +48,7 @@ func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	}
 	record.clean(ctx, d.log)
 	if !joined {
-		cleanTemp(ctx, d.path, d.log)
+		cleanTemp(ctx, d.path, d.log, isDead)
 	}
 	d.litter = record
 

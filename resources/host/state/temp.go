@@ -35,8 +35,19 @@ func (d *Dir) TempDir(prefix string) (string, error) {
 	return os.MkdirTemp(root, fmt.Sprintf("%d-%s-", os.Getpid(), prefix))
 }
 
-// cleanTemp removes the temporary directories of dead processes.
-func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger) {
+// CleanTemp removes the temporary directories of dead processes, and those of an earlier
+// one of the same id, as in a container: it comes before the first TempDir.
+func (d *Dir) CleanTemp(ctx context.Context) {
+	if d.path == "" {
+		return
+	}
+	cleanTemp(ctx, d.path, d.log, func(pid int) bool { return pid == os.Getpid() || isDead(pid) })
+}
+
+func isDead(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }
+
+// cleanTemp removes the temporary directories of processes that have ended.
+func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger, ended func(pid int) bool) {
 	root := filepath.Join(stateDir, tempRoot)
 	entries, err := os.ReadDir(root)
 	if err != nil && !paths.IsAbsent(err) {
@@ -45,7 +56,7 @@ func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger) {
 	for _, entry := range entries {
 		text, _, _ := strings.Cut(entry.Name(), "-")
 		pid, err := strconv.Atoi(text)
-		if err != nil || !entry.IsDir() || unix.Kill(pid, 0) != unix.ESRCH {
+		if err != nil || !entry.IsDir() || !ended(pid) {
 			continue
 		}
 		path := filepath.Join(root, entry.Name())

@@ -16,9 +16,11 @@ import (
 const (
 	// durationPattern is what time.ParseDuration takes, without a minus.
 	durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
-	refPattern      = `^[^#]+#[\s\S]+$`
-	numberPattern   = `^[+-]?[0-9]+$`
-	boolPattern     = `^([Tt][Rr][Uu][Ee]|[Yy][Ee][Ss]|[Oo][Nn]|[Ff][Aa][Ll][Ss][Ee]|[Nn][Oo]|[Oo][Ff][Ff])$`
+	// offsetPattern is what time.ParseDuration takes.
+	offsetPattern = `^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	refPattern    = `^[^#]+#[\s\S]+$`
+	numberPattern = `^[+-]?[0-9]+$`
+	boolPattern   = `^([Tt][Rr][Uu][Ee]|[Yy][Ee][Ss]|[Oo][Nn]|[Ff][Aa][Ll][Ss][Ee]|[Nn][Oo]|[Oo][Ff][Ff])$`
 	// expressionPattern is deliberately loose: an editor that reads a text in
 	// braces cannot know what comes out of it.
 	expressionPattern = `\$\{|\{\{`

@@ -174,6 +174,9 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		uptime, away = "-", string(fleet.StatusUnreachable)
 	}
 	n.Message = cmp.Or(n.Flooding, fleet.WhyUnreadable(n.Node), n.Message)
+	if n.Clock.Apparent() {
+		n.Message = strings.TrimPrefix(n.Message+"; its clock is "+n.Clock.String(), "; ")
+	}
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {
