@@ -24,6 +24,7 @@ import (
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/schedule"
@@ -185,10 +186,12 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule.New(), standing: standing{},
+		schedule: schedule.New(),
 	}
-	m.drift = drift.New(drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log})
-	m.flaps = flaps.New(flaps.Options{Listen: o.Writers, Began: m.flapping, Ended: m.settled})
+	m.repairs = repairs.New(repairs.Options{
+		Drift:  drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log},
+		Listen: o.Writers, Status: a.status, Report: report.Node, Log: a.log,
+	})
 	m.health = health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
 		Wake:     wakes.signal.Notify, Log: a.log,

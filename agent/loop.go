@@ -29,13 +29,11 @@ type loop struct {
 func (l *loop) run(ctx, hard context.Context) {
 	defer l.manifests.set.Close(context.WithoutCancel(ctx))
 	defer l.manifests.health.Wait()
-	defer l.manifests.drift.Close()
-	defer l.manifests.flaps.Close()
+	defer l.manifests.repairs.Close()
 	l.awaitFacts(ctx)
 	startBy := time.Now().Add(startWait)
 	synced := false
 	for ctx.Err() == nil {
-		l.manifests.noteCalm(time.Now())
 		l.manifests.noteDrift(time.Now())
 		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
 		if l.wakes.retry.Swap(false) {
@@ -104,8 +102,7 @@ func (l *loop) next() time.Time {
 	}
 	m := l.manifests
 	earlier(m.set.Next())
-	earlier(m.drift.Next())
-	earlier(m.flaps.Next())
+	earlier(m.repairs.Next())
 	for _, key := range m.set.Keys() {
 		earlier(m.schedule.Next(key))
 		earlier(m.passAt(key))

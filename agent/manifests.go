@@ -12,10 +12,9 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
@@ -31,9 +30,7 @@ import (
 type manifests struct {
 	set       *assignments.Set
 	health    *health.Monitor
-	drift     *drift.Monitor
-	standing  standing
-	flaps     *flaps.Flaps
+	repairs   *repairs.Repairs
 	registrar *registrar.Registrar
 	schedule  *schedule.Schedule
 	runner    *runner
@@ -75,7 +72,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	for _, key := range result.Deactivated {
 		m.log.InfoContext(ctx, "assignment deactivated", "manifest", key)
 		m.health.Remove(key)
-		m.unfollow(key)
+		m.repairs.Unfollow(key)
 		m.status.SetHealth(key, model.HealthCounts{})
 	}
 	for _, a := range result.Activated {
@@ -101,7 +98,7 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 	v := m.set.Active(a.Key)
 	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
-	m.standing.forget(a.Key)
+	m.repairs.Forget(a.Key)
 	m.follow(a.Key, nil)
 	m.log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -116,8 +113,8 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
 	m.health.Remove(key)
-	m.unfollow(key)
-	m.standing.forget(key)
+	m.repairs.Unfollow(key)
+	m.repairs.Forget(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
@@ -217,7 +214,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w *schedule.Wake)
 		o.Options = m.runOptions(ctx, hard, key, *w, id, &late).Options
 		o.Journal = journal
 		if w.Part != nil {
-			o.Earlier = plan.Standing(g, m.standing.failed(key))
+			o.Earlier = plan.Standing(g, m.repairs.Failed(key))
 			return g, context.Cause(ctx)
 		}
 		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
@@ -294,13 +291,12 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 	o.OnTransaction = func(t *model.Transaction) {
 		m.runner.logTransaction(ctx, t)
 		m.report.Transaction(t)
-		m.standing.note(key, t)
-		m.noteRepair(ctx, key, w, t)
+		m.repairs.Note(ctx, key, w.Part, t)
 		if ctx.Err() == nil { // else its checks were broken off
 			m.noteHealth(ctx, key, t)
 		}
 	}
-	o.Left = func(ref model.Ref, state resource.State) { m.left(key, ref, state) }
+	o.Left = func(ref model.Ref, state resource.State) { m.repairs.Left(key, ref, state) }
 	if w.Part == nil {
 		run, every := m.schedule.Begin(key), m.runner.config.get().ReadAllEvery
 		o.ReadAll = every > 0 && run%every == 0

@@ -117,6 +117,7 @@ func rooms() []room {
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/drift", may: []string{"model", "resources/resource", "resources/host/files", "resources/host/watch"}},
 		{folder: "agent/flaps", may: []string{"model", "agent/drift"}},
+		{folder: "agent/repairs", may: []string{"model", "agent/drift", "agent/flaps", "resources/resource"}},
 		{folder: "agent/metrics", may: []string{"model", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
