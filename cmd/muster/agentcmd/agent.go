@@ -63,6 +63,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
+	addCheck(env, parent)
 	example := parent.Command("config", "Print the default configuration, with a comment for each key")
 	example.Action(env.Action(func(context.Context) error {
 		text, err := config.Example(config.Default(cli.Hostname()))
@@ -74,12 +75,14 @@ func Add(env *cli.Env, app *fisk.Application) {
 	}))
 }
 
+// path returns the path of the configuration.
+func (c *runCommand) path() string {
+	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
+}
+
 // config reads the configuration, overridden by the flags.
 func (c *runCommand) config() (agent.Config, error) {
-	path, named := c.file, c.file != ""
-	if !named {
-		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
-	}
+	path, named := c.path(), c.file != ""
 	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, trust.Author{})
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, cli.FileError("configuration", path, err)
