@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,9 @@ type Agent struct {
 	loop      *loop
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
-	log         *slog.Logger
+	// sections fill the status that the agent answers on its machine.
+	sections []Section
+	log      *slog.Logger
 }
 
 // New opens what the agent has on disk. The error names what of the state
@@ -154,7 +157,9 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
+	runs := status.NewRuns()
+	a.sections = []Section{a.status, runs}
+	runner := &runner{runs: runs, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(),
@@ -185,6 +190,17 @@ func (a *Agent) Config() Config { return a.config.get() }
 
 // State returns the state of the node.
 func (a *Agent) State() model.NodeState { return a.status.State() }
+
+// Describe returns the status of the agent; also while it runs something.
+func (a *Agent) Describe() model.AgentStatus {
+	c := a.Config()
+	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
+	for _, s := range a.sections {
+		s.Describe(&out)
+	}
+
+	return out
+}
 
 // Facts returns the facts as they were gathered last, waiting for the first.
 func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts.wait(ctx) }
@@ -287,6 +303,10 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 // RejectConfig notes why the configuration on disk was not taken over: in the log,
 // and in the state of the node until another one is.
 func (a *Agent) RejectConfig(ctx context.Context, err error) {
-	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+	problems := model.AsProblems(err).Sorted()
+	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "problems", problems.Count())
+	for _, p := range problems {
+		a.log.ErrorContext(ctx, p.Error())
+	}
 	a.status.SetConfig(bounds.Text("configuration rejected, the one before stays in effect: " + err.Error()))
 }

@@ -106,6 +106,7 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 	m.health.Remove(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)
+	m.runner.runs.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
@@ -238,6 +239,7 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 	}
 	o.OnTransaction = func(t *model.Transaction) {
 		m.runner.logTransaction(ctx, t)
+		m.runner.runs.Note(id, t)
 		m.report.Transaction(t)
 		if ctx.Err() == nil { // else its checks were broken off
 			m.noteHealth(ctx, key, t)
@@ -279,6 +281,7 @@ func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.report.Run(s)
 	m.runner.logRun(ctx, s)
 	m.status.SetRun(key, s)
+	m.runner.runs.Conclude(key, s)
 	if m.schedule.Conclude(key, s.Cause, s.Outcome()) {
 		m.set.Applied(ctx, key)
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -32,12 +33,15 @@ type runner struct {
 	log     *slog.Logger
 	// changes counts how often a run changed the machine, or may have.
 	changes int
+	// runs keeps what administrators are shown of each run.
+	runs *status.Runs
 }
 
 // run makes the one run of the node. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end.
 func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
 	o.Command = "muster agent"
+	defer r.runs.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)
 		return err

@@ -39,12 +39,15 @@ type problems struct {
 	duplicate, configuration, assignments string
 }
 
-// String returns all problems in one line.
-func (p problems) String() string {
+// list returns the problems that there are.
+func (p problems) list() []string {
 	all := []string{p.duplicate, p.configuration, p.assignments}
 
-	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
+
+// String returns all problems in one line.
+func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
 // New returns the state of a node that has begun. waiting returns how many reports
 // wait, maxDocument how long the state may be.
@@ -72,6 +75,19 @@ func (n *Node) State() model.NodeState {
 	s.Manifests, s.Health, s.Message = maps.Clone(n.manifests), sum(n.health), n.problems.String()
 
 	return bounds.State(s, n.maxDocument())
+}
+
+// Describe fills in the node, what is assigned to it, and what is wrong with it.
+func (n *Node) Describe(out *model.AgentStatus) {
+	c := n.config()
+	out.Node, out.Groups, out.Version, out.Started, out.Outbox = c.Node, append([]string{}, c.Groups...), n.version, n.started, n.waiting()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out.Health, out.Notices = sum(n.health), n.problems.list()
+	out.Manifests = []model.AssignedManifest{}
+	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
+		out.Manifests = append(out.Manifests, model.AssignedManifest{Key: key, State: n.manifests[key]})
+	}
 }
 
 func sum(counts map[string]model.HealthCounts) model.HealthCounts {

@@ -22,6 +22,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -64,6 +65,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
 	addCheck(env, parent)
+	addStatus(env, parent)
 	example := parent.Command("config", "Print the default configuration, with a comment for each key")
 	example.Action(env.Action(func(context.Context) error {
 		text, err := config.Example(config.Default(cli.Hostname()))
@@ -150,7 +152,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	level := &slog.LevelVar{}
 	level.Set(print.Level(config.Log.Level))
 	c.SetLog(print.NewLogger(c.Print.Err, config.Log.Format, level))
-	node, err := NewNode(ctx, c.Types, c.Log, config)
+	node, err := newNode(ctx, c.Types, c.Log, level, config)
 	if err != nil {
 		return err
 	}
@@ -206,17 +208,37 @@ type Node struct {
 	log     *slog.Logger
 	// connection is its log.
 	connection *connectionLog
+	// level is that of the log.
+	level *slog.LevelVar
+	// socket is nil where it could not be made.
+	socket *local.Listener
+	// closers end what the node has, the last first.
+	closers []func() error
 }
 
-// NewNode wires an agent to NATS. A server that is unreachable is no error.
+// NewNode claims the state directory and wires an agent to NATS. A server that is
+// unreachable is no error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
+	return newNode(ctx, types, log, &slog.LevelVar{}, config)
+}
+
+// newNode is NewNode with the level of the log, which administrators change.
+func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
 		return nil, err
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log}
+	n := &Node{log: log, level: level}
+	if err := n.claim(ctx, config.StateDir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
 	connected := tasks.NewSignal()
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
@@ -230,10 +252,14 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n.store = store
+	n.closers = append(n.closers, func() error {
+		store.Conn().Close()
+		n.connection.close()
+		return nil
+	})
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 	n.agent, err = agent.New(ctx, options(types, log, config, store))
 	if err != nil {
-		n.Close()
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
 			err = fmt.Errorf("%w (%w)", err, state.ErrDenied)
 		}
@@ -278,6 +304,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	var all sync.WaitGroup
 	var gaveUp error
 	all.Go(func() { n.service.run(running) })
+	all.Go(func() { n.answerLocally(running) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
 		if gaveUp = n.awaitClosed(running); gaveUp != nil {
@@ -325,8 +352,12 @@ func (n *Node) warnOfNeighbours(ctx context.Context) {
 	}
 }
 
-// Close closes the connection.
+// Close closes the connection and the socket, and releases the state directory.
 func (n *Node) Close() {
-	n.store.Conn().Close()
-	n.connection.close()
+	for _, end := range slices.Backward(n.closers) {
+		if err := end(); err != nil {
+			n.log.Warn("cleanup failed", "error", err)
+		}
+	}
+	n.closers = nil
 }
