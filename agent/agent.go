@@ -52,7 +52,9 @@ type Options struct {
 	// what does not change by itself in them: when it changes they are published. What
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
-	Log   *slog.Logger
+	// Goal is when the agent ends by itself.
+	Goal Goal
+	Log  *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -148,9 +150,9 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	if err != nil {
 		return err
 	}
-	wakes := &wakes{signal: tasks.NewSignal()}
+	wakes, done := &wakes{signal: tasks.NewSignal()}, &progress{}
 	set, err := assignments.Open(assignments.Options{
-		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Loader: o.Loader, Log: a.log,
+		Host: o.Host, Dir: dir, Source: countedSource{o.Assignments, done}, Gate: trust, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
 	if err != nil {
@@ -177,7 +179,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		},
 		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: goal{Goal: o.Goal}}
 
 	return err
 }
@@ -208,7 +210,8 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts
 // Run is the agent until ctx ends: then the change in hand is finished, for at
 // most the shutdown timeout or until hard ends, and what waits is published if
 // that is possible. The end of hard is the end of ctx too. Run returns when
-// everything it started has ended.
+// everything it started has ended. An agent with a Goal ends by itself; the error wraps
+// ErrUnconverged unless all is in its desired state.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -234,6 +237,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
+	end()
 	kill(nil)
 	a.loop.manifests.report.Node("", model.NodeStopped, "")
 	stop()
@@ -241,7 +245,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
-	return a.outbox.Close()
+	return errors.Join(a.loop.goal.err(), a.outbox.Close())
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.

@@ -23,6 +23,10 @@ type loop struct {
 	watch     Assignments
 	bucket    bucketNotices
 	wakes     *wakes
+	progress  *progress
+	// started is closed when the loop runs.
+	started chan struct{}
+	goal    goal
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
@@ -32,7 +36,9 @@ func (l *loop) run(ctx, hard context.Context) {
 	l.awaitFacts(ctx)
 	startBy := time.Now().Add(startWait)
 	synced := false
+	close(l.started)
 	for ctx.Err() == nil {
+		l.progress.steps.Add(1)
 		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
 		if l.wakes.retry.Swap(false) {
 			l.manifests.set.RetryNow(time.Now())
@@ -43,13 +49,24 @@ func (l *loop) run(ctx, hard context.Context) {
 				l.sleep(ctx, startBy)
 			}
 		case l.wakes.assignments.Swap(false) || !synced || isOver(l.manifests.set.Next(), now):
+			if !synced {
+				l.manifests.runner.changedAt = now
+			}
 			synced = true
 			l.step("syncing assignments", func() { l.sync(ctx, now) })
 		case l.requests.AnswerNext(ctx, hard):
 		case l.manifests.runNext(ctx, hard, now):
 		case l.manifests.beginPasses(ctx, hard, now):
 		default:
-			l.sleep(ctx, l.next())
+			next, end := l.next(), l.endAt(now)
+			if !end.IsZero() && !now.Before(end) {
+				l.end()
+				return
+			}
+			if !end.IsZero() {
+				next = tasks.Earliest(next, end)
+			}
+			l.sleep(ctx, next)
 		}
 	}
 }

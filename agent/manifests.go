@@ -88,6 +88,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 
 // activate asks for the run of a version that became active.
 func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
+	m.runner.changedAt = now
 	v := m.set.Active(a.Key)
 	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
@@ -103,6 +104,7 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 // unassign forgets a manifest that is not assigned to the node any more.
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
+	m.runner.changedAt = time.Now()
 	m.health.Remove(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)

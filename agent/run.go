@@ -33,6 +33,8 @@ type runner struct {
 	log     *slog.Logger
 	// changes counts how often a run changed the machine, or may have.
 	changes int
+	// changedAt is when a run or another assignment last changed something.
+	changedAt time.Time
 	// runs keeps what administrators are shown of each run.
 	runs *status.Runs
 }
@@ -46,6 +48,9 @@ func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (
 		run, err = reconcile.Run(ctx, g, o)
 		return err
 	})
+	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
+		r.changedAt = time.Now()
+	}
 	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
 	}

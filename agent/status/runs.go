@@ -55,6 +55,14 @@ func (r *Runs) Begin(run model.RunningRun) (end func()) {
 	}
 }
 
+// Any reports whether a run is in progress.
+func (r *Runs) Any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return len(r.running) > 0
+}
+
 // Note notes a result of the run with an id, which Conclude ends.
 func (r *Runs) Note(id string, t *model.Transaction) {
 	outcome := t.Outcome()

@@ -23,8 +23,8 @@ type Node struct {
 	config        func() config.Config
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
-	// Changed is notified when the state is another one.
-	Changed tasks.Signal
+	// Changed is notified when the state is another one; Shown too, for another goroutine.
+	Changed, Shown tasks.Signal
 
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
@@ -55,7 +55,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 	host, _ := os.Hostname() // which is only for people
 
 	return &Node{
-		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(),
+		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, Changed: tasks.NewSignal(), Shown: tasks.NewSignal(),
 		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
 	}
 }
@@ -108,6 +108,7 @@ func (n *Node) update(change func()) {
 	defer n.mu.Unlock()
 	change()
 	n.Changed.Notify()
+	n.Shown.Notify()
 }
 
 // SetAssignments takes over the state of each key.
@@ -169,6 +170,7 @@ func (n *Node) set(field *string, text string) {
 	if *field != text {
 		*field = text
 		n.Changed.Notify()
+		n.Shown.Notify()
 	}
 }
 

@@ -52,6 +52,7 @@ type runCommand struct {
 	file   string
 	node   string
 	groups []string
+	goal   agent.Goal
 }
 
 // Add adds the commands to the command line.
@@ -63,6 +64,8 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
 	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
+	run.Flag("once", "Run each assigned manifest once, and exit").UnNegatableBoolVar(&c.goal.Once)
+	run.Flag("converged-timeout", "Exit when nothing has changed for that long").PlaceHolder("DURATION").DurationVar(&c.goal.Quiet)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
 	addCheck(env, parent)
 	addStatus(env, parent)
@@ -144,6 +147,9 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
+	if c.Given("converged-timeout") && (c.goal.Once || c.goal.Quiet <= 0) {
+		return cli.Usagef("give --once, or --converged-timeout with a time, such as 30s")
+	}
 	host.SetUmask()
 	config, err := c.config()
 	if err != nil {
@@ -151,8 +157,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	}
 	level := &slog.LevelVar{}
 	level.Set(print.Level(config.Log.Level))
-	c.SetLog(print.NewLogger(c.Print.Err, config.Log.Format, level))
-	node, err := newNode(ctx, c.Types, c.Log, level, config)
+	c.SetLog(print.NewServiceLogger(c.Print.Err, config.Log.Format, level))
+	node, err := newNode(ctx, c.Types, c.Log, level, config, c.goal)
 	if err != nil {
 		return err
 	}
@@ -179,11 +185,17 @@ func (c *runCommand) run(ctx context.Context) error {
 		}
 	})
 
-	return node.Run(running, ctx)
+	err = node.Run(running, ctx)
+	if errors.Is(err, agent.ErrUnconverged) {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "not all is in its desired state"}
+	}
+
+	return err
 }
 
 // reload reads the configuration again; an invalid one changes nothing.
 func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) {
+	defer n.reloading()()
 	config, err := c.config()
 	var applied []string
 	if err == nil {
@@ -219,11 +231,12 @@ type Node struct {
 // NewNode claims the state directory and wires an agent to NATS. A server that is
 // unreachable is no error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
-	return newNode(ctx, types, log, &slog.LevelVar{}, config)
+	return newNode(ctx, types, log, &slog.LevelVar{}, config, agent.Goal{})
 }
 
-// newNode is NewNode with the level of the log, which administrators change.
-func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config) (_ *Node, err error) {
+// newNode is NewNode with the level of the log, which administrators change, and when the
+// agent ends by itself.
+func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, goal agent.Goal) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
 		return nil, err
@@ -258,7 +271,9 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		return nil
 	})
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
-	n.agent, err = agent.New(ctx, options(types, log, config, store))
+	o := options(types, log, config, store)
+	o.Goal = goal
+	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
 			err = fmt.Errorf("%w (%w)", err, state.ErrDenied)
@@ -311,8 +326,12 @@ func (n *Node) Run(ctx, hard context.Context) error {
 			stop()
 		}
 	})
+	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()
+	ended()
 	all.Wait()
 	if err != nil {
 		return err

@@ -45,7 +45,7 @@ type connectionLog struct {
 }
 
 func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach, causes *loggedCause) *connectionLog {
-	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes}
+	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shownConnection: shownConnection{changed: tasks.NewSignal()}}
 }
 
 // reachOf returns how a configuration reaches NATS.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
@@ -117,6 +118,8 @@ func answer(w http.ResponseWriter, v any) {
 type shownConnection struct {
 	mu  sync.Mutex
 	now model.Connected
+	// changed is notified at each change.
+	changed tasks.Signal
 }
 
 // note takes over a change of the connection.
@@ -124,6 +127,7 @@ func (c *shownConnection) note(connected bool, server string, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.now = afterChange(c.now, connected, server, err, time.Now().UTC())
+	c.changed.Notify()
 }
 
 // Describe fills in the connection.

@@ -128,7 +128,11 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	if m.State.Seen != 0 {
 		revision += fmt.Sprintf(" (newest %d)", m.State.Seen)
 	}
-	row := []string{m.Key, revision, cmp.Or(string(m.State.Outcome), "pending"), "", "", "", "", cmp.Or(m.State.Late, m.State.Error)}
+	status := cmp.Or(string(m.State.Outcome), "pending")
+	if m.State.Revision == 0 && m.State.Late == "" {
+		status = "not-applicable" // another one runs in its place, or its condition is false
+	}
+	row := []string{m.Key, revision, status, "", "", "", "", cmp.Or(m.State.Late, m.State.Error)}
 	if l := m.Last; l != nil {
 		row[3], row[4] = string(l.Cause), age(now, l.Started)+" ago"
 		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(l.Counts.Failed+l.Counts.Unmet)
