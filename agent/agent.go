@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
@@ -53,7 +54,7 @@ type Options struct {
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
 	// Goal is when the agent ends by itself.
-	Goal Goal
+	Goal goal.Goal
 	Log  *slog.Logger
 }
 
@@ -179,7 +180,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		},
 		Env: func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: goal{Goal: o.Goal}}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal}
 
 	return err
 }
@@ -211,7 +212,7 @@ func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts
 // most the shutdown timeout or until hard ends, and what waits is published if
 // that is possible. The end of hard is the end of ctx too. Run returns when
 // everything it started has ended. An agent with a Goal ends by itself; the error wraps
-// ErrUnconverged unless all is in its desired state.
+// goal.ErrUnconverged unless all is in its desired state.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -245,7 +246,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
-	return errors.Join(a.loop.goal.err(), a.outbox.Close())
+	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close())
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
 )
@@ -26,7 +27,8 @@ type loop struct {
 	progress  *progress
 	// started is closed when the loop runs.
 	started chan struct{}
-	goal    goal
+	goal    goal.Goal
+	result  goal.Result
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
@@ -60,7 +62,8 @@ func (l *loop) run(ctx, hard context.Context) {
 		default:
 			next, end := l.next(), l.endAt(now)
 			if !end.IsZero() && !now.Before(end) {
-				l.end()
+				_, known := l.watch.Entries()
+				l.result = goal.Result{Reached: true, Reasons: goal.Unconverged(l.manifests.status.State(), l.manifests.set.Keys(), known)}
 				return
 			}
 			if !end.IsZero() {
@@ -123,6 +126,19 @@ func (l *loop) next() time.Time {
 	}
 
 	return at
+}
+
+// endAt returns when the goal is reached if nothing happens; zero is never. It is called
+// when nothing is due.
+func (l *loop) endAt(now time.Time) time.Time {
+	switch m := l.manifests; {
+	case !l.goal.IsSet() || m.set.Fetching():
+		return time.Time{}
+	case l.goal.Once:
+		return now
+	default:
+		return m.runner.changedAt.Add(l.goal.Quiet)
+	}
 }
 
 // isOver reports whether a time, unless it is zero, is over.

@@ -109,6 +109,7 @@ func rooms() []room {
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},
 		{folder: "agent/check", may: []string{"model/...", "agent/config", "agent/outbox", "agent/assignments", "agent/gate", "agent/requests", "resources/engine/journal", "resources/host/..."}},
+		{folder: "agent/goal", may: []string{"model"}},
 		{folder: "agent/local", may: []string{"resources/host/..."}},
 		{folder: "agent/status", may: []string{"model", "agent/tasks", "agent/bounds", "agent/config"}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},

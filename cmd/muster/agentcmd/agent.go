@@ -22,6 +22,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -52,7 +53,7 @@ type runCommand struct {
 	file   string
 	node   string
 	groups []string
-	goal   agent.Goal
+	goal   goal.Goal
 }
 
 // Add adds the commands to the command line.
@@ -186,7 +187,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	})
 
 	err = node.Run(running, ctx)
-	if errors.Is(err, agent.ErrUnconverged) {
+	if errors.Is(err, goal.ErrUnconverged) {
 		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "not all is in its desired state"}
 	}
 
@@ -231,12 +232,12 @@ type Node struct {
 // NewNode claims the state directory and wires an agent to NATS. A server that is
 // unreachable is no error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
-	return newNode(ctx, types, log, &slog.LevelVar{}, config, agent.Goal{})
+	return newNode(ctx, types, log, &slog.LevelVar{}, config, goal.Goal{})
 }
 
 // newNode is NewNode with the level of the log, which administrators change, and when the
 // agent ends by itself.
-func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, goal agent.Goal) (_ *Node, err error) {
+func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until goal.Goal) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
 		return nil, err
@@ -272,7 +273,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	})
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 	o := options(types, log, config, store)
-	o.Goal = goal
+	o.Goal = until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {

@@ -1,4 +1,5 @@
-package agent
+// Package goal is when an agent ends by itself, and what comes of that.
+package goal
 
 import (
 	"errors"
@@ -14,7 +15,7 @@ import (
 // state.
 var ErrUnconverged = errors.New("not in the desired state")
 
-// Goal is when an agent ends by itself; the zero value is never. It then waits for the
+// Goal is when an agent ends by itself; the zero value is never. It waits for the
 // bucket as always, and for bundles that are being downloaded.
 type Goal struct {
 	// Once ends it when each manifest has run.
@@ -27,60 +28,34 @@ type Goal struct {
 // IsSet reports whether the agent ends by itself.
 func (g Goal) IsSet() bool { return g.Once || g.Quiet > 0 }
 
-// goal is a Goal, and what came of it.
-type goal struct {
-	Goal
-	// reached is that the agent ended by itself, reasons are why not all is in its desired
+// Result is what came of a goal.
+type Result struct {
+	// Reached is that the agent ended by itself, Reasons are why not all is in its desired
 	// state.
-	reached bool
-	reasons []string
+	Reached bool
+	Reasons []string
 }
 
-// err returns what Run returns: nil where there was no goal, or it was reached and all is
-// in its desired state.
-func (g *goal) err() error {
+// Err returns nil where there was no goal, or it was reached and all is in its desired
+// state; else an error that wraps ErrUnconverged, with a model.Problem for each reason.
+func (g Goal) Err(r Result) error {
 	switch {
 	case !g.IsSet():
 		return nil
-	case !g.reached:
+	case !r.Reached:
 		return fmt.Errorf("%w: the agent was ended before it was done", ErrUnconverged)
-	case len(g.reasons) == 0:
-		return nil
 	}
 	var all model.Problems
-	for _, r := range g.reasons {
-		all.Append(model.Problem{Message: r, Cause: ErrUnconverged})
+	for _, reason := range r.Reasons {
+		all.Append(model.Problem{Message: reason, Cause: ErrUnconverged})
 	}
 
-	return all
+	return all.Err()
 }
 
-// endAt returns when the goal is reached if nothing happens; zero is never. It is called
-// when nothing is due.
-func (l *loop) endAt(now time.Time) time.Time {
-	m := l.manifests
-	switch {
-	case !l.goal.IsSet() || m.set.Fetching():
-		return time.Time{}
-	case l.goal.Once:
-		return now
-	default:
-		return m.runner.changedAt.Add(l.goal.Quiet)
-	}
-}
-
-// end notes that the goal is reached.
-func (l *loop) end() {
-	state := l.manifests.status.State()
-	active := l.manifests.set.Keys()
-	_, sync := l.watch.Entries()
-	l.goal.reached = true
-	l.goal.reasons = unconverged(state, active, sync)
-}
-
-// unconverged returns why not all is in its desired state. A node without NATS that knows
+// Unconverged returns why not all is in its desired state; active are the keys that run. A node without NATS that knows
 // its assignments from before is judged by those.
-func unconverged(state model.NodeState, active []string, sync model.Sync) []string {
+func Unconverged(state model.NodeState, active []string, sync model.Sync) []string {
 	var out []string
 	switch {
 	case !sync.Complete() && len(active) == 0 && sync.Err != nil:
