@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
@@ -69,7 +71,9 @@ type Options struct {
 	Connection func() (connected bool, last time.Time)
 	// Clock is that of the machine unless another is given.
 	Clock *clock.Clock
-	Log   *slog.Logger
+	// Goal is when the agent ends by itself.
+	Goal goal.Goal
+	Log  *slog.Logger
 }
 
 // Agent is a node. Make it with New, and run it once. Its other methods may be
@@ -88,7 +92,9 @@ type Agent struct {
 	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
-	log         *slog.Logger
+	// sections fill the status that the agent answers on its machine.
+	sections []Section
+	log      *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -174,16 +180,18 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	if err != nil {
 		return err
 	}
-	wakes := &wakes{signal: tasks.NewSignal()}
+	wakes, done := &wakes{signal: tasks.NewSignal()}, &progress{}
 	set, err := assignments.Open(assignments.Options{
-		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
+		Host: o.Host, Dir: dir, Source: countedSource{o.Assignments, done}, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
 	if err != nil {
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	runner := &runner{host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
+	runs := status.NewRuns()
+	a.sections = []Section{a.status, runs}
+	runner := &runner{runs: runs, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
 	m := &manifests{
 		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(),
@@ -206,7 +214,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal}
 
 	return err
 }
@@ -220,13 +228,25 @@ func (a *Agent) Config() Config { return a.config.get() }
 // State returns the state of the node.
 func (a *Agent) State() model.NodeState { return a.status.State() }
 
+// Describe returns the status of the agent; also while it runs something.
+func (a *Agent) Describe() model.AgentStatus {
+	c := a.Config()
+	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
+	for _, s := range a.sections {
+		s.Describe(&out)
+	}
+
+	return out
+}
+
 // Facts returns the facts as they were gathered last, waiting for the first.
 func (a *Agent) Facts(ctx context.Context) (model.Facts, error) { return a.facts.wait(ctx) }
 
 // Run is the agent until ctx ends: then the change in hand is finished, for at
 // most the shutdown timeout or until hard ends, and what waits is published if
 // that is possible. The end of hard is the end of ctx too. Run returns when
-// everything it started has ended.
+// everything it started has ended. An agent with a Goal ends by itself; the error wraps
+// goal.ErrUnconverged unless all is in its desired state.
 func (a *Agent) Run(ctx, hard context.Context) error {
 	ctx, end := context.WithCancel(ctx)
 	defer end()
@@ -256,6 +276,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")
 	a.loop.run(ctx, work)
+	end()
 	kill(nil)
 	a.loop.manifests.report.Node("", model.NodeStopped, "")
 	stop()
@@ -263,7 +284,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)
 	a.log.InfoContext(ctx, "agent stopped", "reports", a.outbox.Len())
 
-	return a.outbox.Close()
+	return errors.Join(a.loop.goal.Err(a.loop.result), a.outbox.Close())
 }
 
 // killLate breaks the work off when it goes on for too long after ctx ended.
@@ -332,6 +353,10 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 // RejectConfig notes why the configuration on disk was not taken over: in the log,
 // and in the state of the node until another one is.
 func (a *Agent) RejectConfig(ctx context.Context, err error) {
-	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "error", err)
+	problems := model.AsProblems(err).Sorted()
+	a.log.ErrorContext(ctx, "configuration rejected, the current one stays in effect", "problems", problems.Count())
+	for _, p := range problems {
+		a.log.ErrorContext(ctx, p.Error())
+	}
 	a.status.SetConfig(bounds.Text("configuration rejected, the one before stays in effect: " + err.Error()))
 }

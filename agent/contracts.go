@@ -37,6 +37,12 @@ type Publisher interface {
 	MaxMessage() int64
 }
 
+// Section is a part of the agent that fills its fields of the status. It is called by any
+// goroutine, and does not wait for what the agent does.
+type Section interface {
+	Describe(out *model.AgentStatus)
+}
+
 // Loader makes resources of documents; *manifest.Loader is one.
 type Loader interface {
 	assignments.Loader

@@ -377,7 +377,7 @@ func newNode(t *testing.T) *node {
 
 func (n *node) options() agent.Options {
 	n.host = host.New(host.Options{StateDir: n.state})
-	if _, injected := n.bucket.(*memoryBucket); !injected {
+	if _, onNATS := n.bucket.(*natsBucket); onNATS {
 		n.bucket = &natsBucket{t: n.t, store: n.nats, Watch: watch.New(n.nats.Store, watch.Options{
 			Node: n.config.Node, Groups: n.config.Groups, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }, // no jitter
 		})}

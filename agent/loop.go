@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
 )
@@ -23,6 +24,11 @@ type loop struct {
 	watch     Assignments
 	bucket    bucketNotices
 	wakes     *wakes
+	progress  *progress
+	// started is closed when the loop runs.
+	started chan struct{}
+	goal    goal.Goal
+	result  goal.Result
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
@@ -33,8 +39,10 @@ func (l *loop) run(ctx, hard context.Context) {
 	l.awaitFacts(ctx)
 	startBy := time.Now().Add(startWait)
 	synced := false
+	close(l.started)
 	for ctx.Err() == nil {
 		l.manifests.noteDrift(time.Now())
+		l.progress.steps.Add(1)
 		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
 		if l.wakes.retry.Swap(false) {
 			l.manifests.set.RetryNow(time.Now())
@@ -45,13 +53,25 @@ func (l *loop) run(ctx, hard context.Context) {
 				l.sleep(ctx, startBy)
 			}
 		case l.wakes.assignments.Swap(false) || !synced || isOver(l.manifests.set.Next(), now):
+			if !synced {
+				l.manifests.runner.changedAt = now
+			}
 			synced = true
 			l.step("syncing assignments", func() { l.sync(ctx, now) })
 		case l.requests.AnswerNext(ctx, hard):
 		case l.manifests.runNext(ctx, hard, now):
 		case l.manifests.beginPasses(ctx, hard, now):
 		default:
-			l.sleep(ctx, l.next())
+			next, end := l.next(), l.endAt(now)
+			if !end.IsZero() && !now.Before(end) {
+				_, known := l.watch.Entries()
+				l.result = goal.Result{Reached: true, Reasons: goal.Unconverged(l.manifests.status.State(), l.manifests.set.Keys(), known)}
+				return
+			}
+			if !end.IsZero() {
+				next = tasks.Earliest(next, end)
+			}
+			l.sleep(ctx, next)
 		}
 	}
 }
@@ -109,6 +129,19 @@ func (l *loop) next() time.Time {
 	}
 
 	return at
+}
+
+// endAt returns when the goal is reached if nothing happens; zero is never. It is called
+// when nothing is due.
+func (l *loop) endAt(now time.Time) time.Time {
+	switch m := l.manifests; {
+	case !l.goal.IsSet() || m.set.Fetching():
+		return time.Time{}
+	case l.goal.Once:
+		return now
+	default:
+		return m.runner.changedAt.Add(l.goal.Quiet)
+	}
 }
 
 // isOver reports whether a time, unless it is zero, is over.

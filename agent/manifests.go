@@ -95,6 +95,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 
 // activate asks for the run of a version that became active.
 func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
+	m.runner.changedAt = now
 	v := m.set.Active(a.Key)
 	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
@@ -112,11 +113,13 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 // unassign forgets a manifest that is not assigned to the node any more.
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
+	m.runner.changedAt = time.Now()
 	m.health.Remove(key)
 	m.repairs.Unfollow(key)
 	m.repairs.Forget(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)
+	m.runner.runs.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
@@ -290,6 +293,11 @@ func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule
 	}
 	o.OnTransaction = func(t *model.Transaction) {
 		m.runner.logTransaction(ctx, t)
+		if w.Part == nil {
+			m.runner.runs.Note(id, t)
+		} else {
+			m.runner.runs.Update(key, t)
+		}
 		m.report.Transaction(t)
 		m.repairs.Note(ctx, key, w.Part, t)
 		if ctx.Err() == nil { // else its checks were broken off
@@ -333,6 +341,7 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 // conclude reports a run and remembers what came of it. One that looked because
 // something had happened, and found nothing, is none.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
+	m.runner.runs.Conclude(key, s)
 	if isLook(s) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -34,6 +35,10 @@ type runner struct {
 	log *slog.Logger
 	// changes counts how often a run changed the machine, or may have.
 	changes int
+	// changedAt is when a run or another assignment last changed something.
+	changedAt time.Time
+	// runs keeps what administrators are shown of each run.
+	runs *status.Runs
 }
 
 // run makes the one run of the node. ctx ends when no further change may begin.
@@ -41,10 +46,14 @@ type runner struct {
 func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
 	defer r.ran.Notify()
 	o.Command = "muster agent"
+	defer r.runs.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)
 		return err
 	})
+	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
+		r.changedAt = time.Now()
+	}
 	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
 	}

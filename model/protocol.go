@@ -8,6 +8,7 @@ const (
 	ProtocolAssignment     = "io.muster.v1.assignment"
 	ProtocolRun            = "io.muster.v1.run"
 	ProtocolNode           = "io.muster.v1.node"
+	ProtocolAgent          = "io.muster.v1.agent"
 	ProtocolHealth         = "io.muster.v1.health"
 	ProtocolRegistration   = "io.muster.v1.registration"
 	ProtocolStatement      = "io.muster.v1.statement"

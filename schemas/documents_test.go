@@ -50,6 +50,17 @@ func documents() []struct {
 			Labels: map[string]string{"rack": "a1"}, Health: model.HealthCounts{OK: 2, Critical: 1}, Outbox: 2, Watches: 3, Clock: model.ClockOffset{Offset: model.Offset(-time.Second), Within: model.Duration(time.Millisecond)}, Message: "full", DroppedFrom: 1, DroppedTo: 9,
 			Manifests: map[string]model.ManifestState{"node.web01.motd": {Revision: 6, Digest: "sha256-00", Outcome: model.OutcomeStable, At: at, Counts: counts, Error: "no space left", Seen: 7, Late: "it is not valid"}},
 		}},
+		{"agent", "full", &model.AgentStatus{
+			Protocol: model.ProtocolAgent, Node: "web01", Groups: []string{"web"}, Version: "v1", PID: 1, StateDir: "/var/lib/muster", Started: at, At: at,
+			NATS:    model.Connected{Connected: true, Server: "nats://127.0.0.1:4222", Since: at, Error: "x", ErrorAt: at},
+			Running: []model.RunningRun{{RunID: "2abd", Manifest: "node.web01.motd", Cause: model.CauseDrift, Started: at}},
+			Manifests: []model.AssignedManifest{{Key: "node.web01.motd", State: model.ManifestState{Revision: 6, Digest: "sha256-00", Counts: counts}, Last: &model.LastRun{
+				RunID: "2abd", Revision: 6, Cause: model.CauseManifest, Outcome: model.OutcomeFailed, Started: at, Duration: model.Duration(time.Second), Counts: counts, Errors: []string{"x"},
+				Deviations: []model.Deviation{{Resource: "file#/etc/motd", Outcome: model.OutcomeFailed, Reason: "x"}}, More: 1,
+			}}},
+			Health: model.HealthCounts{OK: 2}, Outbox: 2, Notices: []string{"x"}, LogLevel: "info",
+		}},
+		{"agent", "bare", &model.AgentStatus{Protocol: model.ProtocolAgent}},
 		{"health", "full", &model.HealthReport{
 			Protocol: model.ProtocolHealth, Node: "web01", Manifest: "node.web01.shop", Resource: model.Ref{Type: "service", Name: "shop"}, Check: "http",
 			Status: model.HealthCritical, Was: model.HealthOK, Output: "refused", At: at, RunID: "2abd",

@@ -45,6 +45,7 @@ func Documents() []Document {
 		{"health", model.ProtocolHealth, "A change of a health check's status"},
 		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
 		{"node", model.ProtocolNode, "Status of a node"},
+		{"agent", model.ProtocolAgent, "Status of an agent, as it answers on its machine"},
 	}
 }
 

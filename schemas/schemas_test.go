@@ -63,6 +63,7 @@ func TestIDs(t *testing.T) {
 		model.ProtocolAssignment:     "assignment",
 		model.ProtocolRun:            "run",
 		model.ProtocolNode:           "node",
+		model.ProtocolAgent:          "agent",
 	} {
 		want = "https://musterfleet.github.io/muster/schemas/v1/" + want + ".json"
 		if got := schemas.ID(protocol); got != want {

@@ -188,6 +188,9 @@ func (s *Set) RetryNow(now time.Time) {
 	}
 }
 
+// Fetching reports whether a bundle is being downloaded.
+func (s *Set) Fetching() bool { return s.bundles.Fetching() }
+
 // Applied records that the active version of a key was applied, for after a
 // restart.
 func (s *Set) Applied(ctx context.Context, key string) {

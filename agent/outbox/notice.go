@@ -31,6 +31,15 @@ func (s *store) noticePath() string { return filepath.Join(s.dir, "dropped.json"
 
 // readNotice reads the notice.
 func (s *store) readNotice() (n notice, err error) {
+	if n, err = s.parseNotice(); err != nil {
+		return notice{}, errors.Join(err, os.Rename(s.noticePath(), s.noticePath()+".damaged"))
+	}
+
+	return n, nil
+}
+
+// parseNotice reads the notice, and leaves a damaged one as it is.
+func (s *store) parseNotice() (n notice, err error) {
 	data, err := os.ReadFile(s.noticePath())
 	if errors.Is(err, fs.ErrNotExist) {
 		return notice{}, nil
@@ -38,11 +47,8 @@ func (s *store) readNotice() (n notice, err error) {
 	if err == nil {
 		err = json.Unmarshal(data, &n)
 	}
-	if err != nil {
-		return notice{}, errors.Join(err, os.Rename(s.noticePath(), s.noticePath()+".damaged"))
-	}
 
-	return n, nil
+	return n, err
 }
 
 // writeNotice makes the notice durable where the file has an older one.

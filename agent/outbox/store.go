@@ -54,19 +54,15 @@ func (s *store) list() error {
 	if err != nil {
 		return err
 	}
-	name := regexp.MustCompile(`^([0-9]{20})(\..*)$`)
 	for _, f := range files {
-		found := name.FindStringSubmatch(f.Name())
-		if found == nil {
+		c, first, is, err := s.segmentOf(f.Name())
+		if err != nil {
+			return err
+		}
+		if !is {
 			continue
 		}
-		first, err := strconv.ParseUint(found[1], 10, 64)
-		c := slices.Index([]string{stable.suffix(), other.suffix()}, found[2])
-		if c < 0 || err != nil || first == 0 || first > maxSeq {
-			return fmt.Errorf("%w: %s is not of this version; let the muster that wrote it publish its reports, then move %s away",
-				ErrFormat, filepath.Join(s.dir, f.Name()), s.dir)
-		}
-		seg, err := openSegment(s.dir, class(c), first)
+		seg, err := openSegment(s.dir, c, first)
 		if err != nil {
 			return err
 		}
@@ -74,6 +70,23 @@ func (s *store) list() error {
 	}
 
 	return nil
+}
+
+// segmentOf returns the class and the first seq of the segment with a name, and reports
+// whether it is that of one. It returns ErrFormat for one of another version of muster.
+func (s *store) segmentOf(name string) (c class, first uint64, is bool, err error) {
+	found := regexp.MustCompile(`^([0-9]{20})(\..*)$`).FindStringSubmatch(name)
+	if found == nil {
+		return 0, 0, false, nil
+	}
+	first, err = strconv.ParseUint(found[1], 10, 64)
+	known := slices.Index([]string{stable.suffix(), other.suffix()}, found[2])
+	if known < 0 || err != nil || first == 0 || first > maxSeq {
+		return 0, 0, true, fmt.Errorf("%w: %s is not of this version; let the muster that wrote it publish its reports, then move %s away",
+			ErrFormat, filepath.Join(s.dir, name), s.dir)
+	}
+
+	return class(known), first, true, nil
 }
 
 // acknowledge writes how far reports are published.

@@ -74,6 +74,13 @@ func (s *store) read(name string) (*request, error) {
 	return &q, err
 }
 
+// CheckRecord reads the stored request at a path.
+func CheckRecord(path string) error {
+	_, err := host.ReadRecord[request](path)
+
+	return err
+}
+
 // accept records a request and reports whether it is new. With an id that came
 // before, respond gets the last response and those still to come.
 func (s *store) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew bool, err error) {

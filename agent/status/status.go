@@ -26,8 +26,8 @@ type Node struct {
 	// waiting returns how many reports wait, maxDocument how long the state may be.
 	waiting, maxDocument func() int
 	clock                *clock.Clock
-	// Changed is notified when the state is another one.
-	Changed tasks.Signal
+	// Changed is notified when the state is another one; Shown too, for another goroutine.
+	Changed, Shown tasks.Signal
 
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
@@ -44,12 +44,15 @@ type problems struct {
 	duplicate, configuration, assignments, watches string
 }
 
-// String returns all problems in one line.
-func (p problems) String() string {
+// list returns the problems that there are.
+func (p problems) list() []string {
 	all := []string{p.duplicate, p.configuration, p.assignments, p.watches}
 
-	return strings.Join(slices.DeleteFunc(all, func(text string) bool { return text == "" }), "; ")
+	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
+
+// String returns all problems in one line.
+func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
 // New returns the state of a node that has begun. waiting returns how many reports
 // wait, maxDocument how long the state may be.
@@ -57,7 +60,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 	host, _ := os.Hostname() // which is only for people
 
 	return &Node{
-		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, Changed: tasks.NewSignal(),
+		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, Changed: tasks.NewSignal(), Shown: tasks.NewSignal(),
 		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
 	}
 }
@@ -83,6 +86,20 @@ func (n *Node) Unbounded() model.NodeState {
 	return s
 }
 
+// Describe fills in the node, what is assigned to it, and what is wrong with it.
+func (n *Node) Describe(out *model.AgentStatus) {
+	c := n.config()
+	out.Node, out.Groups, out.Version, out.Started, out.Outbox = c.Node, append([]string{}, c.Groups...), n.version, n.started, n.waiting()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	out.Health, out.Notices = sum(n.health), n.problems.list()
+	out.Watches, out.Flapping, out.Clock = n.watches, n.flapping, n.clock.Offset()
+	out.Manifests = []model.AssignedManifest{}
+	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
+		out.Manifests = append(out.Manifests, model.AssignedManifest{Key: key, State: n.manifests[key]})
+	}
+}
+
 func sum(counts map[string]model.HealthCounts) model.HealthCounts {
 	var out model.HealthCounts
 	for _, c := range counts {
@@ -101,6 +118,7 @@ func (n *Node) update(change func()) {
 	defer n.mu.Unlock()
 	change()
 	n.Changed.Notify()
+	n.Shown.Notify()
 }
 
 // SetAssignments takes over the state of each key.
@@ -212,6 +230,7 @@ func (n *Node) set(field *string, text string) {
 	if *field != text {
 		*field = text
 		n.Changed.Notify()
+		n.Shown.Notify()
 	}
 }
 

@@ -86,8 +86,8 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	if err == nil {
 		err = checkServers(b.servers)
 	}
-	if err == nil {
-		err = o.checkFiles()
+	if wrong := o.checkFiles(); err == nil && len(wrong) > 0 {
+		err = wrong[0]
 	}
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %w", ErrConnect, err)

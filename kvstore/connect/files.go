@@ -25,9 +25,24 @@ func (e *FileError) Error() string { return fmt.Sprintf("%s %s: %v", e.Option, e
 // Unwrap returns what is wrong with the file.
 func (e *FileError) Unwrap() error { return e.Err }
 
-// checkFiles returns a FileError of the first file that cannot be used: the client
+// Check returns every reason why the options cannot be used, without connecting: a
+// FileError for each file.
+func (o Options) Check() []error {
+	b, err := o.base()
+	if err == nil {
+		err = checkServers(b.servers)
+	}
+	all := o.checkFiles()
+	if err != nil {
+		all = append([]error{err}, all...)
+	}
+
+	return all
+}
+
+// checkFiles returns a FileError of each file that cannot be used: the client
 // only finds out later, with a retried connection never, and does not name the file.
-func (o Options) checkFiles() error {
+func (o Options) checkFiles() (all []error) {
 	for _, f := range []struct {
 		option, path string
 		check        func([]byte) error
@@ -50,11 +65,14 @@ func (o Options) checkFiles() error {
 			err = f.check(text)
 		}
 		if err != nil {
-			return &FileError{f.option, f.path, err}
+			all = append(all, &FileError{f.option, f.path, err})
 		}
 	}
+	if err := o.checkCertificate(); err != nil && len(all) == 0 {
+		all = append(all, err) // else it may be of a file that is named already
+	}
 
-	return o.checkCertificate()
+	return all
 }
 
 // Exposed returns a FileError of each file with a secret that every user of the machine

@@ -42,6 +42,17 @@ type fetch struct {
 	known bool
 }
 
+// Fetching reports whether a bundle is being downloaded.
+func (b *Store) Fetching() bool {
+	for _, f := range b.fetches {
+		if !f.isDone() {
+			return true
+		}
+	}
+
+	return false
+}
+
 // begin starts to fetch a bundle, which Open waits for or not.
 func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")

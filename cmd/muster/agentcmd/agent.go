@@ -22,6 +22,8 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -53,6 +55,7 @@ type runCommand struct {
 	file   string
 	node   string
 	groups []string
+	goal   goal.Goal
 }
 
 // Add adds the commands to the command line.
@@ -64,7 +67,11 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
 	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
+	run.Flag("once", "Run each assigned manifest once, and exit").UnNegatableBoolVar(&c.goal.Once)
+	run.Flag("converged-timeout", "Exit when nothing has changed for that long").PlaceHolder("DURATION").DurationVar(&c.goal.Quiet)
 	run.Action(env.Action(cli.UnlessNoop(c.run)))
+	addCheck(env, parent)
+	addStatus(env, parent)
 	example := parent.Command("config", "Print the default configuration, with a comment for each key")
 	example.Action(env.Action(func(context.Context) error {
 		text, err := config.Example(config.Default(cli.Hostname()))
@@ -76,12 +83,14 @@ func Add(env *cli.Env, app *fisk.Application) {
 	}))
 }
 
+// path returns the path of the configuration.
+func (c *runCommand) path() string {
+	return cmp.Or(c.file, filepath.Join(c.Flags.ConfigDir, "agent.yaml"))
+}
+
 // config reads the configuration, overridden by the flags.
 func (c *runCommand) config() (agent.Config, error) {
-	path, named := c.file, c.file != ""
-	if !named {
-		path = filepath.Join(c.Flags.ConfigDir, "agent.yaml")
-	}
+	path, named := c.path(), c.file != ""
 	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, trust.Author{})
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, cli.FileError("configuration", path, err)
@@ -141,6 +150,9 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
+	if c.Given("converged-timeout") && (c.goal.Once || c.goal.Quiet <= 0) {
+		return cli.Usagef("give --once, or --converged-timeout with a time, such as 30s")
+	}
 	host.SetUmask()
 	config, err := c.config()
 	if err != nil {
@@ -148,8 +160,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	}
 	level := &slog.LevelVar{}
 	level.Set(print.Level(config.Log.Level))
-	c.SetLog(print.NewLogger(c.Print.Err, config.Log.Format, level))
-	node, err := NewNode(ctx, c.Types, c.Log, config)
+	c.SetLog(print.NewServiceLogger(c.Print.Err, config.Log.Format, level))
+	node, err := newNode(ctx, c.Types, c.Log, level, config, c.goal)
 	if err != nil {
 		return err
 	}
@@ -176,11 +188,17 @@ func (c *runCommand) run(ctx context.Context) error {
 		}
 	})
 
-	return node.Run(running, ctx)
+	err = node.Run(running, ctx)
+	if errors.Is(err, goal.ErrUnconverged) {
+		return &cli.ExitError{Code: cli.ExitFailed, Err: err, Note: "not all is in its desired state"}
+	}
+
+	return err
 }
 
 // reload reads the configuration again; an invalid one changes nothing.
 func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) {
+	defer n.reloading()()
 	config, err := c.config()
 	var applied []string
 	if err == nil {
@@ -205,18 +223,38 @@ type Node struct {
 	log     *slog.Logger
 	// connection is its log.
 	connection *connectionLog
-	watcher    *hostwatch.Watcher
+	// level is that of the log.
+	level *slog.LevelVar
+	// socket is nil where it could not be made.
+	socket *local.Listener
+	// closers end what the node has, the last first.
+	closers []func() error
 }
 
-// NewNode wires an agent to NATS. A server that is unreachable is no error.
+// NewNode claims the state directory and wires an agent to NATS. A server that is
+// unreachable is no error.
 func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config agent.Config) (*Node, error) {
+	return newNode(ctx, types, log, &slog.LevelVar{}, config, goal.Goal{})
+}
+
+// newNode is NewNode with the level of the log, which administrators change, and when the
+// agent ends by itself.
+func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level *slog.LevelVar, config agent.Config, until goal.Goal) (_ *Node, err error) {
 	names, err := kvstore.NewNames(config.Prefix)
 	if err != nil {
 		return nil, err
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log, watcher: hostwatch.New(log)}
+	n := &Node{log: log, level: level}
+	if err := n.claim(ctx, config.StateDir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			n.Close()
+		}
+	}()
 	connected := tasks.NewSignal()
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
@@ -234,12 +272,21 @@ func NewNode(ctx context.Context, types resource.Types, log *slog.Logger, config
 		return nil, err
 	}
 	n.store = store
+	n.closers = append(n.closers, func() error {
+		store.Conn().Close()
+		n.connection.close()
+		return nil
+	})
 	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
-	made := options(types, log, config, store, n.watcher)
-	made.Connection = reached.last
-	n.agent, err = agent.New(ctx, made)
+	watcher := hostwatch.New(log)
+	n.closers = append(n.closers, func() error {
+		watcher.Close()
+		return nil
+	})
+	o := options(types, log, config, store, watcher)
+	o.Connection, o.Goal = reached.last, until
+	n.agent, err = agent.New(ctx, o)
 	if err != nil {
-		n.Close()
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
 			err = fmt.Errorf("%w (%w)", err, state.ErrDenied)
 		}
@@ -286,14 +333,19 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	var all sync.WaitGroup
 	var gaveUp error
 	all.Go(func() { n.service.run(running) })
+	all.Go(func() { n.answerLocally(running) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
 		if gaveUp = n.awaitClosed(running); gaveUp != nil {
 			stop()
 		}
 	})
+	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
+	defer ended()
+	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()
+	ended()
 	all.Wait()
 	if err != nil {
 		return err
@@ -333,9 +385,12 @@ func (n *Node) warnOfNeighbours(ctx context.Context) {
 	}
 }
 
-// Close closes the connection.
+// Close closes the connection and the socket, and releases the state directory.
 func (n *Node) Close() {
-	n.store.Conn().Close()
-	n.connection.close()
-	n.watcher.Close()
+	for _, end := range slices.Backward(n.closers) {
+		if err := end(); err != nil {
+			n.log.Warn("cleanup failed", "error", err)
+		}
+	}
+	n.closers = nil
 }

@@ -16,10 +16,15 @@ func NewLogger(w io.Writer, format string, level slog.Leveler) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(visible{w}, &slog.HandlerOptions{Level: level}))
 	}
 
+	return slog.New(newLines(w, level))
+}
+
+// newLines returns a handler that writes lines of text.
+func newLines(w io.Writer, level slog.Leveler) *lineHandler {
 	attrs := &bytes.Buffer{}
 	inner := slog.NewTextHandler(attrs, &slog.HandlerOptions{Level: level, ReplaceAttr: withoutBuiltIn})
 
-	return slog.New(&lineHandler{Handler: inner, attrs: attrs, w: w, mu: &sync.Mutex{}, colour: hasColour(w)})
+	return &lineHandler{Handler: inner, attrs: attrs, w: w, mu: &sync.Mutex{}, colour: hasColour(w)}
 }
 
 // visible escapes what JSON leaves as it is and a terminal would obey.
@@ -77,17 +82,31 @@ type lineHandler struct {
 
 // Handle writes a record.
 func (l *lineHandler) Handle(ctx context.Context, r slog.Record) error {
+	text, err := l.text(ctx, r)
+	if err != nil {
+		return err
+	}
+
+	return l.write(r.Level, text)
+}
+
+// text returns the line of a record without its level.
+func (l *lineHandler) text(ctx context.Context, r slog.Record) (string, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.attrs.Reset()
 	if err := l.Handler.Handle(ctx, r); err != nil {
-		return err
+		return "", err
 	}
-	line := l.paint(r.Level) + " " + Text(r.Message)
-	if l.attrs.Len() > len("\n") {
-		line += " "
-	}
-	_, err := io.WriteString(l.w, line+l.attrs.String())
+
+	return strings.TrimRight(Text(r.Message)+" "+strings.TrimSuffix(l.attrs.String(), "\n"), " "), nil
+}
+
+// write writes a line.
+func (l *lineHandler) write(level slog.Level, text string) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, err := io.WriteString(l.w, l.paint(level)+" "+text+"\n")
 
 	return err
 }

@@ -118,3 +118,10 @@ func (f *File) write(ctx context.Context, refs []model.Ref) error {
 
 	return f.host.WriteRecord(ctx, f.path, content{Manifest: f.manifest, Owed: refs})
 }
+
+// CheckRecord reads the journal at a path, of whichever manifest it is.
+func CheckRecord(path string) error {
+	_, err := host.ReadRecord[content](path)
+
+	return err
+}

@@ -52,7 +52,7 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 		}
 		attrs = append(attrs, slog.String("error", strings.Join(t.Errors, "; ")))
 	}
-	log.LogAttrs(ctx, level, t.Ref().String()+" "+word, attrs...)
+	log.LogAttrs(model.WithRef(ctx, t.Ref()), level, t.Ref().String()+" "+word, attrs...)
 }
 
 // isUnseen reports whether nothing of a resource was observed but its health.

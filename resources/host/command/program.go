@@ -17,10 +17,11 @@ import (
 const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // Environ returns the environment without what configures muster itself, such
-// as its credentials: commands and manifests must not see those.
+// as its credentials, and without what systemd expects of it as a service: commands and
+// manifests must not see those.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return strings.HasPrefix(entry, "MUSTER_") || strings.HasPrefix(entry, "NATS_")
+		return slices.ContainsFunc([]string{"MUSTER_", "NATS_", "NOTIFY_SOCKET=", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(entry, own) })
 	})
 }
 

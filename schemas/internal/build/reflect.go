@@ -15,6 +15,7 @@ import (
 // protocols are the values of the protocol field of types that have one.
 func protocols() map[reflect.Type]string {
 	return map[reflect.Type]string{
+		reflect.TypeFor[model.AgentStatus]():         model.ProtocolAgent,
 		reflect.TypeFor[model.Assignment]():          model.ProtocolAssignment,
 		reflect.TypeFor[signed.Statement]():          model.ProtocolStatement,
 		reflect.TypeFor[model.EnsureResponse]():      model.ProtocolEnsureResponse,

@@ -1,0 +1,58 @@
+package goal_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/model"
+)
+
+func TestUnconverged(t *testing.T) {
+	const key = "group.all.motd"
+	known := model.Sync{At: time.Now()}
+	for name, c := range map[string]struct {
+		state   model.ManifestState
+		message string
+		sync    model.Sync
+		active  bool
+		want    []string
+	}{
+		"stable":                   {state: model.ManifestState{Outcome: model.OutcomeStable}, sync: known, active: true},
+		"changed, NATS away":       {state: model.ManifestState{Outcome: model.OutcomeChanged}, sync: model.Sync{Err: errors.New("away")}, active: true, message: "away"},
+		"never known":              {sync: model.Sync{Err: errors.New("away")}, want: []string{"the assignments are not known: away"}},
+		"never answered":           {want: []string{"the assignments are not known: the bucket did not answer"}},
+		"another one in its place": {sync: known},
+		"something with the node":  {sync: known, message: "x", want: []string{"x"}},
+		"failed":                   {state: model.ManifestState{Outcome: model.OutcomeFailed, Error: "x"}, sync: known, active: true, want: []string{key + ": failed: x"}},
+		"not run":                  {sync: known, active: true, want: []string{key + ": it has not run"}},
+		"noop":                     {state: model.ManifestState{Outcome: model.OutcomeNoop, Counts: model.Counts{Noop: 2}}, sync: known, active: true, want: []string{key + ": 2 of its resources would change, and it is in noop"}},
+		"rejected":                 {state: model.ManifestState{Late: "refused: x"}, sync: known, want: []string{key + ": refused: x"}},
+	} {
+		var active []string
+		if c.active {
+			active = []string{key}
+		}
+		got := goal.Unconverged(model.NodeState{Message: c.message, Manifests: map[string]model.ManifestState{key: c.state}}, active, c.sync)
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", name, got, c.want)
+		}
+	}
+}
+
+func TestErr(t *testing.T) {
+	if err := (goal.Goal{}).Err(goal.Result{}); err != nil {
+		t.Errorf("without a goal: %v", err)
+	}
+	once := goal.Goal{Once: true}
+	if err := once.Err(goal.Result{Reached: true}); err != nil {
+		t.Errorf("reached: %v", err)
+	}
+	for _, r := range []goal.Result{{}, {Reached: true, Reasons: []string{"a", "b"}}} {
+		if err := once.Err(r); !errors.Is(err, goal.ErrUnconverged) {
+			t.Errorf("%+v gives %v", r, err)
+		}
+	}
+}

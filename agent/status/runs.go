@@ -1,0 +1,163 @@
+package status
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// maxDeviations is how many resources of a run are listed, and maxErrors how many
+	// errors: the reports have all.
+	maxDeviations = 50
+	maxErrors     = 10
+	// maxReason is the most bytes of a reason.
+	maxReason = 500
+)
+
+// Runs keeps what administrators are shown of runs: those in progress, and the last one
+// of each manifest. Its methods may be called from several goroutines. Make it with
+// NewRuns.
+type Runs struct {
+	mu sync.Mutex
+	// running and found are by the id of the run, last by key.
+	running map[string]model.RunningRun
+	found   map[string]*deviations
+	last    map[string]*model.LastRun
+}
+
+// deviations are the resources of a run that are not in their desired state.
+type deviations struct {
+	first []model.Deviation
+	more  int
+}
+
+// NewRuns returns Runs without any.
+func NewRuns() *Runs {
+	return &Runs{running: map[string]model.RunningRun{}, found: map[string]*deviations{}, last: map[string]*model.LastRun{}}
+}
+
+// Begin notes that a run is in progress until end.
+func (r *Runs) Begin(run model.RunningRun) (end func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.running[run.RunID] = run
+
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		delete(r.running, run.RunID)
+	}
+}
+
+// Any reports whether a run is in progress.
+func (r *Runs) Any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return len(r.running) > 0
+}
+
+// Note notes a result of the run with an id, which Conclude ends.
+func (r *Runs) Note(id string, t *model.Transaction) {
+	if !deviates(t) {
+		return
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	d := r.found[id]
+	if d == nil {
+		d = &deviations{}
+		r.found[id] = d
+	}
+	if len(d.first) == maxDeviations {
+		d.more++
+		return
+	}
+	d.first = append(d.first, deviation(t))
+}
+
+// deviates reports whether a resource is not in its desired state.
+func deviates(t *model.Transaction) bool { return !t.OK() || t.Outcome() == model.OutcomeNoop }
+
+func deviation(t *model.Transaction) model.Deviation {
+	return model.Deviation{Resource: bounds.TextTo(t.Ref().String(), maxReason), Outcome: t.Outcome(), Reason: bounds.TextTo(reason(t), maxReason)}
+}
+
+// Update takes over the result of a resource in a run of a part of a manifest: the rest
+// is as its last run as a whole found it.
+func (r *Runs) Update(key string, t *model.Transaction) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last[key]
+	if last == nil || t.NotRun {
+		return
+	}
+	now := deviation(t)
+	list := slices.DeleteFunc(slices.Clone(last.Deviations), func(d model.Deviation) bool { return d.Resource == now.Resource })
+	if deviates(t) && len(list) < maxDeviations {
+		list = append(list, now)
+	}
+	updated := *last
+	updated.Deviations = list
+	r.last[key] = &updated
+}
+
+// reason returns why a resource is not in its desired state.
+func reason(t *model.Transaction) string {
+	unmet := make([]string, len(t.UnmetRequirements))
+	for i, ref := range t.UnmetRequirements {
+		unmet[i] = ref.String()
+	}
+	needs := ""
+	if len(unmet) > 0 {
+		needs = "requires " + strings.Join(unmet, ", ")
+	}
+
+	return cmp.Or(strings.Join(t.Errors, "; "), needs, t.NoopMessage, t.SkipReason)
+}
+
+// Conclude takes over the summary of a run as the last one of a manifest.
+func (r *Runs) Conclude(key string, s *model.Run) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := &model.LastRun{
+		RunID: s.RunID, Revision: s.Revision, Cause: s.Cause, Outcome: s.Outcome(), Started: s.Started,
+		Duration: model.Duration(s.Duration), Counts: s.Counts,
+	}
+	for _, e := range s.Errors[:min(len(s.Errors), maxErrors)] {
+		last.Errors = append(last.Errors, bounds.TextTo(e, maxReason))
+	}
+	if d := r.found[s.RunID]; d != nil {
+		last.Deviations, last.More = d.first, d.more
+	}
+	delete(r.found, s.RunID)
+	r.last[key] = last
+}
+
+// Forget drops the last run of a manifest that is not assigned any more.
+func (r *Runs) Forget(key string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.last, key)
+}
+
+// Describe fills in the runs in progress, and the last run of each manifest in out.
+func (r *Runs) Describe(out *model.AgentStatus) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out.Running = slices.SortedFunc(maps.Values(r.running), func(a, b model.RunningRun) int {
+		return cmp.Or(a.Started.Compare(b.Started), cmp.Compare(a.RunID, b.RunID))
+	})
+	if out.Running == nil {
+		out.Running = []model.RunningRun{}
+	}
+	for i := range out.Manifests {
+		out.Manifests[i].Last = r.last[out.Manifests[i].Key]
+	}
+}

@@ -1,0 +1,39 @@
+package agentcmd
+
+import (
+	"context"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/agent/check"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/model"
+)
+
+// addCheck adds muster agent check.
+func addCheck(env *cli.Env, parent *fisk.CmdClause) {
+	c := &runCommand{Env: env}
+	cmd := parent.Command("check", "Check the configuration and the state directory of the agent, and change nothing")
+	cmd.HelpLong("Prints every problem with its place, one a line, and exits with 1 if there is one. It connects to nothing and may run beside the agent, so a new version of muster can be tried with the configuration and state of the old one.")
+	cmd.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
+	cmd.Action(env.Action(c.check))
+}
+
+// check checks what the agent would start with.
+func (c *runCommand) check(context.Context) error {
+	config, err := c.config()
+	if err != nil {
+		return err
+	}
+	var problems model.Problems
+	for _, err := range reachOf(config.NATS).Check() {
+		problems.Add(model.Position{File: c.path()}, "", "nats: %s", cli.Plain(err))
+	}
+	problems.Append(check.State(config)...)
+	if len(problems) > 0 {
+		return problems
+	}
+	c.Print.Printf("no problems: %s, %s\n", c.path(), config.StateDir)
+
+	return nil
+}

@@ -1,0 +1,154 @@
+package agentcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/lock"
+)
+
+// The routes of the socket.
+const (
+	routeStatus   = "/v1/status"
+	routeLogLevel = "/v1/log-level"
+)
+
+// maxBody is more than a request has.
+const maxBody = 1 << 10
+
+// logLevel is the body of a request for a log level, and its answer.
+type logLevel struct {
+	Level string `json:"level"`
+}
+
+// claim makes this process the one agent of a state directory, and makes its socket.
+// Without a socket the agent runs all the same: what it does for the machine matters more.
+func (n *Node) claim(ctx context.Context, dir string) error {
+	machine := host.New(host.Options{StateDir: dir, Log: n.log})
+	if err := machine.OpenState(false); err != nil {
+		return err
+	}
+	release, err := machine.Claim("muster agent run")
+	if held := (lock.LockedError{}); errors.As(err, &held) {
+		return fmt.Errorf("the state directory %s is in use by %s: stop that agent, or give this one a directory of its own (state_dir, or --state-dir)", dir, held.Holder)
+	}
+	if err != nil {
+		return err
+	}
+	n.closers = append(n.closers, release)
+	if n.socket, err = local.Listen(dir); err != nil {
+		n.log.WarnContext(ctx, "muster agent status will not work", "error", err)
+		return nil
+	}
+	n.closers = append(n.closers, n.socket.Close)
+
+	return nil
+}
+
+// answerLocally answers on the socket until ctx ends.
+func (n *Node) answerLocally(ctx context.Context) {
+	if n.socket == nil {
+		return
+	}
+	if err := n.socket.Serve(ctx, n.routes(), n.log); err != nil {
+		n.log.ErrorContext(ctx, "muster agent status does not work any more", "error", err)
+	}
+}
+
+// routes are those of the socket.
+func (n *Node) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET "+routeStatus, func(w http.ResponseWriter, _ *http.Request) { answer(w, n.describe()) })
+	mux.HandleFunc("GET "+routeLogLevel, func(w http.ResponseWriter, _ *http.Request) { answer(w, logLevel{levelName(n.level)}) })
+	mux.HandleFunc("PUT "+routeLogLevel, func(w http.ResponseWriter, r *http.Request) {
+		var to logLevel
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&to)
+		if err != nil || levelName(print.Level(to.Level)) != to.Level {
+			http.Error(w, "no log level", http.StatusBadRequest)
+			return
+		}
+		before := levelName(n.level)
+		n.level.Set(print.Level(to.Level))
+		n.log.WarnContext(r.Context(), "log level changed", "before", before, "to", to.Level)
+		answer(w, to)
+	})
+
+	return mux
+}
+
+// describe returns the status of the agent with that of its connection and log.
+func (n *Node) describe() model.AgentStatus {
+	out := n.agent.Describe()
+	for _, s := range []agent.Section{n.connection, leveler{n.level}} {
+		s.Describe(&out)
+	}
+
+	return out
+}
+
+// leveler is a level of the log.
+type leveler struct{ slog.Leveler }
+
+// Describe fills in the level.
+func (l leveler) Describe(out *model.AgentStatus) { out.LogLevel = levelName(l) }
+
+// levelName returns a level as the configuration has it.
+func levelName(l slog.Leveler) string { return strings.ToLower(l.Level().String()) }
+
+func answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(v) // whoever asked has left
+}
+
+// shownConnection is the connection as the status has it.
+type shownConnection struct {
+	mu  sync.Mutex
+	now model.Connected
+	// changed is notified at each change.
+	changed tasks.Signal
+}
+
+// note takes over a change of the connection.
+func (c *shownConnection) note(connected bool, server string, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.now = afterChange(c.now, connected, server, err, time.Now().UTC())
+	c.changed.Notify()
+}
+
+// Describe fills in the connection.
+func (c *shownConnection) Describe(out *model.AgentStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out.NATS = c.now
+}
+
+// afterChange returns a connection after it changed, or after an error that left it as it is.
+func afterChange(c model.Connected, connected bool, server string, err error, at time.Time) model.Connected {
+	if connected != c.Connected || connected && server != c.Server {
+		if connected || c.Connected {
+			c.Since = at
+		}
+		c.Connected = connected
+	}
+	c.Server = server
+	if err != nil {
+		c.Error, c.ErrorAt = cli.Plain(err), at
+	}
+
+	return c
+}

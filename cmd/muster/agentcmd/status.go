@@ -1,0 +1,175 @@
+package agentcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/model"
+)
+
+// askCommand asks the agent on this machine.
+type askCommand struct {
+	runCommand
+	print.Format
+	level string
+}
+
+// addStatus adds muster agent status and log-level.
+func addStatus(env *cli.Env, parent *fisk.CmdClause) {
+	c := &askCommand{runCommand: runCommand{Env: env}}
+	status := parent.Command("status", "Show the status of the agent on this machine")
+	status.HelpLong("Asks the running agent through the socket in its state directory, as root or the user of the agent: its connection, what runs now, the last run of each manifest with what is not in its desired state, unpublished reports. It answers while something runs. Exits with 1 where no agent runs.")
+	status.Flag("config", "Configuration file of the agent").PlaceHolder("FILE").StringVar(&c.file)
+	c.AddFormat(status)
+	status.Action(env.Action(c.status))
+	level := parent.Command("log-level", "Show or set the log level of the agent on this machine, until it is restarted or reloaded")
+	level.Arg("level", "debug, info, warn or error").EnumVar(&c.level, "debug", "info", "warn", "error")
+	level.Flag("config", "Configuration file of the agent").PlaceHolder("FILE").StringVar(&c.file)
+	level.Action(env.Action(c.logLevel))
+}
+
+// ask asks the agent; its state directory is that of the configuration on disk.
+func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) error {
+	config, err := c.config()
+	var exit *cli.ExitError
+	if _, invalid := model.FindProblems(err); err != nil && (!invalid || errors.As(err, &exit)) {
+		return err
+	}
+	// One that is not valid may have become so since: the agent goes on with the one before.
+	c.overrideConfig(&config)
+	dir := config.StateDir
+	switch err := local.Ask(ctx, dir, method, path, in, out); {
+	case errors.Is(err, local.ErrNotRunning):
+		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)", dir)
+	case errors.Is(err, local.ErrDenied):
+		return fmt.Errorf("cannot ask the agent with the state directory %s: %w (run this as one of them)", dir, err)
+	default:
+		return err
+	}
+}
+
+func (c *askCommand) logLevel(ctx context.Context) error {
+	method, in := http.MethodGet, any(nil)
+	if c.level != "" {
+		method, in = http.MethodPut, logLevel{c.level}
+	}
+	var now logLevel
+	if err := c.ask(ctx, method, routeLogLevel, in, &now); err != nil {
+		return err
+	}
+	c.Print.Printf("%s\n", now.Level)
+
+	return nil
+}
+
+func (c *askCommand) status(ctx context.Context) error {
+	var found model.AgentStatus
+	if err := c.ask(ctx, http.MethodGet, routeStatus, nil, &found); err != nil {
+		return err
+	}
+
+	return c.Print.Result(c.Format, found, func() { showStatus(c.Print, found, time.Now()) })
+}
+
+// showStatus prints a status for people.
+func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
+	line := func(name, format string, args ...any) {
+		p.Printf("%-10s %s\n", name, print.Text(fmt.Sprintf(format, args...)))
+	}
+	line("agent", "muster %s, pid %d, up %s", s.Version, s.PID, age(now, s.Started))
+	line("node", "%s, groups %s", s.Node, strings.Join(append(s.Groups, model.GroupAll), ", "))
+	line("NATS", "%s", connection(s.NATS, now))
+	if s.NATS.Error != "" {
+		line("", "last error %s ago: %s", age(now, s.NATS.ErrorAt), s.NATS.Error)
+	}
+	for _, r := range s.Running {
+		line("running", "%s (%s) since %s", r.Manifest, r.Cause, age(now, r.Started))
+	}
+	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
+	line("watched", "%s", print.Count(s.Watches, "resource"))
+	for _, f := range s.Flapping {
+		line("flapping", "%s of %s since %s, written by %s", f.Resource, f.Manifest, age(now, f.Since), cmp.Or(f.Writer, "somebody unknown"))
+	}
+	if s.Clock.Apparent() {
+		line("clock", "%s", s.Clock)
+	}
+	line("log level", "%s", s.LogLevel)
+	for _, n := range s.Notices {
+		line("notice", "%s", n)
+	}
+	p.Printf("\n")
+	rows := make([][]string, len(s.Manifests))
+	for i, m := range s.Manifests {
+		rows[i] = statusRow(m, now)
+	}
+	p.Table([]string{"MANIFEST", "REVISION", "STATUS", "CAUSE", "LAST RUN", "CHANGED", "FAILED", "REASON"}, rows, "no manifests are assigned")
+	showDeviations(p, s.Manifests)
+}
+
+// connection describes the connection in a line.
+func connection(c model.Connected, now time.Time) string {
+	switch {
+	case c.Connected:
+		return fmt.Sprintf("connected to %s for %s", c.Server, age(now, c.Since))
+	case c.Since.IsZero():
+		return "never connected, trying " + c.Server
+	default:
+		return fmt.Sprintf("disconnected for %s, trying %s", age(now, c.Since), c.Server)
+	}
+}
+
+// statusRow returns the row of a manifest.
+func statusRow(m model.AssignedManifest, now time.Time) []string {
+	revision := strconv.FormatUint(m.State.Revision, 10)
+	if m.State.Seen != 0 {
+		revision += fmt.Sprintf(" (newest %d)", m.State.Seen)
+	}
+	status := cmp.Or(string(m.State.Outcome), "pending")
+	if m.State.Revision == 0 && m.State.Late == "" {
+		status = "not-applicable" // another one runs in its place, or its condition is false
+	}
+	row := []string{m.Key, revision, status, "", "", "", "", cmp.Or(m.State.Late, m.State.Error)}
+	if l := m.Last; l != nil {
+		row[3], row[4] = string(l.Cause), age(now, l.Started)+" ago"
+		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(l.Counts.Failed+l.Counts.Unmet)
+	}
+
+	return row
+}
+
+// showDeviations prints the resources that are not in their desired state.
+func showDeviations(p print.Printer, manifests []model.AssignedManifest) {
+	var rows [][]string
+	more := 0
+	for _, m := range manifests {
+		if m.Last == nil {
+			continue
+		}
+		more += m.Last.More
+		for _, d := range m.Last.Deviations {
+			rows = append(rows, []string{d.Resource, string(d.Outcome), m.Key, d.Reason})
+		}
+	}
+	if len(rows) == 0 {
+		return
+	}
+	p.Printf("\nnot in the desired state:\n")
+	p.Table([]string{"RESOURCE", "STATUS", "MANIFEST", "REASON"}, rows, "")
+	if more > 0 {
+		p.Printf("and %d more, see muster fleet reports\n", more)
+	}
+}
+
+// age returns how long ago a time is, in whole seconds.
+func age(now, at time.Time) string { return max(now.Sub(at), 0).Round(time.Second).String() }

@@ -1,0 +1,46 @@
+package lock
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/state"
+)
+
+// agentLock is the file by which an agent claims its state directory.
+const agentLock = "agent.lock"
+
+// Claim makes this process the one agent of the state directory until release or its
+// end; the file of a dead one never blocks. It does not wait: a directory that another
+// agent has is a LockedError. An unsafe directory is an error of state.Make, without
+// one it is state.ErrNone.
+func (l *Locks) Claim(command string) (release func() error, err error) {
+	if l.dir == "" {
+		return nil, state.ErrNone
+	}
+	if err := state.Make(l.dir); err != nil {
+		return nil, err
+	}
+	f, err := os.OpenFile(filepath.Join(l.dir, agentLock), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot claim the state directory: %w", err)
+	}
+	switch err := flock(f, unix.LOCK_EX); {
+	case err == unix.EWOULDBLOCK:
+		return nil, errors.Join(LockedError{Holder: readHolder(f)}, f.Close())
+	case err != nil:
+		return nil, errors.Join(err, f.Close())
+	}
+	if err := writeHolder(f, Holder{Command: command}); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+
+	return func() error {
+		// Unlocked, because a process that is being started may have a copy of the descriptor.
+		return errors.Join(f.Truncate(0), flock(f, unix.LOCK_UN), f.Close())
+	}, nil
+}
