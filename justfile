@@ -30,6 +30,10 @@ attack:
 generate:
     go generate ./schemas ./docs
 
+# the deb and the rpm, in dist
+package *version:
+    deploy/package/build {{version}}
+
 bench:
     go test -run '^$' -bench . -benchtime 3x ./...
 

@@ -275,6 +275,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.config.warnUnsignable(ctx, a.log)
 	a.loop.manifests.report.Node("", model.NodeStarted, "")
+	a.reportUpgrade(ctx)
 	a.loop.run(ctx, work)
 	end()
 	kill(nil)
@@ -346,6 +347,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	a.status.SetConfig("")
 	a.loop.wakes.assignmentsChanged()
 	a.status.Changed.Notify()
+	a.reportUpgrade(ctx)
 
 	return applied, needRestart, nil
 }
@@ -359,4 +361,5 @@ func (a *Agent) RejectConfig(ctx context.Context, err error) {
 		a.log.ErrorContext(ctx, p.Error())
 	}
 	a.status.SetConfig(bounds.Text("configuration rejected, the one before stays in effect: " + err.Error()))
+	a.reportUpgrade(ctx)
 }

@@ -86,7 +86,7 @@ func TestAFloodCostsOnlyTheNodeThatMakesIt(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(info.State.Subjects) > 33 {
+	if len(info.State.Subjects) > 35 {
 		t.Errorf("%d subjects of evil are kept", len(info.State.Subjects))
 	}
 	for subject, n := range info.State.Subjects {

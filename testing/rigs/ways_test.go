@@ -28,9 +28,9 @@ func (n fleetNode) Muster(t *testing.T, stdin string, args ...string) (int, stri
 	return r.Code, r.Stdout
 }
 
-func newFleetNode(t *testing.T) fleetNode {
+// natsServer makes the server for a machine.
+func natsServer(t *testing.T) string {
 	t.Helper()
-	n := fleetNode{newNode(t)}
 	binary := filepath.Join(t.TempDir(), "natsserver")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", binary, "./testing/rigs/natsserver")
 	cmd.Dir = rigs.Checkout(t)
@@ -38,7 +38,14 @@ func newFleetNode(t *testing.T) fleetNode {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("building the server: %v\n%s", err, out)
 	}
-	n.Copy(binary, "/usr/local/bin/natsserver")
+
+	return binary
+}
+
+func newFleetNode(t *testing.T) fleetNode {
+	t.Helper()
+	n := fleetNode{newNode(t)}
+	n.Copy(natsServer(t), "/usr/local/bin/natsserver")
 	n.sh(`set -e
 systemd-run --quiet --unit nats /usr/local/bin/natsserver 4222 /root/nats
 until muster fleet init --yes; do sleep 0.1; done
