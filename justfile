@@ -13,8 +13,9 @@ format:
 vet:
     go vet -tags system ./...
 
+# It holds much and lives a minute: collecting garbage less often, it takes a third less of the processors.
 staticcheck:
-    go tool staticcheck -tags system ./...
+    GOGC=400 GOMEMLIMIT=3GiB go tool staticcheck -tags system ./...
 
 # The architecture test and the freshness of the schemas are tests like the others. Those that take longest begin.
 test:
