@@ -9,11 +9,13 @@ check: format vet staticcheck test
 format:
     test -z "$(gofmt -l $(git ls-files '*.go'))" || (gofmt -l $(git ls-files '*.go'); exit 1)
 
+# With the tag it sees every file: none is built only without it.
 vet:
-    go vet ./... && go vet -tags system ./...
+    go vet -tags system ./...
 
+# It holds much and lives a minute: collecting garbage less often, it takes a third less of the processors.
 staticcheck:
-    go tool staticcheck -tags system ./...
+    GOGC=400 GOMEMLIMIT=3GiB go tool staticcheck -tags system ./...
 
 # The architecture test and the freshness of the schemas are tests like the others. Those that take longest begin.
 test:

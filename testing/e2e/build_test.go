@@ -14,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/musterfleet/muster/testing/racing"
 )
 
 // deadline is how long anything may take here before it counts as hanging.
@@ -34,7 +36,7 @@ func TestMain(m *testing.M) {
 		os.Exit(1)
 	}
 	args := []string{"build", "-o", filepath.Join(dir, "muster")}
-	if raceEnabled {
+	if racing.Enabled {
 		args = append(args, "-race")
 	}
 	cmd := exec.Command("go", append(args, "github.com/musterfleet/muster/cmd/muster")...)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/natstest"
+	"github.com/musterfleet/muster/testing/racing"
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
@@ -194,7 +195,7 @@ func TestScaffoldUnderLimits(t *testing.T) {
 		"too large":       {"-f 200", `[[ write("w", repeat("x", 300000)) ]]`, "file too large"},
 		"too much memory": {"-v 2200000", `[[ x := "x" ]][[ range ints(0, 60) ]][[ x = x + x ]][[ end ]]`, "or more than the address space limit of muster leaves (ulimit -v)"},
 	} {
-		if raceEnabled && strings.HasPrefix(tc.limit, "-v") {
+		if racing.Enabled && strings.HasPrefix(tc.limit, "-v") {
 			continue // its address space has terabytes
 		}
 		source := t.TempDir()
