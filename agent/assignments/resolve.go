@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -11,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // ErrNoFacts is transient: the facts are being gathered.
@@ -108,6 +110,9 @@ func (t *turn) resolve(ctx context.Context, v *Version) (*Resolution, error) {
 	}
 	t.warn(ctx, v, out.Warnings)
 	out.Interval = shortest(v.Interval.Std(), out.Resources)
+	out.monitored = slices.ContainsFunc(out.Resources, func(res *resource.Resource) bool {
+		return len(res.Meta().HealthChecks) > 0 || res.Expand != nil
+	})
 
 	return out, nil
 }

@@ -1,7 +1,6 @@
 package assignments
 
 import (
-	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
@@ -37,6 +36,8 @@ type Resolution struct {
 	// Interval is how often it is run; zero leaves that to the configuration.
 	Interval time.Duration
 
+	// monitored is that a resource has health checks, or may turn out to.
+	monitored bool
 	// basis is what it was made from, used that a run was made from it.
 	basis basis
 	used  bool
@@ -80,11 +81,7 @@ func (v *Version) Damaged() bool { return v.Resolution.isDamaged() }
 func (r *Resolution) AddLate(found []*resource.Resource) { r.Interval = shortest(r.Interval, found) }
 
 // Monitored reports whether health checks of a version are made between its runs.
-func (v *Version) Monitored() bool {
-	return !v.Noop && slices.ContainsFunc(v.Resolution.Resources, func(res *resource.Resource) bool {
-		return len(res.Meta().HealthChecks) > 0 || res.Expand != nil
-	})
-}
+func (v *Version) Monitored() bool { return !v.Noop && v.Resolution.monitored }
 
 // Registers returns the resources that register something, and reports whether
 // others may be found during the run.

@@ -30,9 +30,14 @@ func (m *Monitor) Repaired(key string, ref model.Ref, now time.Time) (Flapping, 
 		return Flapping{}, false
 	}
 	m.braked[i] = f
-	if !f.brake.repaired(now, m.of(key).limits) {
+	began := f.brake.repaired(now, m.of(key).limits)
+	if !f.brake.flapping {
+		delete(m.flaps, i)
+	}
+	if !began {
 		return Flapping{}, false
 	}
+	m.flaps[i] = f
 
 	return f.flapping(i), true
 }
@@ -49,29 +54,40 @@ func (m *Monitor) Looked(key string, ref model.Ref, now time.Time) {
 // at once again.
 func (m *Monitor) Calm(now time.Time) []Flapping {
 	var out []Flapping
-	for i, f := range m.braked {
+	for i, f := range m.flaps {
 		was := f.flapping(i)
-		switch {
-		case f.brake.calm(now, m.of(i.key).limits):
+		if f.brake.calm(now, m.of(i.key).limits) {
 			out = append(out, was)
 			delete(m.braked, i)
-		case !f.brake.flapping && f.brake.isOver(now, m.of(i.key).limits):
-			f.brake = brake{}
-			delete(m.braked, i)
+			delete(m.flaps, i)
 		}
 	}
+	m.sweep(now)
 	sortFlapping(out)
 
 	return out
 }
 
+// sweep drops the brakes that have nothing left to remember. There may be as many as
+// resources: it does so now and then.
+func (m *Monitor) sweep(now time.Time) {
+	if now.Sub(m.swept) < maxLookHold {
+		return
+	}
+	m.swept = now
+	for i, f := range m.braked {
+		if !f.brake.flapping && f.brake.isOver(now, m.of(i.key).limits) {
+			f.brake = brake{}
+			delete(m.braked, i)
+		}
+	}
+}
+
 // Flapping returns the resources that flap.
 func (m *Monitor) Flapping() []Flapping {
 	var out []Flapping
-	for i, f := range m.braked {
-		if f.brake.flapping {
-			out = append(out, f.flapping(i))
-		}
+	for i, f := range m.flaps {
+		out = append(out, f.flapping(i))
 	}
 	sortFlapping(out)
 

@@ -48,8 +48,11 @@ type Drift struct {
 type Monitor struct {
 	o         Options
 	manifests map[string]*followed
-	// polled cannot be watched, braked have a brake that holds them back or counts.
-	polled, braked map[id]*follower
+	// polled cannot be watched, braked have a brake that holds them back or counts, and
+	// flaps are those of them that flap.
+	polled, braked, flaps map[id]*follower
+	// swept is when the brakes were last looked through that count.
+	swept time.Time
 	// held were seen, at these times, and wait for their brakes.
 	held map[id]time.Time
 
@@ -92,7 +95,7 @@ const DefaultPoll = time.Minute
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
 	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, braked: map[id]*follower{},
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, braked: map[id]*follower{}, flaps: map[id]*follower{},
 		held: map[id]time.Time{}, seen: map[id]time.Time{},
 	}
 }
@@ -179,6 +182,7 @@ func (m *Monitor) drop(i id, f *follower) {
 	f.close()
 	delete(m.polled, i)
 	delete(m.braked, i)
+	delete(m.flaps, i)
 	delete(m.held, i)
 }
 
@@ -320,10 +324,8 @@ func (m *Monitor) Next() time.Time {
 	for i := range m.held {
 		earlier(m.of(i.key).resources[i.ref].brake.until)
 	}
-	for i, f := range m.braked {
-		if f.brake.flapping {
-			earlier(f.brake.calmAt(m.of(i.key).limits))
-		}
+	for i, f := range m.flaps {
+		earlier(f.brake.calmAt(m.of(i.key).limits))
 	}
 
 	return next

@@ -32,6 +32,8 @@ type Graph struct {
 	Providers, ImplicitCreators, Removers map[string][]*Node
 
 	whole *Graph // that this one is a part of
+	// open is that manifests are read during the run, or excluded unread.
+	open bool
 }
 
 // Node is a resource with its edges. Only this package changes one.
@@ -85,8 +87,8 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 			all = append(all, links.Of(r))
 		}
 	}
-	open := slices.ContainsFunc(resources, IsOpenEnded)
-	allowed := func(ref model.Ref) bool { return open || g.IsExcluded(ref) || (known != nil && known(ref)) }
+	g.open = slices.ContainsFunc(resources, IsOpenEnded)
+	allowed := func(ref model.Ref) bool { return g.open || g.IsExcluded(ref) || (known != nil && known(ref)) }
 	if problems := links.Check(all, allowed); len(problems) > 0 {
 		return nil, problems
 	}

@@ -17,7 +17,7 @@ import (
 // There is none, and ok is false, where a reference is unknown, or where manifests are
 // read during the run, which may declare more that follows.
 func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
-	if slices.ContainsFunc(g.nodes, func(n *Node) bool { return IsOpenEnded(n.Resource) }) {
+	if g.open {
 		return nil, false
 	}
 	s := selection{g: g, chosen: map[*Node]bool{}}
