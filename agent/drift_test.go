@@ -250,7 +250,7 @@ func TestFlapping(t *testing.T) {
 		n.take()
 		// It is left alone: after the last hold and a minute.
 		n.after(48*time.Second + 61*time.Second)
-		n.tells("node settled")
+		n.tells("node flapping") // that it is over
 		if s := n.agent.State(); len(s.Flapping) != 0 {
 			t.Errorf("the state has %+v", s.Flapping)
 		}

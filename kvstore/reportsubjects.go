@@ -16,7 +16,7 @@ func (n Names) ReportSubjects(node string) []string {
 	all = appendReports(all, n, node, model.KindHealth, model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown)
 	all = appendReports(all, n, node, model.KindEnsure, transaction...)
 	all = appendReports(all, n, node, model.KindNode,
-		model.NodeStarted, model.NodeStopped, model.NodeRefused, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping, model.NodeSettled)
+		model.NodeStarted, model.NodeStopped, model.NodeRefused, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping)
 
 	return all
 }

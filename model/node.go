@@ -16,10 +16,9 @@ const (
 	NodeDropped NodeEvent = "dropped"
 	// NodeUnassigned is a manifest that is no longer assigned to the node.
 	NodeUnassigned NodeEvent = "unassigned"
-	// NodeFlapping is a resource that something else changes again and again, NodeSettled
-	// that this is over.
+	// NodeFlapping is a resource that something else changes again and again, or that this
+	// is over: NodeState.Flapping has those that still do.
 	NodeFlapping NodeEvent = "flapping"
-	NodeSettled  NodeEvent = "settled"
 	// NodeDuplicate is another agent that runs under the same node name.
 	NodeDuplicate NodeEvent = "duplicate"
 )
@@ -29,7 +28,7 @@ const (
 type NodeState struct {
 	Protocol  string                   `json:"protocol"`
 	Node      string                   `json:"node"`
-	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping,enum=settled"`
+	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping"`
 	Host      string                   `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
 	Version   string                   `json:"version"`
 	Started   time.Time                `json:"started"`

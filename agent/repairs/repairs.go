@@ -158,5 +158,5 @@ func (r *Repairs) began(f model.FlappingState) {
 func (r *Repairs) ended(f model.FlappingState) {
 	r.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
 	r.o.Status.SetFlapping(r.flaps.States())
-	r.o.Report(f.Manifest, model.NodeSettled, f.Resource.String()+" of "+f.Manifest+" was left alone and is repaired at once again")
+	r.o.Report(f.Manifest, model.NodeFlapping, f.Resource.String()+" of "+f.Manifest+" is left alone now: it is repaired at once again")
 }

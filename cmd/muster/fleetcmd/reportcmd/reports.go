@@ -55,7 +55,7 @@ func outcomes() []string {
 	for _, o := range []any{
 		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, fleet.StatusRejected, model.OutcomeRefused, model.OutcomeNotRun,
 		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
-		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping, model.NodeSettled,
+		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
 	} {
 		out = append(out, fmt.Sprint(o))
 	}
