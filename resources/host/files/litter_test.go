@@ -172,3 +172,58 @@ func TestTempDirsOfDeadProcessesAreRemoved(t *testing.T) {
 		t.Errorf("without a state directory: %v", err)
 	}
 }
+
+// TestKeptRecord is of a process that makes many runs: it records a directory once, and
+// finds what others leave in between.
+func TestKeptRecord(t *testing.T) {
+	stateDir, dir := filepath.Join(t.TempDir(), "state"), t.TempDir()
+	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
+	h.KeepLitter()
+	record := func() string {
+		t.Helper()
+		text, err := os.ReadFile(filepath.Join(stateDir, "litter"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	run := func() {
+		t.Helper()
+		begin(t, h, files.RunOptions{})
+		if err := h.Write(t.Context(), filepath.Join(dir, "file"), strings.NewReader("x"), files.OwnAttrs(0o600)); err != nil {
+			t.Fatal(err)
+		}
+		end(t, h)
+	}
+	for range 3 {
+		run()
+	}
+	if lines := strings.Count(record(), "\n"); lines != 1 || !strings.Contains(record(), dir) {
+		t.Fatalf("after three runs the record is %q", record())
+	}
+
+	kill(t, stateDir, dir) // by another process, which wrote to the record
+	run()
+	if found := temporaries(t, dir); len(found) != 0 {
+		t.Errorf("%v is left of the killed run of another process", found)
+	}
+
+	// A run of another process clears the record; this one writes a new one.
+	other := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
+	begin(t, other, files.RunOptions{})
+	end(t, other)
+	if _, err := os.Stat(filepath.Join(stateDir, "litter")); !errors.Is(err, os.ErrNotExist) {
+		t.Fatalf("the record is still there: %v", err)
+	}
+	run()
+	if !strings.Contains(record(), dir) {
+		t.Errorf("the record is %q", record())
+	}
+
+	// What is joined leaves the record to the run around it.
+	begin(t, h, files.RunOptions{Joined: true})
+	end(t, h)
+	if !strings.Contains(record(), dir) {
+		t.Errorf("the record is %q", record())
+	}
+}

@@ -177,6 +177,33 @@ func isOurs(dir *os.File, name string) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (uid == 0 || st.Uid == uint32(uid))
 }
 
+// litterMark tells a record from another one, and from itself once somebody has written
+// to it.
+type litterMark struct {
+	dev, inode uint64
+	size       int64
+	changed    unix.Timespec
+}
+
+func markOf(path string) (litterMark, error) {
+	var st unix.Stat_t
+	err := paths.Retry(func() error { return unix.Lstat(path, &st) })
+
+	return litterMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim}, err
+}
+
+// maxKept is how many directories a record may have that is kept: whoever begins a run
+// after a kill looks through all of them.
+const maxKept = 100
+
+// mayStay reports whether the record can be kept for the next run.
+func (r *litterRecord) mayStay() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return !r.joined && len(r.left) == 0 && len(r.known) <= maxKept
+}
+
 // end strikes out the record, except for directories that could not be cleaned.
 func (r *litterRecord) end() error {
 	r.mu.Lock()

@@ -17,15 +17,26 @@ var ErrNone = errors.New("no state directory is set")
 type Dir struct {
 	path string
 	log  *slog.Logger
+	// keeps is that the record of litter is kept between runs.
+	keeps bool
 
 	mu     sync.Mutex
 	litter *litterRecord
+	// kept is the record of the last run, which nobody has touched since if it still has
+	// this mark.
+	kept *litterRecord
+	mark litterMark
 }
 
 // New returns the state directory at path, empty for none. Without one a run does not
 // find what a killed one left behind. It touches nothing yet. log gets warnings and
 // what was cleared up.
 func New(path string, log *slog.Logger) *Dir { return &Dir{path: path, log: log} }
+
+// KeepLitter has the record of litter kept from one run of this process to the next: a
+// directory is then recorded, and synced, once for many runs. It is for who makes many,
+// and called before the first.
+func (d *Dir) KeepLitter() { d.keeps = true }
 
 // StateDir returns the path of the directory.
 func (d *Dir) StateDir() string { return d.path }
@@ -37,14 +48,17 @@ func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	if d.path == "" {
 		return nil
 	}
-	record, err := openLitter(d.path, joined)
-	if err != nil {
-		return err
-	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.litter != nil {
-		return errors.Join(errors.New("a run has begun already"), record.close())
+		return errors.New("a run has begun already")
+	}
+	if d.litter = d.takeKept(joined); d.litter != nil {
+		return nil
+	}
+	record, err := openLitter(d.path, joined)
+	if err != nil {
+		return err
 	}
 	record.clean(ctx, d.log)
 	if !joined {
@@ -55,14 +69,36 @@ func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	return nil
 }
 
+// takeKept returns the record of the last run of this process where nothing else has
+// run since: it has nothing to clean then.
+func (d *Dir) takeKept(joined bool) *litterRecord {
+	record := d.kept
+	d.kept = nil
+	if record == nil {
+		return nil
+	}
+	if now, err := markOf(record.file.Name()); joined || err != nil || now != d.mark {
+		_ = record.close() // nothing is written to it any more
+		return nil
+	}
+
+	return record
+}
+
 // EndRun closes what BeginRun opened. Without a run it does nothing.
 func (d *Dir) EndRun() error {
 	d.mu.Lock()
+	defer d.mu.Unlock()
 	record := d.litter
 	d.litter = nil
-	d.mu.Unlock()
 	if record == nil {
 		return nil
+	}
+	if d.keeps && record.mayStay() {
+		if mark, err := markOf(record.file.Name()); err == nil {
+			d.kept, d.mark = record, mark
+			return nil
+		}
 	}
 
 	return record.end()
