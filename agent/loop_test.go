@@ -256,7 +256,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 		if err := os.Remove(lock); err != nil {
 			t.Fatal(err)
 		}
-		n.after(90 * time.Second)
+		n.after(100 * time.Second) // the longest wait by then: 64 seconds and a half of it
 		n.has("motd", "hello\n")
 		n.tells("transaction changed file#motd", "run changed group.all.motd manifest")
 		if state = n.agent.State().Manifests["group.all.motd"]; state.Error != "" || state.Outcome != model.OutcomeChanged {
