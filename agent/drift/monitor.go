@@ -252,10 +252,10 @@ func (m *Monitor) Take(now time.Time) []Drift {
 // gather takes over what was seen since the last call, but for what the last run did
 // itself. A watch that has failed since has its resource polled.
 func (m *Monitor) gather(now time.Time) {
+	var seen map[id]time.Time
 	m.mu.Lock()
-	seen := m.seen
-	if len(seen) > 0 {
-		m.seen = map[id]time.Time{}
+	if len(m.seen) > 0 {
+		seen, m.seen = m.seen, map[id]time.Time{}
 	}
 	m.mu.Unlock()
 	hold := func(i id, at time.Time) {
