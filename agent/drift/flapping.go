@@ -16,8 +16,6 @@ type Flapping struct {
 	// Paths are where it is watched.
 	Paths []string
 	Since time.Time
-	// Until is how long its repairs are held back for now.
-	Until time.Time
 }
 
 // Repaired notes that drift of a resource was repaired, or that this failed. It returns
@@ -101,7 +99,7 @@ func sortFlapping(all []Flapping) {
 }
 
 func (f *follower) flapping(i id) Flapping {
-	out := Flapping{Key: i.key, Ref: i.ref, Since: f.brake.since, Until: f.brake.until}
+	out := Flapping{Key: i.key, Ref: i.ref, Since: f.brake.since}
 	for _, p := range f.points {
 		if p.Kind != watch.Unit {
 			out.Paths = append(out.Paths, p.Name)

@@ -14,8 +14,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// lookEvery is how often the writers of a resource are looked at until one is known.
-const lookEvery = time.Second
+// lookEvery is how often the writers of a resource are looked at until one is known, and
+// longestLook for how long: the last write may have been the one before.
+const (
+	lookEvery   = time.Second
+	longestLook = 10 * time.Second
+)
 
 // maxListeners bounds the resources of which the writers are looked for at a time.
 const maxListeners = 8
@@ -61,9 +65,9 @@ type flap struct {
 func New(o Options) *Flaps { return &Flaps{o: o, all: map[id]*flap{}} }
 
 // Begin notes that a resource flaps from now on. It is told of as soon as its writer is
-// known, at the latest when its repair is no longer held back.
+// known, at the latest after ten seconds.
 func (s *Flaps) Begin(ctx context.Context, f drift.Flapping) {
-	fresh := &flap{state: model.FlappingState{Manifest: f.Key, Resource: f.Ref, Since: f.Since.UTC()}, tellBy: f.Until}
+	fresh := &flap{state: model.FlappingState{Manifest: f.Key, Resource: f.Ref, Since: f.Since.UTC()}, tellBy: f.Since.Add(longestLook)}
 	if s.o.Listen != nil && len(f.Paths) > 0 && s.listening() < maxListeners {
 		if w, err := s.o.Listen(ctx, f.Paths); err == nil {
 			fresh.writers = w
