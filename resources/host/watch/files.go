@@ -261,6 +261,12 @@ func (f *files) concern(r *route, e event) {
 // gone marks all that a directory was part of, which is watched no more.
 func (f *files) gone(d *dir) {
 	delete(f.inotify.dirs, d.wd)
+	// The directory above says nothing when a file system is unmounted.
+	for _, at := range f.folders {
+		if at.end == d {
+			f.soil(at)
+		}
+	}
 	for _, routes := range d.hops {
 		for _, r := range routes {
 			f.concern(r, event{mask: unix.IN_DELETE})
