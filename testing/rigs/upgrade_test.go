@@ -71,6 +71,9 @@ unpack() { # version program
 unpack 2.0 /root/2.0
 unpack 3.0 /root/3.0
 unpack 4.0 /root/4.0
+mkdir -p /srv/toy/DEBIAN
+printf 'Package: toy\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@example.net>\nDescription: nothing\n' > /srv/toy/DEBIAN/control
+dpkg-deb --root-owner-group -b /srv/toy toy.deb >/dev/null
 for deb in *.deb; do
   dpkg-deb -f $deb
   printf 'Filename: ./%s\nSize: %s\nSHA256: %s\n\n' $deb $(stat -c %s $deb) $(sha256sum $deb | cut -d' ' -f1)
@@ -248,6 +251,7 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.await("the rest of the manifest", "[ -e /root/self-1.0 ]")
 	p.push("site", "    - file: [{/root/kept: {content: two, owner: root, group: root, mode: '0644'}}]\n")
 	p.await("the file", "[ $(cat /root/kept) = two ]")
+	p.repairs()
 	p.noneLost()
 
 	// Removed by itself, installed again, and purged.
@@ -263,6 +267,30 @@ func upgradesItself(t *testing.T, one, packages string) {
 	}
 	if got := p.sh("dpkg --purge muster >/dev/null; ls -d /etc/muster /var/lib/muster* 2>/dev/null || true"); got != "" {
 		t.Errorf("after the purge: %q", got)
+	}
+}
+
+// repairs has a file, a service and a package drift, which is repaired although no
+// interval is over.
+func (p packaged) repairs() {
+	p.t.Helper()
+	p.push("drift", `    - file: [{/etc/systemd/system/keeper.service: {content: "[Service]\nExecStart=/bin/sleep infinity\n", owner: root, group: root, mode: '0644'}}]
+    - service: [{keeper: {ensure: running}}]
+    - package: [{toy: {ensure: present}}]
+`)
+	service, toy := "systemctl is-active --quiet keeper", "dpkg -s toy 2>/dev/null | grep -q 'Status: install ok installed'"
+	p.await("the service", service)
+	p.await("the package", toy)
+	p.await("the first run", "operator fleet reports --no-follow --since 1h --kind run --json | grep -q node.web01.drift")
+	for _, drift := range []struct{ resource, by, repaired string }{
+		{"file#/root/kept", "echo other > /root/kept", "[ $(cat /root/kept) = two ]"},
+		{"service#keeper", "systemctl stop keeper", service},
+		{"package#toy", "dpkg -r toy >/dev/null", toy},
+	} {
+		p.sh(drift.by)
+		p.await("the repair of "+drift.resource, drift.repaired)
+		_, name, _ := strings.Cut(drift.resource, "#")
+		p.await("the report about "+drift.resource, `operator fleet reports --no-follow --since 1h --kind transaction --json | grep '"name": *"`+name+`"' | grep '"cause": *"drift"' | grep -q '"latency"'`)
 	}
 }
 
