@@ -22,8 +22,8 @@ const (
 	patience       = 5 * time.Second
 	// maxScrapes is how many are answered at once, more get 503.
 	maxScrapes = 2
-	// farewell is how long a scrape may go on when the agent ends.
-	farewell = time.Second
+	// shutdownGrace is how long a scrape may go on when the agent ends.
+	shutdownGrace = time.Second
 )
 
 // Server serves metrics. Make it with Listen.
@@ -63,7 +63,7 @@ func (s *Server) Run(ctx context.Context) {
 	defer stop()
 	shutdown.Go(func() {
 		<-serving.Done()
-		late, end := context.WithTimeout(context.WithoutCancel(ctx), farewell)
+		late, end := context.WithTimeout(context.WithoutCancel(ctx), shutdownGrace)
 		defer end()
 		if s.http.Shutdown(late) != nil {
 			_ = s.http.Close() // whoever still reads is not waited for
