@@ -340,3 +340,34 @@ func TestLooksAtWhatIsWrittenAllTheTime(t *testing.T) {
 		}
 	})
 }
+
+// TestLateChildThatSomebodyRepairs is of a manifest that runs as a whole for each event:
+// it no longer fails once a look finds nothing to do.
+func TestLateChildThatSomebodyRepairs(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.motd", n.parent("child.yaml", n.child("motd", "hello", "")))
+		n.settle()
+		n.has("motd", "hello")
+		if err := errors.Join(os.Remove(n.path("motd")), os.Mkdir(n.path("motd"), 0o755), os.WriteFile(n.path("motd/x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("motd"), false)
+		n.settle()
+		if m := n.agent.State().Manifests["group.all.motd"]; m.Outcome != model.OutcomeFailed {
+			t.Fatalf("the state is %+v", m)
+		}
+		n.take()
+		if err := os.RemoveAll(n.path("motd")); err != nil {
+			t.Fatal(err)
+		}
+		n.write("motd", "hello")
+		if m := n.agent.State().Manifests["group.all.motd"]; m.Outcome != model.OutcomeStable || m.Error != "" {
+			t.Errorf("the state is %+v", m)
+		}
+		n.tells("run stable group.all.motd drift")
+		n.write("motd", "hello")
+		n.tells()
+	})
+}

@@ -339,10 +339,10 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 }
 
 // conclude reports a run and remembers what came of it. One that looked because
-// something had happened, and found nothing, is none.
+// something had happened, and found nothing, is none, unless the manifest failed before.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.runner.runs.Conclude(key, s)
-	if isLook(s) {
+	if isLook(s) && !m.status.SetPart(key, s) {
 		return
 	}
 	m.report.Run(s)
