@@ -21,6 +21,11 @@ const (
 	OutcomeNotRun Outcome = "notrun"
 )
 
+// IsFailure reports whether that is how a run ends which did not do all that it was to do.
+func (o Outcome) IsFailure() bool {
+	return o == OutcomeFailed || o == OutcomeNotRun || o == OutcomeRefused
+}
+
 // Cause is why something ran.
 type Cause string
 

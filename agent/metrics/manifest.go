@@ -24,16 +24,12 @@ func manifestsOf(states map[string]model.ManifestState, name func(key string) st
 		if !more || s.At.Before(m.last) {
 			m.last = s.At
 		}
-		m.failed = m.failed || isFailure(s.Outcome)
+		m.failed = m.failed || s.Outcome.IsFailure()
 		m.counts = sum(m.counts, s.Counts)
 		out[name(key)] = m
 	}
 
 	return out
-}
-
-func isFailure(o model.Outcome) bool {
-	return o == model.OutcomeFailed || o == model.OutcomeNotRun || o == model.OutcomeRefused
 }
 
 // sum adds the counts that readResources needs.

@@ -146,7 +146,7 @@ func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now ti
 // Conclude records the outcome of a run, and reports whether it came to its end
 // without a failure.
 func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (done bool) {
-	done = isDone(o)
+	done = !o.IsFailure()
 	s.of(key).pending = isPending(cause, o)
 
 	return done
@@ -155,8 +155,5 @@ func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (don
 // isPending reports whether a change that a run was asked for is still to be made
 // after it, so that the next run is not one that only looks for drift.
 func isPending(cause model.Cause, outcome model.Outcome) bool {
-	return !isDone(outcome) && weight(cause) >= weight(model.CauseCommand)
+	return outcome.IsFailure() && weight(cause) >= weight(model.CauseCommand)
 }
-
-// isDone reports whether a run came to its end without a failure.
-func isDone(o model.Outcome) bool { return o != model.OutcomeFailed && o != model.OutcomeNotRun }

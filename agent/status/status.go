@@ -112,24 +112,27 @@ func sum(counts map[string]model.HealthCounts) model.HealthCounts {
 	return out
 }
 
-// update changes the state.
-func (n *Node) update(change func()) {
+// update makes a change, which reports whether the state is another one.
+func (n *Node) update(change func() (other bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	change()
-	n.Changed.Notify()
-	n.Shown.Notify()
+	if change() {
+		n.Changed.Notify()
+		n.Shown.Notify()
+	}
 }
 
 // SetAssignments takes over the state of each key.
 func (n *Node) SetAssignments(states map[string]model.ManifestState) {
-	n.update(func() {
+	n.update(func() bool {
 		for key, s := range states {
 			n.manifests[key] = withOutcome(s, n.manifests[key])
 		}
 		gone := func(key string) bool { _, assigned := states[key]; return !assigned }
 		maps.DeleteFunc(n.manifests, func(key string, _ model.ManifestState) bool { return gone(key) })
 		maps.DeleteFunc(n.health, func(key string, _ model.HealthCounts) bool { return gone(key) })
+
+		return true
 	})
 }
 
@@ -147,13 +150,12 @@ func withOutcome(s, last model.ManifestState) model.ManifestState {
 
 // SetRun takes over what came of a run.
 func (n *Node) SetRun(key string, r *model.Run) {
-	n.update(func() {
+	n.update(func() bool {
 		s := n.manifests[key]
-		s.Revision, s.Digest, s.Outcome, s.At, s.Counts, s.Error = r.Revision, r.Digest, r.Outcome(), time.Now().UTC(), r.Counts, ""
-		if len(r.Errors) > 0 {
-			s.Error = bounds.Text(r.Errors[0])
-		}
-		n.manifests[key] = s
+		s.Revision, s.Digest, s.Counts = r.Revision, r.Digest, r.Counts
+		n.manifests[key] = concluded(s, r)
+
+		return true
 	})
 }
 
@@ -161,21 +163,28 @@ func (n *Node) SetRun(key string, r *model.Run) {
 // fails by an earlier run although this one did not: its numbers are those of its last
 // run as a whole.
 func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
-	failed := r.Outcome() == model.OutcomeFailed
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	s := n.manifests[key]
-	if !failed {
-		return s.Outcome == model.OutcomeFailed
-	}
+	n.update(func() bool {
+		s := n.manifests[key]
+		if r.Outcome() != model.OutcomeFailed {
+			failsStill = s.Outcome == model.OutcomeFailed
+			return false
+		}
+		n.manifests[key] = concluded(s, r)
+
+		return true
+	})
+
+	return failsStill
+}
+
+// concluded returns the state of a manifest with the outcome of a run.
+func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	s.Outcome, s.At, s.Error = r.Outcome(), time.Now().UTC(), ""
 	if len(r.Errors) > 0 {
 		s.Error = bounds.Text(r.Errors[0])
 	}
-	n.manifests[key] = s
-	n.Changed.Notify()
 
-	return false
+	return s
 }
 
 // SetWatches takes over how many resources are watched, and how many are polled
@@ -185,12 +194,12 @@ func (n *Node) SetWatches(watched, polled int, reason error) {
 	if polled > 0 {
 		text = bounds.Text(fmt.Sprintf("%d resources are polled, because they cannot be watched: %v", polled, reason))
 	}
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.watches != watched || n.problems.watches != text {
+	n.update(func() bool {
+		other := n.watches != watched || n.problems.watches != text
 		n.watches, n.problems.watches = watched, text
-		n.Changed.Notify()
-	}
+
+		return other
+	})
 }
 
 // maxFlapping bounds the resources in the state that flap.
@@ -198,23 +207,23 @@ const maxFlapping = 20
 
 // SetFlapping takes over the resources that flap.
 func (n *Node) SetFlapping(all []model.FlappingState) {
-	all = all[:min(len(all), maxFlapping)]
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if !slices.Equal(n.flapping, all) {
-		n.flapping = slices.Clone(all)
-		n.Changed.Notify()
-	}
+	all = slices.Clone(all[:min(len(all), maxFlapping)])
+	n.update(func() bool {
+		other := !slices.Equal(n.flapping, all)
+		n.flapping = all
+
+		return other
+	})
 }
 
 // SetHealth takes over the health checks of a manifest.
 func (n *Node) SetHealth(key string, counts model.HealthCounts) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if n.health[key] != counts {
+	n.update(func() bool {
+		other := n.health[key] != counts
 		n.health[key] = counts
-		n.Changed.Notify()
-	}
+
+		return other
+	})
 }
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
@@ -225,21 +234,22 @@ func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, messa
 func (n *Node) SetConfig(problem string) { n.set(&n.problems.configuration, problem) }
 
 func (n *Node) set(field *string, text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	if *field != text {
+	n.update(func() bool {
+		other := *field != text
 		*field = text
-		n.Changed.Notify()
-		n.Shown.Notify()
-	}
+
+		return other
+	})
 }
 
 // setDuplicate takes over that another agent runs as this node, and returns what
 // was known before.
 func (n *Node) setDuplicate(message string) (before string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	before, n.problems.duplicate = n.problems.duplicate, message
+	n.update(func() bool {
+		before, n.problems.duplicate = n.problems.duplicate, message
+
+		return before != message
+	})
 
 	return before
 }

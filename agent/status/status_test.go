@@ -1,10 +1,13 @@
 package status
 
 import (
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -24,6 +27,43 @@ func TestDuplicateByTheServersClock(t *testing.T) {
 		if h.isDuplicate(other) {
 			t.Errorf("%s: one that is silent is seen", name)
 		}
+	}
+}
+
+// TestChangesAreShown: whatever changes wakes who stores the state and who shows it; what
+// changes nothing wakes nobody.
+func TestChangesAreShown(t *testing.T) {
+	t.Parallel()
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	failed := &model.Run{Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
+	for name, set := range map[string]func(){
+		"part":        func() { n.SetPart("a", failed) },
+		"watches":     func() { n.SetWatches(2, 1, errors.New("no")) },
+		"flapping":    func() { n.SetFlapping([]model.FlappingState{{}}) },
+		"health":      func() { n.SetHealth("a", model.HealthCounts{OK: 1}) },
+		"message":     func() { n.SetMessage("no") },
+		"config":      func() { n.SetConfig("no") },
+		"duplicate":   func() { n.setDuplicate("no") },
+		"run":         func() { n.SetRun("a", failed) },
+		"assignments": func() { n.SetAssignments(map[string]model.ManifestState{"a": {}}) },
+	} {
+		set()
+		for kind, signal := range map[string]tasks.Signal{"stored": n.Changed, "shown": n.Shown} {
+			select {
+			case <-signal:
+			default:
+				t.Errorf("%s is not %s", name, kind)
+			}
+		}
+	}
+	n.SetWatches(2, 1, errors.New("no"))
+	n.SetHealth("b", model.HealthCounts{})
+	n.setDuplicate("no")
+	n.SetPart("a", &model.Run{})
+	select {
+	case <-n.Shown:
+		t.Error("what changes nothing is shown")
+	default:
 	}
 }
 

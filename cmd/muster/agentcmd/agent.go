@@ -28,7 +28,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -259,11 +258,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	reach := reachOf(config.NATS)
 	n.connection = newConnectionLog(log, connected, reach, causes)
 	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
-	reached := &reached{}
-	reach.OnStatus = func(s connect.Status) {
-		reached.status(s)
-		n.connection.status(s)
-	}
+	reach.OnStatus = n.connection.status
 	for _, exposed := range reach.Exposed() {
 		log.WarnContext(ctx, "secret readable by others", "error", exposed)
 	}
@@ -284,7 +279,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		return nil
 	})
 	o := options(types, log, config, store, watcher)
-	o.Connection, o.Goal = reached.last, until
+	o.Connection, o.Goal = n.connection.shown.last, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {

@@ -41,11 +41,12 @@ type connectionLog struct {
 	before, lost bool
 	// own ends a reconnect of the agent's own that takes too long.
 	own *time.Timer
-	shownConnection
+	// shown has a mutex of its own, which is taken after mu.
+	shown shownConnection
 }
 
 func newConnectionLog(log *slog.Logger, connected tasks.Signal, reach cli.Reach, causes *loggedCause) *connectionLog {
-	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shownConnection: shownConnection{changed: tasks.NewSignal()}}
+	return &connectionLog{log: log, connected: connected, reach: reach, denials: newDenials(log), causes: causes, shown: shownConnection{changed: tasks.NewSignal()}}
 }
 
 // reachOf returns how a configuration reaches NATS.
@@ -67,7 +68,7 @@ func reachOf(n config.NATS) cli.Reach {
 func (l *connectionLog) status(s connect.Status) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.note(s.Connected, s.Server, s.Err)
+	l.shown.note(s.Connected, s.Server, s.Err)
 	var denied *denial.Denial
 	switch {
 	case errors.As(s.Err, &denied):

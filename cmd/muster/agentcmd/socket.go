@@ -78,7 +78,7 @@ func (n *Node) routes() http.Handler {
 		var to logLevel
 		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody)).Decode(&to)
 		if err != nil || levelName(print.Level(to.Level)) != to.Level {
-			http.Error(w, "no log level", http.StatusBadRequest)
+			http.Error(w, "the log level is one of debug, info, warn and error", http.StatusBadRequest)
 			return
 		}
 		before := levelName(n.level)
@@ -93,7 +93,7 @@ func (n *Node) routes() http.Handler {
 // describe returns the status of the agent with that of its connection and log.
 func (n *Node) describe() model.AgentStatus {
 	out := n.agent.Describe()
-	for _, s := range []agent.Section{n.connection, leveler{n.level}} {
+	for _, s := range []agent.Section{&n.connection.shown, leveler{n.level}} {
 		s.Describe(&out)
 	}
 
@@ -128,6 +128,18 @@ func (c *shownConnection) note(connected bool, server string, err error) {
 	defer c.mu.Unlock()
 	c.now = afterChange(c.now, connected, server, err, time.Now().UTC())
 	c.changed.Notify()
+}
+
+// last returns whether NATS can be reached, and when that was so last: now, when the
+// connection was lost, or zero for never.
+func (c *shownConnection) last() (connected bool, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.now.Connected {
+		return true, time.Now()
+	}
+
+	return false, c.now.Since
 }
 
 // Describe fills in the connection.

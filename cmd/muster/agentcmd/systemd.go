@@ -55,7 +55,7 @@ func (n *Node) supervised(ctx, running context.Context) {
 			notifySystemd(n.log, daemon.SdNotifyWatchdog)
 			continue
 		case <-n.agent.Changed():
-		case <-n.connection.changed:
+		case <-n.connection.shown.changed:
 		}
 		if line := statusLine(n.describe()); line != last && running.Err() == nil {
 			last = line
@@ -83,20 +83,20 @@ func statusLine(s model.AgentStatus) string {
 	if s.NATS.Connected {
 		parts[0] = "connected"
 	}
-	failed, rejected := 0, 0
+	failed, outdated := 0, 0
 	for _, m := range s.Manifests {
 		switch {
-		case m.State.Outcome == model.OutcomeFailed || m.State.Outcome == model.OutcomeNotRun:
+		case m.State.Outcome.IsFailure():
 			failed++
 		case m.State.Late != "":
-			rejected++
+			outdated++
 		}
 	}
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", failed))
 	}
-	if rejected > 0 {
-		parts = append(parts, fmt.Sprintf("%d not up to date", rejected))
+	if outdated > 0 {
+		parts = append(parts, fmt.Sprintf("%d not up to date", outdated))
 	}
 	if len(s.Notices) > 0 {
 		parts = append(parts, print.Count(len(s.Notices), "notice"))
