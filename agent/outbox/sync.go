@@ -34,13 +34,14 @@ func syncAll(all []syncing) {
 }
 
 // synced notes what was synced, and wakes whoever waits on Ready. A segment that was
-// dropped meanwhile needs none.
+// dropped meanwhile needs none, nor one that somebody else has synced: either may be
+// removed already.
 func (b *Outbox) synced(all []syncing) (err error) {
 	defer b.ready.Notify()
 	for _, s := range all {
 		if s.err == nil {
 			s.segment.durable = max(s.segment.durable, s.last)
-		} else if !s.segment.dropped {
+		} else if !s.segment.dropped && s.segment.durable < s.last {
 			err = errors.Join(err, s.err)
 		}
 	}

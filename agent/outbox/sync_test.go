@@ -22,7 +22,9 @@ func TestReportsAreSyncedBeside(t *testing.T) {
 	const count = 500
 	all.Go(func() {
 		for range count - 1 {
-			add(t, b, 1, report(model.KindRun, "changed", 1))
+			if _, err := b.Append(report(model.KindRun, "changed", 1)); err != nil {
+				t.Error(err)
+			}
 			b.SyncSoon()
 		}
 	})
