@@ -262,6 +262,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})
+	all.Go(func() { tasks.Repeat(background, a.log, "syncing reports", nil, a.outbox.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
 	all.Go(func() {

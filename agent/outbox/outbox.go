@@ -2,6 +2,7 @@ package outbox
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -44,6 +45,8 @@ type Options struct {
 type Outbox struct {
 	opts  Options
 	ready tasks.Signal
+	// due has Run make all reports durable.
+	due tasks.Signal
 
 	mu    sync.Mutex
 	store *store
@@ -85,7 +88,7 @@ func Open(o Options) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{opts: o, ready: tasks.NewSignal(), store: s, syncedAt: time.Now()}
+	b := &Outbox{opts: o, ready: tasks.NewSignal(), due: tasks.NewSignal(), store: s, syncedAt: time.Now()}
 	if err := b.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), s.close())
 	}
@@ -96,8 +99,9 @@ func Open(o Options) (*Outbox, error) {
 }
 
 // Append returns a report its seq and writes it. It is durable, and Next returns it,
-// after Sync, or a second later when further reports follow. While the disk takes
-// nothing it stays in memory, which is bounded. An error means that it cannot be encoded.
+// after Sync or SyncSoon, or while Run runs a second later when further reports follow.
+// While the disk takes nothing it stays in memory, which is bounded. An error means that
+// it cannot be encoded.
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -111,36 +115,47 @@ func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.flush()
 	b.trim()
 	if time.Since(b.syncedAt) > syncEvery {
-		_ = b.sync() // what fails stays in memory, and is logged
+		b.SyncSoon()
 	}
 
 	return r.Seq, nil
 }
 
+// Run makes reports durable as SyncSoon asks, until ctx ends.
+func (b *Outbox) Run(ctx context.Context) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-b.due:
+			_ = b.Sync() // what fails stays in memory, and is logged
+		}
+	}
+}
+
+// SyncSoon has Run do what Sync does, and does not wait for it.
+func (b *Outbox) SyncSoon() { b.due.Notify() }
+
 // Sync makes all reports durable, and wakes whoever waits on Ready. Without a
 // working disk they stay in memory, Next returns them from there, and it returns
-// an error, which is logged when it begins.
+// an error, which is logged when it begins. Others may append meanwhile.
 func (b *Outbox) Sync() error {
+	b.mu.Lock()
+	tails := b.toSync()
+	b.mu.Unlock()
+	syncAll(tails)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.sync()
+	return b.synced(tails)
 }
 
+// sync is Sync for who holds the lock.
 func (b *Outbox) sync() error {
-	defer b.ready.Notify()
-	b.syncedAt = time.Now()
-	b.flush()
-	err := b.store.sync()
-	b.logOnce(&b.unsynced, err, "cannot sync the outbox; reports are kept back, will retry")
-	if b.failing {
-		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(b.waiting)-b.written()))
-	}
-	if err != nil {
-		return fmt.Errorf("outbox: %w", err)
-	}
+	tails := b.toSync()
+	syncAll(tails)
 
-	return nil
+	return b.synced(tails)
 }
 
 // SetMaxBytes changes the bound, from the next report on.

@@ -133,17 +133,6 @@ func (s *store) append(c class, r record, most int64) (*segment, int64, error) {
 	return tail, offset, err
 }
 
-// sync makes all reports durable.
-func (s *store) sync() (err error) {
-	for _, tail := range s.tails {
-		if tail != nil {
-			err = errors.Join(err, tail.sync())
-		}
-	}
-
-	return err
-}
-
 // bytes returns the size of all segments.
 func (s *store) bytes() (sum int64) {
 	for _, seg := range s.segments {

@@ -126,7 +126,8 @@ func isReported(t *model.Transaction) bool {
 // News reports whether anything of a run was reported that was not known.
 func (p *Reporter) News(runID string) bool { return p.current.id == runID && p.current.reported > 0 }
 
-// Run reports a summary, and makes it and all before it durable.
+// Run reports a summary, and makes it and all before it durable: that of a repair soon,
+// beside the next one, of another run before it returns.
 func (p *Reporter) Run(r *model.Run) {
 	if r.RunID == p.current.id {
 		for _, id := range slices.Sorted(maps.Keys(p.current.unchanged)) {
@@ -138,6 +139,10 @@ func (p *Reporter) Run(r *model.Run) {
 		Kind: model.KindRun, Outcome: r.Outcome(), Type: r.Protocol, RunID: r.RunID, Manifest: r.Manifest,
 		Revision: r.Revision, Digest: r.Digest, Cause: r.Cause, CorrelationID: r.CorrelationID,
 	}, r)
+	if r.Cause == model.CauseDrift {
+		p.Outbox.SyncSoon()
+		return
+	}
 	p.Sync()
 }
 

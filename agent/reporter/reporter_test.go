@@ -33,3 +33,23 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 		t.Errorf("%d errors are logged, want one:\n%s", count, log.String())
 	}
 }
+
+// TestARepairDoesNotWaitForItsReport to be synced; another run does, for its own and all
+// before it.
+func TestARepairDoesNotWaitForItsReport(t *testing.T) {
+	o, err := outbox.Open(outbox.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer o.Close()
+	r := New(Options{MaxDocument: func() int { return 56 << 10 }, Log: slog.New(slog.DiscardHandler)})
+	r.Outbox = o
+	r.Run(&model.Run{RunID: "a", Cause: model.CauseDrift})
+	if got := o.Next(10); len(got) != 0 {
+		t.Errorf("a repair has synced %d reports", len(got))
+	}
+	r.Run(&model.Run{RunID: "b", Cause: model.CauseSchedule})
+	if got := o.Next(10); len(got) != 2 {
+		t.Errorf("%d reports are synced, want both", len(got))
+	}
+}

@@ -65,9 +65,12 @@ func newEvent(r model.Report) (event.Event, error) {
 			ce.SetExtension(name, value)
 		}
 	}
-	if err := ce.SetData(event.ApplicationJSON, r.Data); err != nil {
-		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
+	if !json.Valid(r.Data) {
+		return event.Event{}, fmt.Errorf("%w: its data is no JSON", ErrInvalidEvent)
 	}
+	// SetData would encode it once more.
+	ce.SetDataContentType(event.ApplicationJSON)
+	ce.DataEncoded = r.Data
 	if err := validate(r, ce); err != nil {
 		return event.Event{}, fmt.Errorf("%w: %w", ErrInvalidEvent, err)
 	}

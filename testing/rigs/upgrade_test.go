@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
@@ -123,7 +124,10 @@ func (p packaged) runs(version string) {
 type report struct {
 	Kind, Outcome string
 	Seq           uint64
-	Data          struct{ Message, Manifest, Version string }
+	Data          struct {
+		Message, Manifest, Version, Name string
+		Drift                            *model.Repair
+	}
 }
 
 // reports are those of the node.
@@ -291,6 +295,11 @@ func (p packaged) repairs() {
 		p.await("the repair of "+drift.resource, drift.repaired)
 		_, name, _ := strings.Cut(drift.resource, "#")
 		p.await("the report about "+drift.resource, `operator fleet reports --no-follow --since 1h --kind transaction --json | grep '"name": *"`+name+`"' | grep '"cause": *"drift"' | grep -q '"latency"'`)
+	}
+	for _, r := range p.reports() {
+		if r.Kind == "transaction" && r.Data.Drift != nil {
+			p.t.Logf("%s: repaired %s after it was seen", r.Data.Name, r.Data.Drift.Latency)
+		}
 	}
 }
 

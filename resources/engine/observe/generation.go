@@ -40,6 +40,10 @@ func (g *generations) isValid(s *observation, domains resource.Domain) bool {
 // Parallel calls f with every number below count, for at most limit of them at the
 // same time, and returns when all calls have.
 func Parallel(count, limit int, f func(i int)) {
+	if count == 1 {
+		f(0) // no other goroutine has to be woken for it
+		return
+	}
 	var all sync.WaitGroup
 	var begun atomic.Int64
 	for range min(count, limit) {

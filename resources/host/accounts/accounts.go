@@ -6,9 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"strconv"
 	"strings"
 	"sync"
@@ -43,15 +41,23 @@ type Accounts struct {
 	commands *command.Runner
 	log      *slog.Logger
 
-	mu     sync.Mutex
-	tables map[string]accountTable
-	// asked are the keys getent was asked for, by database.
-	asked map[[2]string]bool
+	mu sync.Mutex
+	// files are the tables of the files as they were last read, current those of them
+	// that count until ForgetAccounts.
+	files   map[string]fileTable
+	current map[string]bool
+	// answers are the accounts that getent knew, asked the keys it was asked for, by
+	// database.
+	answers map[string]accountTable
+	asked   map[[2]string]bool
 }
 
 // New returns accounts; nothing is read yet.
 func New(o Options) *Accounts {
-	return &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log}
+	a := &Accounts{dir: cmp.Or(o.Dir, "/etc"), commands: o.Commands, log: o.Log, files: map[string]fileTable{}}
+	a.ForgetAccounts()
+
+	return a
 }
 
 // UID returns the number of a user: a number is taken as it is, a name is
@@ -86,11 +92,12 @@ func (a *Accounts) GroupName(ctx context.Context, gid uint32) string {
 	return a.name(ctx, groupDatabase, gid)
 }
 
-// ForgetAccounts has the tables read again at the next look-up.
+// ForgetAccounts has the files looked at again at the next look-up, and getent asked
+// again. A file that nobody has touched since it was read is not read again.
 func (a *Accounts) ForgetAccounts() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.tables, a.asked = nil, nil
+	a.current, a.answers, a.asked = map[string]bool{}, map[string]accountTable{}, map[[2]string]bool{}
 }
 
 // getentTimeout bounds the answer of a directory service.
@@ -140,42 +147,42 @@ func (a *Accounts) name(ctx context.Context, database string, id uint32) string 
 	return cmp.Or(name, number)
 }
 
-// lookUp calls find with the table of a database, and once more with the answer
-// of getent about key when find returns false.
+// lookUp calls find with the table of a database, then with what getent has answered,
+// and once more with its answer about key, until find returns true.
 func (a *Accounts) lookUp(ctx context.Context, database, key string, find func(accountTable) bool) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	table, err := a.table(database)
-	if err != nil || find(table) {
+	if err != nil || find(table) || find(a.answers[database]) {
 		return err
 	}
 	if err := a.ask(ctx, database, key); err != nil {
 		return err
 	}
-	find(table)
+	find(a.answers[database])
 
 	return nil
 }
 
-// table returns a database's table, read at its first use. A machine without the
-// file has no local accounts.
+// table returns the table of a database's file.
 func (a *Accounts) table(database string) (accountTable, error) {
-	if t, ok := a.tables[database]; ok {
-		return t, nil
+	t := a.files[database]
+	if a.current[database] {
+		return t.accountTable, nil
 	}
-	content, err := os.ReadFile(a.path(database))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return accountTable{}, err
+	if !t.isOf(a.path(database)) {
+		var err error
+		if t, err = readTable(a.path(database)); err != nil {
+			return accountTable{}, err
+		}
+		a.files[database] = t
 	}
-	if a.tables == nil {
-		a.tables, a.asked = map[string]accountTable{}, map[[2]string]bool{}
-	}
-	a.tables[database] = parseAccounts(string(content))
+	a.current[database] = true
 
-	return a.tables[database], nil
+	return t.accountTable, nil
 }
 
-// ask adds what getent knows of a key, a name or number, to the table. Each key
+// ask adds what getent knows of a key, a name or number, to its answers. Each key
 // is asked for once. A machine without getent has its files only.
 func (a *Accounts) ask(ctx context.Context, database, key string) error {
 	asked := [2]string{database, key}
@@ -200,11 +207,15 @@ func (a *Accounts) ask(ctx context.Context, database, key string) error {
 // merge adds an answer of getent. The service may spell the name in another way
 // than the question (other case, with its domain), so the question is kept too.
 func (a *Accounts) merge(database, key, answer string) {
-	found := parseAccounts(answer)
-	for name, id := range found.ids {
-		a.tables[database].add(name, id)
+	known, ok := a.answers[database]
+	if !ok {
+		known = parseAccounts("")
+		a.answers[database] = known
+	}
+	for name, id := range parseAccounts(answer).ids {
+		known.add(name, id)
 		if !IsNumber(key) {
-			a.tables[database].add(key, id)
+			known.add(key, id)
 		}
 	}
 }

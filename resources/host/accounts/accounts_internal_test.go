@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/resources/host/command"
 )
@@ -170,6 +171,53 @@ func TestAccountsAreReadAgainWhenForgotten(t *testing.T) {
 	h.ForgetAccounts()
 	if !known() {
 		t.Error("the file was not read again")
+	}
+}
+
+// TestAFileIsReadAgainWhenItHasChanged in any way that a file shows.
+func TestAFileIsReadAgainWhenItHasChanged(t *testing.T) {
+	h, dir := accountHost(t)
+	path := filepath.Join(dir, "passwd")
+	write := func(path, text string) {
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	is := func(want uint32) {
+		t.Helper()
+		h.ForgetAccounts()
+		if id, err := h.UID(t.Context(), "new"); err != nil || id != want {
+			t.Errorf("it is %d, want %d: %v", id, want, err)
+		}
+	}
+	write(path, "new:x:1:1::/:/bin/sh\n")
+	is(1)
+	// Remembered as if it had stood for a while.
+	known := h.files[userDatabase]
+	known.stamp = stampOf(path)
+	h.files[userDatabase] = known
+	is(1)
+	write(path+".new", "new:x:2:1::/:/bin/sh\n")
+	if err := os.Rename(path+".new", path); err != nil {
+		t.Fatal(err)
+	}
+	is(2)
+	write(path, "new:x:3:1::/:/bin/sh\n") // perhaps in the same tick
+	is(3)
+}
+
+// TestAFileThatStandsIsNotReadAgain: its table is the very one.
+func TestAFileThatStandsIsNotReadAgain(t *testing.T) {
+	table, err := readTable("/etc/passwd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := stampOf("/etc/passwd").ctime
+	if age := time.Since(time.Unix(changed.Unix())); age > 2*tick && !table.isOf("/etc/passwd") {
+		t.Errorf("a file that changed %s ago is read again", age)
+	}
+	if table.isOf("/etc/group") || (fileTable{}).isOf("/nowhere") {
+		t.Error("the table is that of another file, or of none")
 	}
 }
 

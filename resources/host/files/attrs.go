@@ -28,7 +28,7 @@ func (d *Disk) SetAttrs(path string, a Attrs) error {
 	}
 	defer f.Close()
 
-	return setAttrs(at.Dir, int(f.Fd()), path, a)
+	return setAttrs(at.Dir, f.fd, path, a)
 }
 
 // setAttrs changes the file of an O_PATH descriptor, so that nobody can replace

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"sync"
 	"time"
 
@@ -59,7 +58,7 @@ func (d *Disk) digest(ctx context.Context, entry Entry) (string, error) {
 	if digest, ok := d.digests.get(entry); ok {
 		return digest, nil
 	}
-	f, before, _, err := entry.open()
+	f, before, _, err := entry.descriptor()
 	if err != nil {
 		return "", err
 	}
@@ -69,10 +68,10 @@ func (d *Disk) digest(ctx context.Context, entry Entry) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if entry.Size == 0 && position(f) > maxUnsized {
+	if entry.Size == 0 && f.position() > maxUnsized {
 		return "", fmt.Errorf("%s: %w: it has no size, and more than %d bytes", entry.Path, ErrTooLarge, maxUnsized)
 	}
-	after, err := fstat(f)
+	after, err := f.stat()
 	if err != nil {
 		return "", err
 	}
@@ -85,13 +84,6 @@ func (d *Disk) digest(ctx context.Context, entry Entry) (string, error) {
 
 // maxUnsized is how much is accepted of a file without a size, such as those of /proc.
 const maxUnsized = 64 << 20
-
-// position returns how much of a file was read.
-func position(f *os.File) int64 {
-	at, _ := f.Seek(0, io.SeekCurrent)
-
-	return at
-}
 
 // bound returns how much is read of a file that had a size when it was looked at:
 // who writes to it could make it grow for as long as it is read.

@@ -30,8 +30,13 @@ func DropLists(fd int) error {
 }
 
 // dropList removes one list. Only /proc leads from an O_PATH descriptor to its lists.
+// One that is not there is left alone: to remove it is an event for those who watch.
 func dropList(fd int, name string) error {
-	err := paths.Retry(func() error { return unix.Fremovexattr(fd, name) })
+	err := paths.Retry(func() error { _, err := unix.Fgetxattr(fd, name, nil); return err })
+	if err == unix.ENODATA || err == unix.ENOTSUP {
+		return err
+	}
+	err = paths.Retry(func() error { return unix.Fremovexattr(fd, name) })
 	if err == unix.EBADF {
 		err = paths.Retry(func() error { return unix.Removexattr(procPath(fd), name) })
 	}

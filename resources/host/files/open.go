@@ -69,34 +69,44 @@ func (e Entry) openTrusted(author trust.Author) (*os.File, trust.Author, error) 
 // open opens also what was foreign when it was looked at, to compare it. It returns
 // the attributes of the file, and the party of its directory.
 func (e Entry) open() (f *os.File, st *unix.Stat_t, in trust.Party, err error) {
-	switch e.Kind {
-	case File:
-	case Absent:
-		return nil, nil, in, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
-	default:
-		return nil, nil, in, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
-	}
-	at, err := e.place()
+	d, st, in, err := e.descriptor()
 	if err != nil {
 		return nil, nil, in, err
 	}
+
+	return d.file(), st, in, nil
+}
+
+// descriptor is open, for whoever reads the file at once.
+func (e Entry) descriptor() (d descriptor, st *unix.Stat_t, in trust.Party, err error) {
+	switch e.Kind {
+	case File:
+	case Absent:
+		return d, nil, in, &fs.PathError{Op: "open", Path: e.Path, Err: unix.ENOENT}
+	default:
+		return d, nil, in, fmt.Errorf("%s %w", e.Path, ErrNotRegular)
+	}
+	at, err := e.place()
+	if err != nil {
+		return d, nil, in, err
+	}
 	defer at.Dir.Close()
-	f, err = openAt(at.Dir.Fd(), at.Name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	d, err = openAt(at.Dir.Fd(), at.Name, e.Path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if errors.Is(err, unix.ELOOP) {
 		err = fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	}
 	if err != nil {
-		return nil, nil, in, err
+		return d, nil, in, err
 	}
-	if st, err = fstat(f); err == nil {
+	if st, err = d.stat(); err == nil {
 		err = e.check(st, at.Dir)
 	}
 	if err != nil {
-		_ = f.Close()
-		return nil, nil, in, err
+		_ = d.Close()
+		return d, nil, in, err
 	}
 
-	return f, st, at.Dir.Party(), nil
+	return d, st, at.Dir.Party(), nil
 }
 
 // place opens the directory that the entry is in by now.
@@ -124,24 +134,17 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 }
 
 // openAt opens name relative to a directory descriptor. Errors name full.
-func openAt(dir int, name, full string, flags int, mode uint32) (*os.File, error) {
+func openAt(dir int, name, full string, flags int, mode uint32) (descriptor, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
 		fd, err = unix.Openat(dir, name, flags|unix.O_CLOEXEC, mode)
 		return err
 	})
 	if err != nil {
-		return nil, &fs.PathError{Op: "open", Path: full, Err: err}
+		return descriptor{}, &fs.PathError{Op: "open", Path: full, Err: err}
 	}
 
-	return os.NewFile(uintptr(fd), full), nil
+	return descriptor{fd, full}, nil
 }
 
-func fstat(f *os.File) (*unix.Stat_t, error) {
-	var st unix.Stat_t
-	if err := paths.Retry(func() error { return unix.Fstat(int(f.Fd()), &st) }); err != nil {
-		return nil, &fs.PathError{Op: "stat", Path: f.Name(), Err: err}
-	}
-
-	return &st, nil
-}
+func fstat(f *os.File) (*unix.Stat_t, error) { return descriptor{int(f.Fd()), f.Name()}.stat() }

@@ -3,7 +3,6 @@ package files
 import (
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -36,7 +35,10 @@ func ReadTrusted(path string, max int64, author trust.Author) ([]byte, error) {
 // Read returns the content of the file of an entry like the function Read.
 // Errors are also those of Open.
 func (e Entry) Read(max int64) ([]byte, error) {
-	f, err := e.Open()
+	if e.foreign != nil {
+		return nil, e.foreign
+	}
+	f, _, _, err := e.descriptor()
 	if err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func (e Entry) ReadTrusted(max int64, author trust.Author) ([]byte, error) {
 }
 
 // read reads an open file and closes it.
-func (e Entry) read(f *os.File, max int64) ([]byte, error) {
+func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
 	defer f.Close()
 	if e.Size > max {
 		return nil, fmt.Errorf("%s: %w: %d bytes, at most %d are read", e.Path, ErrTooLarge, e.Size, max)

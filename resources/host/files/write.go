@@ -56,10 +56,11 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 			return err
 		}
 		temp := tempPrefix + rand.Text()
-		f, err := openAt(dir.Fd(), temp, dir.Path()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		created, err := openAt(dir.Fd(), temp, dir.Path()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
+		f := created.file()
 		err = errors.Join(d.buffers.fill(ctx, f, content, a), f.Close())
 		if err == nil && check != nil {
 			err = d.unchanged(filepath.Join(dir.Path(), temp), check)

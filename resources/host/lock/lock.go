@@ -18,7 +18,10 @@ import (
 )
 
 // Locks are the run locks of a node. Make them with New.
-type Locks struct{ dir string }
+type Locks struct {
+	dir     string
+	checked state.Checked
+}
 
 // New returns the locks of a state directory. It touches nothing yet.
 func New(dir string) *Locks { return &Locks{dir: dir} }
@@ -98,7 +101,7 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 	if l.dir == "" {
 		return nil, state.ErrNone
 	}
-	if err := state.Make(l.dir); err != nil {
+	if err := l.checked.Make(l.dir); err != nil {
 		return nil, err
 	}
 	path := l.path(o.Depth)

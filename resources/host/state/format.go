@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -43,10 +44,14 @@ func (d *Dir) OpenState(write bool) error {
 	if d.path == "" {
 		return nil
 	}
-	if _, err := check(d.path); err != nil {
+	if err := d.checked.check(d.path); err != nil {
 		return withRemedy("state directory", err)
 	}
 	path := filepath.Join(d.path, "format")
+	mark, settled := formatMark(path)
+	if settled && d.isKnown(mark) {
+		return nil
+	}
 	text, err := os.ReadFile(path)
 	switch format := strings.TrimSpace(string(text)); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
@@ -55,6 +60,9 @@ func (d *Dir) OpenState(write bool) error {
 		}
 		return withRemedy("format of the state directory", err)
 	case format == stateFormat:
+		if settled {
+			d.know(mark)
+		}
 		return nil
 	case format != "":
 		return fmt.Errorf("%w: %s holds %q, this version knows %s: use the version of muster that wrote it, or another directory (--state-dir)", ErrFormat, path, format, stateFormat)
@@ -67,6 +75,31 @@ func (d *Dir) OpenState(write bool) error {
 
 	// A kill in between leaves an empty file, which counts as none.
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
+}
+
+// formatMark returns the mark of the format file at path. It is not settled when another
+// one could have the same: there is none, or it was written a moment ago.
+func formatMark(path string) (mark fileMark, settled bool) {
+	const tick = 2 * time.Second // more than that of the clock of any file system
+	var st unix.Stat_t
+	err := paths.Retry(func() error { return unix.Stat(path, &st) })
+
+	return markOf(&st), err == nil && time.Since(time.Unix(st.Ctim.Unix())) > tick
+}
+
+// isKnown reports whether the format file with a mark was read before, and has the format
+// of this version.
+func (d *Dir) isKnown(format fileMark) bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return d.format == format
+}
+
+func (d *Dir) know(format fileMark) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.format = format
 }
 
 // Make makes a state directory and its parents when missing. One that others than

@@ -177,19 +177,22 @@ func isOurs(dir *os.File, name string) bool {
 	return err == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && (uid == 0 || st.Uid == uint32(uid))
 }
 
-// litterMark tells a record from another one, and from itself once somebody has written
-// to it.
-type litterMark struct {
+// fileMark tells a file from another one, and from itself once somebody has written
+// to it in another tick of the clock of the file system.
+type fileMark struct {
 	dev, inode uint64
 	size       int64
 	changed    unix.Timespec
 }
 
-func markOf(path string) (litterMark, error) {
+func markOf(st *unix.Stat_t) fileMark { return fileMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim} }
+
+// litterMark returns the mark of a record.
+func litterMark(path string) (fileMark, error) {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Lstat(path, &st) })
 
-	return litterMark{uint64(st.Dev), st.Ino, st.Size, st.Ctim}, err
+	return markOf(&st), err
 }
 
 // maxKept is how many directories a record may have that is kept: whoever begins a run

@@ -18,14 +18,17 @@ type Dir struct {
 	path string
 	log  *slog.Logger
 	// keeps is that the record of litter is kept between runs.
-	keeps bool
+	keeps   bool
+	checked Checked
 
-	mu     sync.Mutex
+	mu sync.Mutex
+	// format is the mark of the format file when it was read, and had that of this version.
+	format fileMark
 	litter *litterRecord
 	// kept is the record of the last run, which nobody has touched since if it still has
 	// this mark.
 	kept *litterRecord
-	mark litterMark
+	mark fileMark
 }
 
 // New returns the state directory at path, empty for none. Without one a run does not
@@ -77,7 +80,7 @@ func (d *Dir) takeKept(joined bool) *litterRecord {
 	if record == nil {
 		return nil
 	}
-	if now, err := markOf(record.file.Name()); joined || err != nil || now != d.mark {
+	if now, err := litterMark(record.file.Name()); joined || err != nil || now != d.mark {
 		_ = record.close() // nothing is written to it any more
 		return nil
 	}
@@ -95,7 +98,7 @@ func (d *Dir) EndRun() error {
 		return nil
 	}
 	if d.keeps && record.mayStay() {
-		if mark, err := markOf(record.file.Name()); err == nil {
+		if mark, err := litterMark(record.file.Name()); err == nil {
 			d.kept, d.mark = record, mark
 			return nil
 		}
