@@ -18,9 +18,11 @@ import (
 // units watches units by the signals of systemd, over one connection that is kept while
 // anybody wants one of them. One goroutine takes the signals.
 type units struct {
-	log       *slog.Logger
-	root      string
-	following sync.WaitGroup
+	log  *slog.Logger
+	root string
+	// answerTime bounds the wait for an answer of systemd.
+	answerTime time.Duration
+	following  sync.WaitGroup
 
 	mu     sync.Mutex
 	closed bool
@@ -28,10 +30,12 @@ type units struct {
 	wanted  map[dbus.ObjectPath]*unit
 	watches map[*Watch][]dbus.ObjectPath
 	// signals are the connection, nil for none, lost is why there is none at the moment,
-	// and end gives up.
+	// and end gives up; nil while nobody tries to connect.
 	signals *signals
 	lost    error
 	end     context.CancelFunc
+	// retry is when arm connects again. A systemd that hangs would hold up each arm.
+	retry time.Time
 }
 
 // unit is a unit that is watched.
@@ -42,7 +46,7 @@ type unit struct {
 }
 
 func newUnits(log *slog.Logger, root string) *units {
-	return &units{log: log, root: root, wanted: map[dbus.ObjectPath]*unit{}, watches: map[*Watch][]dbus.ObjectPath{}}
+	return &units{log: log, root: root, answerTime: answerTime, wanted: map[dbus.ObjectPath]*unit{}, watches: map[*Watch][]dbus.ObjectPath{}}
 }
 
 func (u *units) arm(p Point, wake func()) (*Watch, error) {
@@ -51,12 +55,19 @@ func (u *units) arm(p Point, wake func()) (*Watch, error) {
 	switch {
 	case u.closed:
 		return nil, ErrClosed
-	case u.lost != nil:
+	case u.lost != nil && (u.end != nil || time.Now().Before(u.retry)):
 		return nil, u.lost
 	case u.signals == nil:
 		if err := u.start(); err != nil {
+			u.fail(err)
 			return nil, err
 		}
+	}
+	// A name that systemd has nothing to say about may get a unit later.
+	objects, err := u.signals.objects(context.Background(), p.Name)
+	if err == errLate {
+		u.lose()
+		return nil, u.lost
 	}
 	x := &Watch{point: p, wake: wake}
 	x.close = func() { u.remove(x) }
@@ -68,10 +79,6 @@ func (u *units) arm(p Point, wake func()) (*Watch, error) {
 		}
 		return u.lost
 	}
-	resolving, cancel := context.WithTimeout(context.Background(), answerTime)
-	defer cancel()
-	// A name that systemd has nothing to say about may get a unit later.
-	objects, _ := u.signals.objects(resolving, p.Name)
 	u.want(x, objects)
 
 	return x, nil
@@ -80,15 +87,32 @@ func (u *units) arm(p Point, wake func()) (*Watch, error) {
 // start connects for the first watch.
 func (u *units) start() error {
 	ctx, end := context.WithCancel(context.Background())
-	s, err := connect(ctx, u.root)
+	s, err := connect(ctx, u.root, u.answerTime)
 	if err != nil {
 		end()
 		return err
 	}
-	u.signals, u.end = s, end
+	u.signals, u.lost, u.end = s, nil, end
 	u.following.Go(func() { u.follow(ctx, s) })
 
 	return nil
+}
+
+// fail remembers why there is no connection, and that nobody tries to make one.
+func (u *units) fail(err error) {
+	u.lost, u.retry = err, time.Now().Add(retryAfter)
+}
+
+// lose gives up the connection, because systemd does not answer on it.
+func (u *units) lose() {
+	err := fmt.Errorf("%w: %w", ErrNone, errLate)
+	u.signals.end()
+	if len(u.watches) > 0 {
+		u.lost = err // follow connects again, and wakes everybody
+		return
+	}
+	u.stop()
+	u.fail(err)
 }
 
 // want makes objects those of a watch.
@@ -160,7 +184,7 @@ const (
 // follow takes the signals until ctx ends. Where the connection ends before, everybody
 // is woken once there is another, and once there is none.
 func (u *units) follow(ctx context.Context, s *signals) {
-	wait := firstWait
+	wait, connected := firstWait, true
 	for {
 		began := time.Now()
 		if s != nil {
@@ -179,29 +203,32 @@ func (u *units) follow(ctx context.Context, s *signals) {
 			wait = min(2*wait, lastWait)
 		}
 		var err error
-		if s, err = connect(ctx, u.root); u.connected(ctx, s, err) {
+		s, err = connect(ctx, u.root, u.answerTime)
+		if ctx.Err() != nil {
+			continue
+		}
+		u.connected(ctx, s, err)
+		if err != nil && connected {
+			u.log.Warn("units are not watched, systemd is not reached", "error", err)
+		}
+		if err == nil || connected {
 			u.wakeAll(ctx, s)
 		}
+		connected = err == nil
 	}
 }
 
-// connected records a connection, or why there is none, and reports whether that is new.
-func (u *units) connected(ctx context.Context, s *signals, err error) bool {
+// connected records a connection, or why there is none.
+func (u *units) connected(ctx context.Context, s *signals, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if ctx.Err() != nil {
-		return false
+		return
 	}
-	if err != nil && u.lost == nil {
-		u.log.Warn("units are not watched, systemd is not reached", "error", err)
-	}
-	isNew := err == nil || u.lost == nil
 	u.signals, u.lost = s, err
 	for _, at := range u.wanted {
 		at.state = ""
 	}
-
-	return isNew
 }
 
 // wakeAll wakes everybody, after the names were resolved again.
@@ -209,24 +236,31 @@ func (u *units) wakeAll(ctx context.Context, s *signals) {
 	u.mu.Lock()
 	all := slices.Collect(maps.Keys(u.watches))
 	u.mu.Unlock()
-	resolving, cancel := context.WithTimeout(ctx, answerTime)
-	defer cancel()
 	for _, x := range all {
-		if s != nil {
-			u.resolve(ctx, resolving, s, x)
+		if s != nil && !u.resolve(ctx, s, x) {
+			s = nil
 		}
 		x.wake()
 	}
 }
 
-// resolve looks for the unit of a name again.
-func (u *units) resolve(ctx, resolving context.Context, s *signals, x *Watch) {
-	objects, err := s.objects(resolving, x.point.Name)
+// resolve looks for the unit of a name again. It returns false when systemd does not
+// answer.
+func (u *units) resolve(ctx context.Context, s *signals, x *Watch) bool {
+	objects, err := s.objects(ctx, x.point.Name)
 	u.mu.Lock()
 	defer u.mu.Unlock()
-	if _, armed := u.watches[x]; armed && err == nil && ctx.Err() == nil {
+	_, armed := u.watches[x]
+	switch {
+	case ctx.Err() != nil:
+	case err == errLate:
+		u.lose()
+		return false
+	case armed && err == nil:
 		u.want(x, objects)
 	}
+
+	return true
 }
 
 // take handles a signal. Signals of units that come and go are no change: systemd
@@ -271,25 +305,30 @@ type signals struct {
 	conn   *dbus.Conn
 	arrive chan *dbus.Signal
 	end    context.CancelFunc
+	// answerTime bounds the wait for an answer.
+	answerTime time.Duration
 }
 
 // answerTime bounds the wait for an answer of systemd.
 const answerTime = 5 * time.Second
 
+// errLate is a systemd that hangs, or has too much to do.
+var errLate = errors.New("no answer of systemd in time")
+
 // connect connects to systemd and has it send its signals, until ctx ends. Its error
 // is ErrNone.
-func connect(ctx context.Context, root string) (*signals, error) {
+func connect(ctx context.Context, root string, answerTime time.Duration) (*signals, error) {
 	ctx, end := context.WithCancel(ctx)
 	late := time.AfterFunc(answerTime, end)
 	defer late.Stop()
-	s := &signals{arrive: make(chan *dbus.Signal), end: end}
+	s := &signals{arrive: make(chan *dbus.Signal), end: end, answerTime: answerTime}
 	var err error
 	if s.conn, err = systembus.Connect(ctx, root, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler())); err == nil {
 		s.conn.Signal(s.arrive)
 		err = s.subscribe(ctx)
 	}
 	if err == nil && !late.Stop() {
-		err = errors.New("no answer in time")
+		err = errLate
 	}
 	if err != nil {
 		end()
@@ -317,13 +356,18 @@ func (s *signals) subscribe(ctx context.Context) error {
 }
 
 // objects returns the objects of a unit: that of its name, and where that is an alias
-// that of the unit, by which systemd tells of it.
+// that of the unit, by which systemd tells of it. The error may be errLate.
 func (s *signals) objects(ctx context.Context, name string) ([]dbus.ObjectPath, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.answerTime)
+	defer cancel()
 	out := []dbus.ObjectPath{systembus.ObjectPath(name)}
 	var id dbus.Variant
 	err := s.conn.Object(systembus.Name, out[0]).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, systembus.Unit, "Id").Store(&id)
 	if unit, ok := id.Value().(string); ok && unit != name {
 		out = append(out, systembus.ObjectPath(unit))
+	}
+	if ctx.Err() == context.DeadlineExceeded {
+		err = errLate
 	}
 
 	return out, err

@@ -49,9 +49,10 @@ type Watch struct {
 }
 
 // Arm watches a point: whatever changes after it has returned calls wake, once or
-// several times, with nobody else's wake at the same time. wake must return soon, and
-// may call Arm and Close of watches; it says only that somebody should look
-// again. One that was under way may still return after the watch was closed.
+// several times. wake is called from any goroutine, at the same time as the wakes of
+// other watches; it must return soon, and may call Arm and Close of watches. It says only
+// that somebody should look again. One that was under way may still return after the
+// watch was closed.
 //
 // Errors are ErrLimit, ErrNone and ErrClosed: whoever wants to know has to look at
 // intervals.
