@@ -25,22 +25,8 @@ func armer(w *watch.Watcher) func(watch.Point, func()) (drift.Watch, error) {
 func listen(ctx context.Context, paths []string) (flaps.Writers, error) {
 	l, err := writers.Listen(ctx, paths)
 	if err != nil {
-		return nil, err
+		return nil, err // and no interface around a nil pointer
 	}
 
-	return listener{l}, nil
-}
-
-// listener has words for who was seen.
-type listener struct{ *writers.Listener }
-
-// Seen returns who was seen, the latest first.
-func (l listener) Seen() []string {
-	seen := l.Listener.Seen()
-	out := make([]string, len(seen))
-	for i, w := range seen {
-		out[i] = w.String()
-	}
-
-	return out
+	return l, nil
 }
