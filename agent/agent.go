@@ -57,7 +57,7 @@ type Options struct {
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
 	// found at intervals.
-	Watch func(p watch.Point, wake func()) (drift.Watch, error)
+	Watch func(p watch.Point, wake func()) (watch.Watch, error)
 	// Writers notes who writes files, as flaps.Options.Listen; without it nobody does.
 	Writers func(ctx context.Context, paths []string) (flaps.Writers, error)
 	// Checker makes health checks; without it they are unknown.

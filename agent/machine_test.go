@@ -6,7 +6,6 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/resources/host/watch"
 )
@@ -42,7 +41,7 @@ type armed struct {
 	written bool
 }
 
-func (m *machine) arm(p watch.Point, wake func()) (drift.Watch, error) {
+func (m *machine) arm(p watch.Point, wake func()) (watch.Watch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.refused[p.Name]; err != nil {

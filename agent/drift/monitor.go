@@ -13,21 +13,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Watch is a point that is watched.
-type Watch interface {
-	// Err returns why the point is not watched at the moment; a wake tells when that
-	// changes.
-	Err() error
-	// Written reports whether a file was written to where it is since it was asked last.
-	Written() bool
-	Close()
-}
-
 // Options are what a Monitor is made from.
 type Options struct {
 	// Arm watches a point. wake is called from any goroutine when something may have
 	// happened there, and does not block. Nil watches nothing.
-	Arm func(p watch.Point, wake func()) (Watch, error)
+	Arm func(p watch.Point, wake func()) (watch.Watch, error)
 	// Look returns what is at a path now.
 	Look func(path string) (files.Entry, error)
 	// Wake is called when something may have drifted. It does not block.
@@ -75,7 +65,7 @@ type followed struct {
 // follower is what is known of one resource.
 type follower struct {
 	points  []watch.Point
-	watches []Watch
+	watches []watch.Watch
 	// path has the mark left, by the last run that came to the resource; empty for one
 	// that has none.
 	path string

@@ -73,7 +73,7 @@ func rooms() []room {
 		{folder: "resources/host/archive", may: []string{"resources/host/trust", "resources/host/paths", "resources/host/files"}, tests: []string{"resources/host/..."}},
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/trust", "resources/host/files"}},
 		{folder: "resources/host/systembus"},
-		{folder: "resources/host/watch", may: []string{"resources/host/systembus"}},
+		{folder: "resources/host/watch", may: []string{"resources/host/paths", "resources/host/systembus"}},
 		{folder: "resources/host/writers", may: []string{"resources/host/paths"}},
 		{folder: "resources/host/web", may: []string{"model/..."}},
 		{folder: "resources/health", may: []string{"model", "resources/document", "resources/host/..."}, tests: []string{"resources/document/decode"}},

@@ -1,4 +1,4 @@
-package watch
+package units
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -198,15 +199,15 @@ func await[T any](t *testing.T, c <-chan T, what string) (got T) {
 // TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
 func TestUnits(t *testing.T) {
 	m := newManager(t)
-	w := NewAt(m.root)
+	w := New(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	web, wakeWeb := counted()
 	app, wakeApp := counted()
-	first, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wakeWeb)
+	first, err := w.Arm("web.service", wakeWeb)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.Arm(Point{Kind: Unit, Name: "app.service"}, wakeApp)
+	second, err := w.Arm("app.service", wakeApp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -237,8 +238,8 @@ func TestUnits(t *testing.T) {
 		await(t, app, what)
 	}
 	none("after all files were read")
-	if s := w.Stats(); s.Points != 2 || len(s.Fallbacks) != 0 || first.Err() != nil {
-		t.Errorf("%+v, %v", s, first.Err())
+	if first.Err() != nil || second.Err() != nil {
+		t.Errorf("%v, %v", first.Err(), second.Err())
 	}
 	second.Close()
 	state(conn, "web.service", "alone")
@@ -256,10 +257,10 @@ func TestUnits(t *testing.T) {
 // TestUnitsAgain ends systemd and starts it again.
 func TestUnitsAgain(t *testing.T) {
 	m := newManager(t)
-	w := NewAt(m.root)
+	w := New(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	wakes, wake := counted()
-	x, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake)
+	x, err := w.Arm("web.service", wake)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -268,10 +269,10 @@ func TestUnitsAgain(t *testing.T) {
 	await(t, wakes, "a state")
 	m.stop()
 	await(t, wakes, "there is no systemd")
-	if s := w.Stats(); !errors.Is(x.Err(), ErrNone) || len(s.Fallbacks) != 1 {
-		t.Errorf("%v, %+v", x.Err(), s)
+	if !errors.Is(x.Err(), ErrNone) {
+		t.Error(x.Err())
 	}
-	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrNone) {
+	if _, err := w.Arm("other.service", wake); !errors.Is(err, ErrNone) {
 		t.Errorf("without systemd: %v", err)
 	}
 	m.start(t)
@@ -287,34 +288,25 @@ func TestUnitsAgain(t *testing.T) {
 	if !errors.Is(x.Err(), ErrClosed) {
 		t.Error(x.Err())
 	}
-	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrClosed) {
+	if _, err := w.Arm("other.service", wake); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 	x.Close()
 }
 
-func TestNoUnits(t *testing.T) {
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/no/such/socket")
-	w := NewAt(t.TempDir())
-	defer w.Close()
-	if _, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, nil); !errors.Is(err, ErrNone) {
-		t.Error(err)
-	}
-}
-
 // impatient returns a watcher that waits a moment for answers of systemd.
-func impatient(t *testing.T, m *manager) *Watcher {
-	w := NewAt(m.root)
-	w.units.answerTime = 100 * time.Millisecond
+func impatient(t *testing.T, m *manager) *Units {
+	w := New(slog.New(slog.DiscardHandler), m.root)
+	w.answerTime = 100 * time.Millisecond
 	t.Cleanup(w.Close)
 
 	return w
 }
 
 // none checks that a unit cannot be watched.
-func none(t *testing.T, w *Watcher, name string) {
+func none(t *testing.T, w *Units, name string) {
 	t.Helper()
-	if _, err := w.Arm(Point{Kind: Unit, Name: name}, nil); !errors.Is(err, ErrNone) {
+	if _, err := w.Arm(name, nil); !errors.Is(err, ErrNone) {
 		t.Errorf("%s: %v", name, err)
 	}
 }
@@ -331,13 +323,13 @@ func TestUnitsOfASystemdThatHangs(t *testing.T) {
 	if accepted, _ := m.counts(); accepted != 1 {
 		t.Errorf("%d tries to connect, want one", accepted)
 	}
-	w.units.mu.Lock()
-	w.units.retry = time.Time{}
-	w.units.mu.Unlock()
+	w.mu.Lock()
+	w.retry = time.Time{}
+	w.mu.Unlock()
 	m.hang(false)
-	w.units.answerTime = answerTime
+	w.answerTime = answerTime
 	wakes, wake := counted()
-	if _, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake); err != nil {
+	if _, err := w.Arm("web.service", wake); err != nil {
 		t.Fatal(err)
 	}
 	state(await(t, m.subscribed, "a connection"), "web.service", "active")
@@ -347,18 +339,18 @@ func TestUnitsOfASystemdThatHangs(t *testing.T) {
 // TestUnitsOfASystemdThatBeginsToHang lose their connection, and get another one.
 func TestUnitsOfASystemdThatBeginsToHang(t *testing.T) {
 	m := newManager(t)
-	w := NewAt(m.root)
+	w := New(slog.New(slog.DiscardHandler), m.root)
 	t.Cleanup(w.Close)
 	wakes, wake := counted()
-	x, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake)
+	x, err := w.Arm("web.service", wake)
 	if err != nil {
 		t.Fatal(err)
 	}
 	conn := await(t, m.subscribed, "a connection")
 	m.hang(true)
-	w.units.mu.Lock()
-	w.units.signals.answerTime = 100 * time.Millisecond
-	w.units.mu.Unlock()
+	w.mu.Lock()
+	w.signals.answerTime = 100 * time.Millisecond
+	w.mu.Unlock()
 	for range 5 {
 		none(t, w, "app.service")
 	}
