@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/musterfleet/muster/agent/flaps"
+	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
@@ -120,7 +120,7 @@ type listener struct {
 	paths []string
 }
 
-func (m *machine) listen(_ context.Context, paths []string) (flaps.Writers, error) {
+func (m *machine) listen(_ context.Context, paths []string) (drift.Writers, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("nothing to listen at")
 	}

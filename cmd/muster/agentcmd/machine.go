@@ -3,12 +3,12 @@ package agentcmd
 import (
 	"context"
 
-	"github.com/musterfleet/muster/agent/flaps"
+	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/resources/host/writers"
 )
 
 // listen is agent.Options.Writers.
-func listen(ctx context.Context, paths []string) (flaps.Writers, error) {
+func listen(ctx context.Context, paths []string) (drift.Writers, error) {
 	l, err := writers.Listen(ctx, paths)
 	if err != nil {
 		return nil, err // and no interface around a nil pointer
