@@ -18,7 +18,6 @@ import (
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/goal"
@@ -57,9 +56,9 @@ type Options struct {
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
 	// found at intervals.
-	Watch func(p watch.Point, wake func()) (drift.Watch, error)
-	// Writers notes who writes files, as flaps.Options.Listen; without it nobody does.
-	Writers func(ctx context.Context, paths []string) (flaps.Writers, error)
+	Watch func(p watch.Point, wake func()) (watch.Watch, error)
+	// Writers notes who writes files, as drift.Options.Listen; without it nobody does.
+	Writers func(ctx context.Context, paths []string) (drift.Writers, error)
 	// Checker makes health checks; without it they are unknown.
 	Checker engine.Checker
 	// Facts gathers the facts, with those of a directory, and returns the digest of
@@ -197,8 +196,8 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		schedule: schedule.New(),
 	}
 	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log},
-		Listen: o.Writers, Status: a.status, Report: report.Node, Log: a.log,
+		Drift:  drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
+		Status: a.status, Report: report.Node, Log: a.log,
 	})
 	m.health = health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },

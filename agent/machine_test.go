@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
@@ -42,7 +41,7 @@ type armed struct {
 	written bool
 }
 
-func (m *machine) arm(p watch.Point, wake func()) (drift.Watch, error) {
+func (m *machine) arm(p watch.Point, wake func()) (watch.Watch, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err := m.refused[p.Name]; err != nil {
@@ -121,7 +120,7 @@ type listener struct {
 	paths []string
 }
 
-func (m *machine) listen(_ context.Context, paths []string) (flaps.Writers, error) {
+func (m *machine) listen(_ context.Context, paths []string) (drift.Writers, error) {
 	if len(paths) == 0 {
 		return nil, errors.New("nothing to listen at")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -156,17 +157,11 @@ func (s *Set) States() map[string]model.ManifestState {
 
 // Next returns when Sync has something to do by itself: a retry, or the end of an
 // assignment. Zero is never.
-func (s *Set) Next() time.Time {
-	var next time.Time
-	earlier := func(t time.Time) {
-		if !t.IsZero() && (next.IsZero() || t.Before(next)) {
-			next = t
-		}
-	}
+func (s *Set) Next() (next time.Time) {
 	for _, u := range s.units {
-		earlier(u.retry.at)
+		next = tasks.Sooner(next, u.retry.at)
 		if u.active != nil && !u.active.Expires.IsZero() {
-			earlier(time.Now().Add(s.untilEnd(u.active)))
+			next = tasks.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 

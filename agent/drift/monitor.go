@@ -2,6 +2,7 @@ package drift
 
 import (
 	"cmp"
+	"context"
 	"log/slog"
 	"slices"
 	"sync"
@@ -13,34 +14,22 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Watch is a point that is watched.
-type Watch interface {
-	// Err returns why the point is not watched at the moment; a wake tells when that
-	// changes.
-	Err() error
-	// Written reports whether a file was written to where it is since it was asked last.
-	Written() bool
-	Close()
-}
-
 // Options are what a Monitor is made from.
 type Options struct {
 	// Arm watches a point. wake is called from any goroutine when something may have
 	// happened there, and does not block. Nil watches nothing.
-	Arm func(p watch.Point, wake func()) (Watch, error)
+	Arm func(p watch.Point, wake func()) (watch.Watch, error)
 	// Look returns what is at a path now.
 	Look func(path string) (files.Entry, error)
 	// Wake is called when something may have drifted. It does not block.
 	Wake func()
-	Log  *slog.Logger
-}
-
-// Drift is that resources of a manifest may have drifted.
-type Drift struct {
-	Key  string
-	Refs []model.Ref
-	// Seen is when the first of them was noticed.
-	Seen time.Time
+	// Listen begins to note who writes the files at paths; nil notes nobody.
+	Listen func(ctx context.Context, paths []string) (Writers, error)
+	// Flapping is called by Take, once, of a resource that flaps, and Calm of one that
+	// Flapping was called of when it was left alone. Neither is called of one that is not
+	// followed any more.
+	Flapping, Calm func(f model.FlappingState)
+	Log            *slog.Logger
 }
 
 // Monitor follows the resources of the manifests of a node, by their keys. Its
@@ -48,13 +37,10 @@ type Drift struct {
 type Monitor struct {
 	o         Options
 	manifests map[string]*followed
-	// polled cannot be watched, braked have a brake that holds them back or counts, and
-	// flaps are those of them that flap.
-	polled, braked, flaps map[id]*follower
-	// swept is when the brakes were last looked through that count.
-	swept time.Time
-	// held were seen, at these times, and wait for their brakes.
-	held map[id]time.Time
+	// polled cannot be watched, flapping flap.
+	polled, flapping map[id]*follower
+	// pending were seen, at these times, and wait for their backoff.
+	pending map[id]time.Time
 
 	mu   sync.Mutex
 	seen map[id]time.Time
@@ -66,6 +52,10 @@ type id struct {
 	ref model.Ref
 }
 
+func (i id) compare(other id) int {
+	return cmp.Or(cmp.Compare(i.key, other.key), cmp.Compare(i.ref.String(), other.ref.String()))
+}
+
 // followed are the resources of a manifest.
 type followed struct {
 	limits    model.Flapping
@@ -75,7 +65,7 @@ type followed struct {
 // follower is what is known of one resource.
 type follower struct {
 	points  []watch.Point
-	watches []Watch
+	watches []watch.Watch
 	// path has the mark left, by the last run that came to the resource; empty for one
 	// that has none.
 	path string
@@ -85,7 +75,9 @@ type follower struct {
 	every    time.Duration
 	next     time.Time
 
-	brake brake
+	backoff backoff
+	// flap is nil for one that does not flap.
+	flap *flap
 }
 
 // DefaultPoll is how often a resource is looked at that cannot be watched, and whose
@@ -95,14 +87,14 @@ const DefaultPoll = time.Minute
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
 	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, braked: map[id]*follower{}, flaps: map[id]*follower{},
-		held: map[id]time.Time{}, seen: map[id]time.Time{},
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{},
+		pending: map[id]time.Time{}, seen: map[id]time.Time{},
 	}
 }
 
 // Follow follows the resources of a manifest, and no others: those that are watched by
 // the same points as before keep their watches and what is known of them. All are
-// armed when it returns.
+// armed when it returns. Limits without a number of repairs end all flapping.
 func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Resource, limits model.Flapping) {
 	if m.o.Arm == nil {
 		return
@@ -122,6 +114,10 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 		if f == nil || !slices.Equal(f.points, points) {
 			f = &follower{points: points}
 			fresh = append(fresh, id{key, r.Ref()})
+		}
+		if limits.Repairs == 0 && f.flap != nil {
+			m.endFlapping(id{key, r.Ref()}, f)
+			f.backoff = backoff{}
 		}
 		f.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
 		now[r.Ref()] = f
@@ -180,10 +176,9 @@ func (f *follower) close() {
 // drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
+	m.endFlapping(i, f)
 	delete(m.polled, i)
-	delete(m.braked, i)
-	delete(m.flaps, i)
-	delete(m.held, i)
+	delete(m.pending, i)
 }
 
 // note notes that something may have happened to a resource.
@@ -217,118 +212,6 @@ func (m *Monitor) Left(key string, ref model.Ref, path string, mark files.Mark) 
 	if f := m.of(key).resources[ref]; f != nil {
 		f.path, f.left = path, mark
 	}
-}
-
-// Take returns what may have drifted since the last call, by manifest, in the order of
-// their keys, and what is polled, when that is due. What a brake holds back stays for
-// a later call.
-func (m *Monitor) Take(now time.Time) []Drift {
-	m.gather(now)
-	byKey := map[string]*Drift{}
-	for i, at := range m.held {
-		f := m.of(i.key).resources[i.ref]
-		if now.Before(f.brake.until) {
-			continue
-		}
-		delete(m.held, i)
-		d := byKey[i.key]
-		if d == nil {
-			d = &Drift{Key: i.key, Seen: at}
-			byKey[i.key] = d
-		}
-		if d.Refs = append(d.Refs, i.ref); at.Before(d.Seen) {
-			d.Seen = at
-		}
-	}
-	out := make([]Drift, 0, len(byKey))
-	for _, d := range byKey {
-		out = append(out, *d)
-	}
-	slices.SortFunc(out, func(a, b Drift) int { return cmp.Compare(a.Key, b.Key) })
-
-	return out
-}
-
-// gather takes over what was seen since the last call, but for what the last run did
-// itself. A watch that has failed since has its resource polled.
-func (m *Monitor) gather(now time.Time) {
-	var seen map[id]time.Time
-	m.mu.Lock()
-	if len(m.seen) > 0 {
-		seen, m.seen = m.seen, map[id]time.Time{}
-	}
-	m.mu.Unlock()
-	hold := func(i id, at time.Time) {
-		if before, known := m.held[i]; !known || at.Before(before) {
-			m.held[i] = at
-		}
-	}
-	for i, at := range seen {
-		f := m.of(i.key).resources[i.ref]
-		if f == nil {
-			continue
-		}
-		written, err := f.ask()
-		if err != nil {
-			m.fallBack(i, f, err)
-		}
-		// What is written into a file shows in its times only from one tick of their
-		// clock to the next.
-		if written || !m.isAsLeft(f) {
-			hold(i, at)
-		}
-	}
-	for i, f := range m.polled {
-		if !now.Before(f.next) {
-			f.next = now.Add(f.every)
-			m.arm(i, f)
-			hold(i, now)
-		}
-	}
-}
-
-// ask asks the watches of a resource whether a file was written to, and why one of
-// them does not watch.
-func (f *follower) ask() (written bool, err error) {
-	for _, w := range f.watches {
-		written = w.Written() || written
-		err = cmp.Or(err, w.Err())
-	}
-
-	return written, err
-}
-
-// isAsLeft reports whether that is at the path of a resource which the last run left
-// there.
-func (m *Monitor) isAsLeft(f *follower) bool {
-	if f.path == "" {
-		return false
-	}
-	e, err := m.o.Look(f.path)
-
-	return err == nil && e.Mark() == f.left
-}
-
-// Next returns when Take or Calm have something that was not seen just now; zero is
-// never.
-func (m *Monitor) Next() time.Time {
-	var next time.Time
-	earlier := func(t time.Time) {
-		if next.IsZero() || t.Before(next) {
-			next = t
-		}
-	}
-	for _, f := range m.polled {
-		earlier(f.next)
-	}
-	for i := range m.held {
-		earlier(m.of(i.key).resources[i.ref].brake.until)
-	}
-	for i, f := range m.flaps {
-		earlier(f.brake.calmAt(m.of(i.key).limits))
-	}
-
-	return next
 }
 
 // Watched returns how many resources are watched, and how many are polled because

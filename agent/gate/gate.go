@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host"
@@ -72,22 +73,14 @@ func (g *Gate) Demands() bool { return g.o.Policy().On() }
 func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 	own, server := g.o.Times()
 	least := g.seen.Latest.Add(-signed.MaxSkew)
-	if err := e.Fresh(later(own, least), last); err != nil {
+	if err := e.Fresh(tasks.Later(own, least), last); err != nil {
 		return err
 	}
-	if err := e.Fresh(later(server, least), last); err != nil {
+	if err := e.Fresh(tasks.Later(server, least), last); err != nil {
 		return fmt.Errorf("by the clock of the NATS server: %w", err)
 	}
 
 	return nil
-}
-
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-
-	return a
 }
 
 // Assignment judges the value of a key. One that was accepted before is judged by its

@@ -1,16 +1,16 @@
-// Package repairs keeps what a node knows of drift between its runs: what is followed,
-// what may have drifted, what flaps, and what stands as it is while a part runs.
+// Package repairs keeps what a node knows of drift between its runs: it tells status and
+// reports what agent/drift finds, and knows what failed last.
 package repairs
 
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/drift"
-	"github.com/musterfleet/muster/agent/flaps"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -23,9 +23,8 @@ type Status interface {
 
 // Options are what Repairs are made from.
 type Options struct {
-	Drift drift.Options
-	// Listen is flaps.Options.Listen.
-	Listen func(ctx context.Context, paths []string) (flaps.Writers, error)
+	// Drift are those of what is followed; New sets Flapping and Calm.
+	Drift  drift.Options
 	Status Status
 	// Report reports an event of a manifest.
 	Report func(key string, event model.NodeEvent, message string)
@@ -37,15 +36,15 @@ type Options struct {
 type Repairs struct {
 	o       Options
 	monitor *drift.Monitor
-	flaps   *flaps.Flaps
 	// failed are the resources that did not reach their state when they were tried last.
 	failed map[string]map[model.Ref]bool
 }
 
 // New returns Repairs that follow nothing.
 func New(o Options) *Repairs {
-	r := &Repairs{o: o, monitor: drift.New(o.Drift), failed: map[string]map[model.Ref]bool{}}
-	r.flaps = flaps.New(flaps.Options{Listen: o.Listen, Began: r.began, Ended: r.ended})
+	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}}
+	o.Drift.Flapping, o.Drift.Calm = r.began, r.ended
+	r.monitor = drift.New(o.Drift)
 
 	return r
 }
@@ -64,8 +63,7 @@ func (r *Repairs) Unfollow(key string) {
 
 // followed updates what depends on what is followed.
 func (r *Repairs) followed() {
-	r.flaps.Retain(r.monitor.Flapping())
-	r.o.Status.SetFlapping(r.flaps.States())
+	r.o.Status.SetFlapping(r.monitor.Flapping())
 	r.o.Status.SetWatches(r.monitor.Watched())
 }
 
@@ -73,18 +71,11 @@ func (r *Repairs) followed() {
 func (r *Repairs) Forget(key string) { delete(r.failed, key) }
 
 // Close stops following everything.
-func (r *Repairs) Close() {
-	r.monitor.Close()
-	r.flaps.Close()
-}
+func (r *Repairs) Close() { r.monitor.Close() }
 
 // Take returns what may have drifted since the last call, and tells what flaps, or does no
 // longer.
 func (r *Repairs) Take(now time.Time) []drift.Drift {
-	for _, f := range r.monitor.Calm(now) {
-		r.flaps.End(f.Key, f.Ref)
-	}
-	r.flaps.Look(now)
 	out := r.monitor.Take(now)
 	r.o.Status.SetWatches(r.monitor.Watched())
 
@@ -92,14 +83,7 @@ func (r *Repairs) Take(now time.Time) []drift.Drift {
 }
 
 // Next returns when Take has something to do by itself; zero is never.
-func (r *Repairs) Next() time.Time {
-	a, b := r.monitor.Next(), r.flaps.Next()
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-
-	return a
-}
+func (r *Repairs) Next() time.Time { return r.monitor.Next() }
 
 // Note takes over what came of a resource in a run. part are the resources that the run
 // was about, nil for all.
@@ -122,11 +106,9 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	acted := t.Failed || t.Changed && !t.Noop
 	switch now := time.Now(); {
 	case acted:
-		if f, began := r.monitor.Repaired(key, ref, now); began {
-			r.flaps.Begin(ctx, f)
-		}
+		r.monitor.Repaired(ctx, key, ref, now)
 	case slices.Contains(part, ref):
-		r.monitor.Looked(key, ref, now)
+		r.monitor.NothingDue(key, ref, now)
 	}
 }
 
@@ -150,13 +132,23 @@ func (r *Repairs) Failed(key string) func(model.Ref) bool {
 // began tells that a resource flaps from now on.
 func (r *Repairs) began(f model.FlappingState) {
 	r.o.Log.Warn("resource flapping", "manifest", f.Manifest, "resource", f.Resource.String(), "writer", cmp.Or(f.Writer, "unknown"))
-	r.o.Status.SetFlapping(r.flaps.States())
-	r.o.Report(f.Manifest, model.NodeFlapping, flaps.Text(f))
+	r.o.Status.SetFlapping(r.monitor.Flapping())
+	r.o.Report(f.Manifest, model.NodeFlapping, flappingText(f))
 }
 
 // ended tells that a resource flaps no more.
 func (r *Repairs) ended(f model.FlappingState) {
 	r.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
-	r.o.Status.SetFlapping(r.flaps.States())
+	r.o.Status.SetFlapping(r.monitor.Flapping())
 	r.o.Report(f.Manifest, model.NodeFlapping, f.Resource.String()+" of "+f.Manifest+" is left alone now: it is repaired at once again")
+}
+
+// flappingText says that a resource flaps, for people.
+func flappingText(f model.FlappingState) string {
+	who := "who does it is not known"
+	if f.Writer != "" {
+		who = "probably by " + f.Writer
+	}
+
+	return fmt.Sprintf("%s of %s is changed again and again, %s; its repairs are held back more and more until that ends", f.Resource, f.Manifest, who)
 }

@@ -33,12 +33,3 @@ func (b *Backoff) Reset() { b.tries = 0 }
 func Spread(d time.Duration, part float64) time.Duration {
 	return time.Duration(float64(d) * (1 + part*(2*rand.Float64()-1)))
 }
-
-// Earliest returns the earlier of two times.
-func Earliest(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-
-	return a
-}

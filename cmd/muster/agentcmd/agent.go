@@ -308,7 +308,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
-		Watch:       armer(watcher),
+		Watch:       watcher.Arm,
 		Writers:     listen,
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),

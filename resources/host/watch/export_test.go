@@ -2,13 +2,17 @@ package watch
 
 import (
 	"log/slog"
+	"slices"
+	"strings"
 	"time"
+
+	"github.com/musterfleet/muster/resources/host/watch/units"
 )
 
 // NewAt returns a watcher that looks for the socket of systemd below another root.
 func NewAt(root string) *Watcher {
 	w := New(nil)
-	w.units = newUnits(slog.New(slog.DiscardHandler), root)
+	w.units = units.New(slog.New(slog.DiscardHandler), root)
 
 	return w
 }
@@ -18,7 +22,7 @@ func Unsettled(w *Watcher) bool {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
 
-	return len(w.files.trees) > 0
+	return len(w.files.marks.trees) > 0
 }
 
 // RetryNow has the next event try again what failed.
@@ -33,4 +37,42 @@ func Hold(w *Watcher) (release func()) {
 	w.files.mu.Lock()
 
 	return w.files.mu.Unlock
+}
+
+// Stats are figures of a watcher.
+type Stats struct {
+	// Points are those of paths and trees that are armed.
+	Points int
+	// Directories are the watches of the kernel, one a directory, all of one
+	// descriptor.
+	Directories int
+	// Fallbacks are the points that are not watched at the moment, by name.
+	Fallbacks []Fallback
+}
+
+// Fallback is a point that is not watched at the moment, and why: the error is that
+// of Watch.Err.
+type Fallback struct {
+	Point Point
+	Err   error
+}
+
+// Stats returns figures of what is watched now.
+func (w *Watcher) Stats() (out Stats) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	for x := range w.files.watches {
+		if !x.isLock {
+			out.Points++
+		}
+	}
+	if !w.files.closed {
+		out.Directories = len(w.files.inotify.dirs)
+	}
+	for x := range w.files.failed {
+		out.Fallbacks = append(out.Fallbacks, Fallback{x.point, x.failed})
+	}
+	slices.SortFunc(out.Fallbacks, func(a, b Fallback) int { return strings.Compare(a.Point.String(), b.Point.String()) })
+
+	return out
 }

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -20,59 +21,73 @@ type files struct {
 	mu      sync.Mutex
 	inotify *inotify
 	closed  bool
-	folders map[string]*folder
-	gates   map[string]*gate
-	// watches are those of points, and those of lock files.
-	watches map[*Watch]struct{}
-	// dirty, stale and woken are what the events of one reading came to, as the
-	// flags of the same names tell.
-	dirty []*folder
-	stale []*Watch
-	woken []*Watch
-	// trees are those to be gone through again, failed the watches with an error.
-	trees, failed map[*Watch]struct{}
-	// through are the wakes of those that waited for a lock.
-	through []func()
-	// retry is when to try again what failed.
-	retry time.Time
+	folders folders
+	locks   locks
+	marks   marks
+	// watches are those of points, and those of lock files. failed are those of points
+	// with an error, and retry is when to try again to watch them.
+	watches, failed map[*pathWatch]struct{}
+	retry           time.Time
+}
+
+// pathWatch is a watch of a path or a tree. files changes it.
+type pathWatch struct {
+	files *files
+	point Point
+	wake  func()
+	// folder is the directory of the point, and route leads on from there.
+	folder *folder
+	route  route
+	tree   *tree
+	// isLock is that others wait for a lock of the file.
+	isLock bool
+	// written is that the file was written to where it is.
+	written atomic.Bool
+	// stale marks one whose route has to be resolved again, woken one to be woken.
+	stale, woken bool
+	// lost is why its path is not watched, failed why the point is not.
+	lost, failed error
 }
 
 func newFiles(log *slog.Logger) *files {
+	n := &inotify{dirs: map[int32]*dir{}}
+
 	return &files{
-		log: log, folders: map[string]*folder{}, gates: map[string]*gate{}, watches: map[*Watch]struct{}{},
-		trees: map[*Watch]struct{}{}, failed: map[*Watch]struct{}{},
+		log: log, inotify: n, folders: folders{n, map[string]*folder{}}, locks: locks{}, marks: marks{trees: map[*tree]struct{}{}},
+		watches: map[*pathWatch]struct{}{}, failed: map[*pathWatch]struct{}{},
 	}
 }
 
 // start opens the descriptor and reads it.
-func (f *files) start() (err error) {
+func (f *files) start() error {
 	if f.closed {
 		return ErrClosed
 	}
-	if f.inotify != nil {
+	if f.inotify.file != nil {
 		return nil
 	}
-	if f.inotify, err = openInotify(); err == nil {
+	err := f.inotify.open()
+	if err == nil {
 		f.reader.Go(f.read)
 	}
 
 	return err
 }
 
-func (f *files) arm(p Point, wake func()) (*Watch, error) {
+func (f *files) arm(p Point, wake func()) (*pathWatch, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if err := f.start(); err != nil {
 		return nil, err
 	}
 	x := f.newWatch(p, wake)
-	err := f.follow(x)
+	err := f.folders.watchPath(x)
 	if err == nil && p.Kind == Tree {
-		x.tree = &tree{}
-		err = f.scan(x)
+		x.tree = &tree{watch: x}
+		err = x.tree.scan(f.inotify)
 	}
 	if err == nil && p.After != "" {
-		x.gate, err = f.enter(x)
+		err = f.locks.acquire(x, f.watchLock)
 	}
 	if err != nil {
 		f.remove(x)
@@ -82,39 +97,63 @@ func (f *files) arm(p Point, wake func()) (*Watch, error) {
 	return x, nil
 }
 
-func (f *files) newWatch(p Point, wake func()) *Watch {
-	x := &Watch{point: p, wake: wake}
-	x.way.watch = x
-	x.close = func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		f.remove(x)
-	}
-	x.err = func() error {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		return x.failed
-	}
+func (f *files) newWatch(p Point, wake func()) *pathWatch {
+	x := &pathWatch{files: f, point: p, wake: wake}
+	x.route.watch = x
 	f.watches[x] = struct{}{}
 
 	return x
 }
 
+// watchLock watches a lock file.
+func (f *files) watchLock(path string) (*pathWatch, error) {
+	x := f.newWatch(Point{Kind: Path, Name: path}, nil)
+	x.isLock = true
+	if err := f.folders.watchPath(x); err != nil {
+		f.remove(x)
+		return nil, err
+	}
+
+	return x, nil
+}
+
+// Close ends the watch.
+func (x *pathWatch) Close() {
+	x.files.mu.Lock()
+	defer x.files.mu.Unlock()
+	x.files.remove(x)
+}
+
+// Err returns why the point is not watched.
+func (x *pathWatch) Err() error {
+	x.files.mu.Lock()
+	defer x.files.mu.Unlock()
+
+	return x.failed
+}
+
+// Written reports whether the file was written to.
+func (x *pathWatch) Written() bool { return x.written.Swap(false) }
+
 // remove ends a watch, and releases all that is only its own.
-func (f *files) remove(x *Watch) {
+func (f *files) remove(x *pathWatch) {
 	if _, armed := f.watches[x]; !armed {
 		return
 	}
 	delete(f.watches, x)
 	delete(f.failed, x)
-	delete(f.trees, x)
+	delete(f.marks.trees, x.tree)
 	if f.closed {
 		return
 	}
-	f.prune(x)
-	x.way.take(f.inotify, nil)
-	f.leave(x)
-	f.exit(x)
+	if x.tree != nil {
+		x.tree.prune(f.inotify)
+	}
+	x.route.setHops(f.inotify, nil)
+	f.folders.release(x)
+	if file := f.locks.release(x); file != nil {
+		f.remove(file)
+	}
 }
 
 func (f *files) close() {
@@ -123,30 +162,9 @@ func (f *files) close() {
 	for x := range f.watches {
 		x.failed = ErrClosed
 	}
-	if f.inotify != nil {
-		_ = f.inotify.file.Close()
-	}
+	f.inotify.close()
 	f.mu.Unlock()
 	f.reader.Wait()
-}
-
-func (f *files) stats() Stats {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var out Stats
-	for x := range f.watches {
-		if x.guards == nil {
-			out.Points++
-		}
-	}
-	if f.inotify != nil && !f.closed {
-		out.Directories = len(f.inotify.dirs)
-	}
-	for x := range f.failed {
-		out.Fallbacks = append(out.Fallbacks, Fallback{x.point, x.failed})
-	}
-
-	return out
 }
 
 // bufferSize holds some thousand events with short names.
@@ -179,11 +197,11 @@ func (f *files) read() {
 func (f *files) fail(err error) {
 	f.mu.Lock()
 	f.closed = true
-	_ = f.inotify.file.Close()
+	f.inotify.close()
 	var wakes []func()
 	for x := range f.watches {
 		x.failed = fmt.Errorf("%w: %w", ErrNone, err)
-		if x.guards == nil {
+		if !x.isLock {
 			f.failed[x] = struct{}{}
 			wakes = append(wakes, x.wake)
 		}
@@ -206,21 +224,21 @@ func (f *files) handle(buffer []byte) ([]func(), time.Time) {
 		e, rest, err := nextEvent(buffer)
 		if err != nil {
 			f.log.Error("watches of files failed", "error", err)
-			f.all()
+			f.markAll()
 			break
 		}
 		buffer = rest
-		f.note(e)
+		f.handleEvent(e)
 	}
 
 	return f.settle(time.Now())
 }
 
-// note finds who is concerned by an event. That of a name that nobody wants costs
+// handleEvent marks who is concerned by an event. That of a name that nobody wants costs
 // no more than the look.
-func (f *files) note(e event) {
+func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
-		f.all()
+		f.markAll()
 		return
 	}
 	d := f.inotify.dirs[e.wd]
@@ -228,89 +246,47 @@ func (f *files) note(e event) {
 		return
 	}
 	if e.has(unix.IN_IGNORED | unix.IN_UNMOUNT) {
-		f.gone(d)
+		f.dirRemoved(d)
 		return
 	}
 	for _, r := range d.hops[string(e.name)] {
-		f.concern(r, e)
+		f.marks.markOwner(r, e)
 	}
-	for _, x := range d.trees {
-		f.wake(x)
+	for _, t := range d.trees {
+		f.marks.markWoken(t.watch)
 		if e.has(entries) && e.has(unix.IN_ISDIR) {
-			f.trees[x] = struct{}{}
+			f.marks.markTree(t)
 		}
 	}
 }
 
-// concern marks who owns a route.
-func (f *files) concern(r *route, e event) {
-	if r.folder != nil {
-		f.soil(r.folder)
-		return
-	}
-	f.wake(r.watch)
-	if e.has(unix.IN_MODIFY | unix.IN_CLOSE_WRITE) {
-		r.watch.written.Store(true)
-	}
-	// An attribute on the way of a link decides whether it can be followed.
-	if e.has(entries) || len(r.hops) > 1 {
-		f.stain(r.watch)
-	}
-}
-
-// gone marks all that a directory was part of, which is watched no more.
-func (f *files) gone(d *dir) {
+// dirRemoved marks all that a directory was part of, which is watched no more.
+func (f *files) dirRemoved(d *dir) {
 	delete(f.inotify.dirs, d.wd)
 	// The directory above says nothing when a file system is unmounted.
-	for _, at := range f.folders {
+	for _, at := range f.folders.byPath {
 		if at.end == d {
-			f.soil(at)
+			f.marks.markDirty(at)
 		}
 	}
 	for _, routes := range d.hops {
 		for _, r := range routes {
-			f.concern(r, event{mask: unix.IN_DELETE})
+			f.marks.markOwner(r, event{mask: unix.IN_DELETE})
 		}
 	}
-	for _, x := range d.trees {
-		f.wake(x)
-		f.trees[x] = struct{}{}
+	for _, t := range d.trees {
+		f.marks.markTree(t)
 	}
 }
 
-// all marks everything: nobody knows what was missed.
-func (f *files) all() {
-	for _, at := range f.folders {
-		f.soil(at)
+// markAll marks everything: nobody knows what was missed.
+func (f *files) markAll() {
+	for _, at := range f.folders.byPath {
+		f.marks.markDirty(at)
 	}
 	for x := range f.watches {
-		f.wake(x)
-		f.stain(x)
+		f.marks.markWoken(x)
+		f.marks.markStale(x)
 		x.written.Store(true)
-	}
-}
-
-func (f *files) soil(at *folder) {
-	if !at.dirty {
-		at.dirty = true
-		f.dirty = append(f.dirty, at)
-	}
-}
-
-// stain has the way of a watch gone again, and its tree.
-func (f *files) stain(x *Watch) {
-	if !x.stale {
-		x.stale = true
-		f.stale = append(f.stale, x)
-	}
-	if x.tree != nil {
-		f.trees[x] = struct{}{}
-	}
-}
-
-func (f *files) wake(x *Watch) {
-	if !x.woken {
-		x.woken = true
-		f.woken = append(f.woken, x)
 	}
 }

@@ -45,7 +45,7 @@ func newWatcher(t testing.TB) *watch.Watcher {
 
 // observer is one who wants to know of a point.
 type observer struct {
-	*watch.Watch
+	watch.Watch
 	woken chan struct{}
 }
 

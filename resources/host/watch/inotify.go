@@ -15,8 +15,8 @@ import (
 // mapped the file into memory. Files that were removed or replaced are not followed.
 const wanted = entries | unix.IN_ATTRIB | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
 
-// inotify is the one descriptor, with the directories that it watches, each once
-// for all who want something of it.
+// inotify is the one descriptor, nil until it is opened, with the directories that it
+// watches, each once for all who want something of it.
 type inotify struct {
 	file *os.File
 	fd   int
@@ -31,17 +31,25 @@ type dir struct {
 	// hops are the routes that pass by a name in it.
 	hops map[string][]*route
 	// trees are those that it is part of.
-	trees []*Watch
+	trees []*tree
 }
 
-// openInotify returns the descriptor. Its error may be ErrLimit.
-func openInotify() (*inotify, error) {
+// open opens the descriptor. Its error may be ErrLimit.
+func (n *inotify) open() error {
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return nil, limit("inotify_init1", err)
+		return limit("inotify_init1", err)
 	}
+	n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
 
-	return &inotify{file: os.NewFile(uintptr(fd), "inotify"), fd: fd, dirs: map[int32]*dir{}}, nil
+	return nil
+}
+
+// close closes the descriptor, if it is open. All watches of the kernel go with it.
+func (n *inotify) close() {
+	if n.file != nil {
+		_ = n.file.Close()
+	}
 }
 
 // limit explains an error of the kernel.

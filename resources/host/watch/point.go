@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"path/filepath"
 	"strings"
+
+	"github.com/musterfleet/muster/resources/host/watch/units"
 )
 
 // Kind is what a point is.
@@ -48,9 +50,9 @@ var (
 	ErrLimit = errors.New("limit of watches reached")
 	// ErrNone is something that cannot be watched on this machine, such as a unit where no
 	// systemd can be reached.
-	ErrNone = errors.New("cannot be watched")
+	ErrNone = units.ErrNone
 	// ErrClosed is a watcher that was closed.
-	ErrClosed = errors.New("the watcher is closed")
+	ErrClosed = units.ErrClosed
 )
 
 // check returns an error for a point that nobody can watch.

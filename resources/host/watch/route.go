@@ -6,13 +6,15 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // route is the way to something: the names that are looked up for it, each in its
 // directory. It belongs to a folder or to a watch.
 type route struct {
 	folder *folder
-	watch  *Watch
+	watch  *pathWatch
 	hops   []hop
 }
 
@@ -22,9 +24,9 @@ type hop struct {
 	name string
 }
 
-// take makes hops those of the route. They are counted before the former ones are
+// setHops makes hops those of the route. They are counted before the former ones are
 // released, so that what is in both is watched all the time.
-func (r *route) take(n *inotify, hops []hop) {
+func (r *route) setHops(n *inotify, hops []hop) {
 	former := r.hops
 	r.hops = hops
 	for _, h := range former {
@@ -109,7 +111,7 @@ func (w *walk) push(path string) {
 
 // restart goes to the root directory.
 func (w *walk) restart() error {
-	fd, err := openDir(unix.AT_FDCWD, "/")
+	fd, err := open(unix.AT_FDCWD, "/", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if err != nil {
 		return limit("open", err)
 	}
@@ -137,9 +139,7 @@ func (w *walk) step(name string) (bool, error) {
 		}
 		// A directory that may be passed and not read can be changed by few others.
 	}
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(w.at, name, unix.O_PATH|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := open(w.at, name, unix.O_PATH|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return false, limit("open", err)
 	}
@@ -156,11 +156,11 @@ func (w *walk) step(name string) (bool, error) {
 		return false, nil
 	}
 
-	return w.follow(fd)
+	return w.followLink(fd)
 }
 
-// follow goes on by the text of a link.
-func (w *walk) follow(link int) (bool, error) {
+// followLink goes on by the text of a link.
+func (w *walk) followLink(link int) (bool, error) {
 	text := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(link, "", text)
 	if w.links++; err != nil || w.links > maxLinks {
@@ -174,18 +174,12 @@ func (w *walk) follow(link int) (bool, error) {
 	return true, w.restart()
 }
 
-// openDir opens a directory to be looked at.
-func openDir(at int, name string) (int, error) {
-	return retry(func() (int, error) {
-		return unix.Openat(at, name, unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+// open opens a name in a directory.
+func open(at int, name string, flags int) (fd int, err error) {
+	err = paths.Retry(func() (err error) {
+		fd, err = unix.Openat(at, name, flags|unix.O_CLOEXEC, 0)
+		return err
 	})
-}
 
-// retry repeats a system call while signals interrupt it.
-func retry[T any](call func() (T, error)) (T, error) {
-	for {
-		if v, err := call(); err != unix.EINTR {
-			return v, err
-		}
-	}
+	return fd, err
 }

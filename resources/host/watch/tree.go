@@ -18,92 +18,73 @@ const (
 	maxTreeDepth   = 200
 )
 
-// scanShare is the part of the time that going through a tree may take, as its inverse:
-// a tree that changes all the time is gone through that much later.
+// scanShare is the part of the time that scanning a tree may take, as its inverse: a tree
+// that changes all the time is scanned that much later.
 const scanShare = 20
 
 // tree is the directories of a tree.
 type tree struct {
-	dirs map[*dir]struct{}
-	// next is when it may be gone through again.
+	watch *pathWatch
+	dirs  map[*dir]struct{}
+	// next is when it may be scanned again, err why that failed last.
 	next time.Time
 	err  error
 }
 
-// settleTrees goes through the trees that changed. What is armed by that is looked at
-// again.
-func (f *files) settleTrees(now time.Time) (again time.Time) {
-	for x := range f.trees {
-		if now.Before(x.tree.next) {
-			again = earlier(again, x.tree.next)
-			continue
-		}
-		delete(f.trees, x)
-		x.tree.err = f.scan(x)
-		f.judge(x)
-		f.wake(x)
-	}
-
-	return again
-}
-
-// scan watches all directories of a tree, and no others. After an error it watches
+// scan watches all directories of the tree, and no others. After an error it watches
 // none.
-func (f *files) scan(x *Watch) error {
+func (t *tree) scan(n *inotify) error {
 	began := time.Now()
-	defer func() { x.tree.next = time.Now().Add(scanShare * time.Since(began)) }()
-	former := x.tree.dirs
-	x.tree.dirs = map[*dir]struct{}{}
-	err := f.scanFrom(x)
+	defer func() { t.next = time.Now().Add(scanShare * time.Since(began)) }()
+	former := t.dirs
+	t.dirs = map[*dir]struct{}{}
+	err := t.walk(n)
 	if err != nil {
-		f.prune(x)
+		t.prune(n)
 	}
-	for d := range x.tree.dirs {
+	for d := range t.dirs {
 		if _, had := former[d]; !had {
-			d.trees = append(d.trees, x)
+			d.trees = append(d.trees, t)
 		}
 	}
 	for d := range former {
-		if _, has := x.tree.dirs[d]; !has {
-			d.trees = without(d.trees, x)
+		if _, has := t.dirs[d]; !has {
+			d.trees = without(d.trees, t)
 		}
-		f.inotify.release(d)
+		n.release(d)
 	}
 
 	return err
 }
 
-// scanFrom starts at the path of the point.
-func (f *files) scanFrom(x *Watch) error {
-	hops, end, at, err := f.inotify.walk(x.point.Name)
+// walk adds the directories from the path of the point on.
+func (t *tree) walk(n *inotify) error {
+	hops, end, at, err := n.walk(t.watch.point.Name)
 	if err != nil {
 		return err
 	}
 	for _, h := range hops {
-		f.inotify.release(h.dir)
+		n.release(h.dir)
 	}
 	if end == nil {
 		return nil
 	}
 	defer func() {
 		_ = unix.Close(at)
-		f.inotify.release(end)
+		n.release(end)
 	}()
-	s := scanner{inotify: f.inotify, dirs: x.tree.dirs}
+	s := scanner{inotify: n, dirs: t.dirs}
 
 	return s.directory(at, ".", 0)
 }
 
-// prune watches nothing of a tree any more.
-func (f *files) prune(x *Watch) {
-	if x.tree == nil {
-		return
+// prune watches nothing of the tree any more.
+func (t *tree) prune(n *inotify) {
+	for d := range t.dirs {
+		d.trees = without(d.trees, t)
+		n.release(d)
 	}
-	for d := range x.tree.dirs {
-		d.trees = without(d.trees, x)
-		f.inotify.release(d)
-	}
-	x.tree.dirs = nil
+	t.dirs = nil
 }
 
 // scanner goes through a tree.
@@ -116,9 +97,7 @@ type scanner struct {
 // directory watches a directory, reads it, and goes on to those in it. One that is gone
 // by now, or may not be read, is left out.
 func (s *scanner) directory(parent int, name string, depth int) error {
-	fd, err := retry(func() (int, error) {
-		return unix.Openat(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
-	})
+	fd, err := open(parent, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW)
 	if errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) {
 		return limit("open", err)
 	}

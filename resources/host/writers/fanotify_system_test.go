@@ -35,7 +35,7 @@ func await(t *testing.T, what string, holds func() bool) {
 func awaitWriter(t *testing.T, l *writers.Listener, a *actor.Actor) (seen []writers.Writer) {
 	t.Helper()
 	await(t, "seen", func() bool {
-		seen = l.Seen()
+		seen = l.Found()
 		return len(seen) > 0 && seen[0].How == writers.Fanotify && seen[0].PID == a.PID()
 	})
 
@@ -65,7 +65,7 @@ func TestSystemSeenByFanotify(t *testing.T) {
 				t.Errorf("%s in %s: %+v", what, dir, seen)
 			}
 			l.Close()
-			if seen[0].String() != l.Seen()[0].String() {
+			if seen[0].String() != l.Found()[0].String() {
 				t.Error("what was seen is gone when it is closed")
 			}
 		}

@@ -26,11 +26,11 @@ type file struct {
 type search struct {
 	files map[string]file
 	looks int
-	found []Writer
+	found []writer
 }
 
 // holders returns the processes that have one of the files open for writing.
-func holders(targets []target) []Writer {
+func holders(targets []target) []writer {
 	s := search{files: map[string]file{}}
 	for _, t := range targets {
 		if f, ok := look(t.real, unix.AT_SYMLINK_NOFOLLOW); ok {
@@ -61,7 +61,7 @@ func (s *search) process(pid int) {
 			continue
 		}
 		w := identify(pid)
-		w.Path, w.How = f.path, Open
+		w.Path, w.How = f.path, byOpenFile
 		// Else the process has ended, and another one may have its number.
 		if again, found := s.holds(link); found && again == f && w.Name != "" {
 			s.found = append(s.found, w)

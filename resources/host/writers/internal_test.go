@@ -77,36 +77,36 @@ func TestIdentifyByADescriptor(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer unix.Close(pidfd)
-	if w := identifyBy(pid, pidfd); w.PID != pid || w.Name == "" || w.How != Fanotify {
+	if w := identifyBy(pid, pidfd); w.PID != pid || w.Name == "" || w.How != byFanotify {
 		t.Errorf("while it runs: %+v", w)
 	}
 	if w := identifyBy(pid, gonePidfd); w.Name != "" || w.String() != fmt.Sprintf("pid %d, already gone", pid) {
 		t.Errorf("another with its number: %+v", w)
 	}
 	a.Kill()
-	gone := Writer{PID: os.Getpid(), UID: -1, How: Fanotify}
+	gone := writer{PID: os.Getpid(), UID: -1, How: byFanotify}
 	if w := identifyBy(os.Getpid(), pidfd); w != gone {
 		t.Errorf("its number is that of another: %+v", w)
 	}
 }
 
 func TestRemember(t *testing.T) {
-	loop := Writer{Path: "/a", Name: "sh", Exe: "/bin/sh", UID: 33, How: Fanotify}
-	with := func(w Writer, pid int) Writer { w.PID = pid; return w }
-	var seen []Writer
-	for _, w := range []Writer{
-		with(loop, 1), with(Writer{Path: "/a", UID: -1, How: Fanotify}, 9), with(loop, 2),
-		with(Writer{Path: "/a", UID: -1, How: Fanotify}, 2), // the same, at its end
-		with(Writer{Path: "/b", UID: -1, How: Fanotify}, 2), with(Writer{Path: "/b", UID: -1, How: Fanotify}, 3),
+	loop := writer{Path: "/a", Name: "sh", Exe: "/bin/sh", UID: 33, How: byFanotify}
+	with := func(w writer, pid int) writer { w.PID = pid; return w }
+	var seen []writer
+	for _, w := range []writer{
+		with(loop, 1), with(writer{Path: "/a", UID: -1, How: byFanotify}, 9), with(loop, 2),
+		with(writer{Path: "/a", UID: -1, How: byFanotify}, 2), // the same, at its end
+		with(writer{Path: "/b", UID: -1, How: byFanotify}, 2), with(writer{Path: "/b", UID: -1, How: byFanotify}, 3),
 	} {
 		seen = remember(seen, w)
 	}
-	want := []Writer{{Path: "/b", PID: 3, UID: -1, How: Fanotify}, with(loop, 2), {Path: "/a", PID: 9, UID: -1, How: Fanotify}}
+	want := []writer{{Path: "/b", PID: 3, UID: -1, How: byFanotify}, with(loop, 2), {Path: "/a", PID: 9, UID: -1, How: byFanotify}}
 	if fmt.Sprint(seen) != fmt.Sprint(want) {
 		t.Errorf("remembered %v, want %v", seen, want)
 	}
 	for i := range 2 * maxWriters {
-		seen = remember(seen, Writer{Name: fmt.Sprint(i), Exe: "x"})
+		seen = remember(seen, writer{Name: fmt.Sprint(i), Exe: "x"})
 	}
 	if len(seen) != maxWriters || seen[0].Name != fmt.Sprint(2*maxWriters-1) {
 		t.Errorf("remembered %v", seen)

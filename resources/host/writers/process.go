@@ -17,26 +17,26 @@ const (
 
 // identifyBy looks at the process of an event. One that has ended meanwhile has nothing
 // but its number, which another process may have by now.
-func identifyBy(pid, pidfd int) Writer {
+func identifyBy(pid, pidfd int) writer {
 	w := identify(pid)
-	w.How = Fanotify
+	w.How = byFanotify
 	ended := pidfd == gonePidfd || pidfd >= 0 && unix.PidfdSendSignal(pidfd, 0, nil, 0) == unix.ESRCH
 	if ended {
-		return Writer{PID: pid, UID: -1, How: Fanotify}
+		return writer{PID: pid, UID: -1, How: byFanotify}
 	}
 
 	return w
 }
 
 // identify returns what is to be known of the process with a number.
-func identify(pid int) Writer {
+func identify(pid int) writer {
 	read := func(name string) string {
 		data, _ := os.ReadFile(procPath(pid, name))
 		return string(data)
 	}
 	exe, _ := os.Readlink(procPath(pid, "exe"))
 
-	return Writer{
+	return writer{
 		PID:  pid,
 		Name: printable(strings.TrimSuffix(read("comm"), "\n"), maxName),
 		Exe:  printable(exe, maxText),

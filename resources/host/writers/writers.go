@@ -30,14 +30,14 @@ const (
 
 // How a writer was found.
 const (
-	// Fanotify means that the kernel reported a change of this process.
-	Fanotify = "fanotify"
-	// Open means that the process had the file open for writing when Seen was called.
-	Open = "open"
+	// byFanotify means that the kernel reported a change of this process.
+	byFanotify = "fanotify"
+	// byOpenFile means that the process had the file open for writing when Seen was called.
+	byOpenFile = "open"
 )
 
-// Writer is a process that writes a file. Its texts are printable ASCII of bounded length.
-type Writer struct {
+// writer is a process that writes a file. Its texts are printable ASCII of bounded length.
+type writer struct {
 	// Path is which of the paths it writes.
 	Path string
 	PID  int
@@ -50,12 +50,12 @@ type Writer struct {
 	Unit string
 	// UID is its effective user, -1 when that is not known.
 	UID int
-	// How is Fanotify or Open.
+	// How is byFanotify or byOpenFile.
 	How string
 }
 
 // String returns the writer in a few words, without its path.
-func (w Writer) String() string {
+func (w writer) String() string {
 	if w.Name == "" {
 		return fmt.Sprintf("pid %d, already gone", w.PID)
 	}
@@ -79,7 +79,7 @@ type Listener struct {
 	group *group
 	mu    sync.Mutex
 	// seen has the latest first.
-	seen    []Writer
+	seen    []writer
 	reading sync.WaitGroup
 	// unbind undoes that the end of the context closes the group.
 	unbind func() bool
@@ -146,7 +146,17 @@ func (l *Listener) Close() {
 // else the processes that have one of the files open for writing at this moment. Without
 // CAP_SYS_PTRACE these are processes of the same user. This process is left out.
 // Processes that differ in nothing but their number are one, with the number of the latest.
-func (l *Listener) Seen() []Writer {
+// Each is named in a few words, printable ASCII of bounded length.
+func (l *Listener) Seen() []string {
+	var out []string
+	for _, w := range l.writers() {
+		out = append(out, w.String())
+	}
+
+	return out
+}
+
+func (l *Listener) writers() []writer {
 	l.mu.Lock()
 	out := slices.Clone(l.seen)
 	l.mu.Unlock()
@@ -175,7 +185,7 @@ func (l *Listener) read() {
 // note remembers who caused events, each process looked at once, and closes their
 // descriptors of processes.
 func (l *Listener) note(events []event) {
-	known := map[int]Writer{}
+	known := map[int]writer{}
 	for _, e := range events {
 		path, ours := l.group.files[e.place]
 		if !ours || e.pid <= 0 || e.pid == os.Getpid() {
@@ -199,8 +209,8 @@ func (l *Listener) note(events []event) {
 }
 
 // remember puts a writer in front of the others, in place of one that it repeats.
-func remember(seen []Writer, w Writer) []Writer {
-	at := slices.IndexFunc(seen, func(s Writer) bool { return s.repeatedBy(w) })
+func remember(seen []writer, w writer) []writer {
+	at := slices.IndexFunc(seen, func(s writer) bool { return s.repeatedBy(w) })
 	if at >= 0 {
 		if w.Exe == "" && seen[at].PID == w.PID {
 			w = seen[at]
@@ -214,7 +224,7 @@ func remember(seen []Writer, w Writer) []Writer {
 
 // repeatedBy reports whether w is the same process, or one that differs in nothing but
 // its number. A process that ends is the same with less to be known of it.
-func (s Writer) repeatedBy(w Writer) bool {
+func (s writer) repeatedBy(w writer) bool {
 	if w.Exe == "" && s.PID == w.PID && s.Path == w.Path {
 		return true
 	}

@@ -57,11 +57,11 @@ func TestSeenByOpenFiles(t *testing.T) {
 	actor.Play(t, "writer", "hold for reading", path)
 	actor.Play(t, "writer", "hold", other)
 	l := listen(t, path, filepath.Join(t.TempDir(), "missing"))
-	if seen := l.Seen(); len(seen) != 0 {
+	if seen := l.Found(); len(seen) != 0 {
 		t.Errorf("before anybody writes: %v", seen)
 	}
 	a := actor.Play(t, "writer", "hold", path)
-	seen := l.Seen()
+	seen := l.Found()
 	if len(seen) != 1 || seen[0] != of(t, a, path, writers.Open, seen[0].Unit) {
 		t.Errorf("seen %+v", seen)
 	}
@@ -77,7 +77,7 @@ func TestSeenByAnotherPath(t *testing.T) {
 	}
 	a := actor.Play(t, "writer", "hold", path)
 	wanted := filepath.Join(link, "motd")
-	if seen := listen(t, wanted).Seen(); len(seen) != 1 || seen[0] != of(t, a, wanted, writers.Open, seen[0].Unit) {
+	if seen := listen(t, wanted).Found(); len(seen) != 1 || seen[0] != of(t, a, wanted, writers.Open, seen[0].Unit) {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -87,9 +87,13 @@ func TestSeenIsPrintable(t *testing.T) {
 	t.Parallel()
 	path := made(t, "motd")
 	actor.Play(t, "writer", "hold as another", path)
-	seen := listen(t, path).Seen()
+	l := listen(t, path)
+	seen := l.Found()
 	if len(seen) != 1 || seen[0].Name != "?[31m?root?" {
 		t.Errorf("seen %+v", seen)
+	}
+	if words := l.Seen(); len(words) != 1 || words[0] != seen[0].String() {
+		t.Errorf("seen %q", words)
 	}
 }
 

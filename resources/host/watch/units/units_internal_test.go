@@ -1,4 +1,4 @@
-package watch
+package units
 
 import (
 	"bufio"
@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -28,6 +29,10 @@ type manager struct {
 
 	mu    sync.Mutex
 	conns []net.Conn
+	// hangs is that nothing is answered, from the greeting or the first call on.
+	hangs bool
+	// accepted counts connections, asked the questions for the name of a unit.
+	accepted, asked int
 	// subscribed gets one for each connection that is to have signals.
 	subscribed chan net.Conn
 }
@@ -60,10 +65,33 @@ func (m *manager) start(t *testing.T) {
 			}
 			m.mu.Lock()
 			m.conns = append(m.conns, conn)
+			m.accepted++
 			m.mu.Unlock()
 			m.serving.Go(func() { m.serve(conn) })
 		}
 	})
+}
+
+// hang has it answer nothing any more, or everything again.
+func (m *manager) hang(hangs bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.hangs = hangs
+}
+
+func (m *manager) isHanging() bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.hangs
+}
+
+// counts returns how many connections were made, and how often it was asked for a name.
+func (m *manager) counts() (accepted, asked int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return m.accepted, m.asked
 }
 
 // stop ends it, with all connections.
@@ -86,6 +114,7 @@ func (m *manager) serve(conn net.Conn) {
 		switch line = strings.TrimSpace(line); {
 		case err != nil:
 			return
+		case m.isHanging():
 		case line == "BEGIN":
 			begun = true
 		case strings.HasSuffix(line, "AUTH"):
@@ -106,9 +135,15 @@ func (m *manager) serve(conn net.Conn) {
 		case member == "Hello":
 			body = []any{":1.1"}
 		case member == "Get" && call.Body[1] == "Id":
+			m.mu.Lock()
+			m.asked++
+			m.mu.Unlock()
 			body = []any{dbus.MakeVariant("web.service")}
 		case member == "Get":
 			body = []any{dbus.MakeVariant("252")}
+		}
+		if m.isHanging() {
+			continue
 		}
 		reply := dbus.Message{Type: dbus.TypeMethodReply, Headers: map[dbus.HeaderField]dbus.Variant{dbus.FieldReplySerial: dbus.MakeVariant(call.Serial())}, Body: body}
 		send(conn, reply)
@@ -164,15 +199,15 @@ func await[T any](t *testing.T, c <-chan T, what string) (got T) {
 // TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
 func TestUnits(t *testing.T) {
 	m := newManager(t)
-	w := NewAt(m.root)
+	w := New(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	web, wakeWeb := counted()
 	app, wakeApp := counted()
-	first, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wakeWeb)
+	first, err := w.Arm("web.service", wakeWeb)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := w.Arm(Point{Kind: Unit, Name: "app.service"}, wakeApp)
+	second, err := w.Arm("app.service", wakeApp)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,8 +238,8 @@ func TestUnits(t *testing.T) {
 		await(t, app, what)
 	}
 	none("after all files were read")
-	if s := w.Stats(); s.Points != 2 || len(s.Fallbacks) != 0 || first.Err() != nil {
-		t.Errorf("%+v, %v", s, first.Err())
+	if first.Err() != nil || second.Err() != nil {
+		t.Errorf("%v, %v", first.Err(), second.Err())
 	}
 	second.Close()
 	state(conn, "web.service", "alone")
@@ -222,10 +257,10 @@ func TestUnits(t *testing.T) {
 // TestUnitsAgain ends systemd and starts it again.
 func TestUnitsAgain(t *testing.T) {
 	m := newManager(t)
-	w := NewAt(m.root)
+	w := New(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	wakes, wake := counted()
-	x, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, wake)
+	x, err := w.Arm("web.service", wake)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,10 +269,10 @@ func TestUnitsAgain(t *testing.T) {
 	await(t, wakes, "a state")
 	m.stop()
 	await(t, wakes, "there is no systemd")
-	if s := w.Stats(); !errors.Is(x.Err(), ErrNone) || len(s.Fallbacks) != 1 {
-		t.Errorf("%v, %+v", x.Err(), s)
+	if !errors.Is(x.Err(), ErrNone) {
+		t.Error(x.Err())
 	}
-	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrNone) {
+	if _, err := w.Arm("other.service", wake); !errors.Is(err, ErrNone) {
 		t.Errorf("without systemd: %v", err)
 	}
 	m.start(t)
@@ -253,17 +288,84 @@ func TestUnitsAgain(t *testing.T) {
 	if !errors.Is(x.Err(), ErrClosed) {
 		t.Error(x.Err())
 	}
-	if _, err := w.Arm(Point{Kind: Unit, Name: "other.service"}, wake); !errors.Is(err, ErrClosed) {
+	if _, err := w.Arm("other.service", wake); !errors.Is(err, ErrClosed) {
 		t.Error(err)
 	}
 	x.Close()
 }
 
-func TestNoUnits(t *testing.T) {
-	t.Setenv("DBUS_SYSTEM_BUS_ADDRESS", "unix:path=/no/such/socket")
-	w := NewAt(t.TempDir())
-	defer w.Close()
-	if _, err := w.Arm(Point{Kind: Unit, Name: "web.service"}, nil); !errors.Is(err, ErrNone) {
-		t.Error(err)
+// impatient returns a watcher that waits a moment for answers of systemd.
+func impatient(t *testing.T, m *manager) *Units {
+	w := New(slog.New(slog.DiscardHandler), m.root)
+	w.answerTime = 100 * time.Millisecond
+	t.Cleanup(w.Close)
+
+	return w
+}
+
+// none checks that a unit cannot be watched.
+func none(t *testing.T, w *Units, name string) {
+	t.Helper()
+	if _, err := w.Arm(name, nil); !errors.Is(err, ErrNone) {
+		t.Errorf("%s: %v", name, err)
+	}
+}
+
+// TestUnitsOfASystemdThatHangs are refused without waiting for it again: an agent with
+// a hundred services waits once.
+func TestUnitsOfASystemdThatHangs(t *testing.T) {
+	m := newManager(t)
+	m.hang(true)
+	w := impatient(t, m)
+	for range 5 {
+		none(t, w, "web.service")
+	}
+	if accepted, _ := m.counts(); accepted != 1 {
+		t.Errorf("%d tries to connect, want one", accepted)
+	}
+	w.mu.Lock()
+	w.retry = time.Time{}
+	w.mu.Unlock()
+	m.hang(false)
+	w.answerTime = answerTime
+	wakes, wake := counted()
+	if _, err := w.Arm("web.service", wake); err != nil {
+		t.Fatal(err)
+	}
+	state(await(t, m.subscribed, "a connection"), "web.service", "active")
+	await(t, wakes, "a state")
+}
+
+// TestUnitsOfASystemdThatBeginsToHang lose their connection, and get another one.
+func TestUnitsOfASystemdThatBeginsToHang(t *testing.T) {
+	m := newManager(t)
+	w := New(slog.New(slog.DiscardHandler), m.root)
+	t.Cleanup(w.Close)
+	wakes, wake := counted()
+	x, err := w.Arm("web.service", wake)
+	if err != nil {
+		t.Fatal(err)
+	}
+	conn := await(t, m.subscribed, "a connection")
+	m.hang(true)
+	w.mu.Lock()
+	w.signals.answerTime = 100 * time.Millisecond
+	w.mu.Unlock()
+	for range 5 {
+		none(t, w, "app.service")
+	}
+	if _, asked := m.counts(); asked != 2 {
+		t.Errorf("it was asked for %d names, want one of them in vain", asked)
+	}
+	if !errors.Is(x.Err(), ErrNone) {
+		t.Errorf("the unit that was watched: %v", x.Err())
+	}
+	m.hang(false)
+	again := await(t, m.subscribed, "another connection")
+	for x.Err() != nil {
+		await(t, wakes, "it answers again")
+	}
+	if _, err := conn.Read(make([]byte, 1)); err == nil || again == conn {
+		t.Error("the former connection is still used")
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -18,25 +19,25 @@ func TestFlappingBegins(t *testing.T) {
 		every  time.Duration
 		// begins is the number of the repair with which it begins, zero for none of 20.
 		begins int
-		hold   time.Duration
+		delay  time.Duration
 	}{
 		"often":            {model.DefaultFlapping, time.Second, 6, 12 * time.Second},
 		"just often":       {model.DefaultFlapping, 12 * time.Second, 6, 12 * time.Second},
 		"seldom":           {model.DefaultFlapping, 13 * time.Second, 0, 0},
 		"off":              {model.Flapping{}, time.Millisecond, 0, 0},
-		"another limit":    {model.Flapping{Repairs: 1, Within: model.Duration(time.Hour)}, time.Minute, 2, MaxHold},
+		"another limit":    {model.Flapping{Repairs: 1, Within: model.Duration(time.Hour)}, time.Minute, 2, MaxDelay},
 		"a short time":     {model.Flapping{Repairs: 10, Within: model.Duration(time.Second)}, time.Millisecond, 11, time.Second},
 		"at the same time": {model.DefaultFlapping, 0, 6, 12 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var b brake
+			var b backoff
 			began := 0
 			for n := 1; n <= 20 && began == 0; n++ {
 				now := at(time.Duration(n) * c.every)
 				if b.repaired(now, c.limits) {
 					began = n
-					if !b.until.Equal(now.Add(c.hold)) || !b.since.Equal(now) {
-						t.Errorf("held for %s since %s, want for %s since %s", b.until.Sub(now), b.since, c.hold, now)
+					if !b.until.Equal(now.Add(c.delay)) || !b.since.Equal(now) {
+						t.Errorf("delayed for %s since %s, want for %s since %s", b.until.Sub(now), b.since, c.delay, now)
 					}
 				}
 			}
@@ -47,25 +48,25 @@ func TestFlappingBegins(t *testing.T) {
 	}
 }
 
-// TestRepairsOfWhatFlapsAreFurtherAndFurtherApart, up to MaxHold.
+// TestRepairsOfWhatFlapsAreFurtherAndFurtherApart, up to MaxDelay.
 func TestRepairsOfWhatFlapsAreFurtherAndFurtherApart(t *testing.T) {
-	var b brake
+	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
 	}
-	for _, want := range []time.Duration{24 * time.Second, 48 * time.Second, 96 * time.Second, 192 * time.Second, MaxHold, MaxHold} {
+	for _, want := range []time.Duration{24 * time.Second, 48 * time.Second, 96 * time.Second, 192 * time.Second, MaxDelay, MaxDelay} {
 		now := b.until
 		if b.repaired(now, model.DefaultFlapping) {
 			t.Error("it began twice")
 		}
 		if got := b.until.Sub(now); got != want {
-			t.Errorf("held for %s, want %s", got, want)
+			t.Errorf("delayed for %s, want %s", got, want)
 		}
 	}
 }
 
 // TestFlappingEnds once nothing was repaired for as long as the limits look back.
 func TestFlappingEnds(t *testing.T) {
-	var b brake
+	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
 	}
 	over := b.until.Add(time.Minute)
@@ -82,40 +83,40 @@ func TestFlappingEnds(t *testing.T) {
 
 // TestFlappingIsSwitchedOff by a new version of the manifest.
 func TestFlappingIsSwitchedOff(t *testing.T) {
-	var b brake
+	var b backoff
 	for n := 1; !b.repaired(at(time.Duration(n)), model.DefaultFlapping); n++ {
 	}
 	if b.repaired(b.until, model.Flapping{}) || b.flapping || !b.until.IsZero() {
-		t.Errorf("it is still held back: %+v", b)
+		t.Errorf("it is still delayed: %+v", b)
 	}
 }
 
-// TestIdleLooksAreHeldBack where somebody touches something all the time, and a repair
+// TestIdleChecksAreDelayed where somebody touches something all the time, and a repair
 // or a pause ends that.
-func TestIdleLooksAreHeldBack(t *testing.T) {
-	var b brake
+func TestIdleChecksAreDelayed(t *testing.T) {
+	var b backoff
 	now := begin
-	for range idleLooks {
+	for range idleChecks {
 		now = now.Add(time.Millisecond)
-		b.lookedAt(now)
+		b.nothingDue(now)
 	}
 	if !b.until.IsZero() {
-		t.Fatalf("held back after %d looks", idleLooks)
+		t.Fatalf("delayed after %d checks", idleChecks)
 	}
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		now = later(now.Add(time.Millisecond), b.until)
-		b.lookedAt(now)
+		now = tasks.Later(now.Add(time.Millisecond), b.until)
+		b.nothingDue(now)
 		if got := b.until.Sub(now); got != want*time.Second {
-			t.Errorf("held for %s, want %d s", got, want)
+			t.Errorf("delayed for %s, want %d s", got, want)
 		}
 	}
 	rested := b
-	rested.lookedAt(rested.until.Add(time.Minute))
+	rested.nothingDue(rested.until.Add(time.Minute))
 	if rested.idle != 1 {
-		t.Errorf("after a pause %d looks count", rested.idle)
+		t.Errorf("after a pause %d checks count", rested.idle)
 	}
 	b.repaired(b.until, model.DefaultFlapping)
-	if b.idle != 0 || b.lookHold != 0 {
-		t.Errorf("after a repair the looks count: %+v", b)
+	if b.idle != 0 || b.idleDelay != 0 {
+		t.Errorf("after a repair the checks count: %+v", b)
 	}
 }

@@ -1,0 +1,125 @@
+package drift
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+)
+
+// Drift is that resources of a manifest may have drifted.
+type Drift struct {
+	Key  string
+	Refs []model.Ref
+	// Seen is when the first of them was noticed.
+	Seen time.Time
+}
+
+// Take returns what may have drifted since the last call, by manifest, in the order of
+// their keys, and what is polled, when that is due. What waits for its backoff
+// stays for a later call. Before, it tells which resources flap from now on, or no longer do.
+func (m *Monitor) Take(now time.Time) []Drift {
+	m.tellFlapping(now)
+	m.gather(now)
+	byKey := map[string]*Drift{}
+	for i, at := range m.pending {
+		f := m.of(i.key).resources[i.ref]
+		if now.Before(f.backoff.until) {
+			continue
+		}
+		delete(m.pending, i)
+		d := byKey[i.key]
+		if d == nil {
+			d = &Drift{Key: i.key, Seen: at}
+			byKey[i.key] = d
+		}
+		if d.Refs = append(d.Refs, i.ref); at.Before(d.Seen) {
+			d.Seen = at
+		}
+	}
+	out := make([]Drift, 0, len(byKey))
+	for _, d := range byKey {
+		out = append(out, *d)
+	}
+	slices.SortFunc(out, func(a, b Drift) int { return cmp.Compare(a.Key, b.Key) })
+
+	return out
+}
+
+// gather takes over what was seen since the last call, but for what the last run did
+// itself. A watch that has failed since has its resource polled.
+func (m *Monitor) gather(now time.Time) {
+	var seen map[id]time.Time
+	m.mu.Lock()
+	if len(m.seen) > 0 {
+		seen, m.seen = m.seen, map[id]time.Time{}
+	}
+	m.mu.Unlock()
+	add := func(i id, at time.Time) {
+		if before, known := m.pending[i]; !known || at.Before(before) {
+			m.pending[i] = at
+		}
+	}
+	for i, at := range seen {
+		f := m.of(i.key).resources[i.ref]
+		if f == nil {
+			continue
+		}
+		written, err := f.poll()
+		if err != nil {
+			m.fallBack(i, f, err)
+		}
+		// What is written into a file shows in its times only from one tick of their
+		// clock to the next.
+		if written || !m.isAsLeft(f) {
+			add(i, at)
+		}
+	}
+	for i, f := range m.polled {
+		if !now.Before(f.next) {
+			f.next = now.Add(f.every)
+			m.arm(i, f)
+			add(i, now)
+		}
+	}
+}
+
+// poll asks the watches of a resource whether a file was written to, and why one of
+// them does not watch.
+func (f *follower) poll() (written bool, err error) {
+	for _, w := range f.watches {
+		written = w.Written() || written
+		err = cmp.Or(err, w.Err())
+	}
+
+	return written, err
+}
+
+// isAsLeft reports whether that is at the path of a resource which the last run left
+// there.
+func (m *Monitor) isAsLeft(f *follower) bool {
+	if f.path == "" {
+		return false
+	}
+	e, err := m.o.Look(f.path)
+
+	return err == nil && e.Mark() == f.left
+}
+
+// Next returns when Take has something that was not seen just now; zero is never.
+func (m *Monitor) Next() (next time.Time) {
+	for _, f := range m.polled {
+		next = tasks.Sooner(next, f.next)
+	}
+	for i := range m.pending {
+		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].backoff.until)
+	}
+	for i, f := range m.flapping {
+		next = tasks.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))
+		next = tasks.Sooner(next, f.flap.next())
+	}
+
+	return next
+}
