@@ -51,6 +51,8 @@ type Monitor struct {
 	// polled cannot be watched, braked have a brake that holds them back or counts, and
 	// flaps are those of them that flap.
 	polled, braked, flaps map[id]*follower
+	// failing did not reach their state, and are looked at again.
+	failing map[id]*follower
 	// swept is when the brakes were last looked through that count.
 	swept time.Time
 	// held were seen, at these times, and wait for their brakes.
@@ -84,6 +86,9 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// again is when one is looked at again that failed, wait after how long.
+	again time.Time
+	wait  time.Duration
 
 	brake brake
 }
@@ -95,7 +100,7 @@ const DefaultPoll = time.Minute
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
 	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, braked: map[id]*follower{}, flaps: map[id]*follower{},
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, braked: map[id]*follower{}, flaps: map[id]*follower{}, failing: map[id]*follower{},
 		held: map[id]time.Time{}, seen: map[id]time.Time{},
 	}
 }
@@ -183,6 +188,7 @@ func (m *Monitor) drop(i id, f *follower) {
 	delete(m.polled, i)
 	delete(m.braked, i)
 	delete(m.flaps, i)
+	delete(m.failing, i)
 	delete(m.held, i)
 }
 
@@ -285,6 +291,12 @@ func (m *Monitor) gather(now time.Time) {
 			hold(i, now)
 		}
 	}
+	for i, f := range m.failing {
+		if !now.Before(f.again) {
+			delete(m.failing, i)
+			hold(i, now)
+		}
+	}
 }
 
 // ask asks the watches of a resource whether a file was written to, and why one of
@@ -320,6 +332,9 @@ func (m *Monitor) Next() time.Time {
 	}
 	for _, f := range m.polled {
 		earlier(f.next)
+	}
+	for _, f := range m.failing {
+		earlier(f.again)
 	}
 	for i := range m.held {
 		earlier(m.of(i.key).resources[i.ref].brake.until)
