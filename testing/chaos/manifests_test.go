@@ -59,7 +59,6 @@ func neverEnds(t *testing.T, r *rand.Rand, s scale) {
 func stateDeleted(t *testing.T, r *rand.Rand, s scale) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
-	w.pardons.dropped = true // what nobody had stored
 	w.during(func() {
 		once := filepath.Join(w.root, "once")
 		w.assign(badKey, fmt.Sprintf("  resources:\n  - exec:\n    - rm: {command: 'touch %s && rm -rf %s', provider: shell, creates: %s}\n", once, w.state, once))
@@ -67,6 +66,7 @@ func stateDeleted(t *testing.T, r *rand.Rand, s scale) {
 		w.pass(time.Second)
 		w.unassign(badKey)
 	})
+	await(t, "all files are in their desired state without it", w.checkFiles)
 	w.agent.terminate()
 	w.pardons.newStates++
 	w.startAgent()
