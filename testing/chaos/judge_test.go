@@ -16,9 +16,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// judge looks at a world.
+type judge struct{ *world }
+
 // judge waits until everything holds that must hold after any fault, and fails the test
 // when it does not come.
 func (w *world) judge() {
+	w.t.Helper()
+	judge{w}.all()
+}
+
+func (w judge) all() {
 	w.t.Helper()
 	if w.doubt.Load() {
 		w.put()
@@ -61,7 +69,7 @@ func await(t *testing.T, what string, holds func() error) {
 }
 
 // desired returns the newest version in the bucket.
-func (w *world) desired() (version int64, revision uint64, err error) {
+func (w judge) desired() (version int64, revision uint64, err error) {
 	e, err := w.store.Get(w.t.Context(), siteKey)
 	if err != nil {
 		return 0, 0, err
@@ -73,7 +81,7 @@ func (w *world) desired() (version int64, revision uint64, err error) {
 }
 
 // checkFiles returns what is not as the bucket demands it.
-func (w *world) checkFiles() error {
+func (w judge) checkFiles() error {
 	version, _, err := w.desired()
 	if err != nil {
 		return err
@@ -107,7 +115,7 @@ func (w *world) checkFiles() error {
 }
 
 // checkState returns what the node says wrongly, in the bucket and on its machine.
-func (w *world) checkState() error {
+func (w judge) checkState() error {
 	version, revision, err := w.desired()
 	if err != nil {
 		return err
@@ -150,7 +158,7 @@ func (w *world) checkState() error {
 }
 
 // checkWatches returns that other resources are watched than can be.
-func (w *world) checkWatches(count int) error {
+func (w judge) checkWatches(count int) error {
 	if all := len(w.files) + w.others; w.watches == 0 && count != all || w.watches > 0 && count >= all {
 		return fmt.Errorf("%d of %d resources are watched, with %d watches", count, all, w.watches)
 	}
@@ -158,7 +166,7 @@ func (w *world) checkWatches(count int) error {
 	return nil
 }
 
-func (w *world) checkManifests(revision uint64, all map[string]model.ManifestState) error {
+func (w judge) checkManifests(revision uint64, all map[string]model.ManifestState) error {
 	if site := all[siteKey]; site.Revision != revision || site.Counts.Total != len(w.files)+1 {
 		return fmt.Errorf("not revision %d: %+v", revision, site)
 	}
@@ -178,7 +186,7 @@ func (w *world) checkManifests(revision uint64, all map[string]model.ManifestSta
 const stateFiles = `^(agent\.lock|agent\.sock|format|litter|run\.lock|seen\.json|assignments(/[^/.][^/]*\.json)?|bundles|outbox(/([a-z0-9.-]+\.(log|json)|cursor|lock|format))?|owed|requests|tmp|refreshes(/[^/.]+\.json)?)$`
 
 // checkLitter returns what nobody needs any more.
-func (w *world) checkLitter() error {
+func (w judge) checkLitter() error {
 	known := map[string]bool{w.dir: true, w.sub(): true}
 	for _, path := range w.files {
 		known[path], known[filepath.Dir(path)] = true, true

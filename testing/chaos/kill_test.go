@@ -2,6 +2,7 @@ package chaos
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -106,10 +107,8 @@ func (w *world) end() {
 	w.t.Helper()
 	w.agent.terminate()
 	w.agent = nil
-	if err := w.checkLitter(); err != nil {
-		w.t.Error(err)
-	}
-	if err := w.checkReports(); err != nil {
+	j := judge{w}
+	if err := errors.Join(j.checkLitter(), j.checkReports()); err != nil {
 		w.t.Error(err)
 	}
 }

@@ -66,7 +66,7 @@ func stateDeleted(t *testing.T, r *rand.Rand, s scale) {
 		w.pass(time.Second)
 		w.unassign(badKey)
 	})
-	await(t, "all files are in their desired state without it", w.checkFiles)
+	await(t, "all files are in their desired state without it", judge{w}.checkFiles)
 	w.agent.terminate()
 	w.pardons.newStates++
 	w.startAgent()

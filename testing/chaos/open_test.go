@@ -21,7 +21,7 @@ type holdings struct {
 }
 
 // open returns what the agent holds now.
-func (w *world) open() holdings {
+func (w judge) open() holdings {
 	w.t.Helper()
 	var r holdings
 	var err error
@@ -43,7 +43,7 @@ func (w *world) open() holdings {
 }
 
 // checkOpen returns what the agent has open beyond what one at rest has.
-func (w *world) checkOpen() error {
+func (w judge) checkOpen() error {
 	if w.agent == nil || w.usual.descriptors == nil {
 		return nil
 	}
@@ -63,7 +63,7 @@ func (w *world) checkOpen() error {
 }
 
 // descriptors returns what the descriptors of the agent are of, without numbers.
-func (w *world) descriptors() (map[string]int, error) {
+func (w judge) descriptors() (map[string]int, error) {
 	dir := fmt.Sprintf("/proc/%d/fd", w.agent.pid())
 	entries, err := os.ReadDir(dir)
 	if err != nil {

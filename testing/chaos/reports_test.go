@@ -32,7 +32,7 @@ type accountedRun struct {
 }
 
 // checkReports returns what is wrong with the reports in the stream.
-func (w *world) checkReports() error {
+func (w judge) checkReports() error {
 	a := account{ids: map[string]bool{}, seqs: map[uint64]bool{}, runs: map[string]*accountedRun{}, stored: map[string]int{}, tried: map[string]int{}}
 	for r, err := range reports.New(w.store.Store).Reports(w.t.Context(), reports.Filter{Node: node}) {
 		if err == nil {
@@ -58,7 +58,7 @@ func (w *world) checkReports() error {
 
 // attempts is how often a transaction may replace its file: once, and once more where
 // somebody was faster with the next drift than the look that verifies the repair.
-func (w *world) attempts() int {
+func (w judge) attempts() int {
 	if w.raced.Load() {
 		return 2
 	}

@@ -46,7 +46,7 @@ func diskFull(t *testing.T, r *rand.Rand, s scale) {
 	w.put()
 	w.startAgent()
 	w.judge()
-	w.usual = w.open()
+	w.usual = judge{w}.open()
 	w.pardons.dropped = true // no report has room
 	for range s.of(1, 3) {
 		w.during(func() {
@@ -97,7 +97,7 @@ func tenWatches(t *testing.T, r *rand.Rand, _ scale) {
 	w.put()
 	w.startAgent()
 	w.judge()
-	w.usual = w.open()
+	w.usual = judge{w}.open()
 	w.during(func() { w.pass(time.Second) })
 	w.judge()
 	w.end()

@@ -80,7 +80,7 @@ func newWorld(t *testing.T, r *rand.Rand, files int, url string, store *kvtest.S
 	w.put()
 	w.startAgent()
 	w.judge()
-	w.usual = w.open()
+	w.usual = judge{w}.open()
 	// Open since the first run that had nothing to do, such as one after an outage.
 	w.usual.descriptors["/state/outbox/.stable.log"] = 1
 
