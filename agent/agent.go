@@ -153,7 +153,8 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(true); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
-	o.Host.CleanTemp(ctx) // nobody else has the outbox
+	// Nobody else has the outbox, and no run writes to these.
+	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
 	report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),

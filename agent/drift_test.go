@@ -216,6 +216,27 @@ func TestRepairThatFails(t *testing.T) {
 	})
 }
 
+// TestRepairThatFailsIsTriedAgain although nothing happens that it could see: it may be
+// that somebody was faster than the look that verified it.
+func TestRepairThatFailsIsTriedAgain(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755), os.WriteFile(n.path("a/x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.after(2 * time.Second)
+		n.tells("transaction failed file#a", "run failed group.all.files drift", "run failed group.all.files drift")
+		if err := os.RemoveAll(n.path("a")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(3 * time.Second)
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.files drift", "run stable group.all.files schedule")
+		n.after(4 * time.Minute)
+		n.tells()
+	})
+}
+
 // TestFlapping has somebody who writes a file each time it was repaired.
 func TestFlapping(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {

@@ -39,6 +39,8 @@ type Monitor struct {
 	manifests map[string]*followed
 	// polled cannot be watched, flapping flap.
 	polled, flapping map[id]*follower
+	// failing did not reach their state, and are looked at again.
+	failing map[id]*follower
 	// pending were seen, at these times, and wait for their backoff.
 	pending map[id]time.Time
 
@@ -74,6 +76,9 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// again is when one is looked at again that failed, wait after how long.
+	again time.Time
+	wait  time.Duration
 
 	backoff backoff
 	// flap is nil for one that does not flap.
@@ -87,7 +92,7 @@ const DefaultPoll = time.Minute
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
 	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{},
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{}, failing: map[id]*follower{},
 		pending: map[id]time.Time{}, seen: map[id]time.Time{},
 	}
 }
@@ -178,6 +183,7 @@ func (m *Monitor) drop(i id, f *follower) {
 	f.close()
 	m.endFlapping(i, f)
 	delete(m.polled, i)
+	delete(m.failing, i)
 	delete(m.pending, i)
 }
 

@@ -84,6 +84,12 @@ func (m *Monitor) gather(now time.Time) {
 			add(i, now)
 		}
 	}
+	for i, f := range m.failing {
+		if !now.Before(f.again) {
+			delete(m.failing, i)
+			add(i, now)
+		}
+	}
 }
 
 // poll asks the watches of a resource whether a file was written to, and why one of
@@ -112,6 +118,9 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
 		next = tasks.Sooner(next, f.next)
+	}
+	for _, f := range m.failing {
+		next = tasks.Sooner(next, f.again)
 	}
 	for i := range m.pending {
 		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].backoff.until)

@@ -95,10 +95,14 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	switch {
 	case t.OK():
 		delete(r.failed[key], ref)
+		r.monitor.Reached(key, ref)
 	case r.failed[key] == nil:
 		r.failed[key] = map[model.Ref]bool{ref: true}
 	default:
 		r.failed[key][ref] = true
+	}
+	if t.Failed && !t.Noop {
+		r.monitor.Failed(key, ref, time.Now())
 	}
 	if t.Cause != model.CauseDrift {
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,9 +16,9 @@ import (
 const agentLock = "agent.lock"
 
 // Claim makes this process the one agent of the state directory until release or its
-// end; the file of a dead one never blocks. It does not wait: a directory that another
-// agent has is a LockedError. An unsafe directory is an error of state.Make, without
-// one it is state.ErrNone.
+// end; the file of a dead one never blocks. A directory that another agent has is a
+// LockedError. It waits only for what a dead one was just starting, for a second at most.
+// An unsafe directory is an error of state.Make, without one it is state.ErrNone.
 func (l *Locks) Claim(command string) (release func() error, err error) {
 	if l.dir == "" {
 		return nil, state.ErrNone
@@ -29,7 +30,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim the state directory: %w", err)
 	}
-	switch err := flock(f, unix.LOCK_EX); {
+	switch err := claim(f); {
 	case err == unix.EWOULDBLOCK:
 		return nil, errors.Join(LockedError{Holder: readHolder(f)}, f.Close())
 	case err != nil:
@@ -44,3 +45,22 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 		return errors.Join(f.Truncate(0), flock(f, unix.LOCK_UN), f.Close())
 	}, nil
 }
+
+// claimTries is how often a lock is tried that a dead process holds.
+const claimTries = 20
+
+// claim locks the file. A process that is being started has a copy of the descriptors of
+// whoever starts it, for a moment, also after that was killed.
+func claim(f *os.File) (err error) {
+	for range claimTries {
+		if err = flock(f, unix.LOCK_EX); err != unix.EWOULDBLOCK || !hasEnded(readHolder(f).PID) {
+			return err
+		}
+		time.Sleep(lockPoll)
+	}
+
+	return err
+}
+
+// hasEnded reports whether an earlier process had this id.
+func hasEnded(pid int) bool { return pid > 0 && unix.Kill(pid, 0) == unix.ESRCH }

@@ -2,8 +2,13 @@ package lock_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
+	"path/filepath"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -28,6 +33,39 @@ func TestClaim(t *testing.T) {
 		t.Fatal(err)
 	}
 	if release, err = h.Claim("another"); err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClaimAfterAKill: a process that the killed agent was starting has its lock for a
+// moment.
+func TestClaimAfterAKill(t *testing.T) {
+	h := hosttest.New(t)
+	release, err := h.Claim("muster agent run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := release(); err != nil {
+		t.Fatal(err)
+	}
+	const dead = 1 << 30 // more than any id of a process
+	path := filepath.Join(h.StateDir(), "agent.lock")
+	if err := os.WriteFile(path, fmt.Appendf(nil, `{"pid": %d, "command": "muster agent run"}`, dead), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	time.AfterFunc(200*time.Millisecond, func() { _ = f.Close() })
+	release, err = h.Claim("muster agent run")
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := release(); err != nil {

@@ -36,12 +36,20 @@ func (d *Dir) TempDir(prefix string) (string, error) {
 }
 
 // CleanTemp removes the temporary directories of dead processes, and those of an earlier
-// one of the same id, as in a container: it comes before the first TempDir.
-func (d *Dir) CleanTemp(ctx context.Context) {
+// one of the same id, as in a container: it comes before the first TempDir. It also
+// removes temporary files from own, directories in the state directory that only this
+// process writes to; no run records those.
+func (d *Dir) CleanTemp(ctx context.Context, own ...string) {
 	if d.path == "" {
 		return
 	}
 	cleanTemp(ctx, d.path, d.log, func(pid int) bool { return pid == os.Getpid() || isDead(pid) })
+	for _, name := range own {
+		dir := filepath.Join(d.path, name)
+		if _, err := cleanDir(dir); err != nil {
+			d.log.WarnContext(ctx, "could not remove litter of a killed process", "directory", dir, "error", err)
+		}
+	}
 }
 
 func isDead(pid int) bool { return unix.Kill(pid, 0) == unix.ESRCH }

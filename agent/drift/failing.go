@@ -1,0 +1,29 @@
+package drift
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Failed notes that a resource did not reach its state. It is looked at again after a
+// second, then after twice that time, up to MaxDelay: what its run saw in the end may be
+// what somebody else did meanwhile, of which the event finds nothing new. Others than
+// those of Left are not: their events always count.
+func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
+	f := m.of(key).resources[ref]
+	if f == nil || f.path == "" {
+		return
+	}
+	f.wait = min(max(2*f.wait, time.Second), MaxDelay)
+	f.again = now.Add(f.wait)
+	m.failing[id{key, ref}] = f
+}
+
+// Reached notes that a resource is in its state.
+func (m *Monitor) Reached(key string, ref model.Ref) {
+	if f := m.of(key).resources[ref]; f != nil && f.wait > 0 {
+		f.wait = 0
+		delete(m.failing, id{key, ref})
+	}
+}

@@ -1,0 +1,80 @@
+package chaos
+
+import (
+	"context"
+	"log/slog"
+	"math/rand/v2"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
+	muster "github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/host"
+	hostwatch "github.com/musterfleet/muster/resources/host/watch"
+	"github.com/musterfleet/muster/resources/manifest"
+	"github.com/musterfleet/muster/resources/manifest/source"
+)
+
+// clockSet sets the clock of the node by an hour and back while it runs. A process cannot
+// have a clock of its own, so the agent is one of this process.
+func clockSet(t *testing.T, r *rand.Rand, s scale) {
+	srv, store := inProcess(t)
+	w := prepare(t, r, 10, srv.URL(), store)
+	w.put()
+	var step atomic.Int64
+	began := time.Now()
+	stop := w.runHere(clock.New(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
+	w.judge()
+	w.during(func() {
+		for range s.of(4, 20) {
+			w.pass(300 * time.Millisecond)
+			step.Store(int64([]time.Duration{time.Hour, -time.Hour, 0}[w.rand.IntN(3)]))
+		}
+	})
+	w.judge()
+	stop()
+}
+
+// runHere runs an agent in this process, with a clock, until stop.
+func (w *world) runHere(c *clock.Clock) (stop func()) {
+	w.t.Helper()
+	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	watcher := hostwatch.New(log)
+	machine := host.New(host.Options{StateDir: w.state, Log: log})
+	o := config.Default(node)
+	o.StateDir, o.FactsDir, o.Interval = w.state, filepath.Join(w.root, "facts"), model.Duration(time.Hour)
+	a, err := agent.New(w.t.Context(), agent.Options{
+		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
+		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), Options: source.Options{KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}}),
+		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
+		Bundles:     content.New(w.store.Store), Publisher: reports.New(w.store.Store), States: nodes.New(w.store.Store), Registry: registrations.New(w.store.Store),
+		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },
+		Watch: watcher.Arm,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx, w.t.Context()) }()
+
+	return func() {
+		w.t.Helper()
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+		watcher.Close()
+	}
+}
