@@ -41,7 +41,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Watch, Writers, Checker and Clock may be left
+// Options are what an agent is made from. Watch, Writers, Checker, Away and Clock may be left
 // out, and Connection where Config serves no metrics.
 type Options struct {
 	Config  Config
@@ -69,6 +69,8 @@ type Options struct {
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
 	// the connection was lost, or zero for never.
 	Connection func() (connected bool, last time.Time)
+	// Away returns why NATS cannot be reached, and what to do about it; empty while it can.
+	Away func() string
 	// Clock is that of the machine unless another is given.
 	Clock *clock.Clock
 	// Goal is when the agent ends by itself.
@@ -106,6 +108,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
+	}
+	if o.Away == nil {
+		o.Away = func() string { return "" }
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
@@ -214,7 +219,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away}
 
 	return err
 }

@@ -279,7 +279,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		return nil
 	})
 	o := options(types, log, config, store, watcher)
-	o.Connection, o.Goal = n.connection.shown.last, until
+	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
