@@ -296,6 +296,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 // killLate breaks the work off when it goes on for too long after ctx ended.
 func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
 	<-ctx.Done()
+	a.status.SetStopping()
 	timeout := a.Config().ShutdownTimeout.Std()
 	a.log.InfoContext(ctx, "shutting down", "timeout", timeout)
 	select {

@@ -13,6 +13,8 @@ type AgentStatus struct {
 	StateDir string    `json:"state_dir"`
 	Started  time.Time `json:"started"`
 	At       time.Time `json:"at" jsonschema_description:"Time of the answer"`
+	// Stopping is zero while the agent does not shut down.
+	Stopping time.Time `json:"stopping,omitzero" jsonschema_description:"Since when the agent shuts down"`
 	NATS     Connected `json:"nats"`
 	// Running are the runs in progress, requests included.
 	Running []RunningRun `json:"running" jsonschema_description:"Runs in progress, requests included"`

@@ -35,6 +35,8 @@ type Node struct {
 	problems  problems
 	watches   int
 	flapping  []model.FlappingState
+	// stopping is since when the agent shuts down; zero while it does not.
+	stopping time.Time
 }
 
 // problems are texts of what is wrong with the node, empty for nothing.
@@ -93,7 +95,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out.Health, out.Notices = sum(n.health), n.problems.list()
-	out.Watches, out.Flapping, out.Clock = n.watches, n.flapping, n.clock.Offset()
+	out.Watches, out.Flapping, out.Clock, out.Stopping = n.watches, n.flapping, n.clock.Offset(), n.stopping
 	out.Manifests = []model.AssignedManifest{}
 	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
 		out.Manifests = append(out.Manifests, model.AssignedManifest{Key: key, State: n.manifests[key]})
@@ -185,6 +187,13 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	}
 
 	return s
+}
+
+// SetStopping notes that the agent shuts down from now on.
+func (n *Node) SetStopping() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopping = time.Now().UTC()
 }
 
 // SetWatches takes over how many resources are watched, and how many are polled

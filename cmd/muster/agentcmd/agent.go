@@ -329,7 +329,6 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	var all sync.WaitGroup
 	var gaveUp error
 	all.Go(func() { n.service.run(running) })
-	all.Go(func() { n.answerLocally(running) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
 		if gaveUp = n.awaitClosed(running); gaveUp != nil {
@@ -338,6 +337,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	})
 	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
+	all.Go(func() { n.answerLocally(informed) })
 	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()

@@ -18,6 +18,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// answerWithin is how long the agent may take to answer, which it does while it works.
+const answerWithin = 5 * time.Second
+
 // askCommand asks the agent on this machine.
 type askCommand struct {
 	runCommand
@@ -49,11 +52,15 @@ func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) 
 	// One that is not valid may have become so since: the agent goes on with the one before.
 	c.overrideConfig(&config)
 	dir := config.StateDir
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	switch err := local.Ask(ctx, dir, method, path, in, out); {
 	case errors.Is(err, local.ErrNotRunning):
 		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)", dir)
 	case errors.Is(err, local.ErrDenied):
 		return fmt.Errorf("cannot ask the agent with the state directory %s: %w (run this as one of them)", dir, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the agent with the state directory %s does not answer within %s (see its log, such as journalctl -u muster)", dir, answerWithin)
 	default:
 		return err
 	}
@@ -88,6 +95,9 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		p.Printf("%-10s %s\n", name, print.Text(fmt.Sprintf(format, args...)))
 	}
 	line("agent", "muster %s, pid %d, up %s", s.Version, s.PID, age(now, s.Started))
+	if !s.Stopping.IsZero() {
+		line("state", "%s", stopping(s, now))
+	}
 	line("node", "%s, groups %s", s.Node, strings.Join(append(s.Groups, model.GroupAll), ", "))
 	line("NATS", "%s", connection(s.NATS, now))
 	if s.NATS.Error != "" {
@@ -115,6 +125,21 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	}
 	p.Table([]string{"MANIFEST", "REVISION", "STATUS", "CAUSE", "LAST RUN", "CHANGED", "FAILED", "REASON"}, rows, "no manifests are assigned")
 	showDeviations(p, s.Manifests)
+}
+
+// stopping describes an agent that shuts down, in a line.
+func stopping(s model.AgentStatus, now time.Time) string {
+	text := "shutting down for " + age(now, s.Stopping)
+	for i, r := range s.Running {
+		if i == 0 {
+			text += ", finishes the pending change of "
+		} else {
+			text += ", "
+		}
+		text += r.Manifest
+	}
+
+	return text
 }
 
 // connection describes the connection in a line.
