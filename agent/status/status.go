@@ -179,6 +179,35 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	return failsStill
 }
 
+// SetNoop takes over how many resources of a manifest would be changed and are not, of
+// which the run of a part knows more than the last one as a whole.
+func (n *Node) SetNoop(key string, count int) {
+	n.update(func() bool {
+		s := n.manifests[key]
+		before := s.Outcome
+		switch {
+		case count > 0 && (before == model.OutcomeStable || before == model.OutcomeChanged):
+			s.Outcome = model.OutcomeNoop
+		case count == 0 && before == model.OutcomeNoop:
+			s.Outcome = model.OutcomeStable
+		case before != model.OutcomeNoop:
+			return false
+		}
+		more := count - s.Counts.Noop
+		if more == 0 && s.Outcome == before {
+			return false
+		}
+		s.At = time.Now().UTC()
+		s.Counts.Noop += more
+		moved := min(more, s.Counts.Stable) // others were changed before
+		s.Counts.Changed += moved
+		s.Counts.Stable -= moved
+		n.manifests[key] = s
+
+		return true
+	})
+}
+
 // concluded returns the state of a manifest with the outcome of a run.
 func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	s.Outcome, s.At, s.Error = r.Outcome(), time.Now().UTC(), ""
