@@ -342,7 +342,18 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		return nil, nil, err
 	}
 	applied, needRestart = a.config.apply(c)
-	a.log.InfoContext(ctx, "configuration reloaded", "applied", strings.Join(applied, ","), "need_restart", strings.Join(needRestart, ","))
+	var attributes []any
+	event := "configuration reloaded"
+	if len(applied)+len(needRestart) == 0 {
+		event += ", nothing changed"
+	}
+	if len(applied) > 0 {
+		attributes = append(attributes, "applied", strings.Join(applied, ","))
+	}
+	if len(needRestart) > 0 {
+		attributes = append(attributes, "need_restart", strings.Join(needRestart, ","))
+	}
+	a.log.InfoContext(ctx, event, attributes...)
 	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
 	}
