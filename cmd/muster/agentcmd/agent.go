@@ -149,8 +149,11 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
-	if c.Given("converged-timeout") && (c.goal.Once || c.goal.Quiet <= 0) {
-		return cli.Usagef("give --once, or --converged-timeout with a time, such as 30s")
+	switch quiet := c.Given("converged-timeout"); {
+	case quiet && c.goal.Once:
+		return cli.Usagef("give either --once or --converged-timeout, not both")
+	case quiet && c.goal.Quiet <= 0:
+		return cli.Usagef("--converged-timeout %s: must be above 0", c.goal.Quiet)
 	}
 	host.SetUmask()
 	config, err := c.config()
