@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -167,7 +168,8 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
-		Clock: o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
+		Inspect: a.inspectDirectory(dir),
+		Clock:   o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
 	}
@@ -176,6 +178,22 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 
 	return nil
+}
+
+// inspectDirectory returns what notices that the state directory is not there any more.
+func (a *Agent) inspectDirectory(dir string) func() {
+	before, err := os.Stat(dir)
+	if err != nil {
+		return nil
+	}
+
+	return func() {
+		problem := ""
+		if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
+			problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
+		}
+		a.status.SetDirectory(problem)
+	}
 }
 
 // makeLoop makes the loop with the assignments and requests on disk.

@@ -79,6 +79,25 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 	})
 }
 
+// TestStateDirectoryThatIsGone is a notice, until it is back.
+func TestStateDirectoryThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		for _, move := range []struct {
+			from, to string
+			told     bool
+		}{{n.state, n.state + ".away", true}, {n.state + ".away", n.state, false}} {
+			if err := os.Rename(move.from, move.to); err != nil {
+				t.Fatal(err)
+			}
+			n.after(2 * time.Minute)
+			if s := n.agent.State(); strings.Contains(s.Message, "was removed or replaced") != move.told {
+				t.Errorf("the message is %q", s.Message)
+			}
+		}
+	})
+}
+
 func TestNATSLostInTheMiddle(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()

@@ -42,13 +42,14 @@ type Node struct {
 // problems are texts of what is wrong with the node, empty for nothing.
 type problems struct {
 	// duplicate names another agent of this node, configuration is why the one on disk
-	// is not in force, watches why resources are polled.
-	duplicate, configuration, assignments, watches string
+	// is not in force, watches why resources are polled, directory that the state directory
+	// is gone.
+	duplicate, configuration, assignments, watches, directory string
 }
 
 // list returns the problems that there are.
 func (p problems) list() []string {
-	all := []string{p.duplicate, p.configuration, p.assignments, p.watches}
+	all := []string{p.duplicate, p.configuration, p.assignments, p.watches, p.directory}
 
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
@@ -266,6 +267,9 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
 func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
+
+// SetDirectory takes over what is wrong with the state directory, empty for nothing.
+func (n *Node) SetDirectory(problem string) { n.set(&n.problems.directory, problem) }
 
 // SetConfig takes over why the configuration on disk was rejected, empty when it was
 // not.

@@ -117,7 +117,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	for _, f := range s.Flapping {
 		line("flapping", "%s of %s since %s, written by %s", f.Resource, f.Manifest, age(now, f.Since), cmp.Or(f.Writer, "somebody unknown"))
 	}
-	if s.Clock.Apparent() {
+	if s.Clock.Within > 0 { // else it is not measured
 		line("clock", "%s", s.Clock)
 	}
 	line("log level", "%s", s.LogLevel)
