@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -40,7 +41,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Options are what an agent is made from. Watch, Writers, Checker and Clock may be left
+// Options are what an agent is made from. Watch, Writers, Checker, Away and Clock may be left
 // out, and Connection where Config serves no metrics.
 type Options struct {
 	Config  Config
@@ -68,6 +69,8 @@ type Options struct {
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
 	// the connection was lost, or zero for never.
 	Connection func() (connected bool, last time.Time)
+	// Away returns why NATS cannot be reached, and what to do about it; empty while it can.
+	Away func() string
 	// Clock is that of the machine unless another is given.
 	Clock *clock.Clock
 	// Goal is when the agent ends by itself.
@@ -105,6 +108,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = clock.System()
+	}
+	if o.Away == nil {
+		o.Away = func() string { return "" }
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
@@ -162,7 +168,8 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
-		Clock: o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
+		Inspect: a.inspectDirectory(dir),
+		Clock:   o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
 	}
@@ -171,6 +178,22 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 
 	return nil
+}
+
+// inspectDirectory returns what notices that the state directory is not there any more.
+func (a *Agent) inspectDirectory(dir string) func() {
+	before, err := os.Stat(dir)
+	if err != nil {
+		return nil
+	}
+
+	return func() {
+		problem := ""
+		if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
+			problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
+		}
+		a.status.SetDirectory(problem)
+	}
 }
 
 // makeLoop makes the loop with the assignments and requests on disk.
@@ -214,7 +237,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal}
+	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away}
 
 	return err
 }
@@ -292,6 +315,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 // killLate breaks the work off when it goes on for too long after ctx ended.
 func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc) {
 	<-ctx.Done()
+	a.status.SetStopping()
 	timeout := a.Config().ShutdownTimeout.Std()
 	a.log.InfoContext(ctx, "shutting down", "timeout", timeout)
 	select {
@@ -337,7 +361,18 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		return nil, nil, err
 	}
 	applied, needRestart = a.config.apply(c)
-	a.log.InfoContext(ctx, "configuration reloaded", "applied", strings.Join(applied, ","), "need_restart", strings.Join(needRestart, ","))
+	var attributes []any
+	event := "configuration reloaded"
+	if len(applied)+len(needRestart) == 0 {
+		event += ", nothing changed"
+	}
+	if len(applied) > 0 {
+		attributes = append(attributes, "applied", strings.Join(applied, ","))
+	}
+	if len(needRestart) > 0 {
+		attributes = append(attributes, "need_restart", strings.Join(needRestart, ","))
+	}
+	a.log.InfoContext(ctx, event, attributes...)
 	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
 	}

@@ -147,6 +147,35 @@ func TestDriftThatIsOnlyReportedOrIgnored(t *testing.T) {
 	})
 }
 
+// TestDriftThatIsOnlyReportedIsInTheState: it is in the state of the node until a look finds it well again.
+func TestDriftThatIsOnlyReportedIsInTheState(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, drift: report", "b", "content: two, drift: report", "c", "content: three"))
+		n.settle()
+		is := func(outcome model.Outcome, noop int) {
+			t.Helper()
+			m := n.agent.State().Manifests["group.all.files"]
+			if c := m.Counts; m.Outcome != outcome || c.Noop != noop || c.Total != 3 || c.Stable < 0 || c.Stable+c.Changed != 3 {
+				t.Errorf("the state is %+v, want %s with %d that would change", m, outcome, noop)
+			}
+		}
+		is(model.OutcomeChanged, 0)
+		n.write("a", "other")
+		is(model.OutcomeNoop, 1)
+		n.write("b", "other")
+		is(model.OutcomeNoop, 2)
+		n.write("c", "other") // which is repaired
+		n.has("c", "three")
+		is(model.OutcomeNoop, 2)
+		n.write("a", "one")
+		is(model.OutcomeNoop, 1)
+		n.write("b", "two")
+		is(model.OutcomeStable, 0)
+	})
+}
+
 // TestNewVersionKeepsWatches of what is the same in it.
 func TestNewVersionKeepsWatches(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {

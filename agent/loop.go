@@ -7,6 +7,7 @@ import (
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
 )
 
 // startWait is how long the agent waits at start for what it needs to judge its
@@ -29,6 +30,10 @@ type loop struct {
 	started chan struct{}
 	goal    goal.Goal
 	result  goal.Result
+	// synced is what the bucket was known of when the assignments were synced last; away
+	// returns why NATS cannot be reached, empty while it can.
+	synced model.Sync
+	away   func() string
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
@@ -62,10 +67,9 @@ func (l *loop) run(ctx, hard context.Context) {
 		case l.manifests.runNext(ctx, hard, now):
 		case l.manifests.beginPasses(ctx, hard, now):
 		default:
-			next, end := l.next(), l.endAt(now)
+			next, end := l.next(), l.endAt(now, startBy)
 			if !end.IsZero() && !now.Before(end) {
-				_, known := l.watch.Entries()
-				l.result = goal.Result{Reached: true, Reasons: goal.Unconverged(l.manifests.status.State(), l.manifests.set.Keys(), known)}
+				l.result = goal.Result{Reached: true, Reasons: l.unconverged()}
 				return
 			}
 			if !end.IsZero() {
@@ -95,6 +99,7 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 
 func (l *loop) sync(ctx context.Context, now time.Time) {
 	entries, sync := l.watch.Entries()
+	l.synced = sync
 	l.bucket.note(ctx, sync, l.manifests)
 	l.manifests.sync(ctx, entries, sync, now)
 }
@@ -131,17 +136,32 @@ func (l *loop) next() time.Time {
 	return at
 }
 
-// endAt returns when the goal is reached if nothing happens; zero is never. It is called
-// when nothing is due.
-func (l *loop) endAt(now time.Time) time.Time {
-	switch m := l.manifests; {
+// endAt returns when the goal is reached if nothing happens, not before the bucket was read
+// or startBy; zero is never. It is called when nothing is due.
+func (l *loop) endAt(now, startBy time.Time) time.Time {
+	m := l.manifests
+	at := now
+	if !l.goal.Once {
+		at = m.runner.changedAt.Add(l.goal.Quiet)
+	}
+	switch {
 	case !l.goal.IsSet() || m.set.Fetching():
 		return time.Time{}
-	case l.goal.Once:
-		return now
+	case !l.synced.Complete() && at.Before(startBy):
+		return startBy
 	default:
-		return m.runner.changedAt.Add(l.goal.Quiet)
+		return at
 	}
+}
+
+// unconverged returns why not all is in its desired state.
+func (l *loop) unconverged() []string {
+	m := l.manifests
+	var status model.AgentStatus
+	m.status.Describe(&status)
+	m.runner.runs.Describe(&status)
+
+	return goal.Unconverged(status, m.set.Keys(), l.synced, l.away())
 }
 
 // isOver reports whether a time, unless it is zero, is over.

@@ -342,6 +342,7 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 // something had happened, and found nothing, is none, unless the manifest failed before.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.runner.runs.Conclude(key, s)
+	m.status.SetNoop(key, m.repairs.Differing(key))
 	if isLook(s) && !m.status.SetPart(key, s) {
 		return
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -47,6 +48,53 @@ func TestNATSAwayAtStart(t *testing.T) {
 		bucket.change(func() { bucket.entries, bucket.sync = kept, model.Sync{At: time.Now()} })
 		n.agent.Connected()
 		n.tells("transaction changed file#motd", "run changed group.all.motd schedule")
+	})
+}
+
+// TestOneRunWaitsForNATS that starts beside it, and not for longer than promised.
+func TestOneRunWaitsForNATS(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
+		bucket.sync = model.Sync{Err: errAway}
+		for _, comes := range []bool{false, true} {
+			o := n.options()
+			o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "no server answers" }
+			a, err := agent.New(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			began, ended := time.Now(), make(chan error, 1)
+			go func() { ended <- a.Run(t.Context(), t.Context()) }()
+			n.after(5 * time.Second)
+			if comes {
+				bucket.change(func() { bucket.sync = model.Sync{At: time.Now()} })
+				n.put("group.all.motd", "motd", "hello\n")
+				n.has("motd", "hello\n")
+			}
+			err, took := <-ended, time.Since(began)
+			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, goal.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
+				t.Errorf("NATS comes: %t; ended after %s with %v", comes, took, err)
+			}
+		}
+	})
+}
+
+// TestStateDirectoryThatIsGone is a notice, until it is back.
+func TestStateDirectoryThatIsGone(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		for _, move := range []struct {
+			from, to string
+			told     bool
+		}{{n.state, n.state + ".away", true}, {n.state + ".away", n.state, false}} {
+			if err := os.Rename(move.from, move.to); err != nil {
+				t.Fatal(err)
+			}
+			n.after(2 * time.Minute)
+			if s := n.agent.State(); strings.Contains(s.Message, "was removed or replaced") != move.told {
+				t.Errorf("the message is %q", s.Message)
+			}
+		}
 	})
 }
 

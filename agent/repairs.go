@@ -54,6 +54,7 @@ func (m *manifests) concludePart(ctx context.Context, key string, s *model.Run) 
 			m.ran(key, s)
 		}
 	}
+	m.status.SetNoop(key, m.repairs.Differing(key))
 	if m.status.SetPart(key, s) && !m.repairs.Fails(key) {
 		m.schedule.Ask(key, model.CauseSchedule, time.Now())
 	}

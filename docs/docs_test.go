@@ -170,6 +170,16 @@ func TestCommonPropertiesAreDocumented(t *testing.T) {
 	}
 }
 
+// TestWatchedTypesAreDocumented: each type that is watched has a row.
+func TestWatchedTypesAreDocumented(t *testing.T) {
+	rows := strings.Join(markdown.Rows(markdown.Section(page(t, "agent.md"), "## Drift")), " ")
+	for _, typ := range resources.All() {
+		if typ.Watches != nil && !strings.Contains(rows, typ.Name) {
+			t.Errorf("%s is watched, and has no row among %q", typ.Name, rows)
+		}
+	}
+}
+
 // TestSectionsAreDocumented compares the table with the keys that are accepted.
 func TestSectionsAreDocumented(t *testing.T) {
 	rows := markdown.Rows(markdown.Section(page(t, "manifest.md"), "## Sections"))

@@ -58,7 +58,7 @@ type RolloutStatus struct {
 	Current uint64        `json:"current"`
 	Outcome model.Outcome `json:"outcome,omitempty"`
 	At      time.Time     `json:"at,omitzero"`
-	// Reason is why the node is not up to date.
+	// Reason is why the node is not up to date, or what of the manifest flaps.
 	Reason string `json:"reason,omitempty"`
 }
 
@@ -254,10 +254,13 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 		if rejected(m) {
 			s.Reason += "; " + late(m)
 		}
+		if text := flapping(n, e.Key); text != "" {
+			s.Reason += "; " + text
+		}
 	case runs && rejected(m):
 		s.Status, s.Reason = StatusRejected, fmt.Sprintf("%s; revision %d stays in force", rejection(m), m.Revision)
 	case runs && m.Outcome != "":
-		s.Status = StatusUpToDate
+		s.Status, s.Reason = StatusUpToDate, flapping(n, e.Key)
 	case r.reaches(e, m.Seen, "") && rejected(m):
 		s.Status, s.Reason = StatusRejected, rejection(m)
 	default:
@@ -281,6 +284,32 @@ func said(text string) string {
 	}
 
 	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
+}
+
+// maxFlapping is how many of the resources that flap are looked through. Agents write no more.
+const maxFlapping = 20
+
+// flapping returns which resource of an assignment something else changes again and again,
+// and who that is; empty for none.
+func flapping(n model.Node, key string) string {
+	text, more := "", 0
+	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
+		switch {
+		case f.Manifest != key:
+		case text != "":
+			more++
+		default:
+			text = "flapping: " + f.Resource.String() + ", probably written by " + f.Writer
+			if f.Writer == "" {
+				text = "flapping: " + f.Resource.String() + ", written by somebody unknown"
+			}
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and %d more", more)
+	}
+
+	return said(text)
 }
 
 // absence returns since when a node is unreachable.

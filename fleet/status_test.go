@@ -31,6 +31,7 @@ func TestLongReasonsAreCut(t *testing.T) {
 		"message":  {NodeState: model.NodeState{Node: "a", Groups: []string{"web"}, Message: long}},
 		"late":     node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 2, Late: long}}),
 		"rejected": node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 2, Seen: 3, Late: "refused: " + long}}),
+		"flapping": {NodeState: model.NodeState{Node: "a", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{key: runs(3, model.OutcomeStable)}, Flapping: []model.FlappingState{{Manifest: key, Writer: long}}}},
 		"error":    node("a", []string{"web"}, map[string]model.ManifestState{key: {Revision: 3, Outcome: model.OutcomeFailed, Error: long}}),
 	} {
 		for _, s := range (fleet.Rollout{Entries: entries}).Statuses([]model.Node{n}) {
@@ -42,6 +43,22 @@ func TestLongReasonsAreCut(t *testing.T) {
 			if len(r.Reason) > 10_000 {
 				t.Errorf("%s: a rejection of %d bytes", name, len(r.Reason))
 			}
+		}
+	}
+}
+
+// TestFlappingIsAReason of the manifest that it is of, which is up to date.
+func TestFlappingIsAReason(t *testing.T) {
+	entries := []model.Entry{{Key: "group.web.a", Revision: 3}, {Key: "group.web.b", Revision: 3}}
+	n := node("a", []string{"web"}, map[string]model.ManifestState{"group.web.a": runs(3, model.OutcomeChanged), "group.web.b": runs(3, model.OutcomeStable)})
+	for _, f := range []model.FlappingState{{Resource: model.Ref{Type: "file", Name: "/x"}, Writer: "bash (pid 7)"}, {Resource: model.Ref{Type: "file", Name: "/y"}}} {
+		f.Manifest = "group.web.a"
+		n.Flapping = append(n.Flapping, f)
+	}
+	for i, want := range []string{"flapping: file#/x, probably written by bash (pid 7), and 1 more", ""} {
+		got := (fleet.Rollout{Entries: entries[i : i+1]}).Statuses([]model.Node{n})[0]
+		if got.Reason != want || got.Status != fleet.StatusUpToDate {
+			t.Errorf("%s is %s, %q, want %q", got.Key, got.Status, got.Reason, want)
 		}
 	}
 }

@@ -13,6 +13,8 @@ type AgentStatus struct {
 	StateDir string    `json:"state_dir"`
 	Started  time.Time `json:"started"`
 	At       time.Time `json:"at" jsonschema_description:"Time of the answer"`
+	// Stopping is zero while the agent does not shut down.
+	Stopping time.Time `json:"stopping,omitzero" jsonschema_description:"Since when the agent shuts down"`
 	NATS     Connected `json:"nats"`
 	// Running are the runs in progress, requests included.
 	Running []RunningRun `json:"running" jsonschema_description:"Runs in progress, requests included"`
@@ -69,6 +71,18 @@ type LastRun struct {
 	// many others are not.
 	Deviations []Deviation `json:"deviations,omitempty" jsonschema_description:"The first resources that are not in their desired state"`
 	More       int         `json:"more,omitempty" jsonschema_description:"How many further ones are not"`
+	// Repair is the last repair of drift since the start of the agent, also after this run;
+	// Deviations have what came of it. It is nil where there was none.
+	Repair *LastRepair `json:"repair,omitempty" jsonschema_description:"The last repair of drift, also after this run"`
+}
+
+// LastRepair is the last repair of drift of a manifest.
+type LastRepair struct {
+	Resource string    `json:"resource"`
+	Outcome  Outcome   `json:"outcome"`
+	At       time.Time `json:"at"`
+	// Latency is zero for one that failed.
+	Latency Duration `json:"latency,omitempty" jsonschema_description:"From the time at which the drift was noticed"`
 }
 
 // Deviation is a resource that is not in its desired state.

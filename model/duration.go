@@ -31,3 +31,16 @@ func (d *Duration) UnmarshalText(b []byte) error {
 
 	return nil
 }
+
+// ShortDuration returns a duration with the digits that matter to people: 850µs, 4.1ms,
+// 12ms, 1.25s.
+func ShortDuration(d time.Duration) string {
+	unit := time.Microsecond
+	for _, u := range []time.Duration{10 * time.Microsecond, 100 * time.Microsecond, time.Millisecond, 10 * time.Millisecond} {
+		if d >= 20*u {
+			unit = u
+		}
+	}
+
+	return d.Round(unit).String()
+}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"strings"
 	"testing"
+	"time"
 
 	"gopkg.in/yaml.v3"
 
@@ -156,5 +157,15 @@ func TestProblemsAreBounded(t *testing.T) {
 	}
 	if one := model.Joined(a[:3]); len(one) != 3 || one.Count() != 3 || one.Full() {
 		t.Error(one)
+	}
+}
+
+func TestShortDuration(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", 850 * time.Microsecond: "850µs", 4123 * time.Microsecond: "4.1ms", 61234 * time.Microsecond: "61ms", 12 * time.Second: "12s",
+	} {
+		if got := model.ShortDuration(d); got != want {
+			t.Errorf("%s is %s, want %s", d, got, want)
+		}
 	}
 }

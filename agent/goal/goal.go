@@ -53,36 +53,57 @@ func (g Goal) Err(r Result) error {
 	return all.Err()
 }
 
-// Unconverged returns why not all is in its desired state; active are the keys that run. A node without NATS that knows
+// Unconverged returns why not all is in its desired state; active are the keys that run,
+// away is why NATS cannot be reached, empty while it can. A node without NATS that knows
 // its assignments from before is judged by those.
-func Unconverged(state model.NodeState, active []string, sync model.Sync) []string {
+func Unconverged(status model.AgentStatus, active []string, sync model.Sync, away string) []string {
 	var out []string
 	switch {
-	case !sync.Complete() && len(active) == 0 && sync.Err != nil:
+	case sync.Complete():
+		out = append(out, status.Notices...)
+	case away != "" && len(active) > 0 && len(sync.Known) == 0:
+	case away != "":
+		out = append(out, "the assignments are not known: "+away)
+	case sync.Err != nil:
 		out = append(out, "the assignments are not known: "+sync.Err.Error())
-	case !sync.Complete() && len(active) == 0:
+	default:
 		out = append(out, "the assignments are not known: the bucket did not answer")
-	case sync.Complete() && state.Message != "":
-		out = append(out, state.Message)
 	}
-	for key, s := range state.Manifests {
-		if s.Late != "" {
-			out = append(out, key+": "+strings.TrimPrefix(s.Late, key+": "))
+	for _, m := range status.Manifests {
+		if m.State.Late != "" {
+			out = append(out, m.Key+": "+strings.TrimPrefix(m.State.Late, m.Key+": "))
 		}
-		if !slices.Contains(active, key) {
-			continue // another one is active in its place, or its condition is false
-		}
-		switch s.Outcome {
-		case model.OutcomeStable, model.OutcomeChanged:
-		case model.OutcomeNoop:
-			out = append(out, fmt.Sprintf("%s: %d of its resources would change, and it is in noop", key, s.Counts.Noop))
-		case "":
-			out = append(out, key+": it has not run")
-		default:
-			out = append(out, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", key, s.Outcome, s.Error), ": "))
+		// Another one may be active in its place, or its condition is false.
+		if slices.Contains(active, m.Key) {
+			out = append(out, unconverged(m)...)
 		}
 	}
-	slices.Sort(out)
+
+	return out
+}
+
+// unconverged returns why a manifest that runs is not in its desired state.
+func unconverged(m model.AssignedManifest) []string {
+	switch m.State.Outcome {
+	case model.OutcomeStable, model.OutcomeChanged:
+		return nil
+	case model.OutcomeNoop:
+		return []string{fmt.Sprintf("%s: %d of its resources would change, and it is in noop", m.Key, m.State.Counts.Noop)}
+	case "":
+		return []string{m.Key + ": it has not run"}
+	}
+	errs := []string{m.State.Error}
+	// What the last run as a whole found is older than what the run of a part did.
+	if m.Last != nil && slices.Contains(m.Last.Errors, m.State.Error) {
+		errs = m.Last.Errors
+	}
+	var out []string
+	for _, e := range errs {
+		out = append(out, strings.TrimSuffix(fmt.Sprintf("%s: %s: %s", m.Key, m.State.Outcome, e), ": "))
+	}
+	if more := m.State.Counts.Failed - len(errs); more > 0 {
+		out = append(out, fmt.Sprintf("%s: %s: and %d more (see muster fleet reports)", m.Key, m.State.Outcome, more))
+	}
 
 	return out
 }

@@ -15,13 +15,15 @@ func TestUnconverged(t *testing.T) {
 	known := model.Sync{At: time.Now()}
 	for name, c := range map[string]struct {
 		state   model.ManifestState
+		last    *model.LastRun
 		message string
+		away    string
 		sync    model.Sync
 		active  bool
 		want    []string
 	}{
 		"stable":                   {state: model.ManifestState{Outcome: model.OutcomeStable}, sync: known, active: true},
-		"changed, NATS away":       {state: model.ManifestState{Outcome: model.OutcomeChanged}, sync: model.Sync{Err: errors.New("away")}, active: true, message: "away"},
+		"changed, NATS away":       {state: model.ManifestState{Outcome: model.OutcomeChanged}, sync: model.Sync{Err: errors.New("away")}, away: "away", active: true, message: "away"},
 		"never known":              {sync: model.Sync{Err: errors.New("away")}, want: []string{"the assignments are not known: away"}},
 		"never answered":           {want: []string{"the assignments are not known: the bucket did not answer"}},
 		"another one in its place": {sync: known},
@@ -29,13 +31,26 @@ func TestUnconverged(t *testing.T) {
 		"failed":                   {state: model.ManifestState{Outcome: model.OutcomeFailed, Error: "x"}, sync: known, active: true, want: []string{key + ": failed: x"}},
 		"not run":                  {sync: known, active: true, want: []string{key + ": it has not run"}},
 		"noop":                     {state: model.ManifestState{Outcome: model.OutcomeNoop, Counts: model.Counts{Noop: 2}}, sync: known, active: true, want: []string{key + ": 2 of its resources would change, and it is in noop"}},
-		"rejected":                 {state: model.ManifestState{Late: "refused: x"}, sync: known, want: []string{key + ": refused: x"}},
+		"a family that cannot be read": {state: model.ManifestState{Outcome: model.OutcomeStable}, active: true, sync: model.Sync{Known: []string{"node.web01", "group.all"}, Err: errors.New("group.db: not permitted")},
+			message: "group.db: not permitted", want: []string{"the assignments are not known: group.db: not permitted"}},
+		"no family can be read, though NATS is there": {state: model.ManifestState{Outcome: model.OutcomeStable}, active: true, sync: model.Sync{Err: errors.New("not permitted")}, want: []string{"the assignments are not known: not permitted"}},
+		"never reached": {sync: model.Sync{Err: errors.New("away")}, away: "NATS rejected user web01", want: []string{"the assignments are not known: NATS rejected user web01"}},
+		"two failed": {state: model.ManifestState{Outcome: model.OutcomeFailed, Error: "x", Counts: model.Counts{Failed: 2}}, last: &model.LastRun{Errors: []string{"x", "y"}}, sync: known, active: true,
+			want: []string{key + ": failed: x", key + ": failed: y"}},
+		"many failed": {state: model.ManifestState{Outcome: model.OutcomeFailed, Error: "x", Counts: model.Counts{Failed: 12}}, last: &model.LastRun{Errors: []string{"x", "y"}}, sync: known, active: true,
+			want: []string{key + ": failed: x", key + ": failed: y", key + ": failed: and 10 more (see muster fleet reports)"}},
+		"a part failed after the last run": {state: model.ManifestState{Outcome: model.OutcomeFailed, Error: "z"}, last: &model.LastRun{Errors: []string{"x", "y"}}, sync: known, active: true, want: []string{key + ": failed: z"}},
+		"rejected":                         {state: model.ManifestState{Late: "refused: x"}, sync: known, want: []string{key + ": refused: x"}},
 	} {
 		var active []string
 		if c.active {
 			active = []string{key}
 		}
-		got := goal.Unconverged(model.NodeState{Message: c.message, Manifests: map[string]model.ManifestState{key: c.state}}, active, c.sync)
+		status := model.AgentStatus{Manifests: []model.AssignedManifest{{Key: key, State: c.state, Last: c.last}}}
+		if c.message != "" {
+			status.Notices = []string{c.message}
+		}
+		got := goal.Unconverged(status, active, c.sync, c.away)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}

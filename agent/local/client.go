@@ -20,7 +20,8 @@ const maxAnswer = 64 << 20
 
 // Ask sends a request to the agent with a state directory: in, unless it is nil, is its
 // body, and out, unless it is nil, is decoded from the answer, both as JSON. It returns
-// ErrNotRunning, ErrDenied or ErrUntrusted, or the error that the agent answers.
+// ErrNotRunning, ErrDenied or ErrUntrusted, or the error that the agent answers; one that
+// does not answer before ctx ends is the error of ctx.
 func Ask(ctx context.Context, dir, method, path string, in, out any) error {
 	var body bytes.Buffer
 	if in != nil {

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/agent/local"
 )
@@ -116,5 +117,24 @@ func TestSocketOfOthers(t *testing.T) {
 	}
 	if _, err := ask(t, dir); err == nil || errors.Is(err, local.ErrNotRunning) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// TestAgentThatDoesNotAnswer is not waited for beyond the end of a context.
+func TestAgentThatDoesNotAnswer(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if err := os.Chmod(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	l, err := local.Listen(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	if err := local.Ask(ctx, dir, http.MethodGet, "/greeting", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("nobody answers: %v", err)
 	}
 }

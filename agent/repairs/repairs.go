@@ -38,11 +38,13 @@ type Repairs struct {
 	monitor *drift.Monitor
 	// failed are the resources that did not reach their state when they were tried last.
 	failed map[string]map[model.Ref]bool
+	// differ are those that only would have been changed when they were looked at last.
+	differ map[string]map[model.Ref]bool
 }
 
 // New returns Repairs that follow nothing.
 func New(o Options) *Repairs {
-	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}}
+	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}, differ: map[string]map[model.Ref]bool{}}
 	o.Drift.Flapping, o.Drift.Calm = r.began, r.ended
 	r.monitor = drift.New(o.Drift)
 
@@ -68,7 +70,10 @@ func (r *Repairs) followed() {
 }
 
 // Forget forgets what became of the resources of a manifest.
-func (r *Repairs) Forget(key string) { delete(r.failed, key) }
+func (r *Repairs) Forget(key string) {
+	delete(r.failed, key)
+	delete(r.differ, key)
+}
 
 // Close stops following everything.
 func (r *Repairs) Close() { r.monitor.Close() }
@@ -92,16 +97,12 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 		return
 	}
 	ref := t.Ref()
+	mark(r.failed, key, ref, !t.OK())
+	mark(r.differ, key, ref, t.Outcome() == model.OutcomeNoop)
 	switch {
 	case t.OK():
-		delete(r.failed[key], ref)
 		r.monitor.Reached(key, ref)
-	case r.failed[key] == nil:
-		r.failed[key] = map[model.Ref]bool{ref: true}
-	default:
-		r.failed[key][ref] = true
-	}
-	if t.Failed && !t.Noop {
+	case t.Failed && !t.Noop:
 		r.monitor.Failed(key, ref, time.Now())
 	}
 	if t.Cause != model.CauseDrift {
@@ -116,6 +117,18 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	}
 }
 
+// mark adds a resource of a manifest to a set, or removes it.
+func mark(set map[string]map[model.Ref]bool, key string, ref model.Ref, is bool) {
+	switch {
+	case !is:
+		delete(set[key], ref)
+	case set[key] == nil:
+		set[key] = map[model.Ref]bool{ref: true}
+	default:
+		set[key][ref] = true
+	}
+}
+
 // Left takes over what a resource was last seen in.
 func (r *Repairs) Left(key string, ref model.Ref, state resource.State) {
 	if s, ok := state.(resource.Marker); ok {
@@ -127,6 +140,10 @@ func (r *Repairs) Left(key string, ref model.Ref, state resource.State) {
 // Fails reports whether any resource of a manifest did not reach its state when it was
 // tried last.
 func (r *Repairs) Fails(key string) bool { return len(r.failed[key]) > 0 }
+
+// Differing returns how many resources of a manifest only would have been changed when
+// they were looked at last.
+func (r *Repairs) Differing(key string) int { return len(r.differ[key]) }
 
 // Failed returns what says so of each.
 func (r *Repairs) Failed(key string) func(model.Ref) bool {

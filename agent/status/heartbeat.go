@@ -49,6 +49,8 @@ type Heartbeat struct {
 	// called when that shows another offset.
 	Clock      *clock.Clock
 	ClockMoved func()
+	// Inspect is called before the state is looked at; nil inspects nothing.
+	Inspect func()
 	// Connected wakes it when NATS can be reached again.
 	Connected tasks.Signal
 	Log       *slog.Logger
@@ -118,6 +120,9 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	now, next := time.Now(), h.every()
 	// A heartbeat that became shorter holds at once.
 	h.stored.beat = tasks.Earliest(h.stored.beat, now.Add(next))
+	if h.Inspect != nil {
+		h.Inspect()
+	}
 	state := h.Node.State()
 	drained := h.stored.waiting && state.Outbox == 0
 	if essence(state) != h.stored.state || drained || !now.Before(h.stored.beat) {

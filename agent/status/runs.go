@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
@@ -104,8 +105,22 @@ func (r *Runs) Update(key string, t *model.Transaction) {
 		list = append(list, now)
 	}
 	updated := *last
-	updated.Deviations = list
+	updated.Deviations, updated.Repair = list, repairOf(t, last.Repair)
 	r.last[key] = &updated
+}
+
+// repairOf returns the last repair of drift, of which before was the one until now.
+func repairOf(t *model.Transaction, before *model.LastRepair) *model.LastRepair {
+	// What subscribes to a resource was refreshed for its repair.
+	if t.Cause != model.CauseDrift || t.Noop || t.Refreshed || !t.Changed && !t.Failed {
+		return before
+	}
+	out := &model.LastRepair{Resource: bounds.TextTo(t.Ref().String(), maxReason), Outcome: t.Outcome(), At: time.Now().UTC()}
+	if t.Drift != nil {
+		out.Latency = model.Duration(t.Drift.Latency)
+	}
+
+	return out
 }
 
 // reason returns why a resource is not in its desired state.
@@ -132,6 +147,9 @@ func (r *Runs) Conclude(key string, s *model.Run) {
 	}
 	for _, e := range s.Errors[:min(len(s.Errors), maxErrors)] {
 		last.Errors = append(last.Errors, bounds.TextTo(e, maxReason))
+	}
+	if before := r.last[key]; before != nil {
+		last.Repair = before.Repair
 	}
 	if d := r.found[s.RunID]; d != nil {
 		last.Deviations, last.More = d.first, d.more

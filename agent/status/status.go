@@ -35,18 +35,21 @@ type Node struct {
 	problems  problems
 	watches   int
 	flapping  []model.FlappingState
+	// stopping is since when the agent shuts down; zero while it does not.
+	stopping time.Time
 }
 
 // problems are texts of what is wrong with the node, empty for nothing.
 type problems struct {
 	// duplicate names another agent of this node, configuration is why the one on disk
-	// is not in force, watches why resources are polled.
-	duplicate, configuration, assignments, watches string
+	// is not in force, watches why resources are polled, directory that the state directory
+	// is gone.
+	duplicate, configuration, assignments, watches, directory string
 }
 
 // list returns the problems that there are.
 func (p problems) list() []string {
-	all := []string{p.duplicate, p.configuration, p.assignments, p.watches}
+	all := []string{p.duplicate, p.configuration, p.assignments, p.watches, p.directory}
 
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
@@ -93,7 +96,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out.Health, out.Notices = sum(n.health), n.problems.list()
-	out.Watches, out.Flapping, out.Clock = n.watches, n.flapping, n.clock.Offset()
+	out.Watches, out.Flapping, out.Clock, out.Stopping = n.watches, n.flapping, n.clock.Offset(), n.stopping
 	out.Manifests = []model.AssignedManifest{}
 	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
 		out.Manifests = append(out.Manifests, model.AssignedManifest{Key: key, State: n.manifests[key]})
@@ -177,6 +180,35 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	return failsStill
 }
 
+// SetNoop takes over how many resources of a manifest would be changed and are not, of
+// which the run of a part knows more than the last one as a whole.
+func (n *Node) SetNoop(key string, count int) {
+	n.update(func() bool {
+		s := n.manifests[key]
+		before := s.Outcome
+		switch {
+		case count > 0 && (before == model.OutcomeStable || before == model.OutcomeChanged):
+			s.Outcome = model.OutcomeNoop
+		case count == 0 && before == model.OutcomeNoop:
+			s.Outcome = model.OutcomeStable
+		case before != model.OutcomeNoop:
+			return false
+		}
+		more := count - s.Counts.Noop
+		if more == 0 && s.Outcome == before {
+			return false
+		}
+		s.At = time.Now().UTC()
+		s.Counts.Noop += more
+		moved := min(more, s.Counts.Stable) // others were changed before
+		s.Counts.Changed += moved
+		s.Counts.Stable -= moved
+		n.manifests[key] = s
+
+		return true
+	})
+}
+
 // concluded returns the state of a manifest with the outcome of a run.
 func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	s.Outcome, s.At, s.Error = r.Outcome(), time.Now().UTC(), ""
@@ -185,6 +217,13 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	}
 
 	return s
+}
+
+// SetStopping notes that the agent shuts down from now on.
+func (n *Node) SetStopping() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopping = time.Now().UTC()
 }
 
 // SetWatches takes over how many resources are watched, and how many are polled
@@ -228,6 +267,9 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
 func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
+
+// SetDirectory takes over what is wrong with the state directory, empty for nothing.
+func (n *Node) SetDirectory(problem string) { n.set(&n.problems.directory, problem) }
 
 // SetConfig takes over why the configuration on disk was rejected, empty when it was
 // not.

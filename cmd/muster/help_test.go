@@ -40,3 +40,20 @@ func TestExamplesInHelp(t *testing.T) {
 		t.Errorf("only %d examples", examples)
 	}
 }
+
+// TestManPage has what apropos reads, and the sections that readers look for.
+func TestManPage(t *testing.T) {
+	t.Parallel()
+	var out bytes.Buffer
+	if code := run(resources.All(), []string{"--help-man"}, nil, &out, &out); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	for _, want := range []string{
+		".SH \"NAME\"\nmuster \\- Keep machines in their desired state", "\n.SH \"ENVIRONMENT\"\n", "\\fBNATS_URL\\fR\n\\-\\-server: ",
+		"\\fBMUSTER_STATE_DIR\\fR\n", "\n.SH \"FILES\"\n", "\\fB/etc/muster/agent.yaml\\fR\n",
+	} {
+		if strings.Count(out.String(), want) != 1 {
+			t.Errorf("%q is not once in the man page", want)
+		}
+	}
+}

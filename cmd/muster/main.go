@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"github.com/choria-io/fisk"
 
@@ -51,6 +52,9 @@ func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
 	app := commands(env)
 	line := newLine(app, args)
+	if slices.Equal(args, []string{helpMan}) {
+		return printMan(env.Print.Out, app, line.parsed)
+	}
 	code, err := cli.ExitOK, line.misread()
 	if err == nil {
 		if code, err = parse(app, args); err != nil {

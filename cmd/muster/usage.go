@@ -103,17 +103,17 @@ func (l line) explain(err error) error {
 func (l line) unknownFlag(flag string) error {
 	var names []string
 	for _, f := range l.flags {
-		names = append(names, "--"+f.Name)
+		names = append(names, f.Name)
 	}
-	wanted := "--" + strings.TrimLeft(flag, "-")
-	if (wanted == "--check" || wanted == "--dry-run") && slices.Contains(names, "--noop") {
+	wanted := strings.TrimLeft(flag, "-")
+	if (wanted == "check" || wanted == "dry-run") && slices.Contains(names, "noop") {
 		if l.command == "muster fleet push" {
 			return fmt.Errorf("unknown flag %s: a push has no dry run, it checks everything first; --noop pushes too, and nodes only report what they would change", flag)
 		}
 		return fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
 	}
 
-	return fmt.Errorf("unknown flag %s%s", flag, cli.DidYouMean(wanted, names))
+	return fmt.Errorf("unknown flag %s%s", flag, strings.Replace(cli.DidYouMean(wanted, names), " mean ", " mean --", 1))
 }
 
 // namedFlag adds the flag, or its variable, whose value is the error, with that value.
@@ -126,6 +126,14 @@ func (l line) namedFlag(err error) error {
 		clause, is := e.Clause.(*fisk.FlagClause)
 		if is && e.Value != nil && isCause(clause.Model(), *e.Value) {
 			return fmt.Errorf("--%s %q: %w", clause.Model().Name, *e.Value, plain(clause.Model(), err))
+		}
+	}
+	for _, e := range l.parsed.Elements {
+		clause, is := e.Clause.(*fisk.ArgClause)
+		if is && e.Value != nil {
+			if again := clause.Model().Value.Set(*e.Value); again != nil && again.Error() == err.Error() {
+				return fmt.Errorf("the %s %q: %w", clause.Model().Name, *e.Value, err)
+			}
 		}
 	}
 	for _, flag := range l.flags {

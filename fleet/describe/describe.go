@@ -107,8 +107,18 @@ func runTime(id string) string {
 	return at.Time().Local().Format(model.TimeFormat) + " (run " + id + ")"
 }
 
-// transactionSummary returns what happened to a resource in a few words.
+// transactionSummary returns what happened to a resource in a few words, and in how long
+// drift was repaired.
 func transactionSummary(t *model.Transaction) string {
+	text := happened(t)
+	if d := t.Drift; d != nil && len(t.Errors) == 0 && !t.Refreshed {
+		text += " (drift, repaired in " + model.ShortDuration(d.Latency) + ")"
+	}
+
+	return text
+}
+
+func happened(t *model.Transaction) string {
 	switch {
 	case len(t.Errors) > 0:
 		return strings.Join(t.Errors, "; ")

@@ -46,6 +46,9 @@ func TestReportReads(t *testing.T) {
 		"failed": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Source, t.Errors = model.Position{File: "m.yaml", Line: 4, Column: 2}, []string{"x"}
 		}), "m.yaml:4:2: file#/etc/motd", "x"},
+		"repaired": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Changed, t.Changes, t.Drift = true, []model.Change{{Message: "updated the file"}}, &model.Repair{From: "content", Latency: 4123 * time.Microsecond}
+		}), "file#/etc/motd", "updated the file (drift, repaired in 4.1ms)"},
 		"placed": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Source, t.SkipReason = model.Position{File: "m.yaml", Line: 4}, "expired"
 		}), "file#/etc/motd", "expired"},

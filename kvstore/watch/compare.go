@@ -75,13 +75,13 @@ func (l *loop) heads(ctx context.Context, due []*part, failed map[*part]error) (
 	return found
 }
 
-// explained names the remedy where there is no bucket.
+// explained names the remedy where there is no bucket, in the same words for each family.
 func (l *loop) explained(err error) error {
 	if !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}
 
-	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`: %w", kvstore.ErrNotProvisioned, l.store.Names().Init(), err)
+	return fmt.Errorf("%w, or starting just now: if it stays so, run `%s`", kvstore.ErrNotProvisioned, l.store.Names().Init())
 }
 
 // compare brings a family up to date: what the server lists and what is in force.

@@ -60,7 +60,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
 	}
-	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", To: spec.ExtractParent})
+	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: model.EnsureAbsent, To: spec.ExtractParent})
 	if spec.Cleanup {
 		plan.Add(removal(actionCleanup, cleaned))
 	}

@@ -2,8 +2,10 @@ package file
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
+	"syscall"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -84,7 +86,12 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 		content.Validate = spec.Validator
 	}
 
-	return outcome, p.Store(ctx, env, spec.Name, content, attrs)
+	err = p.Store(ctx, env, spec.Name, content, attrs)
+	if errors.Is(err, syscall.EISDIR) {
+		err = fmt.Errorf("%s is a directory, not a file (remove it, or declare ensure: directory)", spec.Name)
+	}
+
+	return outcome, err
 }
 
 // planned returns the digests of the plan, for Verify.

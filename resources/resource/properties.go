@@ -128,6 +128,9 @@ func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	if other := reversed(key); other != "" {
 		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "name this resource in `" + other + "` of the other one"}
 	}
+	if slices.Contains(t.Providers, key) {
+		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "it is a provider: write `provider: " + key + "`"}
+	}
 	keys := make([]string, len(t.Properties))
 	for i := range t.Properties {
 		keys[i] = t.Properties[i].Key

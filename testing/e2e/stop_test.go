@@ -35,6 +35,9 @@ muster:
 	await(t, "the command runs", func() bool { return exists(child) })
 	p.signal(syscall.SIGTERM)
 	await(t, "the signal was seen", func() bool { return strings.Contains(p.text.String(), "shutting down") })
+	if text := muster(t, state, "agent", "status", "--config", config); !strings.Contains(text, "shutting down for ") || !strings.Contains(text, "finishes the pending change of node.n1.m") {
+		t.Errorf("its status is\n%s", text)
+	}
 	p.signal(syscall.SIGTERM)
 	code, text := p.wait()
 	if code != 0 {

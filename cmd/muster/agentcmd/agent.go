@@ -149,8 +149,11 @@ func (c *runCommand) overrideConfig(out *agent.Config) {
 
 // run runs the agent until an interrupt.
 func (c *runCommand) run(ctx context.Context) error {
-	if c.Given("converged-timeout") && (c.goal.Once || c.goal.Quiet <= 0) {
-		return cli.Usagef("give --once, or --converged-timeout with a time, such as 30s")
+	switch quiet := c.Given("converged-timeout"); {
+	case quiet && c.goal.Once:
+		return cli.Usagef("give either --once or --converged-timeout, not both")
+	case quiet && c.goal.Quiet <= 0:
+		return cli.Usagef("--converged-timeout %s: must be above 0", c.goal.Quiet)
 	}
 	host.SetUmask()
 	config, err := c.config()
@@ -279,7 +282,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		return nil
 	})
 	o := options(types, log, config, store, watcher)
-	o.Connection, o.Goal = n.connection.shown.last, until
+	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
 		if errors.Is(err, fs.ErrPermission) && !errors.Is(err, state.ErrDenied) {
@@ -329,7 +332,6 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	var all sync.WaitGroup
 	var gaveUp error
 	all.Go(func() { n.service.run(running) })
-	all.Go(func() { n.answerLocally(running) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
 		if gaveUp = n.awaitClosed(running); gaveUp != nil {
@@ -338,6 +340,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	})
 	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
+	all.Go(func() { n.answerLocally(informed) })
 	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()

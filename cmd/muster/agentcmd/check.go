@@ -26,7 +26,11 @@ func (c *runCommand) check(context.Context) error {
 		return err
 	}
 	var problems model.Problems
-	for _, err := range reachOf(config.NATS).Check() {
+	reach := reachOf(config.NATS)
+	for _, exposed := range reach.Exposed() { // with which it would start
+		c.Log.Warn("secret readable by others", "error", exposed)
+	}
+	for _, err := range reach.Check() {
 		problems.Add(model.Position{File: c.path()}, "", "nats: %s", cli.Plain(err))
 	}
 	problems.Append(check.State(config)...)

@@ -39,6 +39,8 @@ type connectionLog struct {
 	rejected bool
 	// before is set once it was connected; lost, while it is not and that was logged.
 	before, lost bool
+	// away is why there is no connection, in words, while there is none.
+	away string
 	// own ends a reconnect of the agent's own that takes too long.
 	own *time.Timer
 	// shown has a mutex of its own, which is taken after mu.
@@ -102,7 +104,7 @@ func (l *connectionLog) connect(server string) {
 			level = slog.LevelDebug
 		}
 	}
-	l.before, l.lost, l.rejected = true, false, false
+	l.before, l.lost, l.rejected, l.away = true, false, false, ""
 	l.endOwn()
 	l.causes.replace("")
 	l.denials.connected()
@@ -125,6 +127,14 @@ func (l *connectionLog) close() {
 	l.endOwn()
 }
 
+// whyAway returns why there is no connection, empty where there is one.
+func (l *connectionLog) whyAway() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.away
+}
+
 // reject logs once that the server rejects the credentials.
 func (l *connectionLog) reject(s connect.Status) {
 	if l.rejected {
@@ -135,6 +145,7 @@ func (l *connectionLog) reject(s connect.Status) {
 	if user := l.reach.User; user != "" {
 		who = "user " + user + " or the password"
 	}
+	l.away = "NATS rejected " + who + " (" + l.reach.Remedy(s.Err) + ")"
 	l.log.Error("NATS rejected "+who+", will retry", "servers", s.Server, "remedy", l.reach.Remedy(s.Err))
 }
 
@@ -154,8 +165,15 @@ func (l *connectionLog) lose(s connect.Status) {
 	if s.Err != nil {
 		attributes = append(attributes, "error", cli.Plain(s.Err))
 	}
-	if remedy := l.remedy(s.Err); remedy != "" && !l.before {
+	remedy := l.remedy(s.Err)
+	if remedy != "" && !l.before {
 		attributes = append(attributes, "remedy", remedy)
+	}
+	if !l.rejected {
+		l.away = "cannot reach NATS at " + s.Server
+		if s.Err != nil {
+			l.away += ": " + cli.Plain(s.Err) + " (" + remedy + ")"
+		}
 	}
 	l.log.Log(context.Background(), level, event, attributes...)
 }

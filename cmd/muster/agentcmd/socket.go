@@ -7,9 +7,12 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/local"
@@ -147,6 +150,9 @@ func (c *shownConnection) Describe(out *model.AgentStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.NATS = c.now
+	if !c.now.Connected { // which is all that this notice says
+		out.Notices = slices.DeleteFunc(out.Notices, func(n string) bool { return n == nats.ErrDisconnected.Error() })
+	}
 }
 
 // afterChange returns a connection after it changed, or after an error that left it as it is.

@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +19,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
 )
+
+// answerWithin is how long the agent may take to answer, which it does while it works.
+const answerWithin = 5 * time.Second
 
 // askCommand asks the agent on this machine.
 type askCommand struct {
@@ -34,7 +39,7 @@ func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddFormat(status)
 	status.Action(env.Action(c.status))
 	level := parent.Command("log-level", "Show or set the log level of the agent on this machine, until it is restarted or reloaded")
-	level.Arg("level", "debug, info, warn or error").EnumVar(&c.level, "debug", "info", "warn", "error")
+	cli.EnumArg(level.Arg("level", "debug, info, warn or error"), &c.level, "debug", "info", "warn", "error")
 	level.Flag("config", "Configuration file of the agent").PlaceHolder("FILE").StringVar(&c.file)
 	level.Action(env.Action(c.logLevel))
 }
@@ -49,11 +54,19 @@ func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) 
 	// One that is not valid may have become so since: the agent goes on with the one before.
 	c.overrideConfig(&config)
 	dir := config.StateDir
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
 	switch err := local.Ask(ctx, dir, method, path, in, out); {
 	case errors.Is(err, local.ErrNotRunning):
-		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)", dir)
+		missing := ""
+		if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
+			missing = "; the directory does not exist: an agent from which it was removed must be restarted"
+		}
+		return fmt.Errorf("no agent runs with the state directory %s (start it with systemctl start muster or muster agent run; name another directory with --config or --state-dir)%s", dir, missing)
 	case errors.Is(err, local.ErrDenied):
 		return fmt.Errorf("cannot ask the agent with the state directory %s: %w (run this as one of them)", dir, err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("the agent with the state directory %s does not answer within %s (see its log, such as journalctl -u muster)", dir, answerWithin)
 	default:
 		return err
 	}
@@ -88,6 +101,9 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		p.Printf("%-10s %s\n", name, print.Text(fmt.Sprintf(format, args...)))
 	}
 	line("agent", "muster %s, pid %d, up %s", s.Version, s.PID, age(now, s.Started))
+	if !s.Stopping.IsZero() {
+		line("state", "%s", stopping(s, now))
+	}
 	line("node", "%s, groups %s", s.Node, strings.Join(append(s.Groups, model.GroupAll), ", "))
 	line("NATS", "%s", connection(s.NATS, now))
 	if s.NATS.Error != "" {
@@ -101,7 +117,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	for _, f := range s.Flapping {
 		line("flapping", "%s of %s since %s, written by %s", f.Resource, f.Manifest, age(now, f.Since), cmp.Or(f.Writer, "somebody unknown"))
 	}
-	if s.Clock.Apparent() {
+	if s.Clock.Within > 0 { // else it is not measured
 		line("clock", "%s", s.Clock)
 	}
 	line("log level", "%s", s.LogLevel)
@@ -114,7 +130,23 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		rows[i] = statusRow(m, now)
 	}
 	p.Table([]string{"MANIFEST", "REVISION", "STATUS", "CAUSE", "LAST RUN", "CHANGED", "FAILED", "REASON"}, rows, "no manifests are assigned")
+	showRepairs(p, s.Manifests, now)
 	showDeviations(p, s.Manifests)
+}
+
+// stopping describes an agent that shuts down, in a line.
+func stopping(s model.AgentStatus, now time.Time) string {
+	text := "shutting down for " + age(now, s.Stopping)
+	for i, r := range s.Running {
+		if i == 0 {
+			text += ", finishes the pending change of "
+		} else {
+			text += ", "
+		}
+		text += r.Manifest
+	}
+
+	return text
 }
 
 // connection describes the connection in a line.
@@ -139,13 +171,53 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	if m.State.Revision == 0 && m.State.Late == "" {
 		status = "not-applicable" // another one runs in its place, or its condition is false
 	}
-	row := []string{m.Key, revision, status, "", "", "", "", cmp.Or(m.State.Late, m.State.Error)}
+	late := m.State.Late
+	if m.State.Rejected() {
+		late = strings.TrimPrefix(late, model.LateRejected)
+		if !m.State.Outcome.IsFailure() {
+			status = "rejected" // as in muster fleet nodes
+		}
+	}
+	row := []string{m.Key, revision, status, "", "", "", "", cmp.Or(late, m.State.Error)}
 	if l := m.Last; l != nil {
 		row[3], row[4] = string(l.Cause), age(now, l.Started)+" ago"
-		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(l.Counts.Failed+l.Counts.Unmet)
+		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(failures(l))
 	}
 
 	return row
+}
+
+// failures returns how many resources are not in their desired state now: the repairs since
+// a run are in its deviations, not in its counts.
+func failures(l *model.LastRun) int {
+	count := 0
+	for _, d := range l.Deviations {
+		if d.Outcome != model.OutcomeNoop {
+			count++
+		}
+	}
+	if l.More > 0 {
+		return max(count, l.Counts.Failed+l.Counts.Unmet)
+	}
+
+	return count
+}
+
+// showRepairs prints the last repair of each manifest.
+func showRepairs(p print.Printer, manifests []model.AssignedManifest, now time.Time) {
+	title := "\nlast repairs of drift:\n"
+	for _, m := range manifests {
+		if m.Last == nil || m.Last.Repair == nil {
+			continue
+		}
+		r := m.Last.Repair
+		text := fmt.Sprintf("%s of %s: %s %s ago", r.Resource, m.Key, r.Outcome, age(now, r.At))
+		if r.Latency > 0 {
+			text += ", " + model.ShortDuration(r.Latency.Std()) + " after it was noticed"
+		}
+		p.Printf("%s  %s\n", title, print.Text(text))
+		title = ""
+	}
 }
 
 // showDeviations prints the resources that are not in their desired state.

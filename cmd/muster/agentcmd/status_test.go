@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -19,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
 
 // deny returns the status of a denied subscription.
@@ -219,5 +221,30 @@ func TestAPanicEndsOneAnswer(t *testing.T) {
 	}
 	if got, err := ask(t.Context(), nil); got != "answer" || err != nil {
 		t.Errorf("answered %v, %v", got, err)
+	}
+}
+
+// TestStatusAfterARepair: the row counts what is wrong now, and the repair has a line. What
+// is rejected is called so, as in muster fleet nodes.
+func TestStatusAfterARepair(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	failed := model.Deviation{Resource: "file#/x", Outcome: model.OutcomeFailed, Reason: "no"}
+	last := &model.LastRun{
+		Cause: model.CauseSchedule, Outcome: model.OutcomeStable, Started: now.Add(-time.Hour), Counts: model.Counts{Total: 2, Stable: 2}, Deviations: []model.Deviation{failed},
+		Repair: &model.LastRepair{Resource: "file#/y", Outcome: model.OutcomeChanged, At: now.Add(-3 * time.Second), Latency: model.Duration(4 * time.Millisecond)},
+	}
+	var out bytes.Buffer
+	showStatus(print.Printer{Out: &out, Err: &out}, model.AgentStatus{Manifests: []model.AssignedManifest{
+		{Key: "node.a.one", State: model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no"}, Last: last},
+		{Key: "node.a.two", State: model.ManifestState{Seen: 2, Late: "refused: it is wrong"}},
+	}}, now)
+	for _, want := range []string{
+		"node.a.one +1 +failed +schedule +1h0m0s ago +0 +1 +no\n", "node.a.two .*rejected +it is wrong\n",
+		"last repairs of drift:\n  file#/y of node.a.one: changed 3s ago, 4ms after it was noticed\n",
+	} {
+		if !regexp.MustCompile(want).MatchString(out.String()) {
+			t.Errorf("%s is missing in\n%s", want, &out)
+		}
 	}
 }

@@ -93,6 +93,11 @@ func EnumMeant(flag *fisk.FlagClause, target *string, meant map[string]string, w
 	flag.HintOptions(words...).SetValue(enumFlag{target, words, meant})
 }
 
+// EnumArg makes an argument one of several words.
+func EnumArg(arg *fisk.ArgClause, target *string, words ...string) {
+	arg.HintOptions(words...).SetValue(enumFlag{target: target, words: words})
+}
+
 // Set accepts one of the words.
 func (f enumFlag) Set(text string) error {
 	if !slices.Contains(f.words, text) {

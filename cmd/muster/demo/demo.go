@@ -45,7 +45,7 @@ type Execute func(ctx context.Context, env *cli.Env, args []string) error
 func Add(env *cli.Env, app *fisk.Application, execute Execute) {
 	var once bool
 	cmd := app.Command("demo", "Run a guided demo on an embedded NATS server: push, reconcile, report, ensure, drift")
-	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. The commands that it shows work the same on any NATS server.")
+	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. On a terminal the node then runs until ctrl-C, to try things out. The commands that it shows work the same on any NATS server.")
 	cmd.Flag("once", "Exit after the last step: 0 if all are verified, 1 with the name of the one that is not").UnNegatableBoolVar(&once)
 	cmd.Action(env.Action(func(ctx context.Context) error { return run(ctx, env, execute, once) }))
 }
@@ -95,7 +95,8 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 		}
 	}
 	d.Print.Printf("\nall %d steps verified in %s\n", len(steps), time.Since(d.began).Round(time.Millisecond))
-	if once {
+	// Without a terminal nobody is there to end it.
+	if once || !print.IsTerminal(d.Print.Out) {
 		return nil
 	}
 

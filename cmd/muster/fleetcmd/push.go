@@ -138,7 +138,7 @@ func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) 
 		if errors.As(err, &problems) {
 			err = &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: "nothing was pushed"}
 		}
-		return push, err
+		return push, cli.FileError("manifest", c.source, err)
 	}
 	push.Name = cmp.Or(c.name, push.Source.Name)
 	if push.Name == "" {

@@ -150,11 +150,12 @@ func (w wait) run(ctx context.Context, s *fleetcli.Store, g goal) ([]fleet.Rollo
 	return statuses, w.verdict(ctx, s, g.name, statuses)
 }
 
-// printStatuses prints the nodes that are not up to date, and counts the others.
+// printStatuses prints the nodes that are not up to date, or on which something flaps, and
+// counts the others.
 func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 	var rows [][]string
 	for _, s := range statuses {
-		if s.Status == fleet.StatusUpToDate {
+		if s.Status == fleet.StatusUpToDate && s.Reason == "" {
 			continue
 		}
 		current := "-"

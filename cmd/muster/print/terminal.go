@@ -34,6 +34,21 @@ func terminal(w io.Writer) *os.File {
 // IsTerminal reports whether a writer is a terminal.
 func IsTerminal(w io.Writer) bool { return terminal(w) != nil }
 
+// IsPipe reports whether what is printed goes to another program.
+func (p Printer) IsPipe() bool {
+	w := p.Out
+	if out, ok := w.(*Output); ok {
+		w = out.w
+	}
+	f, ok := w.(*os.File)
+	if !ok {
+		return false
+	}
+	info, err := f.Stat()
+
+	return err == nil && info.Mode()&os.ModeNamedPipe != 0
+}
+
 // hasColour reports whether colours are wanted: on a terminal without NO_COLOR.
 func hasColour(w io.Writer) bool { return IsTerminal(w) && os.Getenv("NO_COLOR") == "" }
 

@@ -29,6 +29,9 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	if t.Within != (model.Ref{}) {
 		attrs = append(attrs, slog.String("manifest", t.Within.Name))
 	}
+	if t.Drift != nil {
+		attrs = append(attrs, slog.String("cause", string(t.Cause)), slog.String("latency", model.ShortDuration(t.Drift.Latency)))
+	}
 	if t.Provider != "" {
 		attrs = append(attrs, slog.String("provider", t.Provider))
 	}

@@ -63,7 +63,11 @@ func (a Author) Check(path string, st *unix.Stat_t, in Party) error {
 	case len(remedies) > 0:
 		return fmt.Errorf("%w: %s belongs to %s and has mode %04o, so others may change what muster does: %s", ErrUntrusted, path, OwnerName(st.Uid), st.Mode&0o7777, strings.Join(remedies, " && "))
 	case in == Anybody:
-		return fmt.Errorf("%w: %s, so others may exchange %s and change what muster does: %s", ErrUntrusted, in.In(filepath.Dir(path)), path, in.Remedy(filepath.Dir(path)))
+		dir, err := filepath.Abs(filepath.Dir(path))
+		if err != nil {
+			return err
+		}
+		return fmt.Errorf("%w: %s, so others may exchange %s and change what muster does: %s", ErrUntrusted, in.In(dir), path, in.Remedy(dir))
 	default:
 		return nil
 	}

@@ -163,6 +163,10 @@ func (d *Document) unknownInSection(key document.Node) {
 		d.problems.Add(key.Pos(), "put it at the top level, beside `"+d.section+":`", "unknown key `%s` in `%s`", key.Text(), d.section)
 		return
 	}
+	if key.Text() == "drift" {
+		d.problems.Add(key.Pos(), "give it to a resource, to all of a type by `defaults`, or to the assignment by muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
+		return
+	}
 	d.unknown(key, d.section, sectionKeys())
 }
 

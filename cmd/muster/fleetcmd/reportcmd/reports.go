@@ -25,9 +25,9 @@ import (
 type reportsCommand struct {
 	*cli.Env
 	print.Format
-	follow              bool
-	since               string
-	node, kind, outcome string
+	follow                     bool
+	since                      string
+	node, kind, outcome, cause string
 }
 
 // AddReports adds muster fleet reports.
@@ -36,13 +36,15 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
 		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
-		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").StringVar(&c.node)
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
+	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health or ensure").PlaceHolder("CAUSE"), &c.cause,
+		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure))
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
@@ -103,12 +105,17 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			c.Log.Warn("no such node, see muster fleet nodes", "node", c.node)
 		}
 	}
+	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
+		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
+	}
 	for r, err := range read(ctx, store, filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
 			return nil
 		case errors.Is(err, reports.ErrInvalidEvent):
 			c.Log.Warn("invalid report", "error", err)
+			continue
+		case err == nil && c.cause != "" && string(r.Cause) != c.cause:
 			continue
 		case err == nil:
 			err = c.Print.Item(c.Format, r, reportLine(c.Print, r))
