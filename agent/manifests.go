@@ -205,6 +205,7 @@ func (m *manifests) run(ctx, hard context.Context, key string, w *schedule.Wake)
 		m.health.Cancel(key) // the run makes the checks itself
 	}
 	id := ksuid.New().String()
+	defer m.report.End(id)
 	var late []*resource.Resource
 	o := m.options(hard, key, w.Cause, id)
 	o.JournalOf = key
