@@ -41,7 +41,9 @@ type Options struct {
 }
 
 // New returns a reporter that has reported nothing.
-func New(o Options) *Reporter { return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}} }
+func New(o Options) *Reporter {
+	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
+}
 
 // currentRun is a run whose transactions are reported.
 type currentRun struct {
