@@ -26,8 +26,9 @@ const (
 // Most is how many runs of a kind go on at the same time.
 const Most = 4
 
-// Patience is how long the next manifest waits for those that run: manifests run one after
-// the other, in their order, and just one that takes longer does not hold the others up.
+// Patience is how long the next manifest or request waits for those in hand: they are run
+// one after the other, in their order, and just what takes longer does not hold the others
+// up.
 const Patience = time.Second
 
 // Lanes are the runs of a node: those that go on, and those that wait for them. It is for
@@ -61,6 +62,18 @@ type Lane struct {
 	blockedBy model.Ref
 }
 
+// String returns what the run is about, for people.
+func (l *Lane) String() string {
+	switch l.Kind {
+	case Request:
+		return "a request"
+	case Part:
+		return "a repair of " + l.Key
+	default:
+		return l.Key
+	}
+}
+
 // Enter adds a run behind all others.
 func (l *Lanes) Enter(kind Kind, key string, now time.Time) *Lane {
 	lane := &Lane{Kind: kind, Key: key, lanes: l, entered: now, done: map[model.Ref]bool{}}
@@ -85,10 +98,11 @@ func (l *Lanes) Has(kind Kind, key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == kind && lane.Key == key })
 }
 
-// NextManifest returns from when on another manifest may enter: zero where none holds it up.
-func (l *Lanes) NextManifest() (at time.Time) {
+// Next returns from when on another manifest or request may enter: zero where none holds it
+// up.
+func (l *Lanes) Next() (at time.Time) {
 	for _, lane := range l.all {
-		if until := lane.entered.Add(Patience); lane.Kind == Manifest && until.After(at) {
+		if until := lane.entered.Add(Patience); lane.Kind != Part && until.After(at) {
 			at = until
 		}
 	}

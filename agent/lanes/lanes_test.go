@@ -225,19 +225,23 @@ func TestMostRunsOfAKind(t *testing.T) {
 	}
 }
 
-// TestManifestsAreShortAtFirst: the next one waits a while for those that run.
+// TestOneAfterTheOther: the next one waits a while for those that run.
 func TestManifestsAreShortAtFirst(t *testing.T) {
 	l := lanes.New()
-	if at := l.NextManifest(); !at.IsZero() {
+	if at := l.Next(); !at.IsZero() {
 		t.Errorf("the first waits until %s", at)
 	}
 	one := l.Enter(lanes.Manifest, "one", start)
-	l.Enter(lanes.Request, "", start.Add(time.Hour))
-	if at := l.NextManifest(); !at.Equal(start.Add(lanes.Patience)) {
+	l.Enter(lanes.Part, "one", start.Add(time.Hour))
+	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
 		t.Errorf("the second waits until %s", at)
 	}
 	one.Leave()
-	if at := l.NextManifest(); !at.IsZero() {
+	if at := l.Next(); !at.IsZero() {
 		t.Errorf("after the end of the first the second waits until %s", at)
+	}
+	l.Enter(lanes.Request, "", start)
+	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
+		t.Errorf("after a request it waits until %s", at)
 	}
 }

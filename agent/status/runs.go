@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
@@ -52,6 +53,16 @@ func (r *Runs) Begin(run model.RunningRun) (end func()) {
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.running, run.RunID)
+	}
+}
+
+// Wait notes what the run with an id waits for, empty for nothing: then it begins.
+func (r *Runs) Wait(id, blocker string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if run, running := r.running[id]; running && run.WaitsFor != blocker {
+		run.WaitsFor, run.Started = blocker, time.Now().UTC()
+		r.running[id] = run
 	}
 }
 
