@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources"
@@ -90,7 +89,8 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 			b.Error(err)
 		}
 	})
-	a.loop.sync(b.Context(), time.Now())
+	entries, sync := a.loop.watch.Entries()
+	a.loop.manifests.sync(b.Context(), entries, sync, time.Now())
 	key := a.loop.manifests.set.Keys()[0]
 	benchRun(b, a, key, model.CauseManifest)
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeChanged {
@@ -104,7 +104,8 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 func benchRun(b *testing.B, a *Agent, key string, cause model.Cause) {
 	m := a.loop.manifests
 	m.hands.lock()
-	m.begin(b.Context(), b.Context(), key, schedule.Wake{Cause: cause, At: time.Now()})
+	m.schedule.Ask(key, cause, time.Now())
+	m.runNext(b.Context(), b.Context(), time.Now())
 	m.hands.unlock()
 	m.hands.all.Wait()
 }

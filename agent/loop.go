@@ -84,7 +84,11 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			m.runner.changedAt = now
 		}
 		l.synced = true
-		l.step("syncing assignments", func() { l.sync(ctx, now) })
+		l.step("syncing assignments", func() {
+			entries, sync := l.watch.Entries()
+			l.bucket.note(ctx, sync, m)
+			m.sync(ctx, entries, sync, now)
+		})
 	case l.beginRequest(ctx, hard, now):
 	case m.runNext(ctx, hard, now):
 	case m.beginPasses(ctx, hard, now):
@@ -138,12 +142,6 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 	_, sync := l.watch.Entries()
 
 	return sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil || !now.Before(startBy)
-}
-
-func (l *loop) sync(ctx context.Context, now time.Time) {
-	entries, sync := l.watch.Entries()
-	l.bucket.note(ctx, sync, l.manifests)
-	l.manifests.sync(ctx, entries, sync, now)
 }
 
 // step runs a part of the work; a panic ends that part alone.

@@ -37,13 +37,6 @@ func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 		m.status.SetAssignments(m.set.States())
 		return true
 	}
-	m.begin(ctx, hard, key, w)
-
-	return true
-}
-
-// begin begins the run of a manifest, or of a part of it.
-func (m *manifests) begin(ctx, hard context.Context, key string, w schedule.Wake) {
 	kind := lanes.Part
 	if w.Part == nil {
 		kind = lanes.Manifest
@@ -52,6 +45,8 @@ func (m *manifests) begin(ctx, hard context.Context, key string, w schedule.Wake
 	r := &manifestRun{manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
 	o := m.options(hard, key, w.Cause, r.id)
 	m.hands.begin(kind, key, func(lane *lanes.Lane) { r.run(ctx, lane, o) })
+
+	return true
 }
 
 // manifestRun is a run of a manifest, or of a part of it.
