@@ -200,7 +200,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		schedule: schedule.New(),
 	}
 	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log},
+		Drift:  drift.Options{Arm: o.Watch, IsToCome: hands.lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Log: a.log},
 		Listen: o.Writers, Status: a.status, Report: report.Node, Log: a.log,
 	})
 	m.health = health.New(health.Options{

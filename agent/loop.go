@@ -173,7 +173,7 @@ func (l *loop) next(now time.Time) time.Time {
 		earlier(free)
 	}
 	for _, key := range m.set.Keys() {
-		if !now.Before(free) && !m.hands.lanes.Has(lanes.Manifest, key) {
+		if !now.Before(free) && !m.hands.lanes.Has(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.passAt(key))

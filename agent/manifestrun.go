@@ -25,9 +25,9 @@ import (
 func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 	key, w := m.schedule.Take(m.set.Keys(), now, func(key string, part bool) bool {
 		if part {
-			return !m.hands.lanes.Has(lanes.Part, key)
+			return m.hands.lanes.MayAddPart(key)
 		}
-		return !m.hands.lanes.Has(lanes.Manifest, key) && !now.Before(m.hands.lanes.Next())
+		return !m.hands.lanes.Has(key) && !now.Before(m.hands.lanes.Next())
 	})
 	if key == "" {
 		return false

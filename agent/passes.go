@@ -7,7 +7,6 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/health"
-	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/reconcile"
@@ -17,7 +16,7 @@ import (
 // passAt returns when a health check pass of a manifest is to begin; zero is never, as while
 // it runs, which makes the checks too.
 func (m *manifests) passAt(key string) time.Time {
-	if !m.set.Active(key).Monitored() || m.hands.lanes.Has(lanes.Manifest, key) {
+	if !m.set.Active(key).Monitored() || m.hands.lanes.Has(key) {
 		return time.Time{}
 	}
 

@@ -93,9 +93,30 @@ func (l *Lanes) Len(kind Kind) (count int) {
 	return count
 }
 
-// Has reports whether there is a run of a kind of a manifest.
-func (l *Lanes) Has(kind Kind, key string) bool {
-	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == kind && lane.Key == key })
+// Has reports whether there is a run of a manifest as a whole.
+func (l *Lanes) Has(key string) bool {
+	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == Manifest && lane.Key == key })
+}
+
+// MayAddPart reports whether another part of a manifest may enter: a few do, so that one
+// that waits does not hold up those that need not.
+func (l *Lanes) MayAddPart(key string) bool {
+	parts := 0
+	for _, lane := range l.all {
+		if lane.Kind == Part && lane.Key == key {
+			parts++
+		}
+	}
+
+	return parts < Most
+}
+
+// IsToCome reports whether a run of a manifest as a whole is known to be still to come to a
+// resource, or at it.
+func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
+	return slices.ContainsFunc(l.all, func(lane *Lane) bool {
+		return lane.Kind == Manifest && lane.Key == key && lane.graph != nil && !lane.done[ref] && lane.graph.Node(ref) != nil
+	})
 }
 
 // Next returns from when on another manifest or request may enter: zero where none holds it
@@ -184,7 +205,7 @@ func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
 	}
 	var related map[model.Ref]bool
 	if l.Key != "" && l.Key == other.Key {
-		if whole(l.graph) != whole(other.graph) || l.Kind == other.Kind || hasChecks(l.graph) && hasChecks(other.graph) {
+		if whole(l.graph) != whole(other.graph) || l.Kind == Manifest && other.Kind == Manifest || hasChecks(l.graph) && hasChecks(other.graph) {
 			return model.Ref{}, true
 		}
 		related = whole(l.graph).Related(refs(l.graph))

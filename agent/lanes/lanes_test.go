@@ -171,6 +171,37 @@ func TestAPartBesideItsManifest(t *testing.T) {
 	if part.Begin(p) != whole {
 		t.Error("a part of another version does not wait")
 	}
+	if l.IsToCome("one", ref("file", "/etc/a")) || !l.IsToCome("one", ref("file", "/etc/b")) || l.IsToCome("two", ref("file", "/etc/b")) || l.IsToCome("one", ref("file", "/etc/x")) {
+		t.Error("what is to come is something else")
+	}
+}
+
+// TestPartsOfAManifest go on beside each other unless they are tied.
+func TestPartsOfAManifest(t *testing.T) {
+	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/a', 'file#/etc/b']}}]},"+file("/etc/c"))
+	l := lanes.New()
+	var all []*lanes.Lane
+	for _, path := range []string{"/etc/a", "/etc/b", "/etc/c", "/etc/a"} {
+		p, ok := g.Part([]model.Ref{ref("file", path)})
+		if !ok {
+			t.Fatal("there is no such part")
+		}
+		if !l.MayAddPart("one") {
+			t.Errorf("%s may not enter", path)
+		}
+		lane := l.Enter(lanes.Part, "one", start)
+		all = append(all, lane)
+		if blocker, waits := lane.Begin(p), path != "/etc/c" && len(all) > 1; (blocker != nil) != waits {
+			t.Errorf("%s waits for %v, want that it waits: %v", path, blocker, waits)
+		}
+	}
+	if l.MayAddPart("one") || !l.MayAddPart("two") {
+		t.Error("more may enter, or none of another manifest")
+	}
+	all[0].Leave()
+	if all[1].Blocker() != nil || all[3].Blocker() == nil {
+		t.Error("the first that waits does not go on, or the second overtakes it")
+	}
 }
 
 // TestNobodyOvertakes whom it would hold up, and who waits holds up nobody else.
@@ -220,7 +251,7 @@ func TestMostRunsOfAKind(t *testing.T) {
 	if all[4].Blocker() != nil {
 		t.Error("it still waits")
 	}
-	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has(lanes.Manifest, "/etc/a") || l.Has(lanes.Part, "/etc/a") {
+	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") || !l.MayAddPart("/etc/a") {
 		t.Error("they are counted otherwise")
 	}
 }
