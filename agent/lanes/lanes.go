@@ -111,11 +111,11 @@ func (l *Lanes) MayAddPart(key string) bool {
 	return parts < Most
 }
 
-// IsToCome reports whether a run of a manifest as a whole is known to be still to come to a
-// resource, or at it.
+// IsToCome reports whether a run of a manifest, or of a part of it, may still come to a
+// resource, or is at it.
 func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool {
-		return lane.Kind == Manifest && lane.Key == key && lane.graph != nil && !lane.done[ref] && lane.graph.Node(ref) != nil
+		return lane.Key == key && (lane.graph == nil || !lane.done[ref] && lane.graph.Node(ref) != nil)
 	})
 }
 

@@ -171,6 +171,10 @@ func TestAPartBesideItsManifest(t *testing.T) {
 	if part.Begin(p) != whole {
 		t.Error("a part of another version does not wait")
 	}
+	if !l.IsToCome("one", ref("file", "/etc/a")) {
+		t.Error("the part that waits is not to come to its resource")
+	}
+	part.Leave()
 	if l.IsToCome("one", ref("file", "/etc/a")) || !l.IsToCome("one", ref("file", "/etc/b")) || l.IsToCome("two", ref("file", "/etc/b")) || l.IsToCome("one", ref("file", "/etc/x")) {
 		t.Error("what is to come is something else")
 	}
