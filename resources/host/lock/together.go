@@ -88,8 +88,12 @@ func (l *Locks) join(ctx context.Context, o Options, blocked bool) (joined bool,
 		o.OnWait(*g.waitedFor)
 	}
 	g.runs = append(g.runs, o.Holder.RunID)
+	if err := g.write(); err != nil {
+		g.runs = g.runs[:len(g.runs)-1]
+		return false, err
+	}
 
-	return true, g.write()
+	return true, nil
 }
 
 // takeTogether takes the lock for the first run of a group, after those that wait for it.
