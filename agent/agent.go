@@ -34,6 +34,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -141,6 +142,7 @@ func maxDocument(p interface{ MaxMessage() int64 }) func() int {
 // open opens the state directory, and makes what needs it.
 func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	dir := o.Config.StateDir
+	o.Host.KeepLitter()
 	if err := o.Host.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return err
 	}
@@ -214,13 +216,14 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	a.status.SetAssignments(set.States())
 	runs := status.NewRuns()
 	a.sections = []Section{a.status, runs}
-	runner := &runner{runs: runs, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
+	hands := newHands(wakes.signal)
+	runner := &runner{hands: hands, runs: runs, journals: map[string]*journal.Shared{}, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
 	m := &manifests{
-		set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
+		hands: hands, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(),
 	}
 	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
+		Drift:  drift.Options{Arm: o.Watch, IsToCome: hands.lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Status: a.status, Report: report.Node, Log: a.log,
 	})
 	m.health = health.New(health.Options{
@@ -229,7 +232,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	})
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
-		Facts: a.facts.wait, FactsNow: a.facts.values, Run: runner.request, Report: report.Ensure, Wake: wakes.signal.Notify,
+		Facts: a.facts.wait, FactsNow: a.facts.values, Report: report.Ensure, Wake: wakes.signal.Notify,
 		Open: a.config.opener(trust), Untrusted: (&untrusted{report: report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources"
@@ -90,14 +89,25 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 			b.Error(err)
 		}
 	})
-	a.loop.sync(b.Context(), time.Now())
+	entries, sync := a.loop.watch.Entries()
+	a.loop.manifests.sync(b.Context(), entries, sync, time.Now())
 	key := a.loop.manifests.set.Keys()[0]
-	a.loop.manifests.run(b.Context(), b.Context(), key, &schedule.Wake{Cause: model.CauseManifest, At: time.Now()})
+	benchRun(b, a, key, model.CauseManifest)
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeChanged {
 		b.Fatalf("the first run: %+v", s)
 	}
 
 	return a, key
+}
+
+// benchRun runs a manifest as a whole.
+func benchRun(b *testing.B, a *Agent, key string, cause model.Cause) {
+	m := a.loop.manifests
+	m.hands.lock()
+	m.schedule.Ask(key, cause, time.Now())
+	m.runNext(b.Context(), b.Context(), time.Now())
+	m.hands.unlock()
+	m.hands.all.Wait()
 }
 
 // BenchmarkAgentRerun is a run in which nothing is to be done, as it is made on
@@ -108,7 +118,7 @@ func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }
 func benchmarkRerun(b *testing.B, n int) {
 	a, key := benchAgent(b, n)
 	for b.Loop() {
-		a.loop.manifests.run(b.Context(), b.Context(), key, &schedule.Wake{Cause: model.CauseSchedule, At: time.Now()})
+		benchRun(b, a, key, model.CauseSchedule)
 	}
 	b.StopTimer()
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeStable || s.Counts.Stable != n {

@@ -412,7 +412,7 @@ func TestEnsureAcrossARestart(t *testing.T) {
 		close(s.release)
 		n.stop()
 		n.take()
-		if err := os.RemoveAll(n.path("motd")); err != nil {
+		if err := errors.Join(os.RemoveAll(n.path("motd")), os.RemoveAll(n.path("late"))); err != nil {
 			t.Fatal(err)
 		}
 		clear(s.done)

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -17,8 +18,12 @@ const startWait = 10 * time.Second
 // longestSleep bounds the wait when nothing is due.
 const longestSleep = time.Hour
 
-// loop does the work of the node, one thing at a time, in one goroutine. Only
-// health check passes have their own.
+// maxRequests is how many requests are in hand at the same time, those that wait for others
+// included.
+const maxRequests = 16
+
+// loop decides what the node does next, in one goroutine. Runs and health check passes go
+// on in goroutines of their own; what they share with the loop they touch in turn.
 type loop struct {
 	manifests *manifests
 	requests  *requests.Service
@@ -30,54 +35,100 @@ type loop struct {
 	started chan struct{}
 	goal    goal.Goal
 	result  goal.Result
-	// synced is what the bucket was known of when the assignments were synced last; away
+	// startBy is when it goes on without what it waits for at start, synced that it does
+	// not wait any more.
+	startBy time.Time
+	synced  bool
+	// known is what the bucket was known of when the assignments were synced last; away
 	// returns why NATS cannot be reached, empty while it can.
-	synced model.Sync
-	away   func() string
+	known model.Sync
+	away  func() string
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
 func (l *loop) run(ctx, hard context.Context) {
+	hands := l.manifests.hands
 	defer l.manifests.set.Close(context.WithoutCancel(ctx))
 	defer l.manifests.health.Wait()
 	defer l.manifests.repairs.Close()
+	defer hands.all.Wait()
 	l.awaitFacts(ctx)
-	startBy := time.Now().Add(startWait)
-	synced := false
+	l.startBy = time.Now().Add(startWait)
 	close(l.started)
-	for ctx.Err() == nil {
-		l.manifests.noteDrift(time.Now())
+	for ctx.Err() == nil && !l.result.Reached {
+		hands.lock()
 		l.progress.steps.Add(1)
-		l.step("concluding health checks", func() { l.manifests.concludePasses(ctx) })
-		if l.wakes.retry.Swap(false) {
-			l.manifests.set.RetryNow(time.Now())
-		}
-		switch now := time.Now(); {
-		case !synced && !l.mayStart(now, startBy):
-			if !l.requests.AnswerNext(ctx, hard) {
-				l.sleep(ctx, startBy)
-			}
-		case l.wakes.assignments.Swap(false) || !synced || isOver(l.manifests.set.Next(), now):
-			if !synced {
-				l.manifests.runner.changedAt = now
-			}
-			synced = true
-			l.step("syncing assignments", func() { l.sync(ctx, now) })
-		case l.requests.AnswerNext(ctx, hard):
-		case l.manifests.runNext(ctx, hard, now):
-		case l.manifests.beginPasses(ctx, hard, now):
-		default:
-			next, end := l.next(), l.endAt(now, startBy)
-			if !end.IsZero() && !now.Before(end) {
-				l.result = goal.Result{Reached: true, Reasons: l.unconverged()}
-				return
-			}
-			if !end.IsZero() {
-				next = tasks.Earliest(next, end)
-			}
-			l.sleep(ctx, next)
+		until := l.work(ctx, hard)
+		hands.unlock()
+		if !until.IsZero() {
+			l.sleep(ctx, until)
 		}
 	}
+}
+
+// work does the next thing that is due, and returns until when to sleep where there was
+// none. The turn is held.
+func (l *loop) work(ctx, hard context.Context) (until time.Time) {
+	m := l.manifests
+	m.noteDrift(time.Now())
+	l.step("concluding health checks", func() { m.concludePasses(ctx) })
+	if l.wakes.retry.Swap(false) {
+		m.set.RetryNow(time.Now())
+	}
+	switch now := time.Now(); {
+	case !l.synced && !l.mayStart(now, l.startBy):
+		if !l.beginRequest(ctx, hard, now) {
+			if free := m.hands.lanes.Next(); now.Before(free) {
+				return tasks.Earliest(l.startBy, free)
+			}
+			return l.startBy
+		}
+	case l.wakes.assignments.Swap(false) || !l.synced || isOver(m.set.Next(), now):
+		if !l.synced {
+			m.runner.changedAt = now
+		}
+		l.synced = true
+		l.step("syncing assignments", func() {
+			entries, sync := l.watch.Entries()
+			l.known = sync
+			l.bucket.note(ctx, sync, m)
+			m.sync(ctx, entries, sync, now)
+		})
+	case l.beginRequest(ctx, hard, now):
+	case m.runNext(ctx, hard, now):
+	case m.beginPasses(ctx, hard, now):
+	default:
+		next, end := l.next(now), l.endAt(now)
+		if isOver(end, now) {
+			l.result = goal.Result{Reached: true, Reasons: l.unconverged()}
+		}
+		if !end.IsZero() {
+			next = tasks.Earliest(next, end)
+		}
+		return next
+	}
+
+	return time.Time{}
+}
+
+// beginRequest begins the execution of the oldest request, and reports whether there was
+// one.
+func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
+	m := l.manifests
+	if m.hands.lanes.Len(lanes.Request) >= maxRequests || now.Before(m.hands.lanes.Next()) {
+		return false
+	}
+	execute := l.requests.Next()
+	if execute == nil {
+		return false
+	}
+	m.hands.begin(lanes.Request, "", func(lane *lanes.Lane) {
+		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
+			return m.runner.request(ctx, hard, lane, q)
+		})
+	})
+
+	return true
 }
 
 // awaitFacts waits a while for the first facts.
@@ -97,13 +148,6 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 	return sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil || !now.Before(startBy)
 }
 
-func (l *loop) sync(ctx context.Context, now time.Time) {
-	entries, sync := l.watch.Entries()
-	l.synced = sync
-	l.bucket.note(ctx, sync, l.manifests)
-	l.manifests.sync(ctx, entries, sync, now)
-}
-
 // step runs a part of the work; a panic ends that part alone.
 func (l *loop) step(task string, f func()) {
 	_ = tasks.Guard(l.manifests.log, task, func() error { // Guard logs it
@@ -118,8 +162,8 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 }
 
 // next returns when something is due by itself.
-func (l *loop) next() time.Time {
-	at := time.Now().Add(longestSleep)
+func (l *loop) next(now time.Time) time.Time {
+	at := now.Add(longestSleep)
 	earlier := func(t time.Time) {
 		if !t.IsZero() && t.Before(at) {
 			at = t
@@ -128,8 +172,14 @@ func (l *loop) next() time.Time {
 	m := l.manifests
 	earlier(m.set.Next())
 	earlier(m.repairs.Next())
+	free := m.hands.lanes.Next()
+	if now.Before(free) {
+		earlier(free)
+	}
 	for _, key := range m.set.Keys() {
-		earlier(m.schedule.Next(key))
+		if !now.Before(free) && !m.hands.lanes.Has(key) {
+			earlier(m.schedule.Next(key))
+		}
 		earlier(m.passAt(key))
 	}
 
@@ -137,18 +187,18 @@ func (l *loop) next() time.Time {
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read
-// or startBy; zero is never. It is called when nothing is due.
-func (l *loop) endAt(now, startBy time.Time) time.Time {
+// or l.startBy; zero is never. It is called when nothing is due.
+func (l *loop) endAt(now time.Time) time.Time {
 	m := l.manifests
 	at := now
 	if !l.goal.Once {
 		at = m.runner.changedAt.Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || m.set.Fetching():
+	case !l.goal.IsSet() || m.set.Fetching() || !m.hands.isEmpty():
 		return time.Time{}
-	case !l.synced.Complete() && at.Before(startBy):
-		return startBy
+	case !l.known.Complete() && at.Before(l.startBy):
+		return l.startBy
 	default:
 		return at
 	}
@@ -161,7 +211,7 @@ func (l *loop) unconverged() []string {
 	m.status.Describe(&status)
 	m.runner.runs.Describe(&status)
 
-	return goal.Unconverged(status, m.set.Keys(), l.synced, l.away())
+	return goal.Unconverged(status, m.set.Keys(), l.known, l.away())
 }
 
 // isOver reports whether a time, unless it is zero, is over.

@@ -3,12 +3,9 @@ package agent
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
-
-	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
@@ -19,15 +16,12 @@ import (
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/reconcile"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // manifests are the manifests of the node: what is assigned, and what is made of
-// it. Only the loop touches them.
+// it. The loop touches them, and the runs in hand, in turn.
 type manifests struct {
+	hands     *hands
 	set       *assignments.Set
 	health    *health.Monitor
 	repairs   *repairs.Repairs
@@ -119,10 +113,17 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 	m.repairs.Forget(key)
 	m.schedule.Forget(key)
 	m.report.Forget(key)
+	m.forgetRuns(ctx, key)
+}
+
+// forgetRuns forgets what the runs of a manifest left, unless one is still in hand, which
+// does that at its end.
+func (m *manifests) forgetRuns(ctx context.Context, key string) {
 	m.runner.runs.Forget(key)
 	if err := m.runner.journal(key).Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
+	delete(m.runner.journals, key)
 }
 
 // reportResult reports what came of the assignments.
@@ -168,98 +169,6 @@ func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponem
 	m.log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
 }
 
-// runNext runs the first manifest that is due, and reports whether there was one.
-func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
-	key, w := m.schedule.Take(m.set.Keys(), now)
-	if key == "" {
-		return false
-	}
-	if m.set.AwaitsBundle(ctx, key) {
-		m.schedule.Postpone(key, w)
-		m.status.SetAssignments(m.set.States())
-		return true
-	}
-	summary := m.run(ctx, hard, key, &w)
-	if w.Part == nil {
-		m.schedule.Ran(key, m.interval(key), summary == nil || m.hasBegun(key, summary))
-	}
-
-	return true
-}
-
-// hasBegun reports whether a run came to a resource, and failed by no damage of its
-// bundle, which another one repairs.
-func (m *manifests) hasBegun(key string, s *model.Run) bool {
-	if s.Outcome() == model.OutcomeFailed && m.set.Active(key).Damaged() {
-		return false
-	}
-
-	return len(s.Errors) == 0 || s.Counts.Total > s.Counts.NotRun
-}
-
-// run reconciles a manifest, or a part of it, and reports. The summary is nil when the
-// agent stops before it began. A wake for a part becomes one for the whole manifest
-// where there is no such part.
-func (m *manifests) run(ctx, hard context.Context, key string, w *schedule.Wake) *model.Run {
-	if w.Part == nil {
-		m.health.Cancel(key) // the run makes the checks itself
-	}
-	id := ksuid.New().String()
-	var late []*resource.Resource
-	o := m.options(hard, key, w.Cause, id)
-	o.JournalOf = key
-	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
-		if w.Part == nil || o.Waited {
-			m.refresh(ctx, key, o.Waited)
-		}
-		g := m.graph(key, w)
-		journal := o.Journal
-		o.Options = m.runOptions(ctx, hard, key, *w, id, &late).Options
-		o.Journal = journal
-		if w.Part != nil {
-			o.Earlier = plan.Standing(g, m.repairs.Failed(key))
-			return g, context.Cause(ctx)
-		}
-		m.say(ctx, m.set.Active(key).Resolution.PreMessage)
-
-		return g, context.Cause(ctx)
-	}
-	summary, err := m.runner.run(ctx, m.set.Active(key).Resolution.Graph, o)
-	v := m.set.Active(key)
-	if summary == nil {
-		if ctx.Err() != nil {
-			return nil // it never began, and is not tried again
-		}
-		summary = m.runner.unmade(v.Entry, v.Digest, w.Cause)
-		summary.RunID = id
-		err = fmt.Errorf("the run did not come to its end: %w", err)
-	} else if w.Part == nil {
-		m.say(ctx, v.Resolution.PostMessage)
-	}
-	if err != nil {
-		summary.Errors = append(summary.Errors, err.Error())
-	}
-	if len(late) > 0 {
-		m.follow(key, late)
-	}
-	if w.Part == nil {
-		m.retainRegistrations(m.set.Keys())
-	}
-	if w.Part == nil || w.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{}) {
-		if due, part := m.health.ConcludeRun(key, w.Cause, v.Resolution.Resources); due {
-			m.schedule.AskPart(key, model.CauseHealth, time.Now(), part)
-		}
-	}
-	m.status.SetHealth(key, m.health.Counts(key))
-	if w.Part != nil {
-		m.concludePart(ctx, key, summary)
-	} else {
-		m.conclude(ctx, key, summary)
-	}
-
-	return summary
-}
-
 // refresh resolves a manifest again when what it reads may have changed.
 func (m *manifests) refresh(ctx context.Context, key string, waited bool) {
 	result := m.set.Refresh(ctx, key, m.input(), waited)
@@ -272,57 +181,6 @@ func (m *manifests) say(ctx context.Context, message string) {
 	if message != "" {
 		m.log.InfoContext(ctx, message)
 	}
-}
-
-// runOptions are those of a run of a manifest. Resources that it finds are added to
-// late.
-func (m *manifests) runOptions(ctx, hard context.Context, key string, w schedule.Wake, id string, late *[]*resource.Resource) reconcile.Options {
-	o := m.options(hard, key, w.Cause, id)
-	v := m.set.Active(key)
-	o.Woken, o.Refresh = w.At, m.health.TakeRefresh(key)
-	o.Admit = func(found []*resource.Resource) error {
-		if problems := m.set.Conflicts(key)(found); len(problems) > 0 {
-			return problems
-		}
-		v.Resolution.AddLate(found)
-		*late = append(*late, found...)
-		return nil
-	}
-	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
-		m.registrar.Set(registrar.Source{Manifest: key, Resource: ref}, entries)
-	}
-	o.OnTransaction = func(t *model.Transaction) {
-		m.runner.logTransaction(ctx, t)
-		if w.Part == nil {
-			m.runner.runs.Note(id, t)
-		} else {
-			m.runner.runs.Update(key, t)
-		}
-		m.report.Transaction(t)
-		m.repairs.Note(ctx, key, w.Part, t)
-		if ctx.Err() == nil { // else its checks were broken off
-			m.noteHealth(ctx, key, t)
-		}
-	}
-	o.Left = func(ref model.Ref, state resource.State) { m.repairs.Left(key, ref, state) }
-	if w.Part == nil {
-		run, every := m.schedule.Begin(key), m.runner.config.get().ReadAllEvery
-		o.ReadAll = every > 0 && run%every == 0
-	}
-
-	return o
-}
-
-// options are those that runs and health check passes of a manifest have in
-// common.
-func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
-	v := m.set.Active(key)
-	o := m.runner.options(hard, id, v.Noop)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), m.runner.loader.Origin(v.Resolution.Resolved)
-	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
-	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
-
-	return o
 }
 
 // noteHealth takes over the health checks of a transaction, and reports

@@ -13,9 +13,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// passAt returns when a health check pass of a manifest is to begin; zero is never.
+// passAt returns when a health check pass of a manifest is to begin; zero is never, as while
+// it runs, which makes the checks too.
 func (m *manifests) passAt(key string) time.Time {
-	if !m.set.Active(key).Monitored() {
+	if !m.set.Active(key).Monitored() || m.hands.lanes.Has(key) {
 		return time.Time{}
 	}
 

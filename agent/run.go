@@ -9,6 +9,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -22,8 +23,9 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// runner makes single runs on the node, one at a time.
+// runner makes single runs on the node.
 type runner struct {
+	hands   *hands
 	host    *host.Host
 	checker engine.Checker
 	loader  Loader
@@ -33,24 +35,29 @@ type runner struct {
 	// ran is notified after each run.
 	ran tasks.Signal
 	log *slog.Logger
-	// changes counts how often a run changed the machine, or may have.
+	// changes counts how often a run changed the machine, or may have. Whoever touches it,
+	// changedAt or journals holds the turn.
 	changes int
 	// changedAt is when a run or another assignment last changed something.
 	changedAt time.Time
+	// journals are those of manifests, by key.
+	journals map[string]*journal.Shared
 	// runs keeps what administrators are shown of each run.
 	runs *status.Runs
 }
 
-// run makes the one run of the node. ctx ends when no further change may begin.
+// run makes a run. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end.
 func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
 	defer r.ran.Notify()
-	o.Command = "muster agent"
+	o.Command, o.Together = "muster agent", true
 	defer r.runs.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)
 		return err
 	})
+	r.hands.lock()
+	defer r.hands.unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
 		r.changedAt = time.Now()
 	}
@@ -84,13 +91,19 @@ func (r *runner) env(facts model.Facts, noop bool) resource.Env {
 	return resource.Env{Host: r.host, Facts: facts, Log: r.log, Scope: resource.Scope{Noop: noop, Origin: r.loader.Origin(nil)}}
 }
 
-// journal returns the journal of a manifest.
-func (r *runner) journal(key string) *journal.File {
-	return journal.NewFile(r.host, r.config.get().StateDir, key)
+// journal returns the journal of a manifest. The turn is held.
+func (r *runner) journal(key string) *journal.Shared {
+	j := r.journals[key]
+	if j == nil {
+		j = journal.NewShared(journal.NewFile(r.host, r.config.get().StateDir, key))
+		r.journals[key] = j
+	}
+
+	return j
 }
 
 // request makes the run of a request.
-func (r *runner) request(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
+func (r *runner) request(ctx, hard context.Context, lane *lanes.Lane, q requests.Run) (*model.Run, error) {
 	o := r.options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
 	o.Secrets = q.Secrets
@@ -98,9 +111,14 @@ func (r *runner) request(ctx, hard context.Context, q requests.Run) (*model.Run,
 		r.logTransaction(ctx, t)
 		q.OnTransaction(t)
 	}
-	o.Locked = func(context.Context, *reconcile.Options) (*graph.Graph, error) {
-		q.Began()
-		return q.Graph, nil
+	o.Locked = func(ctx context.Context, _ *reconcile.Options) (*graph.Graph, error) {
+		prepare := func() (*graph.Graph, error) { return q.Graph, nil }
+		waits := func(blocker *lanes.Lane) { r.runs.Wait(o.RunID, blocker.String()) }
+		g, err := r.hands.await(ctx, lane, prepare, waits, func(*graph.Graph) { r.runs.Wait(o.RunID, "") })
+		if err == nil {
+			q.Began()
+		}
+		return g, err
 	}
 
 	return r.run(ctx, q.Graph, o)

@@ -46,7 +46,9 @@ type RunningRun struct {
 	RunID    string    `json:"run_id"`
 	Manifest string    `json:"manifest" jsonschema_description:"Key of the manifest, or ensure for a request"`
 	Cause    Cause     `json:"cause"`
-	Started  time.Time `json:"started"`
+	Started  time.Time `json:"started" jsonschema_description:"When it began, or began to wait"`
+	// WaitsFor is empty for one that does not wait.
+	WaitsFor string `json:"waits_for,omitempty" jsonschema_description:"The run that it waits for: they share a path, or packages or services"`
 }
 
 // AssignedManifest is one key that is assigned to the node.

@@ -78,6 +78,8 @@ type Set struct {
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
 	bucket bucketRecord
+	// held are the bundles that runs in hand use, by digest.
+	held map[string]int
 }
 
 // Open reads what is kept in the state directory. Nothing is active before Sync.
@@ -86,7 +88,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, held: map[string]int{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}
@@ -143,6 +145,20 @@ func (s *Set) Active(key string) *Version {
 	}
 
 	return nil
+}
+
+// Has reports whether a key is assigned.
+func (s *Set) Has(key string) bool { return s.units[key] != nil }
+
+// Hold keeps an unpacked bundle, empty for none, until release: a run in hand uses it.
+func (s *Set) Hold(digest string) (release func()) {
+	s.held[digest]++
+
+	return func() {
+		if s.held[digest]--; s.held[digest] == 0 {
+			delete(s.held, digest)
+		}
+	}
 }
 
 // States returns the state of each key, as the node publishes it.

@@ -260,6 +260,9 @@ func (s *Set) remember(ctx context.Context, sync model.Sync) {
 // removeBundles removes the bundles that no version refers to.
 func (s *Set) removeBundles(ctx context.Context) {
 	used := map[string]bool{}
+	for digest := range s.held {
+		used[digest] = true
+	}
 	for _, u := range s.units {
 		for _, e := range u.candidates() {
 			if v, err := u.read(e); err == nil {

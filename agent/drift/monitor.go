@@ -19,6 +19,9 @@ type Options struct {
 	// Arm watches a point. wake is called from any goroutine when something may have
 	// happened there, and does not block. Nil watches nothing.
 	Arm func(p watch.Point, wake func()) (watch.Watch, error)
+	// IsToCome reports whether a run in hand of a manifest is still to come to a resource,
+	// or at it: what happens to it may be its own change. Nil is never.
+	IsToCome func(key string, ref model.Ref) bool
 	// Look returns what is at a path now.
 	Look func(path string) (files.Entry, error)
 	// Wake is called when something may have drifted. It does not block.
@@ -189,12 +192,28 @@ func (m *Monitor) drop(i id, f *follower) {
 
 // note notes that something may have happened to a resource.
 func (m *Monitor) note(i id) {
-	m.mu.Lock()
-	if _, known := m.seen[i]; !known {
-		m.seen[i] = time.Now()
-	}
-	m.mu.Unlock()
+	m.keep(i, time.Now())
 	m.o.Wake()
+}
+
+// keep keeps since when something may have happened to a resource, for a later Take.
+func (m *Monitor) keep(i id, at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if before, known := m.seen[i]; !known || at.Before(before) {
+		m.seen[i] = at
+	}
+}
+
+// Turned notes that a run came to the end of the turn of a resource: what happened to it
+// can be judged now.
+func (m *Monitor) Turned(key string, ref model.Ref) {
+	m.mu.Lock()
+	_, seen := m.seen[id{key, ref}]
+	m.mu.Unlock()
+	if seen {
+		m.o.Wake()
+	}
 }
 
 // Remove stops following a manifest.

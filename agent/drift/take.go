@@ -67,6 +67,10 @@ func (m *Monitor) gather(now time.Time) {
 		if f == nil {
 			continue
 		}
+		if m.o.IsToCome != nil && m.o.IsToCome(i.key, i.ref) {
+			m.keep(i, at)
+			continue
+		}
 		written, err := f.poll()
 		if err != nil {
 			m.fallBack(i, f, err)

@@ -93,6 +93,7 @@ func (r *Repairs) Next() time.Time { return r.monitor.Next() }
 // Note takes over what came of a resource in a run. part are the resources that the run
 // was about, nil for all.
 func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *model.Transaction) {
+	r.monitor.Turned(key, t.Ref())
 	if t.NotRun {
 		return
 	}

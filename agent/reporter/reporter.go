@@ -18,8 +18,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Reporter puts reports into the outbox. Only one goroutine may report transactions and
-// runs. Make it with New.
+// Reporter puts reports into the outbox. Only one goroutine at a time may report
+// transactions and runs, and End follows each run. Make it with New.
 type Reporter struct {
 	// Outbox takes the reports; it is set before the first.
 	Outbox *outbox.Outbox
@@ -28,7 +28,8 @@ type Reporter struct {
 	// these.
 	results results
 	lost    atomic.Bool
-	current currentRun
+	// runs are those whose transactions are reported, by id.
+	runs map[string]*currentRun
 }
 
 // Options are what a Reporter is made from.
@@ -40,11 +41,12 @@ type Options struct {
 }
 
 // New returns a reporter that has reported nothing.
-func New(o Options) *Reporter { return &Reporter{o: o, results: results{}} }
+func New(o Options) *Reporter {
+	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
+}
 
-// currentRun is the run whose transactions are reported.
+// currentRun is a run whose transactions are reported.
 type currentRun struct {
-	id string
 	// reported counts the transactions that were reported, unchanged the others by the run
 	// that reported the same.
 	reported  int
@@ -78,36 +80,42 @@ func (p *Reporter) Sync() {
 // Transaction reports what happened to one resource. One that is the same as an
 // earlier run reported it is counted in the summary.
 func (p *Reporter) Transaction(t *model.Transaction) {
-	p.begin(t)
+	run := p.begin(t)
 	if !isReported(t) {
 		p.results.forget(t)
 		return
 	}
 	now := time.Now()
 	if runID, ok := p.results.repeated(t, now); ok {
-		p.current.unchanged[runID]++
+		run.unchanged[runID]++
 		return
 	}
-	p.current.reported++
+	run.reported++
 	if p.add(model.Report{
 		Kind: model.KindTransaction, Outcome: t.Outcome(), Type: t.Protocol, RunID: t.RunID, Manifest: t.Manifest,
-		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: p.current.reported > singles,
+		Revision: t.Revision, Digest: t.Digest, Cause: t.Cause, CorrelationID: t.CorrelationID, Batch: run.reported > singles,
 	}, bounds.Transaction(t, p.o.MaxDocument())) {
 		p.results.note(t, now)
 	}
 }
 
-// begin begins the report of a run with its first transaction.
-func (p *Reporter) begin(t *model.Transaction) {
-	if t.RunID == p.current.id {
-		return
+// begin returns the run of a transaction, which begins the report of it with its first.
+func (p *Reporter) begin(t *model.Transaction) *currentRun {
+	if run := p.runs[t.RunID]; run != nil {
+		return run
 	}
-	p.current = currentRun{id: t.RunID, unchanged: map[string]int{}}
+	run := &currentRun{unchanged: map[string]int{}}
+	p.runs[t.RunID] = run
 	if p.lost.Swap(false) {
 		clear(p.results)
 	}
 	p.results.limit(t.Manifest)
+
+	return run
 }
+
+// End forgets a run that is over, reported or not.
+func (p *Reporter) End(runID string) { delete(p.runs, runID) }
 
 // isReported reports whether a transaction is more than a number in the summary. A
 // stable resource is not, nor is one that is not managed here: that is reported
@@ -124,14 +132,18 @@ func isReported(t *model.Transaction) bool {
 }
 
 // News reports whether anything of a run was reported that was not known.
-func (p *Reporter) News(runID string) bool { return p.current.id == runID && p.current.reported > 0 }
+func (p *Reporter) News(runID string) bool {
+	run := p.runs[runID]
+
+	return run != nil && run.reported > 0
+}
 
 // Run reports a summary, and makes it and all before it durable: that of a repair soon,
 // beside the next one, of another run before it returns.
 func (p *Reporter) Run(r *model.Run) {
-	if r.RunID == p.current.id {
-		for _, id := range slices.Sorted(maps.Keys(p.current.unchanged)) {
-			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: p.current.unchanged[id]})
+	if run := p.runs[r.RunID]; run != nil {
+		for _, id := range slices.Sorted(maps.Keys(run.unchanged)) {
+			r.Unchanged = append(r.Unchanged, model.Unchanged{RunID: id, Transactions: run.unchanged[id]})
 		}
 	}
 	r.Errors = bounds.Errors(r.Errors, p.o.MaxDocument())

@@ -13,27 +13,33 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// AnswerNext executes the oldest request that waits, and reports whether there
-// was one. ctx ends when no further run may begin, hard when the one in hand is
-// broken off.
-func (s *Service) AnswerNext(ctx, hard context.Context) bool {
+// Runner makes a run; ctx ends when it must not begin, hard when it is broken off.
+type Runner func(ctx, hard context.Context, r Run) (*model.Run, error)
+
+// Next removes the oldest request that waits, and returns what executes it; nil where none
+// waits. It may be called beside the execution of others.
+func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
 	q := s.next()
 	if q == nil {
-		return false
+		return nil
 	}
+
+	return func(ctx, hard context.Context, run Runner) { s.answer(ctx, hard, q, run) }
+}
+
+// answer executes a request, and responds.
+func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
 	response := s.response(q.ID)
 	began := false
 	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
-		response.State, err = s.execute(ctx, hard, q, func() { began = true })
+		response.State, err = s.execute(ctx, hard, q, run, func() { began = true })
 		return err
 	})
 	if err != nil && !began && ctx.Err() != nil {
-		return true // it stays acknowledged, and is executed after the restart
+		return // it stays acknowledged, and is executed after the restart
 	}
 	response.Phase, response.Error = concluded(response.State, err)
 	s.respond(hard, q, response)
-
-	return true
 }
 
 // errExpired is a request that came to its turn too late.
@@ -54,7 +60,7 @@ func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) 
 }
 
 // execute runs the one resource of a request, and returns its transaction.
-func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (*model.Transaction, error) {
+func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, began func()) (*model.Transaction, error) {
 	req, properties, err := manifest.ParseRequest("request", q.body)
 	if err != nil {
 		return nil, err
@@ -73,7 +79,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, began func()) (
 		return nil, err
 	}
 	var result *model.Transaction
-	summary, err := s.o.Run(ctx, hard, Run{
+	summary, err := run(ctx, hard, Run{
 		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets,
 		Began: func() {
 			began()

@@ -68,19 +68,17 @@ type Options struct {
 	Env func(model.Facts) resource.Env
 	// Expired reports whether the time of a request is over.
 	Expired func(at time.Time) bool
-	// Run makes a run; ctx ends when it must not begin, hard when it is broken off.
-	Run func(ctx, hard context.Context, r Run) (*model.Run, error)
 	// Report reports a final response, Untrusted why a request was not accepted that is
 	// not signed as it must be.
 	Report    func(model.EnsureResponse)
 	Untrusted func(why string)
-	// Wake is called when a request waits for AnswerNext. It must not block.
+	// Wake is called when a request waits for Next. It must not block.
 	Wake func()
 	Log  *slog.Logger
 }
 
 // Service accepts and executes requests. Its methods may be called from several
-// goroutines, AnswerNext from one. Make it with Open.
+// goroutines. Make it with Open.
 type Service struct {
 	o        Options
 	store    *store

@@ -2,7 +2,9 @@
 package schedule
 
 import (
+	"maps"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -89,12 +91,12 @@ func (s *Schedule) Paced(interval time.Duration) time.Duration {
 	return time.Duration(s.pace * float64(interval))
 }
 
-// Take returns the manifest that runs next, in force in this order, and why;
-// empty is none.
-func (s *Schedule) Take(order []string, now time.Time) (string, Wake) {
-	key, w := nextDue(order, s.due, s.turns, now)
+// Take returns the manifest that runs next, in force in this order, and why; empty is none.
+// may reports whether a manifest may run now, or a part of it: one that may not stays due.
+func (s *Schedule) Take(order []string, now time.Time, may func(key string, part bool) bool) (string, Wake) {
+	key, w := nextDue(order, s.due, s.turns, now, may)
 	if key == "" {
-		clear(s.due) // what is left is not active
+		maps.DeleteFunc(s.due, func(key string, _ Wake) bool { return !slices.Contains(order, key) })
 	}
 	delete(s.due, key)
 	if t := s.turns[key]; t != nil {
@@ -125,10 +127,14 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 // nextDue returns the first manifest that a run was asked for, else the one whose
 // interval has been over for longest: one that takes longer than its interval
 // must not keep the others from their turn.
-func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now time.Time) (string, Wake) {
+func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now time.Time, may func(key string, part bool) bool) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
-		if w, asked := due[key]; asked {
+		w, asked := due[key]
+		if !may(key, asked && w.Part != nil) {
+			continue
+		}
+		if asked {
 			return key, w
 		}
 		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) {

@@ -27,7 +27,7 @@ func TestNextDue(t *testing.T) {
 		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
 		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 	} {
-		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now)
+		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now, func(string, bool) bool { return true })
 		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
 			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
 		}

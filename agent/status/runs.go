@@ -56,6 +56,16 @@ func (r *Runs) Begin(run model.RunningRun) (end func()) {
 	}
 }
 
+// Wait notes what the run with an id waits for, empty for nothing: then it begins.
+func (r *Runs) Wait(id, blocker string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if run, running := r.running[id]; running && run.WaitsFor != blocker {
+		run.WaitsFor, run.Started = blocker, time.Now().UTC()
+		r.running[id] = run
+	}
+}
+
 // Any reports whether a run is in progress.
 func (r *Runs) Any() bool {
 	r.mu.Lock()

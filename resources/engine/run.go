@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/segmentio/ksuid"
 
@@ -75,7 +76,9 @@ func newRun(g *graph.Graph, opts Options) *run {
 func (r *run) do(ctx context.Context) {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
-	if err := enter(work, &r.opts); err != nil {
+	leave, err := enter(work, &r.opts)
+	defer leave() // also after a panic
+	if err != nil {
 		r.Stopped = "the run could not begin: " + err.Error()
 		r.report.AddError(r.Stopped)
 	}
@@ -88,7 +91,7 @@ func (r *run) do(ctx context.Context) {
 		r.turn(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
-	if err := leave(&r.opts); err != nil {
+	if err := leave(); err != nil {
 		r.report.AddError(err.Error())
 	}
 	for _, text := range r.refreshes.Errors() {
@@ -118,27 +121,22 @@ func graceful(ctx context.Context, grace Grace) (work context.Context, end func(
 	}
 }
 
-// enter begins the host's run. One that changes nothing writes nothing, not even
-// that it ran.
-func enter(ctx context.Context, o *Options) error {
-	h := o.Env.Host
+// enter begins the host's run, which ends with the first call of leave. One that changes
+// nothing writes nothing, not even that it ran.
+func enter(ctx context.Context, o *Options) (leave func() error, err error) {
+	h, none := o.Env.Host, func() error { return nil }
 	switch {
 	case h == nil:
-		return nil
+		return none, nil
 	case o.Env.Scope.Unchanging():
 		h.ForgetAccounts()
-		return nil
+		return none, nil
+	}
+	if err := h.BeginRun(ctx, files.RunOptions{ReadAll: o.ReadAll, Joined: len(o.Parents) > 0}); err != nil {
+		return none, err
 	}
 
-	return h.BeginRun(ctx, files.RunOptions{ReadAll: o.ReadAll, Joined: len(o.Parents) > 0})
-}
-
-func leave(o *Options) error {
-	if o.Env.Host == nil || o.Env.Scope.Unchanging() {
-		return nil
-	}
-
-	return o.Env.Host.EndRun()
+	return sync.OnceValue(h.EndRun), nil
 }
 
 // observeAll takes the observation that nodes share.

@@ -26,6 +26,9 @@ type Options struct {
 	Command string
 	// NoWait fails with lock.ErrLocked when another run holds the lock.
 	NoWait bool
+	// Together has the runs of this process go on at the same time: they hold the lock
+	// together, and always wait. Nothing of what they touch may be the same.
+	Together bool
 	// Within are the ids of the runs that started this one, outermost first. It
 	// belongs to the innermost of them that still holds its lock.
 	Within []string
@@ -36,8 +39,8 @@ type Options struct {
 	Locked func(ctx context.Context, o *Options) (*graph.Graph, error)
 }
 
-// Run runs a graph as the one run of the node; a run that changes nothing takes
-// no lock. Without a summary no resource had its turn, and the error is that of
+// Run runs a graph as the one run of the node, or beside others of this process; a run that
+// changes nothing takes no lock. Without a summary no resource had its turn, and the error is that of
 // the lock or of Options.Locked, or wraps state.ErrFormat; beside one it is about what comes after the run.
 func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err error) {
 	h := o.Env.Host
@@ -51,13 +54,7 @@ func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err er
 	if err != nil {
 		return nil, err
 	}
-	// The engine has ended the host's run already, unless it panicked.
-	defer func() {
-		if !o.Env.Scope.Unchanging() {
-			err = errors.Join(err, h.EndRun())
-		}
-		err = errors.Join(err, unlock())
-	}()
+	defer func() { err = errors.Join(err, unlock()) }()
 	if o.JournalOf != "" {
 		// Noop reads what is pending too, or it would not predict what the run does.
 		o.Journal = journal.NewFile(h, h.StateDir(), o.JournalOf)
@@ -84,7 +81,11 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 		if o.Env.Scope.Unchanging() {
 			return func() error { return nil }, nil
 		}
-		unlock, err := h.Lock(ctx, lock.Options{
+		take := h.Lock
+		if o.Together {
+			take = h.LockTogether
+		}
+		unlock, err := take(ctx, lock.Options{
 			Wait: !o.NoWait, Depth: depth,
 			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by lock.Holder) {

@@ -119,6 +119,7 @@ func rooms() []room {
 		{folder: "agent/local", may: []string{"resources/host/..."}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/drift", may: []string{"model", "agent/tasks", "resources/resource", "resources/host/files", "resources/host/watch"}},
+		{folder: "agent/lanes", may: []string{"model", "resources/engine/graph", "resources/resource"}, tests: []string{"resources/..."}},
 		{folder: "agent/repairs", may: []string{"model", "agent/drift", "resources/resource"}},
 		{folder: "agent/metrics", may: []string{"model", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},

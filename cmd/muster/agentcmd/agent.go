@@ -297,7 +297,6 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 
 func options(types resource.Types, log *slog.Logger, config agent.Config, store *kvstore.Store, watcher *hostwatch.Watcher) agent.Options {
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
-	machine.KeepLitter()
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
 		Options: source.Options{

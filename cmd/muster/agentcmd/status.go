@@ -110,7 +110,11 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		line("", "last error %s ago: %s", age(now, s.NATS.ErrorAt), s.NATS.Error)
 	}
 	for _, r := range s.Running {
-		line("running", "%s (%s) since %s", r.Manifest, r.Cause, age(now, r.Started))
+		if r.WaitsFor == "" {
+			line("running", "%s (%s) since %s", r.Manifest, r.Cause, age(now, r.Started))
+		} else {
+			line("waiting", "%s (%s) since %s, for %s", r.Manifest, r.Cause, age(now, r.Started), r.WaitsFor)
+		}
 	}
 	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
 	line("watched", "%s", print.Count(s.Watches, "resource"))

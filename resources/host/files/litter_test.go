@@ -227,3 +227,32 @@ func TestKeptRecord(t *testing.T) {
 		t.Errorf("the record is %q", record())
 	}
 }
+
+// TestRunsAtTheSameTime share a record that is kept: it holds what either writes into
+// until both have ended.
+func TestRunsAtTheSameTime(t *testing.T) {
+	stateDir, first, second := filepath.Join(t.TempDir(), "state"), t.TempDir(), t.TempDir()
+	h := files.New(files.Options{StateDir: stateDir, Log: hosttest.Log(t)})
+	h.KeepLitter()
+	write := func(dir string) {
+		t.Helper()
+		if err := h.Write(t.Context(), filepath.Join(dir, "file"), strings.NewReader("x"), files.OwnAttrs(0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	begin(t, h, files.RunOptions{})
+	write(first)
+	begin(t, h, files.RunOptions{})
+	end(t, h)
+	write(second)
+	text, err := os.ReadFile(filepath.Join(stateDir, "litter"))
+	if err != nil || !strings.Contains(string(text), first) || !strings.Contains(string(text), second) {
+		t.Errorf("the record is %q (%v)", text, err)
+	}
+	end(t, h)
+	end(t, h) // one too many is none of the next
+	begin(t, h, files.RunOptions{})
+	begin(t, h, files.RunOptions{})
+	end(t, h)
+	end(t, h)
+}

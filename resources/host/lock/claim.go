@@ -36,7 +36,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 	case err != nil:
 		return nil, errors.Join(err, f.Close())
 	}
-	if err := writeHolder(f, Holder{Command: command}); err != nil {
+	if err := writeHolder(f, Holder{Command: command, Since: time.Now().UTC()}); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 

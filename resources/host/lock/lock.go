@@ -2,6 +2,7 @@
 package lock
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -10,6 +11,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -21,10 +24,11 @@ import (
 type Locks struct {
 	dir     string
 	checked state.Checked
+	group   group
 }
 
 // New returns the locks of a state directory. It touches nothing yet.
-func New(dir string) *Locks { return &Locks{dir: dir} }
+func New(dir string) *Locks { return &Locks{dir: dir, group: group{turn: make(chan struct{}, 1)}} }
 
 // path returns the lock file of a depth: run.lock of the node, run.N.lock
 // within a run.
@@ -44,6 +48,10 @@ const (
 	// lockTries is how often a lock is tried without waiting: HolderOf too holds
 	// it for a moment.
 	lockTries = 3
+	// readTries and readPause are how often and with what pause the holder is read: until
+	// it is the same twice, since it may be written meanwhile.
+	readTries = 20
+	readPause = time.Millisecond
 )
 
 // ErrLocked is a run lock that another process holds.
@@ -51,10 +59,13 @@ var ErrLocked = errors.New("another run holds the lock")
 
 // Holder describes the process that holds the run lock.
 type Holder struct {
-	PID     int       `json:"pid"`
-	Command string    `json:"command"`
-	RunID   string    `json:"run_id,omitempty"`
-	Since   time.Time `json:"since"`
+	PID     int    `json:"pid"`
+	Command string `json:"command"`
+	RunID   string `json:"run_id,omitempty"`
+	// Others are the ids of further runs of the process, which hold it together with
+	// RunID, separated by commas.
+	Others string    `json:"others,omitempty"`
+	Since  time.Time `json:"since"`
 }
 
 // String returns the holder for a user; the zero value is an unknown process.
@@ -98,6 +109,19 @@ type Options struct {
 // that wraps context.Cause(ctx). Without a state directory it is
 // state.ErrNone, and with an unsafe one an error of state.Make.
 func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
+	f, err := l.acquire(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+
+	return func() error {
+		// Emptied first: once closed it may belong to another process.
+		return errors.Join(f.Truncate(0), f.Close())
+	}, nil
+}
+
+// acquire returns the file of a lock that it has taken.
+func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, error) {
 	if l.dir == "" {
 		return nil, state.ErrNone
 	}
@@ -112,14 +136,12 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 	if err := l.wait(ctx, f, o); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
+	o.Holder.Since = time.Now().UTC()
 	if err := writeHolder(f, o.Holder); err != nil {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return func() error {
-		// Emptied first: once closed it may belong to another process.
-		return errors.Join(f.Truncate(0), f.Close())
-	}, nil
+	return f, nil
 }
 
 func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
@@ -133,6 +155,13 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
 		if try == lockTries {
 			if !o.Wait {
 				return LockedError{Holder: holder}
+			}
+			if o.Depth == 0 {
+				withdraw, err := l.announce()
+				if err != nil {
+					return err
+				}
+				defer withdraw()
 			}
 			if o.OnWait != nil {
 				o.OnWait(holder)
@@ -189,28 +218,34 @@ func flock(f *os.File, how int) error {
 }
 
 func writeHolder(f *os.File, holder Holder) error {
-	holder.PID, holder.Since = os.Getpid(), time.Now().UTC()
+	holder.PID = os.Getpid()
 	content, err := json.Marshal(holder)
 	if err != nil {
 		return err
 	}
-	if err := f.Truncate(0); err != nil {
+	if _, err := f.WriteAt(append(content, '\n'), 0); err != nil {
 		return err
 	}
-	_, err = f.WriteAt(append(content, '\n'), 0)
 
-	return err
+	return f.Truncate(int64(len(content)) + 1)
 }
 
 // readHolder returns the zero value when the holder has not written it yet.
 func readHolder(f *os.File) Holder {
-	var holder Holder
-	content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
-	if err != nil || json.Unmarshal(content, &holder) != nil {
-		return Holder{}
+	var before []byte
+	for try := range readTries {
+		if try > 1 {
+			time.Sleep(readPause)
+		}
+		content, err := io.ReadAll(io.NewSectionReader(f, 0, 1<<16))
+		var holder Holder
+		if err == nil && bytes.Equal(content, before) && json.Unmarshal(content, &holder) == nil {
+			return holder
+		}
+		before = content
 	}
 
-	return holder
+	return Holder{}
 }
 
 // Holding returns how many of runs are left without the innermost ones that no
@@ -219,7 +254,7 @@ func readHolder(f *os.File) Holder {
 func (l *Locks) Holding(runs []string) (int, error) {
 	for depth := len(runs) - 1; depth >= 0; depth-- {
 		holder, held, err := l.HolderOf(depth)
-		if err != nil || held && holder.RunID == runs[depth] {
+		if err != nil || held && (holder.RunID == runs[depth] || slices.Contains(strings.Split(holder.Others, ","), runs[depth])) {
 			return depth + 1, err
 		}
 	}

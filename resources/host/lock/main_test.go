@@ -11,7 +11,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	actor.Main(m, map[string]func() error{"holder": playHolder})
+	actor.Main(m, map[string]func() error{"holder": playHolder, "waiter": playWaiter})
 }
 
 // playHolder takes the run lock and keeps it until its input ends.
@@ -24,4 +24,11 @@ func playHolder() error {
 	_, _ = io.Copy(io.Discard, os.Stdin)
 
 	return unlock()
+}
+
+// playWaiter waits for the run lock.
+func playWaiter() error {
+	_, err := lock.New(os.Args[1]).Lock(context.Background(), lock.Options{Wait: true, OnWait: func(lock.Holder) { actor.Ready() }})
+
+	return err
 }

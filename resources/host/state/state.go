@@ -25,6 +25,8 @@ type Dir struct {
 	// format is the mark of the format file when it was read, and had that of this version.
 	format fileMark
 	litter *litterRecord
+	// runs are how many write into litter.
+	runs int
 	// kept is the record of the last run, which nobody has touched since if it still has
 	// this mark.
 	kept *litterRecord
@@ -37,8 +39,8 @@ type Dir struct {
 func New(path string, log *slog.Logger) *Dir { return &Dir{path: path, log: log} }
 
 // KeepLitter has the record of litter kept from one run of this process to the next: a
-// directory is then recorded, and synced, once for many runs. It is for who makes many,
-// and called before the first.
+// directory is then recorded, and synced, once for many runs. Runs that go on at the same
+// time share it. It is for who makes many, and called before the first.
 func (d *Dir) KeepLitter() { d.keeps = true }
 
 // StateDir returns the path of the directory.
@@ -46,17 +48,22 @@ func (d *Dir) StateDir() string { return d.path }
 
 // BeginRun removes the litter of killed runs, unless the run is joined: within
 // another one, which keeps the record. Litter that cannot be removed is logged and
-// left for the next run. An error is a record of litter that cannot be read or written.
+// left for the next run. An error is a record of litter that cannot be read or written,
+// or another run of this process that goes on, unless the record is kept.
 func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	if d.path == "" {
 		return nil
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.litter != nil {
+	if d.litter != nil && !d.keeps {
 		return errors.New("a run has begun already")
 	}
-	if d.litter = d.takeKept(joined); d.litter != nil {
+	if d.litter == nil {
+		d.litter = d.takeKept(joined)
+	}
+	if d.litter != nil {
+		d.runs++
 		return nil
 	}
 	record, err := openLitter(d.path, joined)
@@ -67,7 +74,7 @@ func (d *Dir) BeginRun(ctx context.Context, joined bool) error {
 	if !joined {
 		cleanTemp(ctx, d.path, d.log, isDead)
 	}
-	d.litter = record
+	d.litter, d.runs = record, 1
 
 	return nil
 }
@@ -88,10 +95,15 @@ func (d *Dir) takeKept(joined bool) *litterRecord {
 	return record
 }
 
-// EndRun closes what BeginRun opened. Without a run it does nothing.
+// EndRun ends a run, and with the last one closes what BeginRun opened. Without a run it
+// does nothing.
 func (d *Dir) EndRun() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	if d.runs--; d.runs > 0 {
+		return nil
+	}
+	d.runs = 0
 	record := d.litter
 	d.litter = nil
 	if record == nil {

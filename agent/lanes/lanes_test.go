@@ -1,0 +1,282 @@
+package lanes_test
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// build returns the graph of resources, in the flow style of YAML.
+func build(t *testing.T, resourcesText string) *graph.Graph {
+	t.Helper()
+	doc, err := manifest.Parse("m.yaml", []byte("muster: {resources: ["+resourcesText+"]}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found, err := manifest.NewLoader(manifest.Options{Types: resources.All()}).Resolve(t.Context(), doc, manifest.Inputs{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := graph.Build(found.Resources, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return g
+}
+
+func file(path string) string {
+	return "{file: [{" + path + ": {content: x, owner: root, group: root, mode: '0644'}}]}"
+}
+
+func directory(path string) string {
+	return "{file: [{" + path + ": {ensure: directory, owner: root, group: root, mode: '0755'}}]}"
+}
+
+// ref returns a reference.
+func ref(typ, name string) model.Ref { return model.Ref{Type: typ, Name: name} }
+
+var start = time.Unix(1_000_000, 0)
+
+// TestWhatTwoManifestsMustNotShare is a table of what one does, what the other one does, and
+// whether the second waits for the first.
+func TestWhatTwoManifestsMustNotShare(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "real"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"link": "real", "other": "link/"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	absent := "{file: [{/srv/app: {ensure: absent}}]}"
+	exec := "{exec: [{long: {command: sleep 600}}]}"
+	for name, c := range map[string]struct {
+		one, two string
+		waits    bool
+	}{
+		"different files":                             {file("/etc/a"), file("/etc/b"), false},
+		"the same file":                               {file("/etc/a"), file("/etc/a"), true},
+		"names that begin alike":                      {file("/etc/a"), file("/etc/ab"), false},
+		"a file below a directory":                    {directory("/srv/app"), file("/srv/app/deep/down"), true},
+		"a file below what is removed":                {absent, file("/srv/app/deep/down"), true},
+		"a file beside a directory":                   {directory("/srv/app"), file("/srv/other"), false},
+		"the source of a file":                        {file("/etc/a"), "{file: [{/etc/b: {source: /etc/a, owner: root, group: root, mode: '0644'}}]}", true},
+		"a link above":                                {file(dir + "/link/f"), file(dir + "/real/f"), true},
+		"links above links":                           {file(dir + "/other/f"), file(dir + "/link/f"), true},
+		"links to other files":                        {file(dir + "/link/f"), file(dir + "/real/g"), false},
+		"a link as the target of a scaffold":          {"{scaffold: [{" + dir + "/link: {ensure: present, source: /srv/templates}}]}", file(dir + "/real/f"), true},
+		"a directory that is missing behind a link":   {file(dir + "/link/new/f"), file(dir + "/real/new/f"), true},
+		"packages":                                    {"{package: [{zsh: {}}]}", "{package: [{vim: {}}]}", true},
+		"a package and a service":                     {"{package: [{zsh: {}}]}", "{service: [{cron: {ensure: running}}]}", true},
+		"services":                                    {"{service: [{ssh: {ensure: running}}]}", "{service: [{cron: {ensure: running}}]}", true},
+		"a package and a file":                        {"{package: [{zsh: {}}]}", file("/etc/a"), false},
+		"a service and a file":                        {"{service: [{cron: {ensure: running}}]}", file("/etc/a"), false},
+		"a service and its unit":                      {"{service: [{cron: {ensure: running}}]}", file("/etc/systemd/system/cron.service"), true},
+		"a service and a drop-in of its unit":         {"{service: [{cron: {ensure: running}}]}", file("/etc/systemd/system/cron.service.d/more.conf"), true},
+		"a command and a file":                        {exec, file("/etc/a"), false},
+		"a command and packages":                      {exec, "{package: [{zsh: {}}]}", false},
+		"two commands":                                {exec, "{exec: [{other: {command: sleep 600}}]}", false},
+		"the same command":                            {exec, exec, true},
+		"a command that creates":                      {"{exec: [{make: {command: make, creates: /srv/app/out}}]}", file("/srv/app/out"), true},
+		"a command and a file beside what it creates": {"{exec: [{make: {command: make, creates: /srv/app/out}}]}", file("/srv/app/in"), false},
+		"a command and a file where it works":         {"{exec: [{make: {command: make, cwd: /srv/app}}]}", file("/srv/app/in"), true},
+		"a command in the root directory":             {"{exec: [{make: {command: make, cwd: /}}]}", file("/srv/app/in"), false},
+		"an archive and a file in its target":         {"{archive: [{/srv/a.tar.gz: {url: 'https://x.example/a.tar.gz', owner: root, group: root, extract_parent: /srv/app, creates: /srv/app/bin}}]}", file("/srv/app/conf"), true},
+		"what is not known before":                    {"{exec: [{say: {command: echo x}}]}, {file: [{/etc/a: {content: \"{{ outputs('exec#say').stdout }}\", owner: root, group: root, mode: '0644'}}]}", file("/etc/b"), true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			for _, order := range [][2]string{{c.one, c.two}, {c.two, c.one}} {
+				l := lanes.New()
+				first, second := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Manifest, "two", start)
+				if first.Begin(build(t, order[0])) != nil {
+					t.Fatal("the first waits")
+				}
+				if blocker := second.Begin(build(t, order[1])); (blocker != nil) != c.waits {
+					t.Errorf("it waits for %+v, want that it waits: %v", blocker, c.waits)
+				}
+				first.Leave()
+				if blocker := second.Blocker(); blocker != nil {
+					t.Errorf("it waits for %+v when nothing else is there", blocker)
+				}
+			}
+		})
+	}
+}
+
+// TestWhatHadItsTurnHoldsNobodyUp: a run claims what is still to come.
+func TestWhatHadItsTurnHoldsNobodyUp(t *testing.T) {
+	l := lanes.New()
+	one, two := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Manifest, "two", start)
+	one.Begin(build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{long: {command: sleep 600}}]}"))
+	if two.Begin(build(t, file("/etc/b"))) != one {
+		t.Fatal("it does not wait")
+	}
+	changed := l.Changed()
+	one.Done(ref("file", "/etc/a"))
+	select {
+	case <-changed:
+		t.Error("who waits for another resource is woken")
+	default:
+	}
+	one.Done(ref("file", "/etc/b"))
+	<-changed
+	if two.Blocker() != nil {
+		t.Error("it still waits")
+	}
+}
+
+// TestAPartBesideItsManifest: it goes on where it has nothing to do with what is to come.
+func TestAPartBesideItsManifest(t *testing.T) {
+	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{long: {command: sleep 600}}, {reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/b']}}, {after: {command: 'true', require: ['exec#long']}}]},"+
+		"{file: [{/etc/needed: {content: x, owner: root, group: root, mode: '0644'}}]},{exec: [{last: {command: 'true', require: ['file#/etc/needed']}}]}")
+	for _, c := range []struct {
+		of    model.Ref
+		done  []model.Ref
+		waits bool
+	}{
+		{ref("file", "/etc/a"), nil, true}, // its turn is still to come
+		{ref("file", "/etc/a"), []model.Ref{ref("file", "/etc/a")}, false},
+		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b")}, true}, // what subscribes is to come
+		{ref("file", "/etc/b"), []model.Ref{ref("file", "/etc/b"), ref("exec", "reload")}, false},
+		{ref("file", "/etc/needed"), []model.Ref{ref("file", "/etc/needed")}, true},
+	} {
+		l := lanes.New()
+		whole, part := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Part, "one", start)
+		whole.Begin(g)
+		for _, done := range c.done {
+			whole.Done(done)
+		}
+		p, ok := g.Part([]model.Ref{c.of})
+		if !ok {
+			t.Fatal("there is no such part")
+		}
+		if blocker := part.Begin(p); (blocker != nil) != c.waits {
+			t.Errorf("%s after %v: it waits for %v, want that it waits: %v", c.of, c.done, blocker, c.waits)
+		}
+	}
+	l := lanes.New()
+	whole, part := l.Enter(lanes.Manifest, "one", start), l.Enter(lanes.Part, "one", start)
+	whole.Begin(g)
+	whole.Done(ref("file", "/etc/a"))
+	p, _ := build(t, file("/etc/a")+","+file("/etc/c")).Part([]model.Ref{ref("file", "/etc/a")})
+	if part.Begin(p) != whole {
+		t.Error("a part of another version does not wait")
+	}
+	if !l.IsToCome("one", ref("file", "/etc/a")) {
+		t.Error("the part that waits is not to come to its resource")
+	}
+	part.Leave()
+	if l.IsToCome("one", ref("file", "/etc/a")) || !l.IsToCome("one", ref("file", "/etc/b")) || l.IsToCome("two", ref("file", "/etc/b")) || l.IsToCome("one", ref("file", "/etc/x")) {
+		t.Error("what is to come is something else")
+	}
+}
+
+// TestPartsOfAManifest go on beside each other unless they are tied.
+func TestPartsOfAManifest(t *testing.T) {
+	g := build(t, file("/etc/a")+","+file("/etc/b")+",{exec: [{reload: {command: 'true', refresh_only: true, subscribe: ['file#/etc/a', 'file#/etc/b']}}]},"+file("/etc/c"))
+	l := lanes.New()
+	var all []*lanes.Lane
+	for _, path := range []string{"/etc/a", "/etc/b", "/etc/c", "/etc/a"} {
+		p, ok := g.Part([]model.Ref{ref("file", path)})
+		if !ok {
+			t.Fatal("there is no such part")
+		}
+		if !l.MayAddPart("one") {
+			t.Errorf("%s may not enter", path)
+		}
+		lane := l.Enter(lanes.Part, "one", start)
+		all = append(all, lane)
+		if blocker, waits := lane.Begin(p), path != "/etc/c" && len(all) > 1; (blocker != nil) != waits {
+			t.Errorf("%s waits for %v, want that it waits: %v", path, blocker, waits)
+		}
+	}
+	if l.MayAddPart("one") || !l.MayAddPart("two") {
+		t.Error("more may enter, or none of another manifest")
+	}
+	all[0].Leave()
+	if all[1].Blocker() != nil || all[3].Blocker() == nil {
+		t.Error("the first that waits does not go on, or the second overtakes it")
+	}
+}
+
+// TestNobodyOvertakes whom it would hold up, and who waits holds up nobody else.
+func TestNobodyOvertakes(t *testing.T) {
+	l := lanes.New()
+	enter := func(key string) *lanes.Lane { return l.Enter(lanes.Manifest, key, start) }
+	long, waits, behind, free := enter("long"), enter("waits"), enter("behind"), enter("free")
+	if long.Begin(build(t, file("/etc/a"))) != nil {
+		t.Fatal("the first waits")
+	}
+	if behind.Begin(build(t, file("/etc/b"))) != waits {
+		t.Error("it does not wait for one of which nothing is known")
+	}
+	changed := l.Changed()
+	if waits.Begin(build(t, file("/etc/a")+","+file("/etc/b"))) != long {
+		t.Error("it does not wait for the long one")
+	}
+	<-changed
+	if behind.Blocker() != waits {
+		t.Error("it overtakes")
+	}
+	if free.Begin(build(t, file("/etc/c"))) != nil {
+		t.Error("what shares nothing waits")
+	}
+	long.Leave()
+	if waits.Blocker() != nil {
+		t.Error("it still waits")
+	}
+}
+
+// TestMostRunsOfAKind: a few go on, and long ones do not keep short ones from going on.
+func TestMostRunsOfAKind(t *testing.T) {
+	l := lanes.New()
+	paths := []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
+	var all []*lanes.Lane
+	for i, path := range paths {
+		lane := l.Enter(lanes.Manifest, path, start)
+		all = append(all, lane)
+		if blocker := lane.Begin(build(t, file(path))); (blocker != nil) != (i == lanes.Most) {
+			t.Errorf("%d waits for %v", i, blocker)
+		}
+	}
+	if l.Enter(lanes.Request, "", start).Begin(build(t, file("/etc/f"))) != nil {
+		t.Error("a request waits")
+	}
+	all[1].Leave()
+	if all[4].Blocker() != nil {
+		t.Error("it still waits")
+	}
+	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") || !l.MayAddPart("/etc/a") {
+		t.Error("they are counted otherwise")
+	}
+}
+
+// TestOneAfterTheOther: the next one waits a while for those that run.
+func TestManifestsAreShortAtFirst(t *testing.T) {
+	l := lanes.New()
+	if at := l.Next(); !at.IsZero() {
+		t.Errorf("the first waits until %s", at)
+	}
+	one := l.Enter(lanes.Manifest, "one", start)
+	l.Enter(lanes.Part, "one", start.Add(time.Hour))
+	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
+		t.Errorf("the second waits until %s", at)
+	}
+	one.Leave()
+	if at := l.Next(); !at.IsZero() {
+		t.Errorf("after the end of the first the second waits until %s", at)
+	}
+	l.Enter(lanes.Request, "", start)
+	if at := l.Next(); !at.Equal(start.Add(lanes.Patience)) {
+		t.Errorf("after a request it waits until %s", at)
+	}
+}

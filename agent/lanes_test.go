@@ -1,0 +1,268 @@
+package agent_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// waitingFor returns what the runs that wait, by manifest, wait for.
+func (n *node) waitingFor() map[string]string {
+	out := map[string]string{}
+	for _, r := range n.agent.Describe().Running {
+		out[r.Manifest] = r.WaitsFor
+	}
+
+	return out
+}
+
+// besideLong starts a node that watches, with files and a long run of another manifest.
+func besideLong(t *testing.T, f func(n *node, s *slow)) {
+	t.Helper()
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.put("group.all.files", "a", "one", "b", "two")
+		n.bucket.put("group.all.long", s.manifest("a", "wait"))
+		<-s.begun
+		n.take()
+		f(n, s)
+		n.settle()
+	})
+}
+
+func TestDriftIsRepairedBesideALongRun(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.write("a", "drifted")
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.files drift")
+		close(s.release)
+		n.tells("transaction changed slow#wait", "run changed group.all.long manifest")
+	})
+}
+
+// TestManifestsBesideALongRun: short runs are waited for, a long one is not.
+func TestManifestsBesideALongRun(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.put("group.all.other", "other", "x")
+		n.lacks("other")
+		n.after(lanes.Patience)
+		n.has("other", "x")
+		n.tells("transaction changed file#other", "run changed group.all.other manifest")
+		close(s.release)
+	})
+}
+
+func TestRequestBesideALongRun(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.after(lanes.Patience)
+		if a := n.ask(n.request("r1", "motd", "asked", "")); a.phases() != "acknowledged running done" {
+			n.t.Errorf("answered %s", a.phases())
+		}
+		n.has("motd", "asked")
+		blocked := n.ask([]byte(strings.Replace(waiting, "r1", "r2", 1))) // services, as the long one
+		n.after(time.Hour)
+		if blocked.phases() != "acknowledged" || n.waitingFor()["ensure"] != "group.all.long" {
+			n.t.Errorf("answered %s, and it waits for %q", blocked.phases(), n.waitingFor())
+		}
+		close(s.release)
+		n.settle()
+		if blocked.phases() != "acknowledged running done" {
+			n.t.Errorf("answered %s", blocked.phases())
+		}
+	})
+}
+
+// TestWhatIsSharedIsWaitedFor: what needs the same domain waits, and nobody overtakes it
+// whom it would hold up.
+func TestWhatIsSharedIsWaitedFor(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		mixed := strings.Replace(n.manifest("shared", "mixed"), "resources:\n", "resources:\n    - slow:\n        - second: {ensure: present}\n", 1)
+		n.bucket.put("group.all.mixed", mixed)
+		n.after(lanes.Patience)
+		n.put("group.all.tail", "tail", "x")
+		n.after(lanes.Patience)
+		n.has("tail", "x")
+		n.lacks("shared")
+		asked := n.ask(n.request("r1", "shared", "asked", ""))
+		n.after(time.Hour)
+		n.lacks("shared")
+		want := map[string]string{"group.all.long": "", "group.all.mixed": "group.all.long", "ensure": "group.all.mixed"}
+		for key, blocker := range n.waitingFor() {
+			if want[key] != blocker {
+				n.t.Errorf("%s waits for %q, want %q", key, blocker, want[key])
+			}
+		}
+		if asked.phases() != "acknowledged" {
+			n.t.Errorf("answered %s", asked.phases())
+		}
+		n.take()
+		close(s.release)
+		n.settle()
+		n.has("shared", "asked")
+	})
+}
+
+// together returns a manifest of files and a change that waits, in this order.
+func together(n *node, files ...string) string {
+	return n.manifest(files...) + "    - slow:\n        - wait: {ensure: present}\n"
+}
+
+// TestDriftBesideItsOwnManifest is repaired where the resource had its turn, and nothing to
+// come is tied to it.
+func TestDriftBesideItsOwnManifest(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", together(n, "a", "one", "b", "two")+
+			"        - tied: {ensure: present, require: [\"file#"+n.path("b")+"\"]}\n")
+		<-s.begun
+		n.take()
+		n.write("a", "drifted")
+		n.has("a", "one")
+		// The first two are those of the whole: reports are published with the next summary.
+		n.tells("transaction changed file#a", "transaction changed file#b", "transaction changed file#a", "run changed group.all.m drift")
+		n.write("b", "drifted")
+		n.after(time.Hour)
+		n.has("b", "drifted")
+		close(s.release)
+		n.settle()
+		n.has("b", "two")
+		n.tells("transaction changed slow#wait", "transaction changed slow#tied", "run changed group.all.m manifest", "transaction changed file#b", "run changed group.all.m drift")
+	})
+}
+
+// TestANewVersionWaitsForTheRunOfTheLast, which is reported as what it was.
+func TestANewVersionWaitsForTheRunOfTheLast(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		n.start()
+		first := n.bucket.put("group.all.m", together(n, "a", "one"))
+		<-s.begun
+		second := n.put("group.all.m", "a", "two")
+		n.after(time.Hour)
+		n.has("a", "one")
+		n.take()
+		close(s.release)
+		n.settle()
+		n.has("a", "two")
+		var revisions []uint64
+		for _, r := range n.take() {
+			if r.Kind == model.KindRun {
+				revisions = append(revisions, r.Revision)
+			}
+		}
+		if len(revisions) != 2 || revisions[0] != first || revisions[1] != second {
+			t.Errorf("runs of %v are reported, want of %d and %d", revisions, first, second)
+		}
+		if state := n.agent.State().Manifests["group.all.m"]; state.Revision != second || state.Outcome != model.OutcomeChanged {
+			t.Errorf("the state is %+v", state)
+		}
+		n.stop()
+		n.start()
+		if run := n.take(); len(run) == 0 || strings.Contains(n.log.String(), "level=ERROR") {
+			t.Errorf("after a restart %v", run)
+		}
+	})
+}
+
+// TestUnassignedWhileItRuns: it comes to its end, and leaves nothing behind.
+func TestUnassignedWhileItRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", together(n, "a", "one"))
+		<-s.begun
+		n.take()
+		n.bucket.remove("group.all.m")
+		n.after(time.Hour)
+		close(s.release)
+		n.tells("transaction changed file#a", "node unassigned", "transaction changed slow#wait", "run changed group.all.m manifest")
+		status := n.agent.Describe()
+		if len(status.Manifests) != 0 || len(status.Running) != 0 || n.machine.watched() != 0 {
+			t.Errorf("the status is %+v, %d are watched", status, n.machine.watched())
+		}
+		if files, err := os.ReadDir(n.state + "/owed"); err == nil && len(files) > 0 {
+			t.Errorf("%v is left", files)
+		}
+	})
+}
+
+// TestStopDuringSeveralRuns finishes the changes in hand, and does not begin what waits.
+func TestStopDuringSeveralRuns(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.bucket.put("group.all.waits", s.manifest("b", "never"))
+		n.after(lanes.Patience)
+		go func() {
+			<-time.After(30 * time.Second)
+			close(s.release)
+		}()
+		n.stop()
+		n.tells("transaction changed slow#wait", "run changed group.all.long manifest")
+		if s.done["never"] {
+			n.t.Error("what waited has begun")
+		}
+		n.start()
+		if !s.done["never"] {
+			n.t.Error("the next start did not do what waited")
+		}
+	})
+}
+
+// TestOtherProcessesWaitForAllRuns, and no run begins while one waits.
+func TestOtherProcessesWaitForAllRuns(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		waits, got := make(chan struct{}), make(chan func() error)
+		go func() {
+			unlock, err := lock.New(n.state).Lock(n.t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			if err != nil {
+				n.t.Error(err)
+			}
+			got <- unlock
+		}()
+		<-waits
+		n.write("a", "drifted")
+		n.after(time.Minute)
+		n.has("a", "drifted")
+		close(s.release)
+		unlock := <-got
+		n.after(time.Minute)
+		n.has("a", "drifted")
+		if err := unlock(); err != nil {
+			n.t.Error(err)
+		}
+		n.after(time.Minute)
+		n.has("a", "one")
+	})
+}
+
+// TestPendingRefreshesOfSeveralRuns: what one of them leaves pending is its own manifest's.
+func TestPendingRefreshesOfSeveralRuns(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		user, group := hosttest.Owner(n.t)
+		n.bucket.put("group.all.pending", "muster: {resources: [{file: [{"+n.path("conf")+": {content: x, owner: '"+user+"', group: '"+group+"', mode: '0644'}}]},"+
+			"{exec: [{reload: {command: test -e "+n.path("there")+", refresh_only: true, subscribe: ['file#"+n.path("conf")+"']}}]}]}")
+		n.after(lanes.Patience)
+		n.has("conf", "x")
+		n.tells("transaction changed file#conf", "transaction failed exec#reload", "run failed group.all.pending manifest")
+		close(s.release)
+		n.settle()
+		n.take()
+		if err := os.WriteFile(n.path("there"), nil, 0o644); err != nil {
+			n.t.Fatal(err)
+		}
+		n.after(time.Hour)
+		if !strings.Contains(strings.Join(n.told(), "\n"), "transaction refreshed exec#reload") {
+			n.t.Error("the pending refresh was lost")
+		}
+	})
+}

@@ -1,0 +1,146 @@
+package lock_test
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/host/lock"
+	"github.com/musterfleet/muster/testing/actor"
+)
+
+// together takes the lock of a directory for a run of this process, beside others.
+func together(t *testing.T, l *lock.Locks, run string) (unlock func()) {
+	t.Helper()
+	release, err := l.LockTogether(t.Context(), lock.Options{Holder: lock.Holder{Command: "muster agent", RunID: run}})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return func() {
+		t.Helper()
+		if err := release(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestRunsHoldTheLockTogether: each of them is its holder for what its commands start, and
+// others get it with the end of the last.
+func TestRunsHoldTheLockTogether(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, other := lock.New(dir), lock.New(dir)
+	is := func(run string, want int) {
+		t.Helper()
+		if depth, err := other.Holding([]string{run}); depth != want || err != nil {
+			t.Errorf("within %s the depth is %d (%v), want %d", run, depth, err, want)
+		}
+	}
+	one := together(t, l, "one")
+	is("one", 1)
+	two, three := together(t, l, "two"), together(t, l, "three")
+	is("one", 1)
+	is("two", 1)
+	is("three", 1)
+	one()
+	one() // again is nothing
+	is("one", 0)
+	is("two", 1)
+	is("three", 1)
+	if _, err := other.Lock(t.Context(), lock.Options{}); !errors.Is(err, lock.ErrLocked) {
+		t.Errorf("another got it: %v", err)
+	}
+	three()
+	two()
+	unlock, err := other.Lock(t.Context(), lock.Options{})
+	if err != nil {
+		t.Fatalf("after the last: %v", err)
+	}
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	one = together(t, l, "one")
+	is("one", 1)
+	one()
+}
+
+// TestNobodyJoinsWhileOthersWait: who waits for runs that hold the lock together is next.
+func TestNobodyJoinsWhileOthersWait(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l, other := lock.New(dir), lock.New(dir)
+	one := together(t, l, "one")
+	waits, got := make(chan struct{}), make(chan func() error, 1)
+	go func() {
+		unlock, err := other.Lock(t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+		if err != nil {
+			t.Error(err)
+		}
+		got <- unlock
+	}()
+	<-waits
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	refused := make(chan error, 1)
+	go func() {
+		_, err := l.LockTogether(ctx, lock.Options{Holder: lock.Holder{RunID: "two"}})
+		refused <- err
+	}()
+	second, joined := make(chan struct{}), make(chan func() error, 1)
+	go func() {
+		unlock, err := l.LockTogether(t.Context(), lock.Options{Holder: lock.Holder{RunID: "three"}, OnWait: func(lock.Holder) { close(second) }})
+		if err != nil {
+			t.Error(err)
+		}
+		joined <- unlock
+	}()
+	enough := errors.New("enough")
+	cancel(enough)
+	if err := <-refused; !errors.Is(err, enough) {
+		t.Errorf("it gave up with %v", err)
+	}
+	one()
+	unlock := <-got
+	<-second // it knows that another run was between
+	if err := unlock(); err != nil {
+		t.Error(err)
+	}
+	if err := (<-joined)(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestLockTogetherAfterTheDead: neither who held the lock nor who waited for it and was
+// killed keeps anybody from it.
+func TestLockTogetherAfterTheDead(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	holder, waiter := actor.Play(t, "holder", dir), actor.Play(t, "waiter", dir)
+	waiter.Kill()
+	holder.Kill()
+	together(t, lock.New(dir), "one")()
+}
+
+// TestLockTogetherIsGivenUp when its context ends, whatever holds it up.
+func TestLockTogetherIsGivenUp(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := lock.New(dir)
+	actor.Play(t, "holder", dir)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	defer cancel(nil)
+	enough := errors.New("enough")
+	results := make(chan error, 2)
+	for _, run := range []string{"one", "two"} { // the second waits for the first
+		go func() {
+			_, err := l.LockTogether(ctx, lock.Options{Holder: lock.Holder{RunID: run}, OnWait: func(lock.Holder) { cancel(enough) }})
+			results <- err
+		}()
+	}
+	for range 2 {
+		if err := <-results; !errors.Is(err, enough) {
+			t.Errorf("it gave up with %v", err)
+		}
+	}
+	if _, err := lock.New("").LockTogether(t.Context(), lock.Options{}); err == nil {
+		t.Error("there is a lock without a state directory")
+	}
+}
