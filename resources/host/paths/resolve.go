@@ -1,6 +1,7 @@
 package paths
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -12,14 +13,19 @@ import (
 	"github.com/musterfleet/muster/resources/host/trust"
 )
 
-// maxLinks bounds the links of one walk, as the kernel does.
-const maxLinks = 40
+// maxLinks bounds the links of one walk, as the kernel does, and maxNames the names in all
+// their texts, of which each may have some thousand: whoever owns a directory on the way
+// decides how much there is to do.
+const (
+	maxLinks = 40
+	maxNames = 1000
+)
 
 // walk resolves a path as CHASE_SAFE of systemd-tmpfiles does: component by
 // component on descriptors, and from a directory or link of an untrusted user
 // only to directories of that user. So nobody leads a privileged process out of
 // what is theirs, however often they exchange what is there.
-type walk struct{ links int }
+type walk struct{ links, names int }
 
 // root opens the root directory.
 func (w *walk) root() (*Dir, error) { return w.open(unix.AT_FDCWD, "/", "/", unix.O_PATH) }
@@ -192,6 +198,9 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 	n := 0
 	if err := Retry(func() (err error) { n, err = unix.Readlinkat(fd, "", text); return err }); err != nil {
 		return nil, &fs.PathError{Op: "readlink", Path: path, Err: err}
+	}
+	if w.names += 1 + bytes.Count(text[:n], []byte("/")); w.names > maxNames {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 	}
 
 	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: trust.PartyOf(st.Mode, st.Uid)}, nil

@@ -70,9 +70,45 @@ func (w *Watcher) Stats() (out Stats) {
 		out.Directories = len(w.files.inotify.dirs)
 	}
 	for x := range w.files.failed {
-		out.Fallbacks = append(out.Fallbacks, Fallback{x.point, x.failed})
+		out.Fallbacks = append(out.Fallbacks, Fallback{x.point, x.failed.get()})
 	}
 	slices.SortFunc(out.Fallbacks, func(a, b Fallback) int { return strings.Compare(a.Point.String(), b.Point.String()) })
 
 	return out
+}
+
+// Hops counts the names that are looked up for what is watched.
+func Hops(w *Watcher) (count int) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	for _, d := range w.files.inotify.dirs {
+		for _, passes := range d.hops {
+			count += len(passes)
+		}
+	}
+
+	return count
+}
+
+// Exhaust has routes taken so much time that those resolved lately have to wait.
+func Exhaust(w *Watcher) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	w.files.walks.add(2*freeWalks, time.Now())
+	for _, at := range w.files.folders.byPath {
+		at.route.walked = time.Now()
+	}
+	for x := range w.files.watches {
+		if !x.route.walked.IsZero() {
+			x.route.walked = time.Now()
+		}
+	}
+}
+
+// Deferred counts the routes that wait to be resolved again.
+func Deferred(w *Watcher) int {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+
+	return len(w.files.marks.dirty) + len(w.files.marks.stale)
 }

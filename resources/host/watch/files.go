@@ -28,6 +28,8 @@ type files struct {
 	// with an error, and retry is when to try again to watch them.
 	watches, failed map[*pathWatch]struct{}
 	retry           time.Time
+	// walks is what resolving routes again has taken.
+	walks effort
 }
 
 // pathWatch is a watch of a path or a tree. files changes it.
@@ -46,7 +48,27 @@ type pathWatch struct {
 	// stale marks one whose route has to be resolved again, woken one to be woken.
 	stale, woken bool
 	// lost is why its path is not watched, failed why the point is not.
-	lost, failed error
+	lost   error
+	failed failure
+}
+
+// failure is an error, or none, that is read without a lock.
+type failure struct{ at atomic.Pointer[error] }
+
+func (f *failure) set(err error) {
+	if err == nil {
+		f.at.Store(nil)
+		return
+	}
+	f.at.Store(&err)
+}
+
+func (f *failure) get() error {
+	if err := f.at.Load(); err != nil {
+		return *err
+	}
+
+	return nil
 }
 
 func newFiles(log *slog.Logger) *files {
@@ -124,13 +146,8 @@ func (x *pathWatch) Close() {
 	x.files.remove(x)
 }
 
-// Err returns why the point is not watched.
-func (x *pathWatch) Err() error {
-	x.files.mu.Lock()
-	defer x.files.mu.Unlock()
-
-	return x.failed
-}
+// Err returns why the point is not watched. It waits for nobody.
+func (x *pathWatch) Err() error { return x.failed.get() }
 
 // Written reports whether the file was written to.
 func (x *pathWatch) Written() bool { return x.written.Swap(false) }
@@ -160,7 +177,7 @@ func (f *files) close() {
 	f.mu.Lock()
 	f.closed = true
 	for x := range f.watches {
-		x.failed = ErrClosed
+		x.failed.set(ErrClosed)
 	}
 	f.inotify.close()
 	f.mu.Unlock()
@@ -200,7 +217,7 @@ func (f *files) fail(err error) {
 	f.inotify.close()
 	var wakes []func()
 	for x := range f.watches {
-		x.failed = fmt.Errorf("%w: %w", ErrNone, err)
+		x.failed.set(fmt.Errorf("%w: %w", ErrNone, err))
 		if !x.isLock {
 			f.failed[x] = struct{}{}
 			wakes = append(wakes, x.wake)
@@ -249,8 +266,8 @@ func (f *files) handleEvent(e event) {
 		f.dirRemoved(d)
 		return
 	}
-	for _, r := range d.hops[string(e.name)] {
-		f.marks.markOwner(r, e)
+	for _, p := range d.hops[string(e.name)] {
+		f.marks.markOwner(p.route, e)
 	}
 	for _, t := range d.trees {
 		f.marks.markWoken(t.watch)
@@ -269,9 +286,9 @@ func (f *files) dirRemoved(d *dir) {
 			f.marks.markDirty(at)
 		}
 	}
-	for _, routes := range d.hops {
-		for _, r := range routes {
-			f.marks.markOwner(r, event{mask: unix.IN_DELETE})
+	for _, passes := range d.hops {
+		for _, p := range passes {
+			f.marks.markOwner(p.route, event{mask: unix.IN_DELETE})
 		}
 	}
 	for _, t := range d.trees {

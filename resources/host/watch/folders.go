@@ -2,6 +2,7 @@ package watch
 
 import (
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -22,9 +23,10 @@ type folder struct {
 	end   *dir
 	// watches are those of points in it.
 	watches map[*pathWatch]struct{}
-	// dirty marks one whose route has to be resolved again. err is why that failed last.
-	dirty bool
-	err   error
+	// dirty marks one whose route has to be resolved again, late one that waits for that.
+	// err is why it failed last.
+	dirty, late bool
+	err         error
 }
 
 // acquire gives a watch the folder at a path.
@@ -63,7 +65,7 @@ func (s *folders) release(x *pathWatch) {
 // resolve walks to a folder again. After an error its route is as before.
 func (s *folders) resolve(at *folder) error {
 	hops, end, fd, err := s.inotify.walk(at.path)
-	at.dirty = false
+	at.dirty, at.late, at.route.walked = false, false, time.Now()
 	if at.err = err; err != nil {
 		return err
 	}
@@ -105,7 +107,9 @@ func (s *folders) watchPath(x *pathWatch) error {
 		x.route.setHops(s.inotify, nil)
 		return x.folder.err
 	}
+	x.route.walked = time.Time{}
 	if isLink(x.point.Name) {
+		x.route.walked = time.Now()
 		hops, end, fd, err := s.inotify.walk(x.point.Name)
 		if err != nil {
 			return err
@@ -118,7 +122,7 @@ func (s *folders) watchPath(x *pathWatch) error {
 		return nil
 	}
 	x.folder.end.refs++
-	x.route.setHops(s.inotify, []hop{{x.folder.end, name}})
+	x.route.setHops(s.inotify, []hop{{dir: x.folder.end, name: name}})
 
 	return nil
 }

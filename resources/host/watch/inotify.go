@@ -29,7 +29,7 @@ type dir struct {
 	// refs counts the hops in it, and the routes and trees that end in it.
 	refs int
 	// hops are the routes that pass by a name in it.
-	hops map[string][]*route
+	hops map[string][]pass
 	// trees are those that it is part of.
 	trees []*tree
 }
@@ -75,7 +75,7 @@ func (n *inotify) watch(fd int) (*dir, error) {
 	}
 	d := n.dirs[int32(wd)]
 	if d == nil {
-		d = &dir{wd: int32(wd), hops: map[string][]*route{}}
+		d = &dir{wd: int32(wd), hops: map[string][]pass{}}
 		n.dirs[d.wd] = d
 	}
 	d.refs++

@@ -4,7 +4,8 @@ import "golang.org/x/sys/unix"
 
 // marks are what events came to.
 type marks struct {
-	// dirty, stale and woken are of one reading, as the flags of the same names tell.
+	// dirty and stale are those to be resolved again, some of them later, and woken is of
+	// one reading, as the flags of the same names tell.
 	dirty []*folder
 	stale []*pathWatch
 	woken []*pathWatch
@@ -61,10 +62,10 @@ func (m *marks) markOwner(r *route, e event) {
 	}
 }
 
-// reset forgets the marks of one reading.
-func (m *marks) reset() {
+// resetWoken forgets who was woken by one reading.
+func (m *marks) resetWoken() {
 	for _, x := range m.woken {
 		x.woken = false
 	}
-	m.dirty, m.stale, m.woken = nil, nil, nil
+	m.woken = nil
 }

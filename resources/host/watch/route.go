@@ -1,9 +1,13 @@
 package watch
 
 import (
+	"bytes"
 	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -16,45 +20,74 @@ type route struct {
 	folder *folder
 	watch  *pathWatch
 	hops   []hop
+	// walked is when it was resolved last; zero for one that needs no walk.
+	walked time.Time
 }
 
-// hop is a name that is looked up in a directory.
+// hop is a name that is looked up in a directory. A route has each once.
 type hop struct {
 	dir  *dir
 	name string
+	// at is where it is among the passes of the directory.
+	at int
+}
+
+// pass is a hop as its directory knows it: the route, and which of its hops. Routes by
+// the thousand may pass one name, so none of them is searched for.
+type pass struct {
+	route *route
+	hop   int
 }
 
 // setHops makes hops those of the route. They are counted before the former ones are
 // released, so that what is in both is watched all the time.
 func (r *route) setHops(n *inotify, hops []hop) {
 	former := r.hops
-	r.hops = hops
 	for _, h := range former {
-		if list := without(h.dir.hops[h.name], r); len(list) > 0 {
-			h.dir.hops[h.name] = list
-		} else {
-			delete(h.dir.hops, h.name)
-		}
+		h.dir.unpass(h)
 	}
-	for _, h := range hops {
-		h.dir.hops[h.name] = append(h.dir.hops[h.name], r)
+	r.hops = hops
+	for i, h := range hops {
+		passes := h.dir.hops[h.name]
+		hops[i].at = len(passes)
+		h.dir.hops[h.name] = append(passes, pass{r, i})
 	}
 	for _, h := range former {
 		n.release(h.dir)
 	}
 }
 
-// maxLinks bounds the links on the way to a path, as the kernel does.
-const maxLinks = 40
+// unpass forgets a hop. The last pass takes its place.
+func (d *dir) unpass(h hop) {
+	passes := d.hops[h.name]
+	last := len(passes) - 1
+	if last == 0 {
+		delete(d.hops, h.name)
+		return
+	}
+	moved := passes[last]
+	moved.route.hops[moved.hop].at = h.at
+	passes[h.at], passes[last] = moved, pass{}
+	d.hops[h.name] = passes[:last]
+}
+
+// maxLinks bounds the links on the way to a path, as the kernel does, and maxNames the
+// names in their texts, and so the directories of a point: each text may have some thousand,
+// and whoever owns a directory on the way decides about it.
+const (
+	maxLinks = 40
+	maxNames = 256
+)
 
 // walk is on the way to a path.
 type walk struct {
 	inotify *inotify
 	// at is the open directory it has come to.
-	at    int
-	rest  []string
-	links int
-	hops  []hop
+	at   int
+	rest []string
+	hops []hop
+	// links were followed, names were in their texts.
+	links, names int
 }
 
 // walk goes to an absolute path, and watches each directory on the way before it
@@ -132,8 +165,10 @@ func (w *walk) move(fd int) {
 func (w *walk) step(name string) (bool, error) {
 	if name != ".." {
 		switch d, err := w.inotify.watch(w.at); {
+		case err == nil && w.links > 0 && slices.Contains(w.hops, hop{dir: d, name: name}):
+			w.inotify.release(d)
 		case err == nil:
-			w.hops = append(w.hops, hop{d, name})
+			w.hops = append(w.hops, hop{dir: d, name: name})
 		case !errors.Is(err, unix.EACCES):
 			return false, err
 		}
@@ -165,6 +200,9 @@ func (w *walk) followLink(link int) (bool, error) {
 	n, err := unix.Readlinkat(link, "", text)
 	if w.links++; err != nil || w.links > maxLinks {
 		return false, nil
+	}
+	if w.names += 1 + bytes.Count(text[:n], []byte("/")); w.names > maxNames {
+		return false, fmt.Errorf("%w: the links on its way have more than %d names", ErrLimit, maxNames)
 	}
 	w.push(string(text[:n]))
 	if !filepath.IsAbs(string(text[:n])) {

@@ -16,24 +16,16 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 		f.retryFailed()
 		f.retry = now.Add(retryAfter)
 	}
-	for _, at := range f.marks.dirty {
-		f.settleFolder(at)
-	}
-	for _, x := range f.marks.stale {
-		if _, armed := f.watches[x]; armed {
-			x.lost = f.folders.watchPath(x)
-			f.setFailed(x)
-		}
-	}
-	again = f.settleTrees(now)
+	again = f.settleRoutes(now)
+	again = earlier(again, f.settleTrees(now))
 	unblocked, next := f.locks.settle(f.marks.woken, now)
 	again = earlier(again, next)
 	for _, x := range f.marks.woken {
-		if x.wake != nil && (x.point.After == "" || x.failed != nil) {
+		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
 		}
 	}
-	f.marks.reset()
+	f.marks.resetWoken()
 	if len(f.failed) > 0 {
 		again = earlier(again, f.retry)
 	}
@@ -41,11 +33,68 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	return append(wakes, unblocked...), again
 }
 
+// settleRoutes resolves routes again, as far as their time has come, and at most for
+// freeWalks: the lock is held meanwhile. Who is in a folder that has to wait is woken
+// before and after it.
+func (f *files) settleRoutes(now time.Time) (again time.Time) {
+	waits := func(r *route) bool {
+		if r.walked.IsZero() {
+			return false
+		}
+		due := f.walks.due(r.walked, now)
+		if at := time.Now(); at.Sub(now) > freeWalks {
+			due = at.Add(time.Millisecond)
+		}
+		if !due.After(now) {
+			return false
+		}
+		again = earlier(again, due)
+		return true
+	}
+	var dirty []*folder
+	for _, at := range f.marks.dirty {
+		switch {
+		case !waits(&at.route):
+			f.settleFolder(at)
+			continue
+		case !at.late:
+			at.late = true
+			for x := range at.watches {
+				f.marks.markWoken(x)
+			}
+		}
+		dirty = append(dirty, at)
+	}
+	var stale []*pathWatch
+	for _, x := range f.marks.stale {
+		if _, armed := f.watches[x]; !armed {
+			continue
+		}
+		if waits(&x.route) {
+			stale = append(stale, x)
+			continue
+		}
+		began := time.Now()
+		x.lost = f.folders.watchPath(x)
+		if x.route.walked.After(began) {
+			f.walks.add(time.Since(began), time.Now())
+		}
+		f.setFailed(x)
+	}
+	f.marks.dirty, f.marks.stale = dirty, stale
+
+	return again
+}
+
 // settleFolder resolves a folder again, and has all that is in it looked at.
 func (f *files) settleFolder(at *folder) {
-	failed := at.err != nil
-	if f.folders.byPath[at.path] != at || f.folders.resolve(at) != nil && failed {
-		at.dirty = false
+	if f.folders.byPath[at.path] != at {
+		return
+	}
+	failed, began := at.err != nil, time.Now()
+	err := f.folders.resolve(at)
+	f.walks.add(time.Since(began), time.Now())
+	if err != nil && failed {
 		return
 	}
 	for x := range at.watches {
@@ -87,10 +136,10 @@ func (f *files) setFailed(x *pathWatch) {
 	if x.tree != nil {
 		err = cmp.Or(err, x.tree.err)
 	}
-	if (err != nil) != (x.failed != nil) {
+	if (err != nil) != (x.failed.get() != nil) {
 		f.marks.markWoken(x)
 	}
-	if x.failed = err; err == nil || x.isLock {
+	if x.failed.set(err); err == nil || x.isLock {
 		delete(f.failed, x)
 		return
 	}
