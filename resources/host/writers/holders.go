@@ -3,7 +3,9 @@ package writers
 import (
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -13,6 +15,8 @@ const (
 	// of all: a user could open any number.
 	maxOpen  = 1 << 12
 	maxLooks = 1 << 17
+	// lookAgain is after how many descriptors it is asked whether the search is over.
+	lookAgain = 64
 )
 
 // file is an inode, and which path leads to it.
@@ -22,16 +26,45 @@ type file struct {
 	inode        uint64
 }
 
-// search finds the processes that have files open.
+// searchTime is the processor time that the searches of a listener take at most, all
+// together.
+const searchTime = 200 * time.Millisecond
+
+// search finds the processes that have files open, until it is over.
 type search struct {
 	files map[string]file
 	looks int
 	found []writer
+	over  func() bool
 }
 
-// holders returns the processes that have one of the files open for writing.
-func holders(targets []target) []writer {
-	s := search{files: map[string]file{}}
+// search notes the processes that have one of the files open for writing now.
+func (l *Listener) search() {
+	runtime.LockOSThread() // its time is counted
+	defer runtime.UnlockOSThread()
+	began := threadTime()
+	found := holders(l.targets, func() bool { return l.closed.Load() || threadTime()-began > l.time })
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.searching, l.open = false, nil
+	for _, w := range found {
+		l.open = remember(l.open, w)
+	}
+	l.time -= threadTime() - began
+}
+
+// threadTime returns the processor time that this thread has taken.
+func threadTime() time.Duration {
+	var ts unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_THREAD_CPUTIME_ID, &ts) // it cannot fail for the thread itself
+
+	return time.Duration(ts.Nano())
+}
+
+// holders returns the processes that have one of the files open for writing, as far as it
+// has come when it is over.
+func holders(targets []target, over func() bool) []writer {
+	s := search{files: map[string]file{}, over: over}
 	for _, t := range targets {
 		if f, ok := look(t.real, unix.AT_SYMLINK_NOFOLLOW); ok {
 			f.path = t.path
@@ -42,7 +75,7 @@ func holders(targets []target) []writer {
 		return nil
 	}
 	for _, name := range names("/proc", -1) {
-		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() && s.looks < maxLooks {
+		if pid, err := strconv.Atoi(name); err == nil && pid != os.Getpid() && s.looks < maxLooks && !over() {
 			s.process(pid)
 		}
 	}
@@ -54,7 +87,9 @@ func holders(targets []target) []writer {
 func (s *search) process(pid int) {
 	dir := procPath(pid, "fd")
 	for _, name := range names(dir, maxOpen) {
-		s.looks++
+		if s.looks++; s.looks%lookAgain == 0 && s.over() {
+			return
+		}
 		link := filepath.Join(dir, name)
 		f, found := s.holds(link)
 		if !found {

@@ -5,8 +5,11 @@ import (
 	"encoding/binary"
 	"fmt"
 	"os"
+	"path/filepath"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -87,6 +90,39 @@ func TestIdentifyByADescriptor(t *testing.T) {
 	gone := writer{PID: os.Getpid(), UID: -1, How: byFanotify}
 	if w := identifyBy(os.Getpid(), pidfd); w != gone {
 		t.Errorf("its number is that of another: %+v", w)
+	}
+}
+
+// TestSearchesEnd has more descriptors to look at than there is time for.
+func TestSearchesEnd(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "motd")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	actor.Play(t, "writer", "hold", path)
+	l, err := Listen(t.Context(), []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.time = time.Nanosecond
+	for range 2 {
+		if seen := l.Seen(); len(seen) != 0 {
+			t.Errorf("found in no time: %v", seen)
+		}
+		for searching := true; searching; {
+			runtime.Gosched()
+			l.mu.Lock()
+			searching = l.searching
+			l.mu.Unlock()
+		}
+	}
+	if l.time > 0 || l.searching {
+		t.Errorf("it may search for another %v, and searches: %v", l.time, l.searching)
+	}
+	l.Close()
+	if l.time = searchTime; l.Seen() != nil || l.searching {
+		t.Error("it searches after it was closed")
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -32,7 +34,7 @@ const (
 const (
 	// byFanotify means that the kernel reported a change of this process.
 	byFanotify = "fanotify"
-	// byOpenFile means that the process had the file open for writing when Seen was called.
+	// byOpenFile means that the process had the file open for writing when it was looked for.
 	byOpenFile = "open"
 )
 
@@ -78,9 +80,14 @@ type Listener struct {
 	// group is nil where fanotify is not permitted.
 	group *group
 	mu    sync.Mutex
-	// seen has the latest first.
-	seen    []writer
-	reading sync.WaitGroup
+	// seen are those that fanotify has reported, open those that a search has found. They
+	// have the latest first.
+	seen, open []writer
+	// searching is that a search is under way, time what is left of searchTime.
+	searching bool
+	time      time.Duration
+	closed    atomic.Bool
+	reading   sync.WaitGroup
 	// unbind undoes that the end of the context closes the group.
 	unbind func() bool
 }
@@ -95,7 +102,7 @@ type target struct{ path, real string }
 // opened safely, see paths.OpenDir, is left out; the error means that none can. A process
 // needs one listener at a time: the kernel counts them.
 func Listen(ctx context.Context, files []string) (*Listener, error) {
-	l := &Listener{group: newGroup(), unbind: func() bool { return true }}
+	l := &Listener{group: newGroup(), time: searchTime, unbind: func() bool { return true }}
 	var failed []error
 	for _, path := range files[:min(len(files), maxPaths)] {
 		if err := l.add(path); err != nil {
@@ -135,6 +142,9 @@ func (l *Listener) add(path string) error {
 
 // Close ends the listening and waits for it. What was seen can still be read.
 func (l *Listener) Close() {
+	l.mu.Lock()
+	l.closed.Store(true)
+	l.mu.Unlock()
 	l.unbind()
 	if l.group != nil {
 		l.group.close()
@@ -142,8 +152,10 @@ func (l *Listener) Close() {
 	l.reading.Wait()
 }
 
-// Seen returns the writers, the latest first: what fanotify has reported until now,
-// else the processes that have one of the files open for writing at this moment. Without
+// Seen returns the writers that are known, the latest first, and does not wait: what
+// fanotify has reported until now, else the processes that had one of the files open for
+// writing when they were looked for. Then it has them looked for once more, for a later call;
+// that is done in the background, and no more once all searches have taken searchTime. Without
 // CAP_SYS_PTRACE these are processes of the same user. This process is left out.
 // Processes that differ in nothing but their number are one, with the number of the latest.
 // Each is named in a few words, printable ASCII of bounded length.
@@ -158,16 +170,16 @@ func (l *Listener) Seen() []string {
 
 func (l *Listener) writers() []writer {
 	l.mu.Lock()
-	out := slices.Clone(l.seen)
-	l.mu.Unlock()
-	if len(out) > 0 {
-		return out
+	defer l.mu.Unlock()
+	if len(l.seen) > 0 {
+		return slices.Clone(l.seen)
 	}
-	for _, w := range holders(l.targets) {
-		out = remember(out, w)
+	if !l.searching && l.time > 0 && !l.closed.Load() {
+		l.searching = true
+		l.reading.Go(l.search)
 	}
 
-	return out
+	return slices.Clone(l.open)
 }
 
 // read notes events until the group is closed.

@@ -4,10 +4,25 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/resources/host/writers"
 	"github.com/musterfleet/muster/testing/actor"
 )
+
+// awaitSeen waits until a listener has seen somebody.
+func awaitSeen(t *testing.T, l *writers.Listener) (seen []writers.Writer) {
+	t.Helper()
+	for late := time.After(20 * time.Second); len(seen) == 0; seen = l.Found() {
+		select {
+		case <-late:
+			t.Fatal("nobody was seen")
+		case <-time.After(time.Millisecond):
+		}
+	}
+
+	return seen
+}
 
 // made makes a file and returns its path.
 func made(t *testing.T, name string) string {
@@ -61,7 +76,7 @@ func TestSeenByOpenFiles(t *testing.T) {
 		t.Errorf("before anybody writes: %v", seen)
 	}
 	a := actor.Play(t, "writer", "hold", path)
-	seen := l.Found()
+	seen := awaitSeen(t, l)
 	if len(seen) != 1 || seen[0] != of(t, a, path, writers.Open, seen[0].Unit) {
 		t.Errorf("seen %+v", seen)
 	}
@@ -77,7 +92,7 @@ func TestSeenByAnotherPath(t *testing.T) {
 	}
 	a := actor.Play(t, "writer", "hold", path)
 	wanted := filepath.Join(link, "motd")
-	if seen := listen(t, wanted).Found(); len(seen) != 1 || seen[0] != of(t, a, wanted, writers.Open, seen[0].Unit) {
+	if seen := awaitSeen(t, listen(t, wanted)); len(seen) != 1 || seen[0] != of(t, a, wanted, writers.Open, seen[0].Unit) {
 		t.Errorf("seen %+v", seen)
 	}
 }
@@ -88,7 +103,7 @@ func TestSeenIsPrintable(t *testing.T) {
 	path := made(t, "motd")
 	actor.Play(t, "writer", "hold as another", path)
 	l := listen(t, path)
-	seen := l.Found()
+	seen := awaitSeen(t, l)
 	if len(seen) != 1 || seen[0].Name != "?[31m?root?" {
 		t.Errorf("seen %+v", seen)
 	}
