@@ -112,3 +112,12 @@ func Deferred(w *Watcher) int {
 
 	return len(w.files.marks.dirty) + len(w.files.marks.stale)
 }
+
+// AgeLocks has the locks that are waited for held for too long.
+func AgeLocks(w *Watcher) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	for _, l := range w.files.locks {
+		l.since = l.since.Add(-maxHeld)
+	}
+}

@@ -186,6 +186,28 @@ func TestAfter(t *testing.T) {
 	o.waits(t, "a fifo for a lock")
 }
 
+// TestAfterOthers does not wait for whom it need not, nor without end.
+func TestAfterOthers(t *testing.T) {
+	t.Parallel()
+	w, dir := newWatcher(t), t.TempDir()
+	write(t, dir+"/lock", "")
+	o := arm(t, w, watch.Point{Kind: watch.Path, Name: dir + "/status", After: dir + "/lock"})
+	reader := actor.Play(t, "reader", dir+"/lock")
+	pass(t, w, o)
+	write(t, dir+"/status", "one")
+	o.waits(t, "who has a read lock changes nothing")
+	reader.Kill()
+	actor.Play(t, "package manager", dir+"/lock")
+	pass(t, w, o)
+	write(t, dir+"/status", "two")
+	o.sleeps(t, w, "the package manager works")
+	watch.AgeLocks(w)
+	write(t, dir+"/status", "three")
+	o.waits(t, "it hangs")
+	write(t, dir+"/status", "four")
+	o.sleeps(t, w, "it is waited for again")
+}
+
 // TestManyAtOnce arms and closes while everything changes.
 func TestManyAtOnce(t *testing.T) {
 	t.Parallel()

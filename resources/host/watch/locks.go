@@ -15,13 +15,19 @@ type lockWait struct {
 	file *pathWatch
 	// users are those that wait when they are woken, waiting those that do now.
 	users, waiting map[*pathWatch]struct{}
+	// since is when the first of waiting began to wait.
+	since time.Time
 	// next is when to look again whether it is held: not every file system tells when
 	// a file is closed.
 	next time.Time
 }
 
-// heldAgain is how often a lock that is held is looked at without an event.
-const heldAgain = time.Second
+// heldAgain is how often a lock that is held is looked at without an event, and maxHeld how
+// long it is waited for: a program may hang.
+const (
+	heldAgain = time.Second
+	maxHeld   = 10 * time.Minute
+)
 
 // acquire has a watch wait for its lock. The file of one that is new is watched by watch.
 func (s locks) acquire(x *pathWatch, watch func(path string) (*pathWatch, error)) error {
@@ -57,11 +63,14 @@ func (s locks) release(x *pathWatch) *pathWatch {
 }
 
 // settle has those of woken that have a lock wait for it, and returns the wakes of those whose
-// lock is free. A program that closes its lock file writes an event after it gave the
+// lock is free, or was held for maxHeld. A program that closes its lock file writes an event after it gave the
 // lock up.
 func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), again time.Time) {
 	for _, x := range woken {
 		if l := s[x.point.After]; l != nil {
+			if len(l.waiting) == 0 {
+				l.since = now
+			}
 			l.waiting[x] = struct{}{}
 			l.next = now
 		}
@@ -71,7 +80,7 @@ func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), ag
 		case len(l.waiting) == 0:
 		case !l.file.woken && now.Before(l.next):
 			again = earlier(again, l.next)
-		case isHeld(path):
+		case now.Sub(l.since) < maxHeld && isHeld(path):
 			l.next = now.Add(heldAgain)
 			again = earlier(again, l.next)
 		default:
@@ -85,8 +94,9 @@ func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), ag
 	return unblocked, again
 }
 
-// isHeld reports whether another process holds a lock of fcntl on a file. One that
-// cannot be asked is not held.
+// isHeld reports whether another process holds a lock of fcntl on a file that only those may
+// hold who may write to it: anybody who can read it can have a read lock. One that cannot be
+// asked is not held.
 func isHeld(path string) bool {
 	seen, err := open(unix.AT_FDCWD, path, unix.O_PATH|unix.O_NOFOLLOW)
 	if err != nil {
@@ -102,7 +112,7 @@ func isHeld(path string) bool {
 		return false
 	}
 	defer func() { _ = unix.Close(fd) }()
-	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	lock := unix.Flock_t{Type: unix.F_RDLCK}
 
 	return unix.FcntlFlock(uintptr(fd), unix.F_GETLK, &lock) == nil && lock.Type != unix.F_UNLCK
 }

@@ -11,16 +11,21 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	actor.Main(m, map[string]func() error{"package manager": playManager})
+	actor.Main(m, map[string]func() error{"package manager": playManager, "reader": playReader})
 }
 
 // playManager holds a lock as package managers do, until its input ends.
-func playManager() error {
-	f, err := os.OpenFile(os.Args[1], os.O_RDWR|os.O_CREATE, 0o640)
+func playManager() error { return hold(os.O_RDWR|os.O_CREATE, unix.F_WRLCK) }
+
+// playReader holds what anybody may who can read the lock file.
+func playReader() error { return hold(os.O_RDONLY, unix.F_RDLCK) }
+
+func hold(flags int, kind int16) error {
+	f, err := os.OpenFile(os.Args[1], flags, 0o640)
 	if err != nil {
 		return err
 	}
-	lock := unix.Flock_t{Type: unix.F_WRLCK}
+	lock := unix.Flock_t{Type: kind}
 	if err := unix.FcntlFlock(f.Fd(), unix.F_SETLK, &lock); err != nil {
 		return err
 	}
