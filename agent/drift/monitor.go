@@ -44,8 +44,8 @@ type Monitor struct {
 	polled, flapping map[id]*follower
 	// failing did not reach their state, and are looked at again.
 	failing map[id]*follower
-	// pending were seen, at these times, and wait for their backoff.
-	pending map[id]time.Time
+	// pending were seen, and wait for their backoff.
+	pending map[id]sighting
 
 	mu   sync.Mutex
 	seen map[id]time.Time
@@ -65,6 +65,13 @@ func (i id) compare(other id) int {
 type followed struct {
 	limits    model.Flapping
 	resources map[model.Ref]*follower
+}
+
+// sighting is that something may have happened to a resource, first at a time.
+type sighting struct {
+	at time.Time
+	// unchecked is that it may have been the last run: nobody has looked.
+	unchecked bool
 }
 
 // follower is what is known of one resource.
@@ -96,7 +103,7 @@ const DefaultPoll = time.Minute
 func New(o Options) *Monitor {
 	return &Monitor{
 		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{}, failing: map[id]*follower{},
-		pending: map[id]time.Time{}, seen: map[id]time.Time{},
+		pending: map[id]sighting{}, seen: map[id]time.Time{},
 	}
 }
 

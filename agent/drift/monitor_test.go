@@ -114,3 +114,56 @@ func TestEventsWhileTheyAreTaken(t *testing.T) {
 		t.Errorf("%v of a manifest that nobody follows", drifted)
 	}
 }
+
+// touched is a watch that says whether its file was written to.
+type touched struct {
+	armed
+	written bool
+}
+
+func (w *touched) Written() bool { return w.written }
+
+// TestNoLooksWhileDelayed touches a resource that waits for its backoff: it is looked at once
+// that is over, and repaired where it is not as it was left.
+func TestNoLooksWhileDelayed(t *testing.T) {
+	for name, c := range map[string]struct {
+		mode    uint32
+		written bool
+		drifted int
+		looks   int
+	}{
+		"as it was left": {0, false, 0, 1},
+		"another mode":   {0o600, false, 1, 1},
+		"written to":     {0, true, 1, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			looks, w := 0, &touched{}
+			entry := files.Entry{}
+			on := newMachine()
+			o := options(on)
+			o.Arm = func(p watch.Point, wake func()) (watch.Watch, error) {
+				_, _ = on.arm(p, wake)
+				return w, nil
+			}
+			o.Look = func(string) (files.Entry, error) { looks++; return entry, nil }
+			o.Flapping = func(model.FlappingState) {}
+			m := New(o)
+			m.Follow("key", nil, settings("/f"), model.DefaultFlapping)
+			m.Left("key", refOf("/f"), "/f", entry.Mark())
+			for range 10 {
+				m.Repaired(t.Context(), "key", refOf("/f"), begin)
+			}
+			end := m.manifests["key"].resources[refOf("/f")].backoff.until
+			entry.Mode, w.written = c.mode, c.written
+			for range 100 {
+				on.happens("/f")
+				if drifted := m.Take(end.Add(-time.Second)); len(drifted) != 0 || looks != 0 {
+					t.Fatalf("drifted %v after %d looks", drifted, looks)
+				}
+			}
+			if drifted := m.Take(end); len(drifted) != c.drifted || looks != c.looks {
+				t.Errorf("drifted %v after %d looks", drifted, looks)
+			}
+		})
+	}
+}

@@ -24,19 +24,26 @@ func (m *Monitor) Take(now time.Time) []Drift {
 	m.tellFlapping(now)
 	m.gather(now)
 	byKey := map[string]*Drift{}
-	for i, at := range m.pending {
+	for i, s := range m.pending {
 		f := m.of(i.key).resources[i.ref]
 		if now.Before(f.backoff.until) {
 			continue
 		}
 		delete(m.pending, i)
+		if s.unchecked && m.isToCome(i) {
+			m.keep(i, s.at)
+			continue
+		}
+		if s.unchecked && m.isAsLeft(f) {
+			continue
+		}
 		d := byKey[i.key]
 		if d == nil {
-			d = &Drift{Key: i.key, Seen: at}
+			d = &Drift{Key: i.key, Seen: s.at}
 			byKey[i.key] = d
 		}
-		if d.Refs = append(d.Refs, i.ref); at.Before(d.Seen) {
-			d.Seen = at
+		if d.Refs = append(d.Refs, i.ref); s.at.Before(d.Seen) {
+			d.Seen = s.at
 		}
 	}
 	out := make([]Drift, 0, len(byKey))
@@ -57,17 +64,21 @@ func (m *Monitor) gather(now time.Time) {
 		seen, m.seen = m.seen, map[id]time.Time{}
 	}
 	m.mu.Unlock()
-	add := func(i id, at time.Time) {
-		if before, known := m.pending[i]; !known || at.Before(before) {
-			m.pending[i] = at
+	add := func(i id, s sighting) {
+		if before, known := m.pending[i]; known {
+			s.unchecked = s.unchecked && before.unchecked
+			if before.at.Before(s.at) {
+				s.at = before.at
+			}
 		}
+		m.pending[i] = s
 	}
 	for i, at := range seen {
 		f := m.of(i.key).resources[i.ref]
 		if f == nil {
 			continue
 		}
-		if m.o.IsToCome != nil && m.o.IsToCome(i.key, i.ref) {
+		if m.isToCome(i) {
 			m.keep(i, at)
 			continue
 		}
@@ -76,25 +87,31 @@ func (m *Monitor) gather(now time.Time) {
 			m.fallBack(i, f, err)
 		}
 		// What is written into a file shows in its times only from one tick of their
-		// clock to the next.
-		if written || !m.isAsLeft(f) {
-			add(i, at)
+		// clock to the next. What waits for its backoff is looked at afterwards, once.
+		switch waits := now.Before(f.backoff.until); {
+		case written || waits:
+			add(i, sighting{at, !written})
+		case !m.isAsLeft(f):
+			add(i, sighting{at: at})
 		}
 	}
 	for i, f := range m.polled {
 		if !now.Before(f.next) {
 			f.next = now.Add(f.every)
 			m.arm(i, f)
-			add(i, now)
+			add(i, sighting{at: now})
 		}
 	}
 	for i, f := range m.failing {
 		if !now.Before(f.again) {
 			delete(m.failing, i)
-			add(i, now)
+			add(i, sighting{at: now})
 		}
 	}
 }
+
+// isToCome reports whether a run in hand is still to come to a resource, or at it.
+func (m *Monitor) isToCome(i id) bool { return m.o.IsToCome != nil && m.o.IsToCome(i.key, i.ref) }
 
 // poll asks the watches of a resource whether a file was written to, and why one of
 // them does not watch.

@@ -63,8 +63,8 @@ func (s locks) release(x *pathWatch) *pathWatch {
 }
 
 // settle has those of woken that have a lock wait for it, and returns the wakes of those whose
-// lock is free, or was held for maxHeld. A program that closes its lock file writes an event after it gave the
-// lock up.
+// lock is free, or was held for maxHeld. A program that closes its lock file writes an
+// event after it gave the lock up.
 func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), again time.Time) {
 	for _, x := range woken {
 		if l := s[x.point.After]; l != nil {

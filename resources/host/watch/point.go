@@ -36,9 +36,8 @@ type Point struct {
 	// Name is an absolute path, or the name of a unit.
 	Name string
 	// After is the lock file of a program that makes many changes, such as a package
-	// manager: they count once nobody has locked it for
-	// writing by fcntl. Empty for none; units
-	// have none.
+	// manager: they count once nobody has locked it for writing by fcntl, or after ten
+	// minutes. Empty for none; units have none.
 	After string
 }
 
