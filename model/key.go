@@ -15,6 +15,10 @@ const (
 	kindGroup = "group"
 )
 
+// MaxKey is how many bytes the key of an assignment has at most: nodes keep it in a file of its
+// name, with .json behind it.
+const MaxKey = 250
+
 // ErrInvalidName is a prefix, node, group, family or manifest name that is
 // not valid in a subject; it never becomes valid by trying again.
 var ErrInvalidName = errors.New("invalid name")
@@ -47,7 +51,7 @@ func Key(family, name string) string { return family + "." + name }
 // none. The reserved names are keys too.
 func SplitKey(key string) (family, name string, ok bool) {
 	at := strings.LastIndexByte(key, '.')
-	if at < 0 || !IsToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
+	if at < 0 || len(key) > MaxKey || !IsToken(key[at+1:]) || CheckFamily(key[:at]) != nil {
 		return "", "", false
 	}
 
@@ -78,6 +82,9 @@ func CheckName(name string) error {
 // CheckKey reports whether a key is that of a manifest. The error wraps
 // ErrInvalidName.
 func CheckKey(key string) error {
+	if len(key) > MaxKey {
+		return fmt.Errorf("%w: a key of %d characters, write at most %d characters", ErrInvalidName, len(key), MaxKey)
+	}
 	if _, name, ok := SplitKey(key); !ok || !isName(name) {
 		return fmt.Errorf("%w: key %q, write node.<node>.<name> or group.<group>.<name> of letters, digits, - and _, not beginning with _", ErrInvalidName, key)
 	}

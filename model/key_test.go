@@ -1,6 +1,7 @@
 package model_test
 
 import (
+	"errors"
 	"strings"
 	"testing"
 
@@ -25,6 +26,8 @@ func TestKeys(t *testing.T) {
 		{"node.a.b/c", "", "", false},
 		{"node._a.b", "", "", false},
 		{"", "", "", false},
+		{"node.a." + strings.Repeat("x", model.MaxKey-7), "node.a", strings.Repeat("x", model.MaxKey-7), true},
+		{"node.a." + strings.Repeat("x", model.MaxKey-6), "", "", false},
 	} {
 		family, name, ok := model.SplitKey(tt.key)
 		if family != tt.family || name != tt.name || ok != tt.ok {
@@ -36,6 +39,15 @@ func TestKeys(t *testing.T) {
 	}
 	if got := strings.Join(model.Families("web01", []string{"web", "db", "web", "all"}), " "); got != "node.web01 group.web group.db group.all" {
 		t.Errorf("families = %s", got)
+	}
+}
+
+// TestLongKeys says what is wrong with a key that nodes cannot keep.
+func TestLongKeys(t *testing.T) {
+	t.Parallel()
+	err := model.CheckKey("node.a." + strings.Repeat("x", 3000))
+	if !errors.Is(err, model.ErrInvalidName) || !strings.Contains(err.Error(), "at most 250 characters") || len(err.Error()) > 200 {
+		t.Error(err)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -28,7 +29,8 @@ func TestKeysOfAWrongForm(t *testing.T) {
 			}
 		}
 	}
-	put("node.web01.a.b", "node.web01._x", "node.web01", "other", "node.web02.c.d", "group.all.motd")
+	long := "node.web01." + strings.Repeat("x", model.MaxKey)
+	put(long, "node.web01.a.b", "node.web01._x", "node.web01", "other", "node.web02.c.d", "group.all.motd")
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: 10 * time.Millisecond, GroupJitter: time.Millisecond})
 	seen := func(want ...string) {
 		t.Helper()
@@ -37,9 +39,9 @@ func TestKeysOfAWrongForm(t *testing.T) {
 			return slices.Equal(s.Invalid, want), fmt.Sprint(s.Invalid)
 		})
 	}
-	seen("node.web01._x", "node.web01.a.b")
+	seen("node.web01._x", "node.web01.a.b", long)
 	put("group.all.x.y")
-	seen("group.all.x.y", "node.web01._x", "node.web01.a.b")
+	seen("group.all.x.y", "node.web01._x", "node.web01.a.b", long)
 	// What an administrator purges leaves no mark.
 	stream, err := kvtest.Manager(t, srv).LoadStream("KV_MUSTER_MANIFESTS")
 	if err != nil {
@@ -48,14 +50,14 @@ func TestKeysOfAWrongForm(t *testing.T) {
 	if err := stream.Purge(&api.JSApiStreamPurgeRequest{Subject: "$KV.MUSTER_MANIFESTS.node.web01.a.b"}); err != nil {
 		t.Fatal(err)
 	}
-	seen("group.all.x.y", "node.web01._x")
+	seen("group.all.x.y", "node.web01._x", long)
 	put("node.web01.a.b")
 	all, err := store.Invalid(t.Context())
 	var keys []string
 	for _, l := range all {
 		keys = append(keys, l.Key)
 	}
-	if want := []string{"group.all.x.y", "node.web01", "node.web01._x", "node.web01.a.b", "node.web02.c.d", "other"}; err != nil || !slices.Equal(keys, want) {
+	if want := []string{"group.all.x.y", "node.web01", "node.web01._x", "node.web01.a.b", long, "node.web02.c.d", "other"}; err != nil || !slices.Equal(keys, want) {
 		t.Errorf("%v, %v", keys, err)
 	}
 	for _, key := range keys {
