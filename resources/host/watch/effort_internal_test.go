@@ -27,7 +27,7 @@ func TestEffort(t *testing.T) {
 		}
 		now = now.Add(20 * cost)
 	}
-	if share := now.Sub(begin) / spent; share < walkShare/2 || share > 2*walkShare {
+	if share := now.Sub(begin) / spent; share < effortShare/2 || share > 2*effortShare {
 		t.Errorf("%v of %v", spent, now.Sub(begin))
 	}
 	if e.due(time.Time{}, now).After(now) {

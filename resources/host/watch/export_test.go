@@ -94,7 +94,7 @@ func Hops(w *Watcher) (count int) {
 func Exhaust(w *Watcher) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
-	w.files.walks.add(2*freeWalks, time.Now())
+	w.files.walks.add(2*freeEffort, time.Now())
 	for _, at := range w.files.folders.byPath {
 		at.route.walked = time.Now()
 	}
@@ -120,4 +120,16 @@ func AgeLocks(w *Watcher) {
 	for _, l := range w.files.locks {
 		l.since = l.since.Add(-maxHeld)
 	}
+}
+
+// ExhaustScans has trees scanned for so long that none may be again, until end is called.
+func ExhaustScans(w *Watcher) (end func()) {
+	set := func(e effort) {
+		w.files.mu.Lock()
+		defer w.files.mu.Unlock()
+		w.files.scans = e
+	}
+	set(effort{spent: time.Hour, at: time.Now()})
+
+	return func() { set(effort{}) }
 }

@@ -28,8 +28,8 @@ type files struct {
 	// with an error, and retry is when to try again to watch them.
 	watches, failed map[*pathWatch]struct{}
 	retry           time.Time
-	// walks is what resolving routes again has taken.
-	walks effort
+	// walks is what resolving routes again has taken, scans what scanning trees again has.
+	walks, scans effort
 }
 
 // pathWatch is a watch of a path or a tree. files changes it.

@@ -34,7 +34,7 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 }
 
 // settleRoutes resolves routes again, as far as their time has come, and at most for
-// freeWalks: the lock is held meanwhile. Who is in a folder that has to wait is woken
+// freeEffort: the lock is held meanwhile. Who is in a folder that has to wait is woken
 // before and after it.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
@@ -42,7 +42,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 			return false
 		}
 		due := f.walks.due(r.walked, now)
-		if at := time.Now(); at.Sub(now) > freeWalks {
+		if at := time.Now(); at.Sub(now) > freeEffort {
 			due = at.Add(time.Millisecond)
 		}
 		if !due.After(now) {
@@ -103,15 +103,18 @@ func (f *files) settleFolder(at *folder) {
 	}
 }
 
-// settleTrees scans the trees that changed. What is armed by that is looked at again.
+// settleTrees scans the trees that changed, as far as their time has come. What is armed
+// by that is looked at again.
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
-		if now.Before(t.next) {
-			again = earlier(again, t.next)
+		if due := f.scans.due(t.scanned, now); due.After(now) {
+			again = earlier(again, due)
 			continue
 		}
 		delete(f.marks.trees, t)
+		began := time.Now()
 		t.err = t.scan(f.inotify)
+		f.scans.add(t.scanned.Sub(began), t.scanned)
 		f.setFailed(t.watch)
 		f.marks.markWoken(t.watch)
 	}

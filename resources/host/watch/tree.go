@@ -18,24 +18,19 @@ const (
 	maxTreeDepth   = 200
 )
 
-// scanShare is the part of the time that scanning a tree may take, as its inverse: a tree
-// that changes all the time is scanned that much later.
-const scanShare = 20
-
 // tree is the directories of a tree.
 type tree struct {
 	watch *pathWatch
 	dirs  map[*dir]struct{}
-	// next is when it may be scanned again, err why that failed last.
-	next time.Time
-	err  error
+	// scanned is when it was scanned last, err why that failed.
+	scanned time.Time
+	err     error
 }
 
 // scan watches all directories of the tree, and no others. After an error it watches
 // none.
 func (t *tree) scan(n *inotify) error {
-	began := time.Now()
-	defer func() { t.next = time.Now().Add(scanShare * time.Since(began)) }()
+	defer func() { t.scanned = time.Now() }()
 	former := t.dirs
 	t.dirs = map[*dir]struct{}{}
 	err := t.walk(n)

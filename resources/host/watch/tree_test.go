@@ -86,3 +86,23 @@ func TestTreeBounds(t *testing.T) {
 		o.waits(t, "a tree that can be watched again")
 	}
 }
+
+// TestTreesShareTheirTime changes a tree when others have taken all the time: it is watched
+// meanwhile as it was, and gone through later.
+func TestTreesShareTheirTime(t *testing.T) {
+	t.Parallel()
+	w, dir := newWatcher(t), t.TempDir()
+	o := arm(t, w, watch.Point{Kind: watch.Tree, Name: dir})
+	pass(t, w, o)
+	end := watch.ExhaustScans(w)
+	mkdir(t, dir+"/d")
+	o.waits(t, "a new directory")
+	if !watch.Unsettled(w) {
+		t.Error("a tree is gone through although there is no time for it")
+	}
+	end()
+	write(t, dir+"/f", "")
+	settle(t, w, o)
+	write(t, dir+"/d/f", "")
+	o.waits(t, "a file in the new directory")
+}
