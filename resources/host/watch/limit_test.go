@@ -75,6 +75,10 @@ func TestReleased(t *testing.T) {
 	}
 	observers = append(observers, arm(t, w, watch.Point{Kind: watch.Path, Name: files + "/p", After: files + "/lock"}))
 	for _, away := range []string{"one", "two"} {
+		// The ways are gone once more for what was not there yet when they were gone first.
+		for pass(t, w, observers...); watch.Deferred(w) > 0; {
+			pass(t, w, observers...)
+		}
 		want := above + 1
 		descriptors, watches := kernelWatches(t)
 		if s := w.Stats(); descriptors != 1 || watches != want || s.Directories != want || s.Points != 1002 {
