@@ -43,10 +43,13 @@ func (l *Listener) search() {
 	runtime.LockOSThread() // its time is counted
 	defer runtime.UnlockOSThread()
 	began := threadTime()
-	found := holders(l.targets, func() bool { return l.closed.Load() || threadTime()-began > l.time })
+	over := func() bool { return l.closed.Load() || threadTime()-began > l.time }
+	found := holders(l.targets, over)
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.searching, l.open = false, nil
+	if l.searching = false; !over() {
+		l.open = nil // else nobody knows whether they are gone
+	}
 	for _, w := range found {
 		l.open = remember(l.open, w)
 	}

@@ -110,12 +110,7 @@ func TestSearchesEnd(t *testing.T) {
 		if seen := l.Seen(); len(seen) != 0 {
 			t.Errorf("found in no time: %v", seen)
 		}
-		for searching := true; searching; {
-			runtime.Gosched()
-			l.mu.Lock()
-			searching = l.searching
-			l.mu.Unlock()
-		}
+		awaitSearch(l)
 	}
 	if l.time > 0 || l.searching {
 		t.Errorf("it may search for another %v, and searches: %v", l.time, l.searching)
@@ -123,6 +118,40 @@ func TestSearchesEnd(t *testing.T) {
 	l.Close()
 	if l.time = searchTime; l.Seen() != nil || l.searching {
 		t.Error("it searches after it was closed")
+	}
+}
+
+// awaitSearch waits until no search is under way.
+func awaitSearch(l *Listener) {
+	for searching := true; searching; {
+		runtime.Gosched()
+		l.mu.Lock()
+		searching = l.searching
+		l.mu.Unlock()
+	}
+}
+
+// TestSearchCutShort has no time to come to the process that an earlier search has found.
+func TestSearchCutShort(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "motd")
+	if err := os.WriteFile(path, nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	actor.Play(t, "writer", "hold", path)
+	l, err := Listen(t.Context(), []string{path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	l.time = time.Hour
+	l.Seen()
+	awaitSearch(l)
+	l.time = time.Nanosecond
+	l.Seen()
+	awaitSearch(l)
+	if seen := l.Seen(); len(seen) != 1 {
+		t.Errorf("seen %q", seen)
 	}
 }
 
