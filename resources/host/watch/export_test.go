@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/watch/effort"
 	"github.com/musterfleet/muster/resources/host/watch/units"
 )
 
@@ -94,7 +95,7 @@ func Hops(w *Watcher) (count int) {
 func Exhaust(w *Watcher) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
-	w.files.walks.add(2*freeEffort, time.Now())
+	w.files.walks.Add(2*effort.Free, time.Now())
 	for _, at := range w.files.folders.byPath {
 		at.route.walked = time.Now()
 	}
@@ -124,12 +125,14 @@ func AgeLocks(w *Watcher) {
 
 // ExhaustScans has trees scanned for so long that none may be again, until end is called.
 func ExhaustScans(w *Watcher) (end func()) {
-	set := func(e effort) {
+	set := func(e effort.Spent) {
 		w.files.mu.Lock()
 		defer w.files.mu.Unlock()
 		w.files.scans = e
 	}
-	set(effort{spent: time.Hour, at: time.Now()})
+	var much effort.Spent
+	much.Add(time.Hour, time.Now())
+	set(much)
 
-	return func() { set(effort{}) }
+	return func() { set(effort.Spent{}) }
 }

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes
@@ -28,8 +30,9 @@ type files struct {
 	// with an error, and retry is when to try again to watch them.
 	watches, failed map[*pathWatch]struct{}
 	retry           time.Time
-	// walks is what resolving routes again has taken, scans what scanning trees again has.
-	walks, scans effort
+	// walks is what resolving routes again has taken, scans what scanning trees again has:
+	// whoever owns a directory can cause that all the time.
+	walks, scans effort.Spent
 }
 
 // pathWatch is a watch of a path or a tree. files changes it.

@@ -3,6 +3,8 @@ package watch
 import (
 	"cmp"
 	"time"
+
+	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
 
 // retryAfter is when it is tried again to watch what could not be watched: the limits
@@ -34,15 +36,15 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 }
 
 // settleRoutes resolves routes again, as far as their time has come, and at most for
-// freeEffort: the lock is held meanwhile. Who is in a folder that has to wait is woken
+// effort.Free: the lock is held meanwhile. Who is in a folder that has to wait is woken
 // before and after it.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
 		if r.walked.IsZero() {
 			return false
 		}
-		due := f.walks.due(r.walked, now)
-		if at := time.Now(); at.Sub(now) > freeEffort {
+		due := f.walks.Due(r.walked, now)
+		if at := time.Now(); at.Sub(now) > effort.Free {
 			due = at.Add(time.Millisecond)
 		}
 		if !due.After(now) {
@@ -77,7 +79,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 		began := time.Now()
 		x.lost = f.folders.watchPath(x)
 		if x.route.walked.After(began) {
-			f.walks.add(time.Since(began), time.Now())
+			f.walks.Add(time.Since(began), time.Now())
 		}
 		f.setFailed(x)
 	}
@@ -93,7 +95,7 @@ func (f *files) settleFolder(at *folder) {
 	}
 	failed, began := at.err != nil, time.Now()
 	err := f.folders.resolve(at)
-	f.walks.add(time.Since(began), time.Now())
+	f.walks.Add(time.Since(began), time.Now())
 	if err != nil && failed {
 		return
 	}
@@ -107,14 +109,14 @@ func (f *files) settleFolder(at *folder) {
 // by that is looked at again.
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
-		if due := f.scans.due(t.scanned, now); due.After(now) {
+		if due := f.scans.Due(t.scanned, now); due.After(now) {
 			again = earlier(again, due)
 			continue
 		}
 		delete(f.marks.trees, t)
 		began := time.Now()
 		t.err = t.scan(f.inotify)
-		f.scans.add(t.scanned.Sub(began), t.scanned)
+		f.scans.Add(t.scanned.Sub(began), t.scanned)
 		f.setFailed(t.watch)
 		f.marks.markWoken(t.watch)
 	}
