@@ -67,8 +67,9 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 			go func() { ended <- a.Run(t.Context(), t.Context()) }()
 			n.after(5 * time.Second)
 			if comes {
-				bucket.change(func() { bucket.sync = model.Sync{At: time.Now()} })
-				n.put("group.all.motd", "motd", "hello\n")
+				manifest := model.Entry{Key: "group.all.motd", Revision: 1, Value: []byte(n.manifest("motd", "hello\n"))}
+				bucket.change(func() { bucket.entries[manifest.Key], bucket.sync = manifest, model.Sync{At: time.Now()} })
+				n.settle()
 				n.has("motd", "hello\n")
 			}
 			err, took := <-ended, time.Since(began)
