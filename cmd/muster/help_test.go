@@ -41,9 +41,9 @@ func TestExamplesInHelp(t *testing.T) {
 	}
 }
 
-// TestManPage has what apropos reads, and the sections that readers look for.
+// TestManPage has what apropos reads, and the sections that readers look for. It is not
+// parallel: two command lines at a time would set the library's one switch.
 func TestManPage(t *testing.T) {
-	t.Parallel()
 	var out bytes.Buffer
 	if code := run(resources.All(), []string{"--help-man"}, nil, &out, &out); code != 0 {
 		t.Errorf("exit code %d", code)
