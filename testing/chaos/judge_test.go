@@ -76,6 +76,10 @@ func (w judge) desired() (version int64, revision uint64, err error) {
 	}
 	first, _, _ := strings.Cut(string(e.Value), "\n")
 	version, err = strconv.ParseInt(strings.TrimPrefix(first, "# "), 10, 64)
+	// Another server than the leader answers too, with what it has by now.
+	if stored := w.stored.Load(); err == nil && e.Revision < stored {
+		err = fmt.Errorf("revision %d was read, not yet %d", e.Revision, stored)
+	}
 
 	return version, e.Revision, err
 }

@@ -22,8 +22,8 @@ func TestChaosOfRoot(t *testing.T) {
 	hosttest.NeedRoot(t)
 	t.Parallel()
 	inRounds(t, []fault{
-		{"disk full", diskFull},
-		{"ten watches", tenWatches},
+		{name: "disk full", run: diskFull},
+		{name: "ten watches", run: tenWatches},
 	})
 }
 

@@ -43,6 +43,8 @@ type world struct {
 	// seems so.
 	version atomic.Int64
 	doubt   atomic.Bool
+	// stored is the revision of the last put that was confirmed.
+	stored atomic.Uint64
 	// raced is that somebody lets files drift while they are repaired.
 	raced atomic.Bool
 
@@ -141,7 +143,7 @@ func (w *world) manifest(version int64) string {
 func (w *world) tryPut(ctx context.Context) {
 	ctx, stop := context.WithTimeout(ctx, 2*time.Second)
 	defer stop()
-	if _, err := w.store.Put(ctx, siteKey, []byte(w.manifest(w.version.Add(1)))); err != nil {
+	if err := w.putVersion(ctx, w.version.Add(1)); err != nil {
 		w.doubt.Store(true)
 	}
 }
@@ -153,10 +155,18 @@ func (w *world) put() {
 	await(w.t, "the manifest is put", func() error {
 		ctx, stop := context.WithTimeout(w.t.Context(), 10*time.Second)
 		defer stop()
-		_, err := w.store.Put(ctx, siteKey, []byte(w.manifest(version)))
-		return err
+		return w.putVersion(ctx, version)
 	})
 	w.doubt.Store(false)
+}
+
+func (w *world) putVersion(ctx context.Context, version int64) error {
+	revision, err := w.store.Put(ctx, siteKey, []byte(w.manifest(version)))
+	if err == nil {
+		w.stored.Store(revision)
+	}
+
+	return err
 }
 
 // assign puts a manifest under another key.
