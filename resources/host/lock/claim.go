@@ -40,10 +40,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return func() error {
-		// Unlocked, because a process that is being started may have a copy of the descriptor.
-		return errors.Join(f.Truncate(0), flock(f, unix.LOCK_UN), f.Close())
-	}, nil
+	return func() error { return errors.Join(f.Truncate(0), free(f)) }, nil
 }
 
 // claimTries is how often a lock is tried that a dead process holds.

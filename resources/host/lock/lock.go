@@ -115,10 +115,14 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 	}
 
 	return func() error {
-		// Emptied first: once closed it may belong to another process.
-		return errors.Join(f.Truncate(0), f.Close())
+		// Emptied first: once free it may belong to another process.
+		return errors.Join(f.Truncate(0), free(f))
 	}, nil
 }
+
+// free ends that f is locked, and closes it. It is unlocked, because a process that is
+// being started may have a copy of the descriptor, which closing leaves locked.
+func free(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
 
 // acquire returns the file of a lock that it has taken.
 func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, error) {
@@ -279,7 +283,7 @@ func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
 	defer f.Close()
 	switch err := flock(f, unix.LOCK_SH); err {
 	case nil:
-		return Holder{}, false, nil
+		return Holder{}, false, flock(f, unix.LOCK_UN) // closing may leave it locked, see free
 	case unix.EWOULDBLOCK:
 		return readHolder(f), true, nil
 	default:

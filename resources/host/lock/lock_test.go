@@ -6,8 +6,10 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/testing/actor"
@@ -166,5 +168,38 @@ func TestLocksWithinARun(t *testing.T) {
 	take(1, "m")
 	if _, err := lock.New("").Holding([]string{"a"}); !errors.Is(err, state.ErrNone) {
 		t.Errorf("without a state directory: %v", err)
+	}
+}
+
+// TestReleasedWhileAProcessIsStarted: one that is being started has a copy of the
+// descriptors, for a moment. What was released is free all the same.
+func TestReleasedWhileAProcessIsStarted(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "state")
+	l := lock.New(dir)
+	ctx, stop := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	for range 2 {
+		all.Go(func() {
+			for ctx.Err() == nil {
+				if _, err := command.New(nil).Run(ctx, command.Command{Argv: []string{"true"}}); err != nil && ctx.Err() == nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	for range 200 {
+		unlock, err := l.Lock(t.Context(), lock.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unlock(); err != nil {
+			t.Fatal(err)
+		}
+		if holder, held, err := l.HolderOf(0); held || err != nil {
+			t.Fatalf("it is held by %s (%v)", holder, err)
+		}
 	}
 }

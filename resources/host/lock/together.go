@@ -154,8 +154,8 @@ func (g *group) leave(run string) error {
 		return g.write()
 	}
 	close(g.left)
-	// Unlocked, because a process that is being started may have a copy of the descriptor.
-	return errors.Join(g.file.Truncate(0), flock(g.file, unix.LOCK_UN), g.file.Close())
+
+	return errors.Join(g.file.Truncate(0), free(g.file))
 }
 
 // announce notes that this process waits for the lock of the node, until withdraw.
@@ -169,7 +169,7 @@ func (l *Locks) announce() (withdraw func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return f.Close, nil
+	return func() error { return free(f) }, nil
 }
 
 // isAwaited reports whether another process waits for the lock of the node.
@@ -182,9 +182,12 @@ func (l *Locks) isAwaited() (bool, error) {
 		return false, err
 	}
 	defer f.Close()
-	if err := flock(f, unix.LOCK_EX); err != unix.EWOULDBLOCK {
+	switch err := flock(f, unix.LOCK_EX); err {
+	case nil:
+		return false, flock(f, unix.LOCK_UN) // closing may leave it locked, see free
+	case unix.EWOULDBLOCK:
+		return true, nil
+	default:
 		return false, err
 	}
-
-	return true, nil
 }
