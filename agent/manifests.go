@@ -199,14 +199,16 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 // conclude reports a run and remembers what came of it. One that looked because
 // something had happened, and found nothing, is none, unless the manifest failed before.
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
-	m.runner.runs.Conclude(key, s)
 	m.status.SetNoop(key, m.repairs.Differing(key))
 	if isLook(s) && !m.status.SetPart(key, s) {
+		m.runner.runs.Conclude(key, s)
 		return
 	}
 	m.report.Run(s)
 	m.runner.logRun(ctx, s)
+	// Together, so that who asks for the status is told the same by both.
 	m.status.SetRun(key, s)
+	m.runner.runs.Conclude(key, s)
 	if m.ran != nil {
 		m.ran(key, s)
 	}
