@@ -25,6 +25,7 @@ import (
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
@@ -217,7 +218,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 	runs := status.NewRuns()
 	a.sections = []Section{a.status, runs}
 	hands := newHands(wakes.signal)
-	runner := &runner{hands: hands, runs: runs, journals: map[string]*journal.Shared{}, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
+	runner := &runner{hands: hands, runs: runs, journals: map[string]*journal.Shared{}, paces: map[string]*pace.Pace{}, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
 	m := &manifests{
 		hands: hands, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
 		schedule: schedule.New(),

@@ -145,6 +145,11 @@ func (r *manifestRun) engineOptions(ctx context.Context) engine.Options {
 		}
 	}
 	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, t) }
+	o.Limit = func(res *resource.Resource) time.Time {
+		r.hands.lock()
+		defer r.hands.unlock()
+		return r.runner.pace(r.key).Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
+	}
 	o.Left = func(ref model.Ref, state resource.State) {
 		r.hands.lock()
 		defer r.hands.unlock()
@@ -185,6 +190,9 @@ func (r *manifestRun) note(ctx context.Context, t *model.Transaction) {
 	}
 	if r.wake.Part != nil {
 		r.runner.runs.Update(r.key, t)
+	}
+	if r.wake.Part != nil && !t.Resumes.IsZero() {
+		r.repairs.PutOff(r.key, t.Ref(), r.wake.At, t.Resumes)
 	}
 	r.repairs.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // else its checks were broken off
@@ -235,6 +243,7 @@ func (r *manifestRun) end(ctx context.Context, summary *model.Run, err error) {
 	}
 	r.conclude(ctx, r.key, summary)
 	r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(r.key, summary))
+	r.schedule.Resume(r.key, summary.Resumes)
 }
 
 // hasBegun reports whether a run came to a resource, and failed by no damage of its

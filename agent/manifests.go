@@ -124,6 +124,7 @@ func (m *manifests) forgetRuns(ctx context.Context, key string) {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
 	delete(m.runner.journals, key)
+	delete(m.runner.paces, key)
 }
 
 // reportResult reports what came of the assignments.

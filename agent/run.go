@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -40,8 +41,9 @@ type runner struct {
 	changes int
 	// changedAt is when a run or another assignment last changed something.
 	changedAt time.Time
-	// journals are those of manifests, by key.
+	// journals and paces are those of manifests, by key.
 	journals map[string]*journal.Shared
+	paces    map[string]*pace.Pace
 	// runs keeps what administrators are shown of each run.
 	runs *status.Runs
 }
@@ -60,6 +62,9 @@ func (r *runner) run(ctx context.Context, g *graph.Graph, o reconcile.Options) (
 	defer r.hands.unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
 		r.changedAt = time.Now()
+	}
+	if run != nil && !run.Resumes.IsZero() {
+		r.changedAt = run.Resumes // when it goes on
 	}
 	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
@@ -100,6 +105,17 @@ func (r *runner) journal(key string) *journal.Shared {
 	}
 
 	return j
+}
+
+// pace returns what counts the changes of a manifest. The turn is held.
+func (r *runner) pace(key string) *pace.Pace {
+	p := r.paces[key]
+	if p == nil {
+		p = &pace.Pace{}
+		r.paces[key] = p
+	}
+
+	return p
 }
 
 // request makes the run of a request.

@@ -187,6 +187,7 @@ func TestSectionsAreDocumented(t *testing.T) {
 		"data": "data: {}", "hierarchy.order": "hierarchy: {order: []}", "hierarchy.merge": "hierarchy: {merge: deep}", "overrides": "overrides: {}",
 		"muster": "muster: {}", "muster.resources": "muster: {resources: []}", "muster.fail_on_error": "muster: {fail_on_error: true}",
 		"muster.flapping":    "muster: {flapping: off}",
+		"muster.limit":       "muster: {limit: 30}",
 		"muster.pre_message": "muster: {pre_message: x}", "muster.post_message": "muster: {post_message: x}",
 	}
 	for _, key := range rows {

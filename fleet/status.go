@@ -346,6 +346,8 @@ func pending(e model.Entry, m model.ManifestState, runs bool) string {
 	switch {
 	case m.Late != "":
 		return late(m)
+	case runs && m.Error != "":
+		return said(m.Error)
 	case runs:
 		return "accepted, first run not finished"
 	case m.Revision == 0:

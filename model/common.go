@@ -17,6 +17,7 @@ type Common struct {
 	Delay     Duration `json:"delay,omitempty" jsonschema_description:"Time between tries"`
 	Timeout   Duration `json:"timeout,omitempty" jsonschema_description:"Time limit of one try"`
 	Poll      Duration `json:"poll,omitempty" jsonschema_description:"Longest time between two observations by an agent"`
+	Limit     int      `json:"limit,omitempty" jsonschema:"minimum=0" jsonschema_description:"Most changes of it that an agent makes a minute; 0 for any number"`
 
 	HealthChecks []HealthCheck `json:"health_checks,omitempty" jsonschema_description:"Checks to run once it is in its desired state; a critical one fails it"`
 	// RegisterWhenStable are registered while the resource is in its state.

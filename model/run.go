@@ -73,6 +73,8 @@ type Run struct {
 	Drift    Drifted       `json:"drift,omitzero"`
 	// Unchanged are the results in Counts that were not reported again.
 	Unchanged []Unchanged `json:"unchanged,omitempty" jsonschema_description:"Results that were not reported again, by the run that reported them"`
+	// Resumes is when the first change may be made that a limit put off; zero for none.
+	Resumes time.Time `json:"resumes,omitzero" jsonschema_description:"When the changes go on that a limit put off"`
 	// Refused means that nothing ran because the manifest is not valid.
 	Refused       bool   `json:"refused,omitempty"`
 	CorrelationID string `json:"correlation_id,omitempty"`

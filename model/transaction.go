@@ -72,8 +72,12 @@ type Transaction struct {
 	// Outputs are what the resource gives to later ones; only in the answer to a
 	// request, and not of a sensitive resource.
 	Outputs map[string]any `json:"outputs,omitempty" jsonschema_description:"Output and exit code of a command; only in the answer to a request, absent for a sensitive resource"`
-	// NotRun means that the run ended before it came to the resource.
+	// NotRun means that the run ended before it came to the resource, or that its limit put
+	// the change off.
 	NotRun bool `json:"not_run,omitempty"`
+	// Resumes is when a change that a limit put off may be made; zero for none. Reports have
+	// it for the run alone, so that the same result again is the same.
+	Resumes time.Time `json:"-"`
 	// Drift is the drift that was repaired, nil where somebody asked for the change.
 	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired; absent where somebody asked for the change"`
 }

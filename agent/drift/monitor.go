@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -220,6 +221,14 @@ func (m *Monitor) Turned(key string, ref model.Ref) {
 	m.mu.Unlock()
 	if seen {
 		m.o.Wake()
+	}
+}
+
+// PutOff has Take return a resource again, seen to have drifted at a time, from until on.
+func (m *Monitor) PutOff(key string, ref model.Ref, seen, until time.Time) {
+	if f := m.of(key).resources[ref]; f != nil {
+		f.backoff.until = tasks.Later(f.backoff.until, until)
+		m.pending[id{key, ref}] = sighting{at: seen}
 	}
 }
 

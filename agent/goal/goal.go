@@ -2,6 +2,7 @@
 package goal
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -90,7 +91,7 @@ func unconverged(m model.AssignedManifest) []string {
 	case model.OutcomeNoop:
 		return []string{fmt.Sprintf("%s: %d of its resources would change, and it is in noop", m.Key, m.State.Counts.Noop)}
 	case "":
-		return []string{m.Key + ": it has not run"}
+		return []string{m.Key + ": " + cmp.Or(m.State.Error, "it has not run")}
 	}
 	errs := []string{m.State.Error}
 	// What the last run as a whole found is older than what the run of a part did.

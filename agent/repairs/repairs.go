@@ -118,6 +118,12 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	}
 }
 
+// PutOff notes that a limit puts the repair of a resource off until a time, which may have
+// drifted since seen.
+func (r *Repairs) PutOff(key string, ref model.Ref, seen, until time.Time) {
+	r.monitor.PutOff(key, ref, seen, until)
+}
+
 // mark adds a resource of a manifest to a set, or removes it.
 func mark(set map[string]map[model.Ref]bool, key string, ref model.Ref, is bool) {
 	switch {

@@ -59,6 +59,12 @@ func (s *Schedule) Within(key string, interval time.Duration) {
 	t.next = tasks.Earliest(t.next, s.after(interval))
 }
 
+// Resume has a manifest run at a time, unless it runs before; zero is not.
+func (s *Schedule) Resume(key string, at time.Time) {
+	t := s.of(key)
+	t.next = tasks.Sooner(at, t.next)
+}
+
 // Forget drops a manifest that is not assigned any more.
 func (s *Schedule) Forget(key string) { delete(s.turns, key) }
 

@@ -212,8 +212,12 @@ func (n *Node) SetNoop(key string, count int) {
 // concluded returns the state of a manifest with the outcome of a run.
 func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	s.Outcome, s.At, s.Error = r.Outcome(), time.Now().UTC(), ""
-	if len(r.Errors) > 0 {
+	switch {
+	case len(r.Errors) > 0:
 		s.Error = bounds.Text(r.Errors[0])
+	case s.Outcome == model.OutcomeNotRun && !r.Resumes.IsZero():
+		// It goes on by itself: whoever waits for it goes on waiting.
+		s.Outcome, s.Error = "", fmt.Sprintf("%d resources are put off by a limit of changes a minute, until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
 	}
 
 	return s

@@ -7,10 +7,7 @@ import (
 )
 
 // later are words of the formats that this version does not have yet.
-var later = [...]string{
-	"property limit",
-	"key rollout",
-}
+var later = [...]string{"key rollout"}
 
 // Unknown is the problem of a word that is none of those known: of a what, such
 // as key or property, in a place that where names, " of file", or nothing.

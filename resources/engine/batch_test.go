@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // TestReportsComeInTheOrderOfTheGraph, whatever came of resources that were
@@ -113,4 +114,23 @@ func TestTimeoutsOfABatch(t *testing.T) {
 	w.outcomes("many#a changed", "many#b changed", "many#c changed", "many#d failed", "many#e changed")
 	got := slices.DeleteFunc(w.m.actions(), func(s string) bool { return !strings.HasPrefix(s, "change") })
 	equal(t, got, []string{"change 2 together"})
+}
+
+// TestLimitOfABatch changes together what a limit allows, and puts the rest off, with what
+// comes after it. What is noop is not counted.
+func TestLimitOfABatch(t *testing.T) {
+	w := newWorld(t)
+	left, until := 2, time.Unix(1_000_000, 0)
+	w.opts.Limit = func(r *resource.Resource) time.Time {
+		if left == 0 {
+			return until
+		}
+		left--
+		return time.Time{}
+	}
+	run := w.run(w.graph("thing n value=1 noop=true", "many a value=1", "many b value=1", "many c value=1", "many s", "thing x value=1 require=many#c", "thing y value=1 require=thing#x"))
+	w.outcomes("thing#n noop", "many#a changed", "many#b changed", "many#c notrun", "many#s stable", "thing#x notrun", "thing#y notrun")
+	if !run.Resumes.Equal(until) || run.Outcome() != model.OutcomeNotRun {
+		t.Errorf("the run is %s and resumes at %s", run.Outcome(), run.Resumes)
+	}
 }

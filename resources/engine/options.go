@@ -93,6 +93,9 @@ type Options struct {
 	OnTransaction func(*model.Transaction)
 	// Left gets what a resource was last seen in, at the end of its turn; nil is nobody.
 	Left func(ref model.Ref, state resource.State)
+	// Limit counts a change that is about to be made to a resource, or returns until when a
+	// limit puts it off; nil is no limit.
+	Limit func(r *resource.Resource) (until time.Time)
 	// Admit judges whether resources of a manifest that is read during the run may be
 	// part of it; nil admits all. Its error may be model.Problems.
 	Admit func([]*resource.Resource) error

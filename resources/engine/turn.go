@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/apply"
@@ -37,7 +38,21 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 		r.checkStop(ctx)
 		d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: r.Stopped}
 	}
+	if d.Kind == plan.Change && !r.IsNoop(n) {
+		if until := r.limit(n); !until.IsZero() {
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", PutOff: until}
+		}
+	}
 	r.act(ctx, work, n, t, d)
+}
+
+// limit counts a change, or returns until when it is put off.
+func (r *run) limit(n *graph.Node) (until time.Time) {
+	if r.opts.Limit == nil {
+		return time.Time{}
+	}
+
+	return r.opts.Limit(n.Resource)
 }
 
 // decide decides on a node, and gets what the decision waits for, except for a
@@ -78,8 +93,8 @@ func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
 func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
 	switch d.Kind {
 	case plan.Skip:
-		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements = d.NotRun, !d.NotRun, d.Reason, d.Unmet
-		r.Results[n.At].Unmet = len(d.Unmet) > 0
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.Resumes = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.PutOff
+		r.Results[n.At].Unmet, r.Results[n.At].PutOff = len(d.Unmet) > 0, d.PutOff
 		r.end(n, t, false)
 		return
 	case plan.Fail:
@@ -158,6 +173,9 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 		}
 		d := r.decide(ctx, n)
 		if d.Kind == plan.Change && d.Plan.Fails == nil && r.observer.Provider(n) == r.observer.Provider(first.Node) {
+			if !r.limit(n).IsZero() {
+				break
+			}
 			batch = append(batch, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
 			break

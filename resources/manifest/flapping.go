@@ -52,6 +52,24 @@ func flapping(ctx context.Context, r *eval.Resolver, v document.Value) model.Fla
 	return out
 }
 
+// limit reads how many changes may be made a minute; 0 is any number.
+func limit(ctx context.Context, r *eval.Resolver, v document.Value) int {
+	v, _ = r.Value(ctx, v)
+	if v.Kind == document.Null || slices.Contains(r.Failed, v.Pos) {
+		return 0
+	}
+	n, err := strconv.Atoi(v.Text)
+	const hint = "the most changes a minute, or 0 for any number"
+	switch {
+	case err != nil || !v.IsScalar():
+		r.Problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
+	case n < 0:
+		r.Problems.Add(v.Pos, hint, "`limit` must not be negative")
+	}
+
+	return n
+}
+
 // word returns a value in one word of an error.
 func word(v document.Value) string {
 	if v.IsScalar() {

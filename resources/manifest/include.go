@@ -307,6 +307,7 @@ func (s *session) inherit(meta *model.Common) {
 	if meta.Retry == 0 {
 		meta.Retry, meta.Delay = s.defaults.Retry, cmp.Or(meta.Delay, s.defaults.Delay)
 	}
+	meta.Limit = cmp.Or(meta.Limit, s.defaults.Limit)
 }
 
 // besides notes the files beside an included manifest as files beside this one.

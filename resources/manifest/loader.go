@@ -63,6 +63,8 @@ type Resolved struct {
 	FailOnError bool
 	// Flapping says from when on a resource flaps.
 	Flapping model.Flapping
+	// Limit is how many changes an agent makes a minute at most; 0 is any number.
+	Limit int
 	// PreMessage and PostMessage are shown before and after a run.
 	PreMessage, PostMessage string
 	// Warnings are worth telling and stop nothing.
@@ -88,5 +90,5 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

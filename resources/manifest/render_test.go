@@ -25,6 +25,7 @@ data: {pw: "${ secret('hunter2') }", n: 0644}
 ccm:
   fail_on_error: true
   flapping: {repairs: 3, within: 2m}
+  limit: 30
   pre_message: "on ${ Facts.os } $${x}"
   post_message: done
   resources:
@@ -57,6 +58,7 @@ muster:
   flapping:
     repairs: 3
     within: "2m0s"
+  limit: 30
   pre_message: "on debian $${x}"
   post_message: done
   resources:

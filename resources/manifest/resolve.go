@@ -107,6 +107,7 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 		b.out.FailOnError = yes
 	}
 	b.out.Flapping = flapping(ctx, &r, doc.Flapping)
+	b.out.Limit = limit(ctx, &r, doc.Limit)
 	b.problems = append(b.problems, r.Problems...)
 }
 

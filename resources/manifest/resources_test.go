@@ -55,7 +55,9 @@ func TestResourceProblems(t *testing.T) {
 		"unknown section key":  {"ccm:\n  resource: []\n", "m.yaml:2:3: unknown key `resource` in `ccm` (did you mean `resources`?)"},
 		"section":              {"muster: [a]\n", "m.yaml:1:9: `muster` must be a mapping, not a list"},
 		"resources":            {"muster: {resources: {file: {}}}\n", "m.yaml:1:21: `resources` must be a list, not a mapping"},
-		"later properties":     {"muster: {resources: [{file: [{/a: {limit: 1}}]}]}\n", lines("m.yaml:1:36: property `limit` of file is not in this version yet (leave it out until a later version brings it)")},
+		"a limit":              {"muster: {limit: -1, resources: [{file: [{/a: {limit: -1, ensure: absent}}]}]}\n", lines("m.yaml:1:17: `limit` must not be negative (the most changes a minute, or 0 for any number)", "m.yaml:1:54: `limit` must not be negative (the most changes a minute, or 0 for any number)")},
+		"a limit in words":     {"muster: {limit: few}\n", "m.yaml:1:17: `limit` must be a whole number, not \"few\" (the most changes a minute, or 0 for any number)"},
+		"a limit and a time":   {"muster: {limit: {changes: 3}}\n", "m.yaml:1:17: `limit` must be a whole number, not a mapping (the most changes a minute, or 0 for any number)"},
 		"a registration":       {"muster: {resources: [{file: [{/a: {register_when_stable: [{cluster: a, servise: b, protocol: c, address: d_e, port: 0}]}}]}]}\n", lines("m.yaml:1:59: `service` is required", "m.yaml:1:72: unknown key `servise` in `register_when_stable.0` (did you mean `service`?)", "m.yaml:1:106: `address` must be an IP address or a host name, not \"d_e\"", "m.yaml:1:117: `port` is required, a number from 1 to 65535")},
 		"a secret in it":       {"muster: {resources: [{file: [{/a: {register_when_stable: [{cluster: a, service: b, protocol: c, address: d, port: 1, annotations: {x: \"${ secret('hunter22') }\"}}]}}]}]}\n", "m.yaml:1:58: `register_when_stable` cannot hold a secret, because all of it is published (take the secret out)"},
 		"a check":              {"muster: {resources: [{file: [{/a: {health_checks: [{command: a, tris: 1}, {tries: 0}]}}]}]}\n", lines("m.yaml:1:65: unknown key `tris` in `health_checks.0` (did you mean `tries`?)", "m.yaml:1:75: a health check needs a `command` or `goss_rules` (for example command: /usr/lib/nagios/plugins/check_load)", "m.yaml:1:83: `tries` must be from 1 to 1000, not 0")},
@@ -65,7 +67,7 @@ func TestResourceProblems(t *testing.T) {
 		"a late check":         {"muster: {resources: [{file: [{/a: {health_checks: [{command: \"${ outputs('exec#x').stdout }\"}]}}]}]}\n", lines("m.yaml:1:51: `health_checks` must be known before the run (use outputs in the type's own properties)", "m.yaml:1:63: `outputs` names exec#x, which is not declared")},
 		"notify":               {"muster: {resources: [{file: [{/a: {notify: [service#x]}}]}]}\n", "m.yaml:1:36: unknown property `notify` of file (name this resource in `subscribe` of the other one)"},
 		"before":               {"muster: {resources: [{file: [{/a: {before: [service#x]}}]}]}\n", "m.yaml:1:36: unknown property `before` of file (name this resource in `require` of the other one)"},
-		"later default":        {"muster: {resources: [{file: [defaults: {limit: 1}]}]}\n", "m.yaml:1:41: property `limit` of file is not in this version yet (leave it out until a later version brings it)"},
+		"a default limit":      {"muster: {resources: [{file: [{defaults: {limit: often}}, {/a: {ensure: absent}}]}]}\n", "m.yaml:1:49: `limit` must be a whole number, not \"often\""},
 		"fail_on_error":        {"muster: {fail_on_error: maybe}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"fail_on_error list":   {"muster: {fail_on_error: []}\n", "m.yaml:1:25: `fail_on_error` must be true or false"},
 		"flapping":             {"muster: {flapping: sometimes}\n", "m.yaml:1:20: `flapping` cannot be \"sometimes\" (write off, or {repairs: 5, within: 1m})"},
@@ -296,6 +298,21 @@ func TestFlapping(t *testing.T) {
 		if r.Flapping != want {
 			t.Errorf("%q is %+v, want %+v", text, r.Flapping, want)
 		}
+	}
+}
+
+// TestLimit is of the changes a minute that a manifest allows, and of those of a resource, also
+// in a manifest that another one includes.
+func TestLimit(t *testing.T) {
+	for text, want := range map[string]int{"": 0, "limit: 0": 0, "limit: 30": 30, "limit: \"${ Data.n * 2 }\"": 10} {
+		r := resolved(t, "data: {n: 5}\nmuster: {"+text+"}\n", manifest.Inputs{})
+		if r.Limit != want {
+			t.Errorf("%q is %d, want %d", text, r.Limit, want)
+		}
+	}
+	r := resolved(t, "muster: {resources: [{file: [{defaults: {limit: 3, ensure: absent}}, {/a: {}}, {/b: {limit: 1}}]}]}\n", manifest.Inputs{})
+	if a, b := r.Resources[0].Meta().Limit, r.Resources[1].Meta().Limit; a != 3 || b != 1 {
+		t.Errorf("the limits are %d and %d, want 3 and 1", a, b)
 	}
 }
 

@@ -225,6 +225,9 @@ func checkCommon(r *Resource, late bool) model.Problems {
 	if meta.Retry < 0 {
 		out.Property("retry", "", "retry must not be negative")
 	}
+	if meta.Limit < 0 {
+		out.Property("limit", "the most changes a minute, or 0 for any number", "`limit` must not be negative")
+	}
 	if !slices.Contains([]model.Drift{"", model.DriftRepair, model.DriftReport, model.DriftIgnore}, meta.Drift) {
 		out.Property("drift", "one of repair, report, ignore", "invalid drift %q", meta.Drift)
 	}

@@ -79,14 +79,30 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 	case up.IgnoresDrift(n):
 		d.Reason = "drift is ignored"
 	default:
-		d.Unmet = up.unmet(n)
-		if len(d.Unmet) == 0 {
+		if d.Unmet = up.unmet(n); len(d.Unmet) > 0 {
+			d.Reason = "requirements are not met"
+			break
+		}
+		dep := up.putOff(n)
+		if dep == nil {
 			return d, false
 		}
-		d.Reason = "requirements are not met"
+		d.NotRun, d.Reason, d.PutOff = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.result(dep).PutOff
 	}
 
 	return d, true
+}
+
+// putOff returns the first resource before n of which a limit puts the change off, nil for
+// none.
+func (u *Upstream) putOff(n *graph.Node) *graph.Node {
+	for _, dep := range n.Before {
+		if !u.result(dep).PutOff.IsZero() {
+			return dep
+		}
+	}
+
+	return nil
 }
 
 // prerequisites returns what must be had before a plan can be made, in order.

@@ -59,8 +59,10 @@ type Decision struct {
 	Refresh bool
 	// Reason is why a resource is skipped, or what an Unknown one waits for.
 	Reason string
-	// NotRun marks a Skip because the run or the manifest has ended.
+	// NotRun marks a Skip because the run or the manifest has ended, or because of a limit:
+	// then PutOff is until when.
 	NotRun bool
+	PutOff time.Time
 	// Unmet are the requirements that a Skip lacks.
 	Unmet []model.Ref
 	// Until is the resource after which an Unknown one is known; of a Change in noop,
@@ -109,6 +111,9 @@ type Result struct {
 	// Touched means that it changed, or failed and may have.
 	Touched       bool
 	Failed, Unmet bool
+	// PutOff is until when a limit puts its change off, or that of one it comes after; zero
+	// for none.
+	PutOff time.Time
 	// Effect is what noop predicts. Unless it is None, Until is the resource itself
 	// when it is Planned, and when it is Unsettled what must be applied first.
 	Effect Effect

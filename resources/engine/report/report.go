@@ -128,6 +128,9 @@ func (r *Report) conclude(n *graph.Node, t *model.Transaction) {
 // hand counts a transaction and hands it on.
 func (r *Report) hand(n *graph.Node, t *model.Transaction) {
 	r.Summary.Counts.Add(t)
+	if at := t.Resumes; !at.IsZero() && (r.Summary.Resumes.IsZero() || at.Before(r.Summary.Resumes)) {
+		r.Summary.Resumes = at
+	}
 	for _, err := range t.Errors {
 		r.AddError(t.Label() + ": " + err)
 	}

@@ -20,8 +20,9 @@ const (
 	Unit = "org.freedesktop.systemd1.Unit"
 	// UnitPath is where the objects of units are.
 	UnitPath = "/org/freedesktop/systemd1/unit/"
-	// Manager is the interface of systemd itself, and ManagerPath its object.
-	Manager                     = "org.freedesktop.systemd1.Manager"
+	// Manager is the interface of systemd itself.
+	Manager = "org.freedesktop.systemd1.Manager"
+	// ManagerPath is the object of systemd itself.
 	ManagerPath dbus.ObjectPath = "/org/freedesktop/systemd1"
 )
 

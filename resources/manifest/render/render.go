@@ -17,6 +17,7 @@ type Manifest struct {
 	Data                    map[string]any
 	FailOnError             bool
 	Flapping                model.Flapping
+	Limit                   int
 	PreMessage, PostMessage string
 	// Resources are those that the manifest itself declares, Values their properties.
 	Resources []*resource.Resource
@@ -57,6 +58,9 @@ func (o Manifest) body() document.Value {
 			entry("within", text(o.Flapping.Within.String())),
 		}
 		body.Entries = append(body.Entries, entry("flapping", document.Value{Kind: document.Map, Entries: limits}))
+	}
+	if o.Limit > 0 {
+		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Limit)}))
 	}
 	if o.PreMessage != "" {
 		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))

@@ -38,6 +38,7 @@ type Document struct {
 	section   string
 	Fail      document.Value
 	Flapping  document.Value
+	Limit     document.Value
 	Pre, Post document.Value
 	Resources document.Node
 	// JetFile is the path of the template that renders the resources instead.
@@ -142,7 +143,7 @@ func (d *Document) expect(key string, v document.Node, kind document.Kind) docum
 func topKeys() []string { return []string{"data", "hierarchy", "overrides", "muster", "ccm"} }
 
 func sectionKeys() []string {
-	return []string{"fail_on_error", "flapping", "pre_message", "post_message", KeyJetFile, "resources"}
+	return []string{"fail_on_error", "flapping", "limit", "pre_message", "post_message", KeyJetFile, "resources"}
 }
 
 // unknownAtTop reports a key that a manifest has elsewhere, or not at all.
@@ -205,6 +206,8 @@ func (d *Document) body(section document.Node) {
 			d.Fail = v.Value()
 		case "flapping":
 			d.Flapping = v.Value()
+		case "limit":
+			d.Limit = v.Value()
 		case "pre_message":
 			d.Pre = v.Value()
 		case "post_message":

@@ -1,0 +1,67 @@
+package pace_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/pace"
+	"github.com/musterfleet/muster/model"
+)
+
+var (
+	begin = time.Unix(1_000_000, 0)
+	a, b  = model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "file", Name: "/b"}
+)
+
+// taker takes changes at times after begin.
+type taker struct {
+	*testing.T
+	pace.Pace
+}
+
+// takes fails unless a change may be made after a time, or is put off until another one.
+func (p *taker) takes(at time.Duration, ref model.Ref, most, each int, until time.Duration) {
+	p.Helper()
+	want := time.Time{}
+	if until > 0 {
+		want = begin.Add(until)
+	}
+	if got := p.Take(ref, most, each, begin.Add(at)); !got.Equal(want) {
+		p.Errorf("%s at %s: put off until %s, want %s", ref, at, got, want)
+	}
+}
+
+func TestLimitOfAManifest(t *testing.T) {
+	p := taker{T: t}
+	p.takes(0, a, 2, 0, 0)
+	p.takes(10*time.Second, b, 2, 0, 0)
+	p.takes(20*time.Second, a, 2, 0, time.Minute)
+	p.takes(30*time.Second, b, 2, 0, time.Minute)
+	// One that was put off does not count, and a limit that is higher now holds at once.
+	p.takes(40*time.Second, b, 3, 0, 0)
+	p.takes(50*time.Second, a, 0, 0, 0)
+	// The next minute begins with its first change.
+	p.takes(90*time.Second, a, 1, 0, 0)
+	p.takes(140*time.Second, b, 1, 0, 150*time.Second)
+	p.takes(150*time.Second, b, 1, 0, 0)
+}
+
+func TestLimitOfAResource(t *testing.T) {
+	p := taker{T: t}
+	p.takes(0, a, 0, 1, 0)
+	p.takes(time.Second, a, 0, 1, time.Minute)
+	p.takes(2*time.Second, b, 0, 1, 0)
+	p.takes(3*time.Second, b, 0, 0, 0)
+	p.takes(61*time.Second, a, 0, 1, 0)
+}
+
+// What one limit puts off does not count for the other; the later time holds.
+func TestBothLimits(t *testing.T) {
+	p := taker{T: t}
+	p.takes(0, b, 2, 0, 0)
+	p.takes(30*time.Second, a, 2, 1, 0)
+	p.takes(40*time.Second, a, 2, 1, 90*time.Second)
+	p.takes(60*time.Second, a, 2, 1, 90*time.Second)
+	p.takes(61*time.Second, b, 2, 1, 0)
+	p.takes(62*time.Second, b, 2, 1, 121*time.Second)
+}
