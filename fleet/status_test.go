@@ -138,6 +138,7 @@ func TestStatus(t *testing.T) {
 		"two failed":                 {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "file#/x: no space left\nat all", Counts: model.Counts{Total: 4, Failed: 2, Skipped: 1, Unmet: 1}}}), fleet.StatusFailed, "4 resources, 2 failed, 1 skipped: file#/x: no space left, and 1 more"},
 		"failed to begin":            {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Outcome: model.OutcomeFailed, Error: "no space left\nand more"}}), fleet.StatusFailed, "no space left"},
 		"in force, not run":          {node("a", nil, map[string]model.ManifestState{key: runs(7, "")}), fleet.StatusPending, "accepted, first run not finished"},
+		"put off by a limit":         {node("a", nil, map[string]model.ManifestState{key: {Revision: 7, Error: "3 resources are put off"}}), fleet.StatusPending, "3 resources are put off"},
 		"runs an earlier one":        {node("a", nil, map[string]model.ManifestState{key: runs(6, model.OutcomeStable)}), fleet.StatusPending, "still at revision 6"},
 		"does not apply":             {node("a", nil, map[string]model.ManifestState{key: {Revision: 6, Seen: 7, Outcome: model.OutcomeStable}}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
 		"does not any more":          {node("a", nil, map[string]model.ManifestState{key: {Seen: 7}}), fleet.StatusNotApplicable, "skipped: its condition is false, or it expired"},
