@@ -15,8 +15,10 @@ import (
 const (
 	// settleTime is how long an unsettled service is read again.
 	settleTime = 5 * time.Second
-	// settlePause is the interval.
-	settlePause = 200 * time.Millisecond
+	// settlePause is the first interval, which doubles up to maxSettlePause: most services
+	// stop within milliseconds, and each reading may start a process.
+	settlePause    = 10 * time.Millisecond
+	maxSettlePause = 200 * time.Millisecond
 	// answerTimeout bounds the answer of systemd.
 	answerTimeout = time.Minute
 )
@@ -39,7 +41,8 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	for i := range todo {
 		todo[i] = i
 	}
-	for deadline := time.Now().Add(settleTime); ; {
+	pause := settlePause
+	for deadline := time.Now().Add(settleTime); ; pause = min(2*pause, maxSettlePause) {
 		p.readStates(ctx, env, names, todo, states, errs)
 		var unsettled []int
 		for _, i := range todo {
@@ -51,7 +54,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 			return states, errs
 		}
 		select {
-		case <-time.After(settlePause):
+		case <-time.After(pause):
 		case <-ctx.Done():
 			for _, i := range todo {
 				errs[i] = fmt.Errorf("%s: %w", names[i], context.Cause(ctx))
