@@ -239,10 +239,11 @@ func (r *manifestRun) end(ctx context.Context, summary *model.Run, err error) {
 	r.status.SetHealth(r.key, r.health.Counts(r.key))
 	if r.wake.Part != nil {
 		r.concludePart(ctx, r.key, summary)
-		return
+	} else {
+		r.conclude(ctx, r.key, summary)
+		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(r.key, summary))
 	}
-	r.conclude(ctx, r.key, summary)
-	r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(r.key, summary))
+	// Also after a part: what only follows a repair is not in the next one.
 	r.schedule.Resume(r.key, summary.Resumes)
 }
 

@@ -46,9 +46,10 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	r.act(ctx, work, n, t, d)
 }
 
-// limit counts a change, or returns until when it is put off.
+// limit counts a change, or returns until when it is put off. That of one that includes
+// others is theirs.
 func (r *run) limit(n *graph.Node) (until time.Time) {
-	if r.opts.Limit == nil {
+	if r.opts.Limit == nil || n.Resource.Type.Include != nil {
 		return time.Time{}
 	}
 
