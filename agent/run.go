@@ -140,10 +140,10 @@ func (r *runner) request(ctx, hard context.Context, lane *lanes.Lane, q requests
 	return r.run(ctx, q.Graph, o)
 }
 
-// logTransaction logs a transaction; that of a stable resource only at level
-// debug, or every run would log every resource.
+// logTransaction logs a transaction; that of a resource that is stable, or that a limit
+// puts off, only at level debug, or every run would log every resource.
 func (r *runner) logTransaction(ctx context.Context, t *model.Transaction) {
-	if t.Outcome() != model.OutcomeStable || r.log.Enabled(ctx, slog.LevelDebug) {
+	if t.Outcome() != model.OutcomeStable && t.Resumes.IsZero() || r.log.Enabled(ctx, slog.LevelDebug) {
 		key := "manifest"
 		if t.Within != (model.Ref{}) {
 			key = "assignment" // manifest is the one that declares it
@@ -157,6 +157,9 @@ func (r *runner) logRun(ctx context.Context, s *model.Run) {
 	level := map[model.Outcome]slog.Level{
 		model.OutcomeFailed: slog.LevelError, model.OutcomeStable: slog.LevelInfo, model.OutcomeNotRun: slog.LevelWarn,
 	}[s.Outcome()]
+	if !s.Resumes.IsZero() && s.Outcome() == model.OutcomeNotRun {
+		level = slog.LevelInfo
+	}
 	// A node with nothing to do logs nothing, however often it looks.
 	// Of a repair it logs the resource.
 	if s.Outcome() == model.OutcomeStable && s.Cause == model.CauseSchedule || s.Outcome() == model.OutcomeChanged && s.Cause == model.CauseDrift {
@@ -168,6 +171,9 @@ func (r *runner) logRun(ctx context.Context, s *model.Run) {
 	}
 	if s.Counts.Noop > 0 {
 		attrs = append(attrs, "would_change", s.Counts.Noop)
+	}
+	if !s.Resumes.IsZero() {
+		attrs = append(attrs, "not_run", s.Counts.NotRun, "resumes", s.Resumes)
 	}
 	if n := len(s.Errors); n > 0 {
 		attrs = append(attrs, "errors", n, "error", bounds.Text(s.Errors[0]))

@@ -191,12 +191,12 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	return row
 }
 
-// failures returns how many resources are not in their desired state now: the repairs since
-// a run are in its deviations, not in its counts.
+// failures returns how many resources were tried and are not in their desired state now: the
+// repairs since a run are in its deviations, not in its counts.
 func failures(l *model.LastRun) int {
 	count := 0
 	for _, d := range l.Deviations {
-		if d.Outcome != model.OutcomeNoop {
+		if d.Outcome != model.OutcomeNoop && d.Outcome != model.OutcomeNotRun {
 			count++
 		}
 	}
