@@ -135,6 +135,23 @@ func TestLimitOfRepairs(t *testing.T) {
 	})
 }
 
+// TestDriftOfWhatIsPutOff: no look before it is its turn, whoever writes there.
+func TestDriftOfWhatIsPutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("limit: 1, ", "a", "content: one", "b", "content: two"))
+		n.settle()
+		n.take()
+		for i := range 3 {
+			n.write("b", fmt.Sprint("somebody else ", i))
+		}
+		n.tells()
+		n.after(pace.Within)
+		n.has("b", "two")
+	})
+}
+
 // TestLimitIsLifted: the next version holds at once.
 func TestLimitIsLifted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

@@ -229,10 +229,14 @@ func (m *Monitor) Turned(key string, ref model.Ref) {
 	}
 }
 
-// PutOff has Take return a resource again, seen to have drifted at a time, from until on.
+// PutOff has Take leave a resource out until a time. If it was seen to have drifted at
+// another one, which zero is not, Take returns it again then.
 func (m *Monitor) PutOff(key string, ref model.Ref, seen, until time.Time) {
-	if f := m.of(key).resources[ref]; f != nil {
-		f.putOff = until
+	f := m.of(key).resources[ref]
+	if f == nil {
+		return
+	}
+	if f.putOff = until; !seen.IsZero() {
 		m.pending[id{key, ref}] = sighting{at: seen}
 	}
 }

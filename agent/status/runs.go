@@ -88,7 +88,12 @@ func (r *Runs) Note(id string, t *model.Transaction) {
 	}
 	if len(d.first) == maxDeviations {
 		d.more++
-		return
+		// What failed is shown rather than what only was not run.
+		at := slices.IndexFunc(d.first, func(d model.Deviation) bool { return d.Outcome == model.OutcomeNotRun })
+		if at < 0 || t.NotRun {
+			return
+		}
+		d.first = slices.Delete(d.first, at, at+1)
 	}
 	d.first = append(d.first, deviation(t))
 }
