@@ -25,17 +25,16 @@ import (
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
-	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -84,9 +83,11 @@ type Options struct {
 // called from several goroutines while it runs.
 type Agent struct {
 	config    *settings
+	host      *host.Host
 	watch     Assignments
 	outbox    *outbox.Outbox
 	status    *status.Node
+	runs      *status.Runs
 	facts     *factCache
 	registrar *registrar.Registrar
 	delivery  *delivery.Delivery
@@ -96,6 +97,8 @@ type Agent struct {
 	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
+	// ran is notified after each run.
+	ran tasks.Signal
 	// sections fill the status that the agent answers on its machine.
 	sections []Section
 	log      *slog.Logger
@@ -116,7 +119,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
-		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
+		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
@@ -215,16 +218,19 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	runs := status.NewRuns()
-	a.sections = []Section{a.status, runs}
-	hands := newHands(wakes.signal)
-	runner := &runner{hands: hands, runs: runs, journals: map[string]*journal.Shared{}, paces: map[string]*pace.Pace{}, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
+	a.sections = []Section{a.status, a.runs}
+	running := runs.NewRunning(wakes.signal)
+	runner := runs.New(runs.Options{
+		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
+		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
+	}, running)
 	m := &manifests{
-		hands: hands, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule.New(),
+		running: running, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, shown: a.runs, log: a.log,
+		host: o.Host, config: a.config.get, facts: a.facts.now, renewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
+		kept: map[string]*kept{}, schedule: schedule.New(),
 	}
 	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, IsToCome: hands.lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
+		Drift:  drift.Options{Arm: o.Watch, IsToCome: running.Lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Status: a.status, Report: report.Node, Log: a.log,
 	})
 	m.health = health.New(health.Options{
@@ -238,10 +244,12 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away}
+	a.loop = &loop{
+		manifests: m, running: running, runner: runner, runs: a.runs, facts: a.facts.wait, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away, log: a.log,
+	}
 
 	return err
 }
@@ -296,7 +304,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
-	all.Go(func() { footprint.Keep(ctx, a.loop.manifests.runner.ran, func() { a.reduce(ctx) }) })
+	all.Go(func() { footprint.Keep(ctx, a.ran, func() { a.reduce(ctx) }) })
 	if a.metrics != nil {
 		all.Go(func() { a.metrics.Run(ctx) })
 	}

@@ -103,11 +103,11 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 // benchRun runs a manifest as a whole.
 func benchRun(b *testing.B, a *Agent, key string, cause model.Cause) {
 	m := a.loop.manifests
-	m.hands.lock()
+	m.running.Lock()
 	m.schedule.Ask(key, cause, time.Now())
 	m.runNext(b.Context(), b.Context(), time.Now())
-	m.hands.unlock()
-	m.hands.all.Wait()
+	m.running.Unlock()
+	m.running.Wait()
 }
 
 // BenchmarkAgentRerun is a run in which nothing is to be done, as it is made on

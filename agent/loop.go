@@ -2,11 +2,13 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -18,19 +20,21 @@ const startWait = 10 * time.Second
 // longestSleep bounds the wait when nothing is due.
 const longestSleep = time.Hour
 
-// maxRequests is how many requests are in hand at the same time, those that wait for others
-// included.
-const maxRequests = 16
-
 // loop decides what the node does next, in one goroutine. Runs and health check passes go
 // on in goroutines of their own; what they share with the loop they touch in turn.
 type loop struct {
 	manifests *manifests
-	requests  *requests.Service
-	watch     Assignments
-	bucket    bucketNotices
-	wakes     *wakes
-	progress  *progress
+	running   *runs.Running
+	runner    *runs.Runner
+	// runs is what administrators are shown of them.
+	runs *status.Runs
+	// facts returns the facts, waiting for the first.
+	facts    func(context.Context) (model.Facts, error)
+	requests *requests.Service
+	watch    Assignments
+	bucket   bucketNotices
+	wakes    *wakes
+	progress *progress
 	// started is closed when the loop runs.
 	started chan struct{}
 	goal    goal.Goal
@@ -43,23 +47,23 @@ type loop struct {
 	// returns why NATS cannot be reached, empty while it can.
 	known model.Sync
 	away  func() string
+	log   *slog.Logger
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
 func (l *loop) run(ctx, hard context.Context) {
-	hands := l.manifests.hands
 	defer l.manifests.set.Close(context.WithoutCancel(ctx))
 	defer l.manifests.health.Wait()
 	defer l.manifests.repairs.Close()
-	defer hands.all.Wait()
+	defer l.running.Wait()
 	l.awaitFacts(ctx)
 	l.startBy = time.Now().Add(startWait)
 	close(l.started)
 	for ctx.Err() == nil && !l.result.Reached {
-		hands.lock()
+		l.running.Lock()
 		l.progress.steps.Add(1)
 		until := l.work(ctx, hard)
-		hands.unlock()
+		l.running.Unlock()
 		if !until.IsZero() {
 			l.sleep(ctx, until)
 		}
@@ -78,14 +82,14 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	switch now := time.Now(); {
 	case !l.synced && !l.mayStart(now, l.startBy):
 		if !l.beginRequest(ctx, hard, now) {
-			if free := m.hands.lanes.Next(); now.Before(free) {
+			if free := l.running.Lanes.Next(); now.Before(free) {
 				return tasks.Earliest(l.startBy, free)
 			}
 			return l.startBy
 		}
 	case l.wakes.assignments.Swap(false) || !l.synced || isOver(m.set.Next(), now):
 		if !l.synced {
-			m.runner.changedAt = now
+			l.runner.NoteChange(now)
 		}
 		l.synced = true
 		l.step("syncing assignments", func() {
@@ -111,32 +115,12 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	return time.Time{}
 }
 
-// beginRequest begins the execution of the oldest request, and reports whether there was
-// one.
-func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
-	m := l.manifests
-	if m.hands.lanes.Len(lanes.Request) >= maxRequests || now.Before(m.hands.lanes.Next()) {
-		return false
-	}
-	execute := l.requests.Next()
-	if execute == nil {
-		return false
-	}
-	m.hands.begin(lanes.Request, "", func(lane *lanes.Lane) {
-		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
-			return m.runner.request(ctx, hard, lane, q)
-		})
-	})
-
-	return true
-}
-
 // awaitFacts waits a while for the first facts.
 func (l *loop) awaitFacts(ctx context.Context) {
 	waiting, stop := context.WithTimeout(ctx, startWait)
 	defer stop()
-	if _, err := l.manifests.runner.facts.wait(waiting); err != nil && ctx.Err() == nil {
-		l.manifests.log.WarnContext(ctx, "starting without facts", "error", err)
+	if _, err := l.facts(waiting); err != nil && ctx.Err() == nil {
+		l.log.WarnContext(ctx, "starting without facts", "error", err)
 	}
 }
 
@@ -150,7 +134,7 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 
 // step runs a part of the work; a panic ends that part alone.
 func (l *loop) step(task string, f func()) {
-	_ = tasks.Guard(l.manifests.log, task, func() error { // Guard logs it
+	_ = tasks.Guard(l.log, task, func() error { // Guard logs it
 		f()
 		return nil
 	})
@@ -172,12 +156,12 @@ func (l *loop) next(now time.Time) time.Time {
 	m := l.manifests
 	earlier(m.set.Next())
 	earlier(m.repairs.Next())
-	free := m.hands.lanes.Next()
+	free := l.running.Lanes.Next()
 	if now.Before(free) {
 		earlier(free)
 	}
 	for _, key := range m.set.Keys() {
-		if !now.Before(free) && !m.hands.lanes.Has(key) {
+		if !now.Before(free) && !l.running.Lanes.Has(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.passAt(key))
@@ -192,10 +176,10 @@ func (l *loop) endAt(now time.Time) time.Time {
 	m := l.manifests
 	at := now
 	if !l.goal.Once {
-		at = m.runner.changedAt.Add(l.goal.Quiet)
+		at = l.runner.ChangedAt().Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || m.set.Fetching() || !m.hands.isEmpty():
+	case !l.goal.IsSet() || m.set.Fetching() || !l.running.IsEmpty():
 		return time.Time{}
 	case !l.known.Complete() && at.Before(l.startBy):
 		return l.startBy
@@ -209,7 +193,7 @@ func (l *loop) unconverged() []string {
 	m := l.manifests
 	var status model.AgentStatus
 	m.status.Describe(&status)
-	m.runner.runs.Describe(&status)
+	l.runs.Describe(&status)
 
 	return goal.Unconverged(status, m.set.Keys(), l.known, l.away())
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
@@ -25,9 +26,9 @@ import (
 func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 	key, w := m.schedule.Take(m.set.Keys(), now, func(key string, part bool) bool {
 		if part {
-			return m.hands.lanes.MayAddPart(key)
+			return m.running.Lanes.MayAddPart(key)
 		}
-		return !m.hands.lanes.Has(key) && !now.Before(m.hands.lanes.Next())
+		return !m.running.Lanes.Has(key) && !now.Before(m.running.Lanes.Next())
 	})
 	if key == "" {
 		return false
@@ -44,7 +45,7 @@ func (m *manifests) runNext(ctx, hard context.Context, now time.Time) bool {
 	}
 	r := &manifestRun{manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
 	o := m.options(hard, key, w.Cause, r.id)
-	m.hands.begin(kind, key, func(lane *lanes.Lane) { r.run(ctx, lane, o) })
+	m.running.Begin(kind, key, func(lane *lanes.Lane) { r.run(ctx, lane, o) })
 
 	return true
 }
@@ -73,14 +74,14 @@ func (r *manifestRun) run(ctx context.Context, lane *lanes.Lane, o reconcile.Opt
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		waited := o.Waited
-		return r.hands.await(ctx, lane, func() (*graph.Graph, error) {
+		return r.runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
-		}, r.waits, func(g *graph.Graph) { r.begun(ctx, o, g) })
+		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
 	}
-	summary, err := r.runner.run(ctx, nil, o)
-	r.hands.lock()
-	defer r.hands.unlock()
+	summary, err := r.runner.Run(ctx, nil, o)
+	r.running.Lock()
+	defer r.running.Unlock()
 	defer r.report.End(r.id)
 	if r.release != nil {
 		defer r.release()
@@ -101,14 +102,10 @@ func (r *manifestRun) prepare(ctx context.Context, waited bool) (*graph.Graph, e
 	return r.graph(r.key, &r.wake), nil
 }
 
-// waits shows what the run waits for.
-func (r *manifestRun) waits(blocker *lanes.Lane) { r.runner.runs.Wait(r.id, blocker.String()) }
-
 // begun completes the options of a run that begins.
 func (r *manifestRun) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 	r.version = r.set.Active(r.key)
 	r.release = r.set.Hold(r.version.Bundle)
-	r.runner.runs.Wait(r.id, "")
 	o.Options = r.engineOptions(ctx)
 	if r.wake.Part != nil {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
@@ -126,10 +123,10 @@ func (r *manifestRun) isCurrent() bool {
 func (r *manifestRun) engineOptions(ctx context.Context) engine.Options {
 	o := r.options(r.hard, r.key, r.wake.Cause, r.id)
 	v := r.version
-	o.Woken, o.Refresh, o.Journal = r.wake.At, r.health.TakeRefresh(r.key), r.runner.journal(r.key)
+	o.Woken, o.Refresh, o.Journal = r.wake.At, r.health.TakeRefresh(r.key), r.keptOf(r.key).journal
 	o.Admit = func(found []*resource.Resource) error {
-		r.hands.lock()
-		defer r.hands.unlock()
+		r.running.Lock()
+		defer r.running.Unlock()
 		if problems := r.set.Conflicts(r.key)(found); len(problems) > 0 {
 			return problems
 		}
@@ -138,25 +135,25 @@ func (r *manifestRun) engineOptions(ctx context.Context) engine.Options {
 		return nil
 	}
 	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
-		r.hands.lock()
-		defer r.hands.unlock()
+		r.running.Lock()
+		defer r.running.Unlock()
 		if r.isCurrent() {
 			r.registrar.Set(registrar.Source{Manifest: r.key, Resource: ref}, entries)
 		}
 	}
 	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, t) }
 	o.Limit = func(res *resource.Resource) time.Time {
-		r.hands.lock()
-		defer r.hands.unlock()
-		return r.runner.pace(r.key).Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
+		r.running.Lock()
+		defer r.running.Unlock()
+		return r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
 	}
 	o.Left = func(ref model.Ref, state resource.State) {
-		r.hands.lock()
-		defer r.hands.unlock()
+		r.running.Lock()
+		defer r.running.Unlock()
 		r.repairs.Left(r.key, ref, state)
 	}
 	if r.wake.Part == nil {
-		run, every := r.schedule.Begin(r.key), r.runner.config.get().ReadAllEvery
+		run, every := r.schedule.Begin(r.key), r.config().ReadAllEvery
 		o.ReadAll = every > 0 && run%every == 0
 	}
 
@@ -167,8 +164,8 @@ func (r *manifestRun) engineOptions(ctx context.Context) engine.Options {
 // common.
 func (m *manifests) options(hard context.Context, key string, cause model.Cause, id string) reconcile.Options {
 	v := m.set.Active(key)
-	o := m.runner.options(hard, id, v.Noop)
-	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), m.runner.loader.Origin(v.Resolution.Resolved)
+	o := m.runner.Options(hard, id, v.Noop)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), m.runner.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
 
@@ -177,19 +174,19 @@ func (m *manifests) options(hard context.Context, key string, cause model.Cause,
 
 // note takes over what came of a resource.
 func (r *manifestRun) note(ctx context.Context, t *model.Transaction) {
-	r.runner.logTransaction(ctx, t)
-	r.hands.lock()
-	defer r.hands.unlock()
+	runs.LogTransaction(ctx, r.log, t)
+	r.running.Lock()
+	defer r.running.Unlock()
 	r.lane.Done(t.Ref())
 	r.report.Transaction(t)
 	if r.wake.Part == nil {
-		r.runner.runs.Note(r.id, t)
+		r.shown.Note(r.id, t)
 	}
 	if !r.isCurrent() {
 		return
 	}
 	if r.wake.Part != nil {
-		r.runner.runs.Update(r.key, t)
+		r.shown.Update(r.key, t)
 	}
 	if r.wake.Part != nil && !t.Resumes.IsZero() {
 		r.repairs.PutOff(r.key, t.Ref(), r.wake.At, t.Resumes)
@@ -212,7 +209,7 @@ func (r *manifestRun) end(ctx context.Context, summary *model.Run, err error) {
 	}
 	switch {
 	case summary == nil:
-		summary = r.runner.unmade(v.Entry, v.Digest, r.wake.Cause)
+		summary = r.runner.Unmade(v.Entry, v.Digest, r.wake.Cause)
 		summary.RunID = r.id
 		err = fmt.Errorf("the run did not come to its end: %w", err)
 	case r.wake.Part == nil:
@@ -259,9 +256,9 @@ func (m *manifests) hasBegun(key string, s *model.Run) bool {
 // concludeFormer reports the run of a version that was replaced or removed meanwhile. What
 // is active now has a run of its own.
 func (m *manifests) concludeFormer(ctx context.Context, key string, s *model.Run) {
-	m.runner.runs.Conclude(key, s)
+	m.shown.Conclude(key, s)
 	m.report.Run(s)
-	m.runner.logRun(ctx, s)
+	runs.LogRun(ctx, m.log, s)
 	if m.ran != nil {
 		m.ran(key, s)
 	}

@@ -10,37 +10,68 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/host"
 )
 
 // manifests are the manifests of the node: what is assigned, and what is made of
 // it. The loop touches them, and the runs in hand, in turn.
 type manifests struct {
-	hands     *hands
+	running   *runs.Running
 	set       *assignments.Set
 	health    *health.Monitor
 	repairs   *repairs.Repairs
 	registrar *registrar.Registrar
 	schedule  *schedule.Schedule
-	runner    *runner
+	runner    *runs.Runner
 	report    *reporter.Reporter
 	status    *status.Node
+	// shown is what administrators are shown of runs.
+	shown  *status.Runs
+	host   *host.Host
+	config func() Config
+	// facts returns them as they are known; renewFacts gathers them again when a fact file
+	// changed since.
+	facts      func() assignments.Facts
+	renewFacts func(ctx context.Context)
+	// kept is what the runs of a manifest leave for the next ones, by key.
+	kept map[string]*kept
 	// ran counts a run, nil where nobody counts.
 	ran func(key string, run *model.Run)
 	log *slog.Logger
 }
 
+// kept is what the runs of a manifest leave for the next ones.
+type kept struct {
+	journal *journal.Shared
+	pace    pace.Pace
+}
+
+// keptOf returns what the runs of a manifest left.
+func (m *manifests) keptOf(key string) *kept {
+	k := m.kept[key]
+	if k == nil {
+		k = &kept{journal: journal.NewShared(journal.NewFile(m.host, m.config().StateDir, key))}
+		m.kept[key] = k
+	}
+
+	return k
+}
+
 // input returns what assignments are judged by now.
 func (m *manifests) input() assignments.Input {
-	c := m.runner.config.get()
+	c := m.config()
 
 	return assignments.Input{
-		Families: model.Families(c.Node, c.Groups), Facts: m.runner.facts.now(), Changes: m.runner.changes,
+		Families: model.Families(c.Node, c.Groups), Facts: m.facts(), Changes: m.runner.Changes(),
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}
 }
@@ -51,12 +82,12 @@ func (m *manifests) interval(key string) time.Duration {
 		return v.Resolution.Interval
 	}
 
-	return m.runner.config.get().Interval.Std()
+	return m.config().Interval.Std()
 }
 
 // sync looks at the assignments again: what holds now is active after it.
 func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync, now time.Time) {
-	m.runner.facts.renew(ctx, m.runner.config.get().FactsDir)
+	m.renewFacts(ctx)
 	in := m.input()
 	in.Entries, in.Sync, in.Now = entries, sync, now
 	result := m.set.Sync(ctx, in)
@@ -80,7 +111,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 	keys := m.set.Keys()
 	for _, key := range keys {
 		m.schedule.Within(key, m.interval(key))
-		m.health.ScheduleBy(key, now.Add(m.runner.config.get().HealthInterval.Std()))
+		m.health.ScheduleBy(key, now.Add(m.config().HealthInterval.Std()))
 	}
 	m.status.SetAssignments(m.set.States())
 	m.reportResult(ctx, result)
@@ -89,7 +120,7 @@ func (m *manifests) sync(ctx context.Context, entries map[string]model.Entry, sy
 
 // activate asks for the run of a version that became active.
 func (m *manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
-	m.runner.changedAt = now
+	m.runner.NoteChange(now)
 	v := m.set.Active(a.Key)
 	m.report.Forget(a.Key) // what is active now reports all its results
 	m.health.Activate(a.Key, v.Resolution.Resources)
@@ -107,7 +138,7 @@ func (m *manifests) activate(ctx context.Context, a assignments.Activation, now 
 // unassign forgets a manifest that is not assigned to the node any more.
 func (m *manifests) unassign(ctx context.Context, key string) {
 	m.log.InfoContext(ctx, "assignment removed", "manifest", key)
-	m.runner.changedAt = time.Now()
+	m.runner.NoteChange(time.Now())
 	m.health.Remove(key)
 	m.repairs.Unfollow(key)
 	m.repairs.Forget(key)
@@ -119,12 +150,11 @@ func (m *manifests) unassign(ctx context.Context, key string) {
 // forgetRuns forgets what the runs of a manifest left, unless one is still in hand, which
 // does that at its end.
 func (m *manifests) forgetRuns(ctx context.Context, key string) {
-	m.runner.runs.Forget(key)
-	if err := m.runner.journal(key).Reset(ctx); err != nil {
+	m.shown.Forget(key)
+	if err := m.keptOf(key).journal.Reset(ctx); err != nil {
 		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
-	delete(m.runner.journals, key)
-	delete(m.runner.paces, key)
+	delete(m.kept, key)
 }
 
 // reportResult reports what came of the assignments.
@@ -141,7 +171,7 @@ func (m *manifests) reportResult(ctx context.Context, result assignments.Result)
 }
 
 func (m *manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
-	run := m.runner.unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run := m.runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
@@ -163,7 +193,7 @@ func (m *manifests) reportPostponed(ctx context.Context, p assignments.Postponem
 	level := slog.LevelDebug
 	if p.New {
 		level = slog.LevelWarn
-		run := m.runner.unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+		run := m.runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
 		run.Errors = []string{p.Err.Error()}
 		m.report.Run(run)
 	}
@@ -202,14 +232,14 @@ func (m *manifests) noteHealth(ctx context.Context, key string, t *model.Transac
 func (m *manifests) conclude(ctx context.Context, key string, s *model.Run) {
 	m.status.SetNoop(key, m.repairs.Differing(key))
 	if isLook(s) && !m.status.SetPart(key, s) {
-		m.runner.runs.Conclude(key, s)
+		m.shown.Conclude(key, s)
 		return
 	}
 	m.report.Run(s)
-	m.runner.logRun(ctx, s)
+	runs.LogRun(ctx, m.log, s)
 	// Together, so that who asks for the status is told the same by both.
 	m.status.SetRun(key, s)
-	m.runner.runs.Conclude(key, s)
+	m.shown.Conclude(key, s)
 	if m.ran != nil {
 		m.ran(key, s)
 	}
@@ -228,7 +258,7 @@ func (m *manifests) recallRegistrations(key string, v *assignments.Version) {
 			continue
 		}
 		m.registrar.Set(from, meta.RegisterWhenStable)
-		if len(meta.HealthChecks) > 0 && m.runner.config.get().HealthInterval > 0 {
+		if len(meta.HealthChecks) > 0 && m.config().HealthInterval > 0 {
 			m.registrar.Deregister(from)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // passAt returns when a health check pass of a manifest is to begin; zero is never, as while
 // it runs, which makes the checks too.
 func (m *manifests) passAt(key string) time.Time {
-	if !m.set.Active(key).Monitored() || m.hands.lanes.Has(key) {
+	if !m.set.Active(key).Monitored() || m.running.Lanes.Has(key) {
 		return time.Time{}
 	}
 
@@ -45,7 +45,7 @@ func (m *manifests) beginPass(ctx, hard context.Context, key string) {
 	o := m.options(hard, key, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
-	m.health.Begin(ctx, key, m.runner.changes, func(ctx context.Context) (found health.Found, err error) {
+	m.health.Begin(ctx, key, m.runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
 		_, err = reconcile.Run(ctx, built, o)
@@ -56,7 +56,7 @@ func (m *manifests) beginPass(ctx, hard context.Context, key string) {
 
 // concludePasses takes over what the passes that have ended found.
 func (m *manifests) concludePasses(ctx context.Context) {
-	for _, p := range m.health.Ended(m.runner.changes) {
+	for _, p := range m.health.Ended(m.runner.Changes()) {
 		for _, ref := range p.Found.Deregistered {
 			m.registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
 		}

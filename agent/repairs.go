@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -14,7 +15,7 @@ import (
 func (m *manifests) follow(key string, late []*resource.Resource) {
 	r := m.set.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
-	m.repairs.Follow(key, m.runner.facts.values(), all, r.Flapping)
+	m.repairs.Follow(key, m.facts().Values, all, r.Flapping)
 }
 
 // noteDrift asks for the repair of what may have drifted.
@@ -49,7 +50,7 @@ func isLook(s *model.Run) bool {
 func (m *manifests) concludePart(ctx context.Context, key string, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || m.report.News(s.RunID) {
 		m.report.Run(s)
-		m.runner.logRun(ctx, s)
+		runs.LogRun(ctx, m.log, s)
 		if m.ran != nil {
 			m.ran(key, s)
 		}
