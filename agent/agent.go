@@ -22,15 +22,13 @@ import (
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
-	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -86,6 +84,7 @@ type Agent struct {
 	host      *host.Host
 	watch     Assignments
 	outbox    *outbox.Outbox
+	report    *reporter.Reporter
 	status    *status.Node
 	runs      *status.Runs
 	facts     *factCache
@@ -99,9 +98,7 @@ type Agent struct {
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
-	// sections fill the status that the agent answers on its machine.
-	sections []Section
-	log      *slog.Logger
+	log *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -153,10 +150,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
-	report := reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
+	a.report = reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return report.Dropped(a.status.Identity(), lost) },
+		Dropped: func(lost outbox.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err
@@ -167,7 +164,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	// Nobody else has the outbox, and no run writes to these.
 	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
-	report.Outbox = a.outbox
+	a.report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
@@ -177,9 +174,9 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Inspect: a.inspectDirectory(dir),
 		Clock:   o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
-		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
+		Duplicate: func(message string) { a.report.Node("", model.NodeDuplicate, message) },
 	}
-	if err := a.makeLoop(ctx, o, report); err != nil {
+	if err := a.makeLoop(ctx, o); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
 
@@ -203,7 +200,7 @@ func (a *Agent) inspectDirectory(dir string) func() {
 }
 
 // makeLoop makes the loop with the assignments and requests on disk.
-func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Reporter) error {
+func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
@@ -218,29 +215,21 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	a.sections = []Section{a.status, a.runs}
 	running := runs.NewRunning(wakes.signal)
 	runner := runs.New(runs.Options{
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)
-	m := &manifests{
-		running: running, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, shown: a.runs, log: a.log,
-		host: o.Host, config: a.config.get, facts: a.facts.now, renewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
-		kept: map[string]*kept{}, schedule: schedule.New(),
-	}
-	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, IsToCome: running.Lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
-		Status: a.status, Report: report.Node, Log: a.log,
-	})
-	m.health = health.New(health.Options{
-		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
-		Wake:     wakes.signal.Notify, Log: a.log,
+	m := manifests.New(manifests.Options{
+		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
+		Set: set, Running: running, Runner: runner, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
+		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
+		Wake:  wakes.signal.Notify, Log: a.log,
 	})
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
-		Facts: a.facts.wait, FactsNow: a.facts.values, Report: report.Ensure, Wake: wakes.signal.Notify,
-		Open: a.config.opener(trust), Untrusted: (&untrusted{report: report, log: a.log}).note,
+		Facts: a.facts.wait, FactsNow: a.facts.values, Report: a.report.Ensure, Wake: wakes.signal.Notify,
+		Open: a.config.opener(trust), Untrusted: (&untrusted{report: a.report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
@@ -248,7 +237,9 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
 	a.loop = &loop{
-		manifests: m, running: running, runner: runner, runs: a.runs, facts: a.facts.wait, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away, log: a.log,
+		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait, describe: a.Describe,
+		watch: o.Assignments, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
+		started: make(chan struct{}), goal: o.Goal, away: o.Away, log: a.log,
 	}
 
 	return err
@@ -267,7 +258,7 @@ func (a *Agent) State() model.NodeState { return a.status.State() }
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
-	for _, s := range a.sections {
+	for _, s := range []Section{a.status, a.runs} {
 		s.Describe(&out)
 	}
 
@@ -291,7 +282,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	defer stop()
 	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
-	last := a.loop.manifests.set.Memory()
+	last := a.loop.set.Memory()
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
 	all.Go(func() {
@@ -310,12 +301,12 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	}
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.config.warnUnsignable(ctx, a.log)
-	a.loop.manifests.report.Node("", model.NodeStarted, "")
+	a.report.Node("", model.NodeStarted, "")
 	a.reportUpgrade(ctx)
 	a.loop.run(ctx, work)
 	end()
 	kill(nil)
-	a.loop.manifests.report.Node("", model.NodeStopped, "")
+	a.report.Node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)

@@ -5,10 +5,11 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
-	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -23,13 +24,14 @@ const longestSleep = time.Hour
 // loop decides what the node does next, in one goroutine. Runs and health check passes go
 // on in goroutines of their own; what they share with the loop they touch in turn.
 type loop struct {
-	manifests *manifests
+	set       *assignments.Set
+	manifests *manifests.Manifests
 	running   *runs.Running
 	runner    *runs.Runner
-	// runs is what administrators are shown of them.
-	runs *status.Runs
 	// facts returns the facts, waiting for the first.
-	facts    func(context.Context) (model.Facts, error)
+	facts func(context.Context) (model.Facts, error)
+	// describe returns the status of the agent.
+	describe func() model.AgentStatus
 	requests *requests.Service
 	watch    Assignments
 	bucket   bucketNotices
@@ -52,9 +54,7 @@ type loop struct {
 
 // run works until ctx ends. hard outlives it, for what is in hand.
 func (l *loop) run(ctx, hard context.Context) {
-	defer l.manifests.set.Close(context.WithoutCancel(ctx))
-	defer l.manifests.health.Wait()
-	defer l.manifests.repairs.Close()
+	defer l.manifests.Close(context.WithoutCancel(ctx))
 	defer l.running.Wait()
 	l.awaitFacts(ctx)
 	l.startBy = time.Now().Add(startWait)
@@ -74,10 +74,10 @@ func (l *loop) run(ctx, hard context.Context) {
 // none. The turn is held.
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
-	m.noteDrift(time.Now())
-	l.step("concluding health checks", func() { m.concludePasses(ctx) })
+	m.NoteDrift(time.Now())
+	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
 	if l.wakes.retry.Swap(false) {
-		m.set.RetryNow(time.Now())
+		l.set.RetryNow(time.Now())
 	}
 	switch now := time.Now(); {
 	case !l.synced && !l.mayStart(now, l.startBy):
@@ -87,7 +87,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			}
 			return l.startBy
 		}
-	case l.wakes.assignments.Swap(false) || !l.synced || isOver(m.set.Next(), now):
+	case l.wakes.assignments.Swap(false) || !l.synced || isOver(l.set.Next(), now):
 		if !l.synced {
 			l.runner.NoteChange(now)
 		}
@@ -95,12 +95,12 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 		l.step("syncing assignments", func() {
 			entries, sync := l.watch.Entries()
 			l.known = sync
-			l.bucket.note(ctx, sync, m)
-			m.sync(ctx, entries, sync, now)
+			l.bucket.note(ctx, sync)
+			m.Sync(ctx, entries, sync, now)
 		})
 	case l.beginRequest(ctx, hard, now):
-	case m.runNext(ctx, hard, now):
-	case m.beginPasses(ctx, hard, now):
+	case m.RunNext(ctx, hard, now):
+	case m.BeginPasses(ctx, hard, now):
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
@@ -147,39 +147,18 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	at := now.Add(longestSleep)
-	earlier := func(t time.Time) {
-		if !t.IsZero() && t.Before(at) {
-			at = t
-		}
-	}
-	m := l.manifests
-	earlier(m.set.Next())
-	earlier(m.repairs.Next())
-	free := l.running.Lanes.Next()
-	if now.Before(free) {
-		earlier(free)
-	}
-	for _, key := range m.set.Keys() {
-		if !now.Before(free) && !l.running.Lanes.Has(key) {
-			earlier(m.schedule.Next(key))
-		}
-		earlier(m.passAt(key))
-	}
-
-	return at
+	return tasks.Sooner(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read
 // or l.startBy; zero is never. It is called when nothing is due.
 func (l *loop) endAt(now time.Time) time.Time {
-	m := l.manifests
 	at := now
 	if !l.goal.Once {
 		at = l.runner.ChangedAt().Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || m.set.Fetching() || !l.running.IsEmpty():
+	case !l.goal.IsSet() || l.set.Fetching() || !l.running.IsEmpty():
 		return time.Time{}
 	case !l.known.Complete() && at.Before(l.startBy):
 		return l.startBy
@@ -190,12 +169,7 @@ func (l *loop) endAt(now time.Time) time.Time {
 
 // unconverged returns why not all is in its desired state.
 func (l *loop) unconverged() []string {
-	m := l.manifests
-	var status model.AgentStatus
-	m.status.Describe(&status)
-	l.runs.Describe(&status)
-
-	return goal.Unconverged(status, m.set.Keys(), l.known, l.away())
+	return goal.Unconverged(l.describe(), l.set.Keys(), l.known, l.away())
 }
 
 // isOver reports whether a time, unless it is zero, is over.

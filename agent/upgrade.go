@@ -27,7 +27,7 @@ func (a *Agent) reportUpgrade(ctx context.Context) {
 	if err == nil {
 		why := strings.TrimSpace(string(text))
 		a.log.ErrorContext(ctx, "upgrade undone", "error", why)
-		a.loop.manifests.report.Node("", model.NodeRefused, bounds.Text(why))
+		a.report.Node("", model.NodeRefused, bounds.Text(why))
 		err = a.host.Remove(path)
 	}
 	if err != nil {
