@@ -61,14 +61,14 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 func (r *run) conclude(ctx context.Context, s *model.Run) {
 	r.status.SetNoop(r.key, r.repairs.Differing(r.key))
 	if isLook(s) && !r.status.SetPart(r.key, s) {
-		r.shown.Conclude(r.key, s)
+		r.shown.Conclude(r.key, s, r.deviations)
 		return
 	}
 	r.report.Run(s)
 	runs.LogRun(ctx, r.log, s)
 	// Together, so that who asks for the status is told the same by both.
 	r.status.SetRun(r.key, s)
-	r.shown.Conclude(r.key, s)
+	r.shown.Conclude(r.key, s, r.deviations)
 	r.count(s)
 	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
 		r.set.Applied(ctx, r.key)
@@ -92,7 +92,7 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 // concludeFormer reports the run of a version that was replaced or removed meanwhile. What
 // is active now has a run of its own.
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
-	r.shown.Conclude(r.key, s)
+	r.shown.Conclude(r.key, s, r.deviations)
 	r.report.Run(s)
 	runs.LogRun(ctx, r.log, s)
 	r.count(s)

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -60,8 +61,9 @@ type run struct {
 	// version is what runs, nil before the run has begun; release ends that it is kept.
 	version *assignments.Version
 	release func()
-	// late are resources that the run found.
-	late []*resource.Resource
+	// late are resources that the run found, deviations those not in their desired state.
+	late       []*resource.Resource
+	deviations status.Deviations
 }
 
 // errInactive is a run of a manifest that is not active any more when it is its turn.
@@ -199,7 +201,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	r.lane.Done(t.Ref())
 	r.report.Transaction(t)
 	if r.wake.Part == nil {
-		r.shown.Note(r.id, t)
+		r.deviations.Note(t)
 	}
 	if !r.isCurrent() {
 		return
