@@ -237,9 +237,12 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
 	a.loop = &loop{
-		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait, describe: a.Describe,
+		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
-		started: make(chan struct{}), goal: o.Goal, away: o.Away, log: a.log,
+		started: make(chan struct{}), goal: o.Goal, log: a.log,
+		unconverged: func(keys []string, known model.Sync) []string {
+			return goal.Unconverged(a.Describe(), keys, known, o.Away())
+		},
 	}
 
 	return err

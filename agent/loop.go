@@ -29,9 +29,7 @@ type loop struct {
 	running   *runs.Running
 	runner    *runs.Runner
 	// facts returns the facts, waiting for the first.
-	facts func(context.Context) (model.Facts, error)
-	// describe returns the status of the agent.
-	describe func() model.AgentStatus
+	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
 	bucket   bucketNotices
@@ -45,11 +43,11 @@ type loop struct {
 	// not wait any more.
 	startBy time.Time
 	synced  bool
-	// known is what the bucket was known of when the assignments were synced last; away
-	// returns why NATS cannot be reached, empty while it can.
+	// known is what the bucket was known of when the assignments were synced last.
 	known model.Sync
-	away  func() string
-	log   *slog.Logger
+	// unconverged returns why not all of keys is in its desired state.
+	unconverged func(keys []string, known model.Sync) []string
+	log         *slog.Logger
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
@@ -104,7 +102,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
-			l.result = goal.Result{Reached: true, Reasons: l.unconverged()}
+			l.result = goal.Result{Reached: true, Reasons: l.unconverged(l.set.Keys(), l.known)}
 		}
 		if !end.IsZero() {
 			next = tasks.Earliest(next, end)
@@ -165,11 +163,6 @@ func (l *loop) endAt(now time.Time) time.Time {
 	default:
 		return at
 	}
-}
-
-// unconverged returns why not all is in its desired state.
-func (l *loop) unconverged() []string {
-	return goal.Unconverged(l.describe(), l.set.Keys(), l.known, l.away())
 }
 
 // isOver reports whether a time, unless it is zero, is over.

@@ -14,7 +14,7 @@ import (
 // announce reports what came of the assignments.
 func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
 	for _, key := range result.Unassigned {
-		m.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
+		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
 	}
 	for _, p := range result.Postponed {
 		m.reportPostponed(ctx, p)
@@ -25,31 +25,31 @@ func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
 }
 
 func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
-	run := m.runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run := m.o.Runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	m.log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
-	m.report.Run(run)
+	m.o.Log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	m.o.Report.Run(run)
 	for _, problem := range run.Errors {
-		m.log.ErrorContext(ctx, problem)
+		m.o.Log.ErrorContext(ctx, problem)
 	}
 	// Most problems begin with the key, as their place.
 	reason := bounds.Problems(r.Problems)
 	if !strings.HasPrefix(reason, r.Entry.Key+":") {
 		reason = r.Entry.Key + ": " + reason
 	}
-	m.report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
+	m.o.Report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
 }
 
 func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
 	level := slog.LevelDebug
 	if p.New {
 		level = slog.LevelWarn
-		run := m.runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+		run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
 		run.Errors = []string{p.Err.Error()}
-		m.report.Run(run)
+		m.o.Report.Run(run)
 	}
-	m.log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
+	m.o.Log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
 }

@@ -14,7 +14,7 @@ import (
 // not come to its end. One that the agent stopped before it began is not tried again.
 func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if r.version == nil {
-		r.version = r.set.Active(r.key)
+		r.version = r.o.Set.Active(r.key)
 	}
 	v := r.version
 	if v == nil || summary == nil && (ctx.Err() != nil || errors.Is(err, errInactive)) {
@@ -22,7 +22,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	}
 	switch {
 	case summary == nil:
-		summary = r.runner.Unmade(v.Entry, v.Digest, r.wake.Cause)
+		summary = r.o.Runner.Unmade(v.Entry, v.Digest, r.wake.Cause)
 		summary.RunID = r.id
 		err = fmt.Errorf("the run did not come to its end: %w", err)
 	case r.wake.Part == nil:
@@ -32,7 +32,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
 	if r.wake.Part == nil {
-		retainRegistrations(r.registrar, r.set)
+		retainRegistrations(r.o.Registrar, r.o.Set)
 	}
 	if !r.isCurrent() {
 		r.concludeFormer(ctx, summary)
@@ -46,7 +46,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
 		}
 	}
-	r.status.SetHealth(r.key, r.checks.Counts(r.key))
+	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 	if r.wake.Part != nil {
 		r.concludePart(ctx, summary)
 		return
@@ -59,32 +59,32 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 // conclude reports a run and remembers what came of it. One that looked because
 // something had happened, and found nothing, is none, unless the manifest failed before.
 func (r *run) conclude(ctx context.Context, s *model.Run) {
-	r.status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if isLook(s) && !r.status.SetPart(r.key, s) {
-		r.shown.Conclude(r.key, s, r.deviations)
+	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
+	if isLook(s) && !r.o.Status.SetPart(r.key, s) {
+		r.o.Shown.Conclude(r.key, s, r.deviations)
 		return
 	}
-	r.report.Run(s)
-	runs.LogRun(ctx, r.log, s)
+	r.o.Report.Run(s)
+	runs.LogRun(ctx, r.o.Log, s)
 	// Together, so that who asks for the status is told the same by both.
-	r.status.SetRun(r.key, s)
-	r.shown.Conclude(r.key, s, r.deviations)
+	r.o.Status.SetRun(r.key, s)
+	r.o.Shown.Conclude(r.key, s, r.deviations)
 	r.count(s)
 	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
-		r.set.Applied(ctx, r.key)
+		r.o.Set.Applied(ctx, r.key)
 	}
 }
 
 // concludePart reports the run of a part. Once nothing fails any more of a manifest that
 // did, a run of all of it brings its numbers up to date.
 func (r *run) concludePart(ctx context.Context, s *model.Run) {
-	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.report.News(s.RunID) {
-		r.report.Run(s)
-		runs.LogRun(ctx, r.log, s)
+	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
+		r.o.Report.Run(s)
+		runs.LogRun(ctx, r.o.Log, s)
 		r.count(s)
 	}
-	r.status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if r.status.SetPart(r.key, s) && !r.repairs.Fails(r.key) {
+	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
+	if r.o.Status.SetPart(r.key, s) && !r.repairs.Fails(r.key) {
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 }
@@ -92,11 +92,11 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 // concludeFormer reports the run of a version that was replaced or removed meanwhile. What
 // is active now has a run of its own.
 func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
-	r.shown.Conclude(r.key, s, r.deviations)
-	r.report.Run(s)
-	runs.LogRun(ctx, r.log, s)
+	r.o.Shown.Conclude(r.key, s, r.deviations)
+	r.o.Report.Run(s)
+	runs.LogRun(ctx, r.o.Log, s)
 	r.count(s)
-	if !r.set.Has(r.key) {
+	if !r.o.Set.Has(r.key) {
 		r.forget(ctx, r.key)
 	}
 }

@@ -56,23 +56,12 @@ type Manifests struct {
 	// Ran counts a run, nil where nobody counts. It is set before the first run.
 	Ran func(key string, run *model.Run)
 
-	config     func() config.Config
-	facts      func() assignments.Facts
-	renewFacts func(ctx context.Context)
-	host       *host.Host
-	set        *assignments.Set
-	running    *runs.Running
-	runner     *runs.Runner
-	schedule   *schedule.Schedule
-	checks     *checks
-	repairs    *repairs.Repairs
-	registrar  *registrar.Registrar
-	report     *reporter.Reporter
-	status     *status.Node
-	shown      *status.Runs
+	o        Options
+	schedule *schedule.Schedule
+	checks   *checks
+	repairs  *repairs.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
-	log  *slog.Logger
 }
 
 // kept is what the runs of a manifest leave for the next ones.
@@ -83,20 +72,14 @@ type kept struct {
 
 // New returns Manifests that have made nothing of the set.
 func New(o Options) *Manifests {
-	m := &Manifests{
-		config: o.Config, facts: o.Facts, renewFacts: o.RenewFacts, host: o.Host, set: o.Set, running: o.Running, runner: o.Runner,
-		schedule: schedule.New(), registrar: o.Registrar, report: o.Report, status: o.Status, shown: o.Shown, kept: map[string]*kept{}, log: o.Log,
-	}
+	m := &Manifests{o: o, schedule: schedule.New(), kept: map[string]*kept{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = repairs.New(repairs.Options{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,
 	})
-	m.checks = &checks{
-		Monitor: monitor, set: o.Set, running: o.Running, runner: o.Runner, schedule: m.schedule, registrar: o.Registrar,
-		report: o.Report, status: o.Status, log: o.Log,
-	}
+	m.checks = &checks{Monitor: monitor, o: o, schedule: m.schedule}
 
 	return m
 }
@@ -106,20 +89,20 @@ func New(o Options) *Manifests {
 func (m *Manifests) Close(ctx context.Context) {
 	m.repairs.Close()
 	m.checks.Wait()
-	m.set.Close(ctx)
+	m.o.Set.Close(ctx)
 }
 
 // Next returns when something is due by itself; zero is never.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
 	earlier := func(t time.Time) { at = tasks.Sooner(t, at) }
-	earlier(m.set.Next())
+	earlier(m.o.Set.Next())
 	earlier(m.repairs.Next())
-	free := m.running.Lanes.Next()
+	free := m.o.Running.Lanes.Next()
 	if now.Before(free) {
 		earlier(free)
 	}
-	for _, key := range m.set.Keys() {
-		if !now.Before(free) && !m.running.Lanes.Has(key) {
+	for _, key := range m.o.Set.Keys() {
+		if !now.Before(free) && !m.o.Running.Lanes.Has(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))
@@ -130,28 +113,28 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 
 // input returns what assignments are judged by now.
 func (m *Manifests) input() assignments.Input {
-	c := m.config()
+	c := m.o.Config()
 
 	return assignments.Input{
-		Families: model.Families(c.Node, c.Groups), Facts: m.facts(), Changes: m.runner.Changes(),
+		Families: model.Families(c.Node, c.Groups), Facts: m.o.Facts(), Changes: m.o.Runner.Changes(),
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}
 }
 
 // interval returns how often a manifest runs.
 func (m *Manifests) interval(key string) time.Duration {
-	if v := m.set.Active(key); v != nil && v.Resolution.Interval > 0 {
+	if v := m.o.Set.Active(key); v != nil && v.Resolution.Interval > 0 {
 		return v.Resolution.Interval
 	}
 
-	return m.config().Interval.Std()
+	return m.o.Config().Interval.Std()
 }
 
 // keptOf returns what the runs of a manifest left.
 func (m *Manifests) keptOf(key string) *kept {
 	k := m.kept[key]
 	if k == nil {
-		k = &kept{journal: journal.NewShared(journal.NewFile(m.host, m.config().StateDir, key))}
+		k = &kept{journal: journal.NewShared(journal.NewFile(m.o.Host, m.o.Config().StateDir, key))}
 		m.kept[key] = k
 	}
 
@@ -161,18 +144,18 @@ func (m *Manifests) keptOf(key string) *kept {
 // forget forgets what the runs of a manifest left, unless one is still in progress, which
 // does that at its end.
 func (m *Manifests) forget(ctx context.Context, key string) {
-	m.shown.Forget(key)
+	m.o.Shown.Forget(key)
 	if err := m.keptOf(key).journal.Reset(ctx); err != nil {
-		m.log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
+		m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
 	}
 	delete(m.kept, key)
 }
 
 // follow follows the resources of a manifest; late are those that its run found.
 func (m *Manifests) follow(key string, late []*resource.Resource) {
-	r := m.set.Active(key).Resolution
+	r := m.o.Set.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
-	m.repairs.Follow(key, m.facts().Values, all, r.Flapping)
+	m.repairs.Follow(key, m.o.Facts().Values, all, r.Flapping)
 }
 
 // NoteDrift asks for the repair of what may have drifted.

@@ -24,18 +24,18 @@ import (
 // RunNext begins the first run of a manifest that is due, and reports whether there was
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
-	key, w := m.schedule.Take(m.set.Keys(), now, func(key string, part bool) bool {
+	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
 		if part {
-			return m.running.Lanes.MayAddPart(key)
+			return m.o.Running.Lanes.MayAddPart(key)
 		}
-		return !m.running.Lanes.Has(key) && !now.Before(m.running.Lanes.Next())
+		return !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 	})
 	if key == "" {
 		return false
 	}
-	if m.set.AwaitsBundle(ctx, key) {
+	if m.o.Set.AwaitsBundle(ctx, key) {
 		m.schedule.Postpone(key, w)
-		m.status.SetAssignments(m.set.States())
+		m.o.Status.SetAssignments(m.o.Set.States())
 		return true
 	}
 	kind := lanes.Part
@@ -44,8 +44,8 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		m.checks.Cancel(key) // the run makes the checks itself
 	}
 	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
-	o := options(hard, m.runner, key, m.set.Active(key), w.Cause, r.id)
-	m.running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
+	o := options(hard, m.o.Runner, key, m.o.Set.Active(key), w.Cause, r.id)
+	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
 
 	return true
 }
@@ -75,15 +75,15 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		waited := o.Waited
-		return r.runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
+		return r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
 	}
-	summary, err := r.runner.Run(ctx, nil, o)
-	r.running.Lock()
-	defer r.running.Unlock()
-	defer r.report.End(r.id)
+	summary, err := r.o.Runner.Run(ctx, nil, o)
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	defer r.o.Report.End(r.id)
 	if r.release != nil {
 		defer r.release()
 	}
@@ -93,7 +93,7 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 // prepare returns what runs, which is resolved again where what it reads may have changed.
 // waited is that another process held the run up.
 func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
-	if r.set.Active(r.key) == nil {
+	if r.o.Set.Active(r.key) == nil {
 		return nil, errInactive
 	}
 	if r.wake.Part == nil || waited {
@@ -106,7 +106,7 @@ func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
 // graph returns what runs: the part that was asked for, or the whole manifest where
 // there is no such part.
 func (r *run) graph() *graph.Graph {
-	g := r.set.Active(r.key).Resolution.Graph
+	g := r.o.Set.Active(r.key).Resolution.Graph
 	if r.wake.Part != nil {
 		if part, ok := g.Part(r.wake.Part); ok {
 			return part
@@ -119,8 +119,8 @@ func (r *run) graph() *graph.Graph {
 
 // begun completes the options of a run that begins.
 func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
-	r.version = r.set.Active(r.key)
-	r.release = r.set.Hold(r.version.Bundle)
+	r.version = r.o.Set.Active(r.key)
+	r.release = r.o.Set.Hold(r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
 	if r.wake.Part != nil {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
@@ -132,24 +132,24 @@ func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 // say logs a message of the manifest.
 func (r *run) say(ctx context.Context, message string) {
 	if message != "" {
-		r.log.InfoContext(ctx, message)
+		r.o.Log.InfoContext(ctx, message)
 	}
 }
 
 // isCurrent reports whether what runs is still active.
 func (r *run) isCurrent() bool {
-	return r.version != nil && r.set.Active(r.key) == r.version
+	return r.version != nil && r.o.Set.Active(r.key) == r.version
 }
 
 // engineOptions are those of the engine. What it calls takes the turn.
 func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
-	o := options(r.hard, r.runner, r.key, v, r.wake.Cause, r.id)
+	o := options(r.hard, r.o.Runner, r.key, v, r.wake.Cause, r.id)
 	o.Woken, o.Refresh, o.Journal = r.wake.At, r.checks.TakeRefresh(r.key), r.keptOf(r.key).journal
 	o.Admit = func(found []*resource.Resource) error {
-		r.running.Lock()
-		defer r.running.Unlock()
-		if problems := r.set.Conflicts(r.key)(found); len(problems) > 0 {
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
+		if problems := r.o.Set.Conflicts(r.key)(found); len(problems) > 0 {
 			return problems
 		}
 		v.Resolution.AddLate(found)
@@ -157,25 +157,25 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		return nil
 	}
 	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
-		r.running.Lock()
-		defer r.running.Unlock()
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
 		if r.isCurrent() {
-			r.registrar.Set(registrar.Source{Manifest: r.key, Resource: ref}, entries)
+			r.o.Registrar.Set(registrar.Source{Manifest: r.key, Resource: ref}, entries)
 		}
 	}
 	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, t) }
 	o.Limit = func(res *resource.Resource) time.Time {
-		r.running.Lock()
-		defer r.running.Unlock()
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
 		return r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
 	}
 	o.Left = func(ref model.Ref, state resource.State) {
-		r.running.Lock()
-		defer r.running.Unlock()
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
 		r.repairs.Left(r.key, ref, state)
 	}
 	if r.wake.Part == nil {
-		run, every := r.schedule.Begin(r.key), r.config().ReadAllEvery
+		run, every := r.schedule.Begin(r.key), r.o.Config().ReadAllEvery
 		o.ReadAll = every > 0 && run%every == 0
 	}
 
@@ -195,11 +195,11 @@ func options(hard context.Context, by *runs.Runner, key string, v *assignments.V
 
 // note takes over what came of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
-	runs.LogTransaction(ctx, r.log, t)
-	r.running.Lock()
-	defer r.running.Unlock()
+	runs.LogTransaction(ctx, r.o.Log, t)
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
 	r.lane.Done(t.Ref())
-	r.report.Transaction(t)
+	r.o.Report.Transaction(t)
 	if r.wake.Part == nil {
 		r.deviations.Note(t)
 	}
@@ -207,7 +207,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		return
 	}
 	if r.wake.Part != nil {
-		r.shown.Update(r.key, t)
+		r.o.Shown.Update(r.key, t)
 	}
 	if r.wake.Part != nil && !t.Resumes.IsZero() {
 		r.repairs.PutOff(r.key, t.Ref(), r.wake.At, t.Resumes)

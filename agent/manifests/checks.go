@@ -8,14 +8,10 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/reporter"
-	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
-	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
@@ -25,20 +21,14 @@ import (
 // what follows from the results of these and of runs.
 type checks struct {
 	*health.Monitor
-	set       *assignments.Set
-	running   *runs.Running
-	runner    *runs.Runner
-	schedule  *schedule.Schedule
-	registrar *registrar.Registrar
-	report    *reporter.Reporter
-	status    *status.Node
-	log       *slog.Logger
+	o        Options
+	schedule *schedule.Schedule
 }
 
 // passAt returns when a health check pass of a manifest is to begin; zero is never, as while
 // it runs, which makes the checks too.
 func (c *checks) passAt(key string) time.Time {
-	if !c.set.Active(key).Monitored() || c.running.Lanes.Has(key) {
+	if !c.o.Set.Active(key).Monitored() || c.o.Running.Lanes.Has(key) {
 		return time.Time{}
 	}
 
@@ -48,7 +38,7 @@ func (c *checks) passAt(key string) time.Time {
 // beginPasses is Manifests.BeginPasses.
 func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 	began := false
-	for _, key := range c.set.Keys() {
+	for _, key := range c.o.Set.Keys() {
 		if at := c.passAt(key); !at.IsZero() && !now.Before(at) {
 			c.beginPass(ctx, hard, key)
 			began = true
@@ -61,12 +51,12 @@ func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 // beginPass makes the health checks of a manifest beside runs and requests. It
 // touches nothing of the manifests before it has ended.
 func (c *checks) beginPass(ctx, hard context.Context, key string) {
-	v, conflicts := c.set.Active(key), c.set.Conflicts(key)
+	v, conflicts := c.o.Set.Active(key), c.o.Set.Conflicts(key)
 	built := v.Resolution.Graph
-	o := options(hard, c.runner, key, v, model.CauseHealth, ksuid.New().String())
+	o := options(hard, c.o.Runner, key, v, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
-	c.Begin(ctx, key, c.runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
+	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
 		_, err = reconcile.Run(ctx, built, o)
@@ -77,21 +67,21 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 
 // concludePasses is Manifests.ConcludePasses.
 func (c *checks) concludePasses(ctx context.Context) {
-	for _, p := range c.Ended(c.runner.Changes()) {
+	for _, p := range c.Ended(c.o.Runner.Changes()) {
 		for _, ref := range p.Found.Deregistered {
-			c.registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
+			c.o.Registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
 		}
 		for _, t := range p.Found.Transactions {
 			c.note(ctx, p.Key, t)
 			if t.OK() && !t.NotRun && !t.Skipped {
-				c.registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
+				c.o.Registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
-		if due, part := c.ConcludePass(p.Key, c.set.Active(p.Key).Resolution.Resources); due {
+		if due, part := c.ConcludePass(p.Key, c.o.Set.Active(p.Key).Resolution.Resources); due {
 			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
-		c.status.SetHealth(p.Key, c.Counts(p.Key))
-		c.report.Sync()
+		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))
+		c.o.Report.Sync()
 	}
 }
 
@@ -103,7 +93,7 @@ func (c *checks) note(ctx context.Context, key string, t *model.Transaction) {
 		if change.Result.Status == model.HealthOK {
 			level = slog.LevelInfo
 		}
-		c.log.Log(ctx, level, "health check "+string(change.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", change.Result.Name, "was", cmp.Or(change.Was, "nothing"), "output", bounds.Text(change.Result.Output))
-		c.report.Health(t, change.Was, change.Result)
+		c.o.Log.Log(ctx, level, "health check "+string(change.Result.Status), "manifest", t.Manifest, "resource", t.Ref().String(), "check", change.Result.Name, "was", cmp.Or(change.Was, "nothing"), "output", bounds.Text(change.Result.Output))
+		c.o.Report.Health(t, change.Was, change.Result)
 	}
 }
