@@ -85,10 +85,10 @@ func (r *Runner) Run(ctx context.Context, g *graph.Graph, o reconcile.Options) (
 	r.running.Lock()
 	defer r.running.Unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
-		r.changedAt = time.Now()
+		r.changedAt = tasks.Later(r.changedAt, time.Now())
 	}
-	if run != nil && !run.Resumes.IsZero() {
-		r.changedAt = run.Resumes // when it goes on
+	if run != nil {
+		r.changedAt = tasks.Later(r.changedAt, run.Resumes) // when it goes on
 	}
 	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
