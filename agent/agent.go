@@ -22,20 +22,17 @@ import (
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
-	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/repairs"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
@@ -84,9 +81,12 @@ type Options struct {
 // called from several goroutines while it runs.
 type Agent struct {
 	config    *settings
+	host      *host.Host
 	watch     Assignments
 	outbox    *outbox.Outbox
+	report    *reporter.Reporter
 	status    *status.Node
+	runs      *status.Runs
 	facts     *factCache
 	registrar *registrar.Registrar
 	delivery  *delivery.Delivery
@@ -96,9 +96,9 @@ type Agent struct {
 	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
-	// sections fill the status that the agent answers on its machine.
-	sections []Section
-	log      *slog.Logger
+	// ran is notified after each run.
+	ran tasks.Signal
+	log *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -116,7 +116,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
-		config: config, watch: o.Assignments, log: o.Log, reconnected: tasks.NewSignal(),
+		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
@@ -150,10 +150,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
-	report := reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
+	a.report = reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return report.Dropped(a.status.Identity(), lost) },
+		Dropped: func(lost outbox.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err
@@ -164,7 +164,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 	// Nobody else has the outbox, and no run writes to these.
 	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
-	report.Outbox = a.outbox
+	a.report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
@@ -174,9 +174,9 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Inspect: a.inspectDirectory(dir),
 		Clock:   o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
-		Duplicate: func(message string) { report.Node("", model.NodeDuplicate, message) },
+		Duplicate: func(message string) { a.report.Node("", model.NodeDuplicate, message) },
 	}
-	if err := a.makeLoop(ctx, o, report); err != nil {
+	if err := a.makeLoop(ctx, o); err != nil {
 		return errors.Join(err, a.outbox.Close())
 	}
 
@@ -200,7 +200,7 @@ func (a *Agent) inspectDirectory(dir string) func() {
 }
 
 // makeLoop makes the loop with the assignments and requests on disk.
-func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Reporter) error {
+func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
 	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
@@ -215,33 +215,35 @@ func (a *Agent) makeLoop(ctx context.Context, o Options, report *reporter.Report
 		return err
 	}
 	a.status.SetAssignments(set.States())
-	runs := status.NewRuns()
-	a.sections = []Section{a.status, runs}
-	hands := newHands(wakes.signal)
-	runner := &runner{hands: hands, runs: runs, journals: map[string]*journal.Shared{}, paces: map[string]*pace.Pace{}, host: o.Host, checker: o.Checker, loader: o.Loader, version: o.Version, config: a.config, facts: a.facts, ran: tasks.NewSignal(), log: a.log}
-	m := &manifests{
-		hands: hands, set: set, registrar: a.registrar, runner: runner, report: report, status: a.status, log: a.log,
-		schedule: schedule.New(),
-	}
-	m.repairs = repairs.New(repairs.Options{
-		Drift:  drift.Options{Arm: o.Watch, IsToCome: hands.lanes.IsToCome, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
-		Status: a.status, Report: report.Node, Log: a.log,
-	})
-	m.health = health.New(health.Options{
-		Interval: func() time.Duration { return m.schedule.Paced(a.config.get().HealthInterval.Std()) },
-		Wake:     wakes.signal.Notify, Log: a.log,
+	running := runs.NewRunning(wakes.signal)
+	runner := runs.New(runs.Options{
+		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
+		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
+	}, running)
+	m := manifests.New(manifests.Options{
+		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
+		Set: set, Running: running, Runner: runner, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
+		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
+		Wake:  wakes.signal.Notify, Log: a.log,
 	})
 	service, err := requests.Open(ctx, requests.Options{
 		Node: o.Config.Node, Host: o.Host, Dir: filepath.Join(dir, "requests"), Loader: o.Loader, Log: a.log,
-		Facts: a.facts.wait, FactsNow: a.facts.values, Report: report.Ensure, Wake: wakes.signal.Notify,
-		Open: a.config.opener(trust), Untrusted: (&untrusted{report: report, log: a.log}).note,
+		Facts: a.facts.wait, FactsNow: a.facts.values, Report: a.report.Ensure, Wake: wakes.signal.Notify,
+		Open: a.config.opener(trust), Untrusted: (&untrusted{report: a.report, log: a.log}).note,
 		Inputs: func(facts model.Facts) manifest.Inputs {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
-		Env:     func(facts model.Facts) resource.Env { return runner.env(facts, true) },
+		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 	})
-	a.loop = &loop{manifests: m, requests: service, watch: o.Assignments, wakes: wakes, progress: done, started: make(chan struct{}), goal: o.Goal, away: o.Away}
+	a.loop = &loop{
+		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
+		watch: o.Assignments, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
+		started: make(chan struct{}), goal: o.Goal, log: a.log,
+		unconverged: func(keys []string, known model.Sync) []string {
+			return goal.Unconverged(a.Describe(), keys, known, o.Away())
+		},
+	}
 
 	return err
 }
@@ -259,7 +261,7 @@ func (a *Agent) State() model.NodeState { return a.status.State() }
 func (a *Agent) Describe() model.AgentStatus {
 	c := a.Config()
 	out := model.AgentStatus{Protocol: model.ProtocolAgent, PID: os.Getpid(), StateDir: c.StateDir, At: time.Now().UTC()}
-	for _, s := range a.sections {
+	for _, s := range []Section{a.status, a.runs} {
 		s.Describe(&out)
 	}
 
@@ -283,7 +285,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	defer stop()
 	work, kill := context.WithCancelCause(hard)
 	defer kill(nil)
-	last := a.loop.manifests.set.Memory()
+	last := a.loop.set.Memory()
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
 	all.Go(func() {
@@ -296,18 +298,18 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
-	all.Go(func() { footprint.Keep(ctx, a.loop.manifests.runner.ran, func() { a.reduce(ctx) }) })
+	all.Go(func() { footprint.Keep(ctx, a.ran, func() { a.reduce(ctx) }) })
 	if a.metrics != nil {
 		all.Go(func() { a.metrics.Run(ctx) })
 	}
 	a.log.InfoContext(ctx, "agent started", "node", a.Config().Node, "version", a.State().Version, "state_dir", a.Config().StateDir, "reports", a.outbox.Len())
 	a.config.warnUnsignable(ctx, a.log)
-	a.loop.manifests.report.Node("", model.NodeStarted, "")
+	a.report.Node("", model.NodeStarted, "")
 	a.reportUpgrade(ctx)
 	a.loop.run(ctx, work)
 	end()
 	kill(nil)
-	a.loop.manifests.report.Node("", model.NodeStopped, "")
+	a.report.Node("", model.NodeStopped, "")
 	stop()
 	all.Wait()
 	a.delivery.Flush(context.WithoutCancel(ctx), a.heartbeat.Stop)

@@ -9,12 +9,17 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/sparse"
 )
 
 // bucketNotices are what was reported about the bucket of assignments.
 type bucketNotices struct {
+	status *status.Node
+	report *reporter.Reporter
+	log    *slog.Logger
 	// problem is why it was not trusted last, invalid and unreadable are the keys that
 	// were reported.
 	problem             string
@@ -25,7 +30,7 @@ type bucketNotices struct {
 
 // note reports, once, that the bucket cannot be trusted, and which of its keys are
 // invalid.
-func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
+func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	problem, away := "", ""
 	if len(s.Kept) > 0 {
 		problem = "the bucket was recreated or lost its content, the last known manifests stay in force: " + strings.Join(s.Kept, ", ")
@@ -33,32 +38,32 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync, m *manifests) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	m.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
-	b.invalid = b.reportKeys(ctx, m, b.invalid, s.Invalid, invalidKeys)
-	b.unreadable = b.reportKeys(ctx, m, b.unreadable, s.Unreadable, unreadableKeys)
+	b.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
+	b.invalid = b.reportKeys(ctx, b.invalid, s.Invalid, invalidKeys)
+	b.unreadable = b.reportKeys(ctx, b.unreadable, s.Unreadable, unreadableKeys)
 	if problem == b.problem {
 		return
 	}
 	b.problem = problem
 	if problem == "" {
-		m.log.InfoContext(ctx, "bucket restored")
+		b.log.InfoContext(ctx, "bucket restored")
 		return
 	}
-	m.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
-	m.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+	b.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
+	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
 // reportKeys reports the keys of now that are not among those before, all at once, and
 // returns now. Both are in order.
-func (b *bucketNotices) reportKeys(ctx context.Context, m *manifests, before, now []string, describe func([]string) string) []string {
+func (b *bucketNotices) reportKeys(ctx context.Context, before, now []string, describe func([]string) string) []string {
 	added := slices.DeleteFunc(slices.Clone(now), func(key string) bool {
 		_, reported := slices.BinarySearch(before, key)
 		return reported
 	})
 	if len(added) > 0 {
 		why := describe(added)
-		b.rejected.Log(ctx, m.log, slog.LevelError, "assignment rejected", "key", someOf(added), "error", why)
-		m.report.Node("", model.NodeRefused, why)
+		b.rejected.Log(ctx, b.log, slog.LevelError, "assignment rejected", "key", someOf(added), "error", why)
+		b.report.Node("", model.NodeRefused, why)
 	}
 
 	return now

@@ -2,11 +2,14 @@ package agent
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
+	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -18,19 +21,20 @@ const startWait = 10 * time.Second
 // longestSleep bounds the wait when nothing is due.
 const longestSleep = time.Hour
 
-// maxRequests is how many requests are in hand at the same time, those that wait for others
-// included.
-const maxRequests = 16
-
 // loop decides what the node does next, in one goroutine. Runs and health check passes go
 // on in goroutines of their own; what they share with the loop they touch in turn.
 type loop struct {
-	manifests *manifests
-	requests  *requests.Service
-	watch     Assignments
-	bucket    bucketNotices
-	wakes     *wakes
-	progress  *progress
+	set       *assignments.Set
+	manifests *manifests.Manifests
+	running   *runs.Running
+	runner    *runs.Runner
+	// facts returns the facts, waiting for the first.
+	facts    func(context.Context) (model.Facts, error)
+	requests *requests.Service
+	watch    Assignments
+	bucket   bucketNotices
+	wakes    *wakes
+	progress *progress
 	// started is closed when the loop runs.
 	started chan struct{}
 	goal    goal.Goal
@@ -39,27 +43,25 @@ type loop struct {
 	// not wait any more.
 	startBy time.Time
 	synced  bool
-	// known is what the bucket was known of when the assignments were synced last; away
-	// returns why NATS cannot be reached, empty while it can.
+	// known is what the bucket was known of when the assignments were synced last.
 	known model.Sync
-	away  func() string
+	// unconverged returns why not all of keys is in its desired state.
+	unconverged func(keys []string, known model.Sync) []string
+	log         *slog.Logger
 }
 
 // run works until ctx ends. hard outlives it, for what is in hand.
 func (l *loop) run(ctx, hard context.Context) {
-	hands := l.manifests.hands
-	defer l.manifests.set.Close(context.WithoutCancel(ctx))
-	defer l.manifests.health.Wait()
-	defer l.manifests.repairs.Close()
-	defer hands.all.Wait()
+	defer l.manifests.Close(context.WithoutCancel(ctx))
+	defer l.running.Wait()
 	l.awaitFacts(ctx)
 	l.startBy = time.Now().Add(startWait)
 	close(l.started)
 	for ctx.Err() == nil && !l.result.Reached {
-		hands.lock()
+		l.running.Lock()
 		l.progress.steps.Add(1)
 		until := l.work(ctx, hard)
-		hands.unlock()
+		l.running.Unlock()
 		if !until.IsZero() {
 			l.sleep(ctx, until)
 		}
@@ -70,37 +72,37 @@ func (l *loop) run(ctx, hard context.Context) {
 // none. The turn is held.
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
-	m.noteDrift(time.Now())
-	l.step("concluding health checks", func() { m.concludePasses(ctx) })
+	m.NoteDrift(time.Now())
+	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
 	if l.wakes.retry.Swap(false) {
-		m.set.RetryNow(time.Now())
+		l.set.RetryNow(time.Now())
 	}
 	switch now := time.Now(); {
 	case !l.synced && !l.mayStart(now, l.startBy):
 		if !l.beginRequest(ctx, hard, now) {
-			if free := m.hands.lanes.Next(); now.Before(free) {
+			if free := l.running.Lanes.Next(); now.Before(free) {
 				return tasks.Earliest(l.startBy, free)
 			}
 			return l.startBy
 		}
-	case l.wakes.assignments.Swap(false) || !l.synced || isOver(m.set.Next(), now):
+	case l.wakes.assignments.Swap(false) || !l.synced || isOver(l.set.Next(), now):
 		if !l.synced {
-			m.runner.changedAt = now
+			l.runner.NoteChange(now)
 		}
 		l.synced = true
 		l.step("syncing assignments", func() {
 			entries, sync := l.watch.Entries()
 			l.known = sync
-			l.bucket.note(ctx, sync, m)
-			m.sync(ctx, entries, sync, now)
+			l.bucket.note(ctx, sync)
+			m.Sync(ctx, entries, sync, now)
 		})
 	case l.beginRequest(ctx, hard, now):
-	case m.runNext(ctx, hard, now):
-	case m.beginPasses(ctx, hard, now):
+	case m.RunNext(ctx, hard, now):
+	case m.BeginPasses(ctx, hard, now):
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
-			l.result = goal.Result{Reached: true, Reasons: l.unconverged()}
+			l.result = goal.Result{Reached: true, Reasons: l.unconverged(l.set.Keys(), l.known)}
 		}
 		if !end.IsZero() {
 			next = tasks.Earliest(next, end)
@@ -111,32 +113,12 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	return time.Time{}
 }
 
-// beginRequest begins the execution of the oldest request, and reports whether there was
-// one.
-func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
-	m := l.manifests
-	if m.hands.lanes.Len(lanes.Request) >= maxRequests || now.Before(m.hands.lanes.Next()) {
-		return false
-	}
-	execute := l.requests.Next()
-	if execute == nil {
-		return false
-	}
-	m.hands.begin(lanes.Request, "", func(lane *lanes.Lane) {
-		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
-			return m.runner.request(ctx, hard, lane, q)
-		})
-	})
-
-	return true
-}
-
 // awaitFacts waits a while for the first facts.
 func (l *loop) awaitFacts(ctx context.Context) {
 	waiting, stop := context.WithTimeout(ctx, startWait)
 	defer stop()
-	if _, err := l.manifests.runner.facts.wait(waiting); err != nil && ctx.Err() == nil {
-		l.manifests.log.WarnContext(ctx, "starting without facts", "error", err)
+	if _, err := l.facts(waiting); err != nil && ctx.Err() == nil {
+		l.log.WarnContext(ctx, "starting without facts", "error", err)
 	}
 }
 
@@ -150,7 +132,7 @@ func (l *loop) mayStart(now, startBy time.Time) bool {
 
 // step runs a part of the work; a panic ends that part alone.
 func (l *loop) step(task string, f func()) {
-	_ = tasks.Guard(l.manifests.log, task, func() error { // Guard logs it
+	_ = tasks.Guard(l.log, task, func() error { // Guard logs it
 		f()
 		return nil
 	})
@@ -163,55 +145,24 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	at := now.Add(longestSleep)
-	earlier := func(t time.Time) {
-		if !t.IsZero() && t.Before(at) {
-			at = t
-		}
-	}
-	m := l.manifests
-	earlier(m.set.Next())
-	earlier(m.repairs.Next())
-	free := m.hands.lanes.Next()
-	if now.Before(free) {
-		earlier(free)
-	}
-	for _, key := range m.set.Keys() {
-		if !now.Before(free) && !m.hands.lanes.Has(key) {
-			earlier(m.schedule.Next(key))
-		}
-		earlier(m.passAt(key))
-	}
-
-	return at
+	return tasks.Sooner(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read
 // or l.startBy; zero is never. It is called when nothing is due.
 func (l *loop) endAt(now time.Time) time.Time {
-	m := l.manifests
 	at := now
 	if !l.goal.Once {
-		at = m.runner.changedAt.Add(l.goal.Quiet)
+		at = l.runner.ChangedAt().Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || m.set.Fetching() || !m.hands.isEmpty():
+	case !l.goal.IsSet() || l.set.Fetching() || !l.running.IsEmpty():
 		return time.Time{}
 	case !l.known.Complete() && at.Before(l.startBy):
 		return l.startBy
 	default:
 		return at
 	}
-}
-
-// unconverged returns why not all is in its desired state.
-func (l *loop) unconverged() []string {
-	m := l.manifests
-	var status model.AgentStatus
-	m.status.Describe(&status)
-	m.runner.runs.Describe(&status)
-
-	return goal.Unconverged(status, m.set.Keys(), l.known, l.away())
 }
 
 // isOver reports whether a time, unless it is zero, is over.

@@ -16,7 +16,7 @@ func (a *Agent) listenForScrapes(ctx context.Context, o Options) error {
 	m := metrics.New(metrics.Sources{
 		State: a.status.Unbounded, Connection: o.Connection, Outbox: a.outbox.Stats, Requests: a.loop.requests.Ended, Log: a.log,
 	})
-	a.loop.manifests.ran = m.Ran
+	a.loop.manifests.Ran = m.Ran
 	a.metrics, err = metrics.Listen(ctx, o.Host, network, address, m)
 
 	return err

@@ -30,7 +30,7 @@ func (a *Agent) Alive() bool {
 	a.loop.progress.seen = steps
 	a.loop.wakes.signal.Notify()
 
-	return moved || a.loop.manifests.runner.runs.Any()
+	return moved || a.runs.Any()
 }
 
 // countedSource counts each value that is read: a slow server is none that hangs.

@@ -27,8 +27,8 @@ func (a *Agent) reportUpgrade(ctx context.Context) {
 	if err == nil {
 		why := strings.TrimSpace(string(text))
 		a.log.ErrorContext(ctx, "upgrade undone", "error", why)
-		a.loop.manifests.report.Node("", model.NodeRefused, bounds.Text(why))
-		err = a.loop.manifests.runner.host.Remove(path)
+		a.report.Node("", model.NodeRefused, bounds.Text(why))
+		err = a.host.Remove(path)
 	}
 	if err != nil {
 		a.log.WarnContext(ctx, "cannot report an upgrade that was undone", "error", err)

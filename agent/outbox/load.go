@@ -6,34 +6,34 @@ import (
 )
 
 // load reads what waits. Damage costs what is damaged, and is reported.
-func (b *Outbox) load() (err error) {
-	s := b.store
-	if b.notice, err = s.readNotice(); err != nil {
-		b.opts.Log.Error("notice of dropped reports damaged", "file", s.noticePath(), "error", err)
+func (q *queue) load() (err error) {
+	s := q.store
+	if q.notice, err = s.readNotice(); err != nil {
+		q.log.Error("notice of dropped reports damaged", "file", s.noticePath(), "error", err)
 	}
 	var unknown error
-	if b.acked, unknown = s.acknowledged(); len(s.segments) == 0 {
-		unknown = s.acknowledge(b.acked)
+	if q.acked, unknown = s.acknowledged(); len(s.segments) == 0 {
+		unknown = s.acknowledge(q.acked)
 	}
 	if unknown != nil {
-		b.opts.Log.Error("cursor damaged; publishing reports again", "file", s.cursor.Name(), "error", unknown)
+		q.log.Error("cursor damaged; publishing reports again", "file", s.cursor.Name(), "error", unknown)
 	}
 	err = nil
 	for _, seg := range s.segments {
 		err = errors.Join(err, seg.load(func(r record, offset int64) {
-			if r.seq > b.acked && !b.notice.Gone.has(r.seq) {
-				b.waiting = append(b.waiting, entry{seq: r.seq, class: seg.class, segment: seg, offset: offset, size: r.size()})
+			if r.seq > q.acked && !q.notice.Gone.has(r.seq) {
+				q.waiting = append(q.waiting, entry{seq: r.seq, class: seg.class, segment: seg, offset: offset, size: r.size()})
 				seg.waiting++
 			}
 		}))
 		if seg.damaged {
-			b.opts.Log.Error("outbox segment damaged", "file", seg.file.Name())
+			q.log.Error("outbox segment damaged", "file", seg.file.Name())
 		}
 	}
-	slices.SortFunc(b.waiting, bySeq)
-	b.next = max(b.acked, s.last(), b.notice.Gone.last()) + 1
+	slices.SortFunc(q.waiting, bySeq)
+	q.next = max(q.acked, s.last(), q.notice.Gone.last()) + 1
 	if unknown == nil {
-		b.noteGaps()
+		q.noteGaps()
 	}
 
 	return err
@@ -41,11 +41,11 @@ func (b *Outbox) load() (err error) {
 
 // noteGaps notes the reports that are missing: damage took them, or a power
 // failure one of the files.
-func (b *Outbox) noteGaps() {
-	after := b.acked
-	for _, e := range b.waiting {
-		b.notice.add(after+1, e.seq-1)
+func (q *queue) noteGaps() {
+	after := q.acked
+	for _, e := range q.waiting {
+		q.notice.add(after+1, e.seq-1)
 		after = e.seq
 	}
-	b.notice.add(after+1, b.next-1)
+	q.notice.add(after+1, q.next-1)
 }

@@ -1,13 +1,11 @@
 package outbox
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
-	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -18,11 +16,6 @@ const (
 	DefaultMaxBytes = 64 << 20
 	// segmentCount is how many files a full outbox has, about.
 	segmentCount = 64
-	// maxBuffered bounds the bytes of reports in memory while the disk takes none.
-	maxBuffered = 4 << 20
-	// syncEvery is how old a report of a long run may become before it is synced and
-	// published.
-	syncEvery = time.Second
 )
 
 // ErrInUse reports an outbox that another process has open.
@@ -41,39 +34,15 @@ type Options struct {
 }
 
 // Outbox keeps reports in order. It is safe for concurrent use, by one process
-// at a time.
+// at a time. Its queue has the reports, its syncer makes them durable.
 type Outbox struct {
-	opts  Options
 	ready tasks.Signal
-	// due has Run make all reports durable.
-	due tasks.Signal
+	sync  *syncer
 
-	mu    sync.Mutex
-	store *store
-	// waiting are the reports that are not acknowledged, in order; those that the
-	// disk did not take come last.
-	waiting []entry
-	// next is the seq of the next report, acked the last acknowledged one.
-	next, acked uint64
-	notice      notice
-	// published are the reports that the last Next returned.
-	published []uint64
-	syncedAt  time.Time
-	// failing reports that the disk takes nothing, unsynced that it keeps nothing.
-	failing, unsynced bool
+	mu sync.Mutex
+	// queue is for whoever holds mu.
+	queue *queue
 }
-
-// entry is a report that waits.
-type entry struct {
-	seq   uint64
-	class class
-	// segment has it at offset; without one memory has it.
-	segment      *segment
-	offset, size int64
-	memory       *record
-}
-
-func bySeq(a, b entry) int { return cmp.Compare(a.seq, b.seq) }
 
 // Open opens an outbox, or creates it. What a kill left half written at its end
 // is cut off: it was never published. Damaged reports are reported as dropped, and
@@ -88,11 +57,12 @@ func Open(o Options) (*Outbox, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	b := &Outbox{opts: o, ready: tasks.NewSignal(), due: tasks.NewSignal(), store: s, syncedAt: time.Now()}
-	if err := b.load(); err != nil {
+	b := &Outbox{ready: tasks.NewSignal(), sync: newSyncer(o.Log)}
+	b.queue = &queue{store: s, maxBytes: o.MaxBytes, dropped: o.Dropped, ready: b.ready, unwritable: outage{log: o.Log}, log: o.Log}
+	if err := b.queue.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("open outbox: %w", err), s.close())
 	}
-	b.flush()
+	b.queue.flush()
 	b.ready.Notify()
 
 	return b, nil
@@ -105,20 +75,11 @@ func Open(o Options) (*Outbox, error) {
 func (b *Outbox) Append(r model.Report) (seq uint64, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r.Seq = b.next
-	rec, err := encode(&r)
-	if err != nil {
-		return 0, err
-	}
-	b.next++
-	b.waiting = append(b.waiting, entry{seq: r.Seq, class: classOf(&r), size: rec.size(), memory: &rec})
-	b.flush()
-	b.trim()
-	if time.Since(b.syncedAt) > syncEvery {
+	if seq, err = b.queue.append(r); err == nil && b.sync.isDue() {
 		b.SyncSoon()
 	}
 
-	return r.Seq, nil
+	return seq, err
 }
 
 // Run makes reports durable as SyncSoon asks, until ctx ends.
@@ -127,42 +88,66 @@ func (b *Outbox) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-b.due:
+		case <-b.sync.due:
 			_ = b.Sync() // what fails stays in memory, and is logged
 		}
 	}
 }
 
 // SyncSoon has Run do what Sync does, and does not wait for it.
-func (b *Outbox) SyncSoon() { b.due.Notify() }
+func (b *Outbox) SyncSoon() { b.sync.due.Notify() }
 
 // Sync makes all reports durable, and wakes whoever waits on Ready. Without a
 // working disk they stay in memory, Next returns them from there, and it returns
 // an error, which is logged when it begins. Others may append meanwhile.
 func (b *Outbox) Sync() error {
 	b.mu.Lock()
-	tails := b.toSync()
+	tails := b.sync.begin(b.queue)
 	b.mu.Unlock()
 	syncAll(tails)
 	b.mu.Lock()
 	defer b.mu.Unlock()
 
-	return b.synced(tails)
+	return b.sync.end(b.queue, tails)
 }
 
-// sync is Sync for who holds the lock.
-func (b *Outbox) sync() error {
-	tails := b.toSync()
-	syncAll(tails)
+// Next returns the oldest waiting reports, at most max of them, and leaves them
+// in. None means that nothing waits, or that nothing is durable yet.
+func (b *Outbox) Next(max int) []model.Report {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 
-	return b.synced(tails)
+	return b.queue.first(max)
+}
+
+// Ack takes out the reports up to and including seq: they are published.
+func (b *Outbox) Ack(seq uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if seq >= b.queue.next {
+		return nil
+	}
+
+	return b.queue.ack(seq)
+}
+
+// Drop takes out the reports up to seq, which no server takes. The event about
+// dropped ones covers seq.
+func (b *Outbox) Drop(seq uint64) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if seq <= b.queue.acked || seq >= b.queue.next {
+		return nil
+	}
+
+	return b.queue.refuse(seq)
 }
 
 // SetMaxBytes changes the bound, from the next report on.
 func (b *Outbox) SetMaxBytes(max int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.opts.MaxBytes = max
+	b.queue.maxBytes = max
 }
 
 // Len returns how many reports wait, those about dropped ones included.
@@ -175,6 +160,8 @@ func (b *Outbox) Ready() tasks.Signal { return b.ready }
 func (b *Outbox) Close() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	tails := b.sync.begin(b.queue)
+	syncAll(tails)
 
-	return errors.Join(b.sync(), b.store.close())
+	return errors.Join(b.sync.end(b.queue, tails), b.queue.store.close())
 }

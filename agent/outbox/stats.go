@@ -15,8 +15,13 @@ type Stats struct {
 func (b *Outbox) Stats() Stats {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	s := Stats{Reports: len(b.waiting) + b.notice.count(), Bytes: b.store.bytes(), MaxBytes: b.opts.MaxBytes, Dropped: b.notice.dropped}
-	for _, e := range b.waiting[b.written():] {
+
+	return b.queue.stats()
+}
+
+func (q *queue) stats() Stats {
+	s := Stats{Reports: len(q.waiting) + q.notice.count(), Bytes: q.store.bytes(), MaxBytes: q.maxBytes, Dropped: q.notice.dropped}
+	for _, e := range q.waiting[q.written():] {
 		s.Bytes += e.size
 	}
 

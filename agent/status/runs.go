@@ -26,21 +26,21 @@ const (
 // NewRuns.
 type Runs struct {
 	mu sync.Mutex
-	// running and found are by the id of the run, last by key.
+	// running are by the id of the run, last by key.
 	running map[string]model.RunningRun
-	found   map[string]*deviations
 	last    map[string]*model.LastRun
 }
 
-// deviations are the resources of a run that are not in their desired state.
-type deviations struct {
+// Deviations are the resources of one run that are not in their desired state. They are
+// for one goroutine at a time; the zero value has none.
+type Deviations struct {
 	first []model.Deviation
 	more  int
 }
 
 // NewRuns returns Runs without any.
 func NewRuns() *Runs {
-	return &Runs{running: map[string]model.RunningRun{}, found: map[string]*deviations{}, last: map[string]*model.LastRun{}}
+	return &Runs{running: map[string]model.RunningRun{}, last: map[string]*model.LastRun{}}
 }
 
 // Begin notes that a run is in progress until end.
@@ -74,21 +74,14 @@ func (r *Runs) Any() bool {
 	return len(r.running) > 0
 }
 
-// Note notes a result of the run with an id, which Conclude ends.
-func (r *Runs) Note(id string, t *model.Transaction) {
+// Note notes a result of the run. Of more than are listed, what failed is rather than what
+// only was not run.
+func (d *Deviations) Note(t *model.Transaction) {
 	if !deviates(t) {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	d := r.found[id]
-	if d == nil {
-		d = &deviations{}
-		r.found[id] = d
-	}
 	if len(d.first) == maxDeviations {
 		d.more++
-		// What failed is shown rather than what only was not run.
 		at := slices.IndexFunc(d.first, func(d model.Deviation) bool { return d.Outcome == model.OutcomeNotRun })
 		if at < 0 || t.NotRun {
 			return
@@ -152,13 +145,14 @@ func reason(t *model.Transaction) string {
 	return cmp.Or(strings.Join(t.Errors, "; "), needs, t.NoopMessage, t.SkipReason)
 }
 
-// Conclude takes over the summary of a run as the last one of a manifest.
-func (r *Runs) Conclude(key string, s *model.Run) {
+// Conclude takes over the summary of a run, and what it found, as the last one of a
+// manifest.
+func (r *Runs) Conclude(key string, s *model.Run, found Deviations) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := &model.LastRun{
 		RunID: s.RunID, Revision: s.Revision, Cause: s.Cause, Outcome: s.Outcome(), Started: s.Started,
-		Duration: model.Duration(s.Duration), Counts: s.Counts,
+		Duration: model.Duration(s.Duration), Counts: s.Counts, Deviations: found.first, More: found.more,
 	}
 	for _, e := range s.Errors[:min(len(s.Errors), maxErrors)] {
 		last.Errors = append(last.Errors, bounds.TextTo(e, maxReason))
@@ -166,10 +160,6 @@ func (r *Runs) Conclude(key string, s *model.Run) {
 	if before := r.last[key]; before != nil {
 		last.Repair = before.Repair
 	}
-	if d := r.found[s.RunID]; d != nil {
-		last.Deviations, last.More = d.first, d.more
-	}
-	delete(r.found, s.RunID)
 	r.last[key] = last
 }
 

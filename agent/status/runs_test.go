@@ -11,12 +11,12 @@ import (
 // TestWhatFailedIsShownFirst of many that were not run.
 func TestWhatFailedIsShownFirst(t *testing.T) {
 	const key = "group.all.many"
-	r := status.NewRuns()
+	r, found := status.NewRuns(), status.Deviations{}
 	for i := range 60 {
-		r.Note("run", &model.Transaction{Type: "file", Name: fmt.Sprintf("/%d", i), NotRun: true})
+		found.Note(&model.Transaction{Type: "file", Name: fmt.Sprintf("/%d", i), NotRun: true})
 	}
-	r.Note("run", &model.Transaction{Type: "file", Name: "/broken", Failed: true})
-	r.Conclude(key, &model.Run{RunID: "run"})
+	found.Note(&model.Transaction{Type: "file", Name: "/broken", Failed: true})
+	r.Conclude(key, &model.Run{RunID: "run"}, found)
 	out := model.AgentStatus{Manifests: []model.AssignedManifest{{Key: key}}}
 	r.Describe(&out)
 	last := out.Manifests[0].Last

@@ -120,6 +120,11 @@ func rooms() []room {
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/drift", may: []string{"model", "agent/tasks", "resources/resource", "resources/host/files", "resources/host/watch"}},
 		{folder: "agent/lanes", may: []string{"model", "resources/engine/graph", "resources/resource"}, tests: []string{"resources/..."}},
+		{folder: "agent/manifests", may: []string{
+			"model", "agent/assignments", "agent/bounds", "agent/config", "agent/drift", "agent/health", "agent/lanes", "agent/pace", "agent/registrar",
+			"agent/repairs", "agent/reporter", "agent/runs", "agent/schedule", "agent/status", "agent/tasks", "resources/...",
+		}},
+		{folder: "agent/runs", may: []string{"model", "agent/bounds", "agent/lanes", "agent/tasks", "resources/..."}},
 		{folder: "agent/pace", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/repairs", may: []string{"model", "agent/drift", "resources/resource"}},
 		{folder: "agent/metrics", may: []string{"model", "agent/outbox", "agent/requests", "agent/tasks"}},

@@ -102,12 +102,17 @@ func (a *attacker) request(subject string, header nats.Header, data []byte) bool
 		// It may have deleted who would answer.
 		return a.try(subject, header, data)
 	}
-	sent, answered := a.ask(subject, header, data, kvtest.Deadline)
-	if sent && !answered {
-		a.t.Fatalf("%s: no answer to %s %s %v", a.user, subject, data, a.nc.LastError())
+	// Asked again, because an answer may be lost with a connection.
+	const tries = 3
+	for range tries {
+		if sent, answered := a.ask(subject, header, data, kvtest.Deadline/tries); answered || !sent {
+			return answered
+		}
+		a.t.Logf("%s: no answer to %s, asking again; last error: %v, %d reconnects", a.user, subject, a.nc.LastError(), a.nc.Stats().Reconnects)
 	}
+	a.t.Fatalf("%s: no answer to %s %s %v", a.user, subject, data, a.nc.LastError())
 
-	return answered
+	return false
 }
 
 // try is request where nobody may be there to answer.

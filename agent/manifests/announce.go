@@ -1,0 +1,55 @@
+package manifests
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/model"
+)
+
+// announce reports what came of the assignments.
+func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
+	for _, key := range result.Unassigned {
+		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
+	}
+	for _, p := range result.Postponed {
+		m.reportPostponed(ctx, p)
+	}
+	for _, r := range result.Rejected {
+		m.reportRejected(ctx, r)
+	}
+}
+
+func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
+	run := m.o.Runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run.Refused = true
+	for _, p := range r.Problems.Sorted() {
+		run.Errors = append(run.Errors, p.Error())
+	}
+	m.o.Log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	m.o.Report.Run(run)
+	for _, problem := range run.Errors {
+		m.o.Log.ErrorContext(ctx, problem)
+	}
+	// Most problems begin with the key, as their place.
+	reason := bounds.Problems(r.Problems)
+	if !strings.HasPrefix(reason, r.Entry.Key+":") {
+		reason = r.Entry.Key + ": " + reason
+	}
+	m.o.Report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
+}
+
+func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
+	level := slog.LevelDebug
+	if p.New {
+		level = slog.LevelWarn
+		run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+		run.Errors = []string{p.Err.Error()}
+		m.o.Report.Run(run)
+	}
+	m.o.Log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
+}

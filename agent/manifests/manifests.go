@@ -1,0 +1,175 @@
+// Package manifests ties what is assigned to a node to what is made of it: it follows the
+// assignments, begins the runs and health check passes of manifests when they are due, and
+// takes over what comes of them.
+package manifests
+
+import (
+	"context"
+	"log/slog"
+	"time"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/drift"
+	"github.com/musterfleet/muster/agent/health"
+	"github.com/musterfleet/muster/agent/pace"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/repairs"
+	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Options are what Manifests tie together.
+type Options struct {
+	Host *host.Host
+	// Config returns the configuration in force.
+	Config func() config.Config
+	// Facts returns the facts as they are known; RenewFacts gathers them again when a fact
+	// file changed since.
+	Facts      func() assignments.Facts
+	RenewFacts func(ctx context.Context)
+	Set        *assignments.Set
+	Running    *runs.Running
+	Runner     *runs.Runner
+	Registrar  *registrar.Registrar
+	Report     *reporter.Reporter
+	Status     *status.Node
+	// Shown is what administrators are shown of runs.
+	Shown *status.Runs
+	// Drift are those of what is followed; New sets IsToCome and what repairs.New sets.
+	Drift drift.Options
+	// Wake is called when a health check pass has ended. It must not block.
+	Wake func()
+	Log  *slog.Logger
+}
+
+// Manifests are those of the node. Its methods are for whoever holds the turn of
+// Options.Running, but for Close. Make it with New.
+type Manifests struct {
+	// Ran counts a run, nil where nobody counts. It is set before the first run.
+	Ran func(key string, run *model.Run)
+
+	o        Options
+	schedule *schedule.Schedule
+	checks   *checks
+	repairs  *repairs.Repairs
+	// kept is what the runs of a manifest leave for the next ones, by key.
+	kept map[string]*kept
+}
+
+// kept is what the runs of a manifest leave for the next ones.
+type kept struct {
+	journal *journal.Shared
+	pace    pace.Pace
+}
+
+// New returns Manifests that have made nothing of the set.
+func New(o Options) *Manifests {
+	m := &Manifests{o: o, schedule: schedule.New(), kept: map[string]*kept{}}
+	o.Drift.IsToCome = o.Running.Lanes.IsToCome
+	m.repairs = repairs.New(repairs.Options{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
+	monitor := health.New(health.Options{
+		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
+		Wake:     o.Wake, Log: o.Log,
+	})
+	m.checks = &checks{Monitor: monitor, o: o, schedule: m.schedule}
+
+	return m
+}
+
+// Close stops following the manifests, waits for their health check passes, and closes the
+// set. No run is in progress. The turn is not held.
+func (m *Manifests) Close(ctx context.Context) {
+	m.repairs.Close()
+	m.checks.Wait()
+	m.o.Set.Close(ctx)
+}
+
+// Next returns when something is due by itself; zero is never.
+func (m *Manifests) Next(now time.Time) (at time.Time) {
+	earlier := func(t time.Time) { at = tasks.Sooner(t, at) }
+	earlier(m.o.Set.Next())
+	earlier(m.repairs.Next())
+	free := m.o.Running.Lanes.Next()
+	if now.Before(free) {
+		earlier(free)
+	}
+	for _, key := range m.o.Set.Keys() {
+		if !now.Before(free) && !m.o.Running.Lanes.Has(key) {
+			earlier(m.schedule.Next(key))
+		}
+		earlier(m.checks.passAt(key))
+	}
+
+	return at
+}
+
+// input returns what assignments are judged by now.
+func (m *Manifests) input() assignments.Input {
+	c := m.o.Config()
+
+	return assignments.Input{
+		Families: model.Families(c.Node, c.Groups), Facts: m.o.Facts(), Changes: m.o.Runner.Changes(),
+		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
+	}
+}
+
+// interval returns how often a manifest runs.
+func (m *Manifests) interval(key string) time.Duration {
+	if v := m.o.Set.Active(key); v != nil && v.Resolution.Interval > 0 {
+		return v.Resolution.Interval
+	}
+
+	return m.o.Config().Interval.Std()
+}
+
+// keptOf returns what the runs of a manifest left.
+func (m *Manifests) keptOf(key string) *kept {
+	k := m.kept[key]
+	if k == nil {
+		k = &kept{journal: journal.NewShared(journal.NewFile(m.o.Host, m.o.Config().StateDir, key))}
+		m.kept[key] = k
+	}
+
+	return k
+}
+
+// forget forgets what the runs of a manifest left, unless one is still in progress, which
+// does that at its end.
+func (m *Manifests) forget(ctx context.Context, key string) {
+	m.o.Shown.Forget(key)
+	if err := m.keptOf(key).journal.Reset(ctx); err != nil {
+		m.o.Log.ErrorContext(ctx, "cannot remove pending refreshes", "manifest", key, "error", err)
+	}
+	delete(m.kept, key)
+}
+
+// follow follows the resources of a manifest; late are those that its run found.
+func (m *Manifests) follow(key string, late []*resource.Resource) {
+	r := m.o.Set.Active(key).Resolution
+	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
+	m.repairs.Follow(key, m.o.Facts().Values, all, r.Flapping)
+}
+
+// NoteDrift asks for the repair of what may have drifted.
+func (m *Manifests) NoteDrift(now time.Time) {
+	for _, d := range m.repairs.Take(now) {
+		m.schedule.AskPart(d.Key, model.CauseDrift, d.Seen, d.Refs)
+	}
+}
+
+// BeginPasses begins the health check passes that are due, and reports whether
+// there was one. hard ends when they are broken off.
+func (m *Manifests) BeginPasses(ctx, hard context.Context, now time.Time) bool {
+	return m.checks.beginPasses(ctx, hard, now)
+}
+
+// ConcludePasses takes over what the passes that have ended found.
+func (m *Manifests) ConcludePasses(ctx context.Context) { m.checks.concludePasses(ctx) }

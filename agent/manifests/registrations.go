@@ -1,0 +1,37 @@
+package manifests
+
+import (
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/model"
+)
+
+// recallRegistrations registers what an earlier process did and no run comes to
+// unless one is asked for. What has health checks waits for them where they are made
+// between runs.
+func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Version, checked bool) {
+	for _, res := range v.Resolution.Resources {
+		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
+		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
+		if unchanged || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
+			continue
+		}
+		to.Set(from, meta.RegisterWhenStable)
+		if len(meta.HealthChecks) > 0 && checked {
+			to.Deregister(from)
+		}
+	}
+}
+
+// retainRegistrations ends the registrations of what is not active any more.
+func retainRegistrations(in *registrar.Registrar, set *assignments.Set) {
+	active, open := map[registrar.Source]bool{}, map[string]bool{}
+	for _, key := range set.Keys() {
+		refs, more := set.Active(key).Registers()
+		open[key] = more
+		for _, ref := range refs {
+			active[registrar.Source{Manifest: key, Resource: ref}] = true
+		}
+	}
+	in.Retain(func(s registrar.Source) bool { return active[s] || open[s.Manifest] })
+}

@@ -1,0 +1,223 @@
+package manifests
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/status"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// RunNext begins the first run of a manifest that is due, and reports whether there was
+// one.
+func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
+	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
+		if part {
+			return m.o.Running.Lanes.MayAddPart(key)
+		}
+		return !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
+	})
+	if key == "" {
+		return false
+	}
+	if m.o.Set.AwaitsBundle(ctx, key) {
+		m.schedule.Postpone(key, w)
+		m.o.Status.SetAssignments(m.o.Set.States())
+		return true
+	}
+	kind := lanes.Part
+	if w.Part == nil {
+		kind = lanes.Manifest
+		m.checks.Cancel(key) // the run makes the checks itself
+	}
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
+	o := options(hard, m.o.Runner, key, m.o.Set.Active(key), w.Cause, r.id)
+	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
+
+	return true
+}
+
+// run is a run of a manifest, or of a part of it.
+type run struct {
+	*Manifests
+	hard context.Context
+	key  string
+	wake schedule.Wake
+	id   string
+	lane *lanes.Lane
+	// version is what runs, nil before the run has begun; release ends that it is kept.
+	version *assignments.Version
+	release func()
+	// late are resources that the run found, deviations those not in their desired state.
+	late       []*resource.Resource
+	deviations status.Deviations
+}
+
+// errInactive is a run of a manifest that is not active any more when it is its turn.
+var errInactive = errors.New("the manifest is not active any more")
+
+// reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
+// for the whole manifest where there is no such part.
+func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Options) {
+	r.lane = lane
+	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
+		waited := o.Waited
+		return r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
+			defer func() { waited = false }()
+			return r.prepare(ctx, waited)
+		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
+	}
+	summary, err := r.o.Runner.Run(ctx, nil, o)
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	defer r.o.Report.End(r.id)
+	if r.release != nil {
+		defer r.release()
+	}
+	r.end(ctx, summary, err)
+}
+
+// prepare returns what runs, which is resolved again where what it reads may have changed.
+// waited is that another process held the run up.
+func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
+	if r.o.Set.Active(r.key) == nil {
+		return nil, errInactive
+	}
+	if r.wake.Part == nil || waited {
+		r.refresh(ctx, r.key, waited)
+	}
+
+	return r.graph(), nil
+}
+
+// graph returns what runs: the part that was asked for, or the whole manifest where
+// there is no such part.
+func (r *run) graph() *graph.Graph {
+	g := r.o.Set.Active(r.key).Resolution.Graph
+	if r.wake.Part != nil {
+		if part, ok := g.Part(r.wake.Part); ok {
+			return part
+		}
+		r.wake.Part = nil
+	}
+
+	return g
+}
+
+// begun completes the options of a run that begins.
+func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
+	r.version = r.o.Set.Active(r.key)
+	r.release = r.o.Set.Hold(r.version.Bundle)
+	o.Options = r.engineOptions(ctx)
+	if r.wake.Part != nil {
+		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
+		return
+	}
+	r.say(ctx, r.version.Resolution.PreMessage)
+}
+
+// say logs a message of the manifest.
+func (r *run) say(ctx context.Context, message string) {
+	if message != "" {
+		r.o.Log.InfoContext(ctx, message)
+	}
+}
+
+// isCurrent reports whether what runs is still active.
+func (r *run) isCurrent() bool {
+	return r.version != nil && r.o.Set.Active(r.key) == r.version
+}
+
+// engineOptions are those of the engine. What it calls takes the turn.
+func (r *run) engineOptions(ctx context.Context) engine.Options {
+	v := r.version
+	o := options(r.hard, r.o.Runner, r.key, v, r.wake.Cause, r.id)
+	o.Woken, o.Refresh, o.Journal = r.wake.At, r.checks.TakeRefresh(r.key), r.keptOf(r.key).journal
+	o.Admit = func(found []*resource.Resource) error {
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
+		if problems := r.o.Set.Conflicts(r.key)(found); len(problems) > 0 {
+			return problems
+		}
+		v.Resolution.AddLate(found)
+		r.late = append(r.late, found...)
+		return nil
+	}
+	o.Register = func(ref model.Ref, entries []model.RegisterEntry) {
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
+		if r.isCurrent() {
+			r.o.Registrar.Set(registrar.Source{Manifest: r.key, Resource: ref}, entries)
+		}
+	}
+	o.OnTransaction = func(t *model.Transaction) { r.note(ctx, t) }
+	o.Limit = func(res *resource.Resource) time.Time {
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
+		return r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
+	}
+	o.Left = func(ref model.Ref, state resource.State) {
+		r.o.Running.Lock()
+		defer r.o.Running.Unlock()
+		r.repairs.Left(r.key, ref, state)
+	}
+	if r.wake.Part == nil {
+		run, every := r.schedule.Begin(r.key), r.o.Config().ReadAllEvery
+		o.ReadAll = every > 0 && run%every == 0
+	}
+
+	return o.Options
+}
+
+// options are those that runs and health check passes of a manifest have in
+// common.
+func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, cause model.Cause, id string) reconcile.Options {
+	o := by.Options(hard, id, v.Noop)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
+	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
+	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause
+
+	return o
+}
+
+// note takes over what came of a resource.
+func (r *run) note(ctx context.Context, t *model.Transaction) {
+	runs.LogTransaction(ctx, r.o.Log, t)
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	r.lane.Done(t.Ref())
+	r.o.Report.Transaction(t)
+	if r.wake.Part == nil {
+		r.deviations.Note(t)
+	}
+	if !r.isCurrent() {
+		return
+	}
+	if r.wake.Part != nil {
+		r.o.Shown.Update(r.key, t)
+	}
+	if !t.Resumes.IsZero() {
+		var seen time.Time
+		if r.wake.Part != nil {
+			seen = r.wake.At
+		}
+		r.repairs.PutOff(r.key, t.Ref(), seen, t.Resumes)
+	}
+	r.repairs.Note(ctx, r.key, r.wake.Part, t)
+	if ctx.Err() == nil { // else its checks were broken off
+		r.checks.note(ctx, r.key, t)
+	}
+}

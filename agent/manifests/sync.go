@@ -1,0 +1,77 @@
+package manifests
+
+import (
+	"context"
+	"time"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/model"
+)
+
+// Sync looks at the assignments again: what holds now is active after it.
+func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync, now time.Time) {
+	m.o.RenewFacts(ctx)
+	in := m.input()
+	in.Entries, in.Sync, in.Now = entries, sync, now
+	result := m.o.Set.Sync(ctx, in)
+	for _, key := range result.Unassigned {
+		m.unassign(ctx, key)
+	}
+	for _, key := range result.Deactivated {
+		m.o.Log.InfoContext(ctx, "assignment deactivated", "manifest", key)
+		m.checks.Remove(key)
+		m.repairs.Unfollow(key)
+		m.o.Status.SetHealth(key, model.HealthCounts{})
+	}
+	for _, a := range result.Activated {
+		m.activate(ctx, a, now)
+	}
+	for _, key := range result.Refreshed {
+		m.checks.Cancel(key)
+		m.follow(key, nil)
+		m.schedule.Ask(key, model.CauseSchedule, now)
+	}
+	for _, key := range m.o.Set.Keys() {
+		m.schedule.Within(key, m.interval(key))
+		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
+	}
+	m.o.Status.SetAssignments(m.o.Set.States())
+	m.announce(ctx, result)
+	retainRegistrations(m.o.Registrar, m.o.Set)
+}
+
+// activate asks for the run of a version that became active.
+func (m *Manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
+	m.o.Runner.NoteChange(now)
+	v := m.o.Set.Active(a.Key)
+	m.o.Report.Forget(a.Key) // what is active now reports all its results
+	m.checks.Activate(a.Key, v.Resolution.Resources)
+	m.repairs.Forget(a.Key)
+	m.follow(a.Key, nil)
+	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
+	cause := model.CauseManifest
+	if a.Applied {
+		cause = model.CauseSchedule // what differs now is drift
+		recallRegistrations(m.o.Registrar, a.Key, v, m.o.Config().HealthInterval > 0)
+	}
+	m.schedule.Ask(a.Key, cause, now)
+}
+
+// unassign forgets a manifest that is not assigned to the node any more.
+func (m *Manifests) unassign(ctx context.Context, key string) {
+	m.o.Log.InfoContext(ctx, "assignment removed", "manifest", key)
+	m.o.Runner.NoteChange(time.Now())
+	m.checks.Remove(key)
+	m.repairs.Unfollow(key)
+	m.repairs.Forget(key)
+	m.schedule.Forget(key)
+	m.o.Report.Forget(key)
+	m.forget(ctx, key)
+}
+
+// refresh resolves a manifest again when what it reads may have changed.
+func (m *Manifests) refresh(ctx context.Context, key string, waited bool) {
+	result := m.o.Set.Refresh(ctx, key, m.input(), waited)
+	m.o.Status.SetAssignments(m.o.Set.States())
+	m.announce(ctx, result)
+}

@@ -1,0 +1,59 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/reconcile"
+)
+
+// maxRequests is how many requests are in hand at the same time, those that wait for others
+// included.
+const maxRequests = 16
+
+// beginRequest begins the execution of the oldest request, and reports whether there was
+// one. The turn is held.
+func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
+	if l.running.Lanes.Len(lanes.Request) >= maxRequests || now.Before(l.running.Lanes.Next()) {
+		return false
+	}
+	execute := l.requests.Next()
+	if execute == nil {
+		return false
+	}
+	l.running.Begin(lanes.Request, "", func(lane *lanes.Lane) {
+		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
+			return l.runRequest(ctx, hard, lane, q)
+		})
+	})
+
+	return true
+}
+
+// runRequest makes the run of a request.
+func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q requests.Run) (*model.Run, error) {
+	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
+	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
+	o.Secrets = q.Secrets
+	o.OnTransaction = func(t *model.Transaction) {
+		runs.LogTransaction(ctx, l.log, t)
+		q.OnTransaction(t)
+	}
+	o.Locked = func(ctx context.Context, _ *reconcile.Options) (*graph.Graph, error) {
+		prepare := func() (*graph.Graph, error) { return q.Graph, nil }
+		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})
+		if err == nil {
+			q.Began()
+		}
+		return g, err
+	}
+
+	return l.runner.Run(ctx, q.Graph, o)
+}
