@@ -126,6 +126,23 @@ func TestLookThatFindsNothingIsNoRun(t *testing.T) {
 	})
 }
 
+// TestACommandThatAlwaysRunsIsNoDrift: it has no state to drift from.
+func TestACommandThatAlwaysRunsIsNoDrift(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.m", `muster: {resources: [{exec: [{"true": {}}]}]}`)
+		n.settle()
+		n.take()
+		n.after(2 * n.config.Interval.Std())
+		if run := n.lastRun(); run.Cause != model.CauseSchedule || run.Counts.Changed != 1 || run.Drift.Detected != 0 {
+			t.Errorf("the run is %+v", run)
+		}
+		if strings.Contains(n.log.String(), "latency") {
+			t.Errorf("logged\n%s", n.log.String())
+		}
+	})
+}
+
 func TestDriftThatIsOnlyReportedOrIgnored(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		m := n.watching()

@@ -37,7 +37,7 @@ func TestLimitOfAManifest(t *testing.T) {
 			t.Fatalf("%d files are there, want 2", got)
 		}
 		until := time.Now().Add(pace.Within).UTC().Format("15:04:05")
-		want := "3 resources are put off by a limit of changes a minute, until " + until + " UTC"
+		want := "3 of its resources put off by a limit of changes a minute, the next until " + until + " UTC"
 		if s := n.agent.State().Manifests["group.all.limited"]; s.Outcome != "" || s.Error != want || s.Counts.NotRun != 3 {
 			t.Errorf("it is %q, %q, %+v; want %q", s.Outcome, s.Error, s.Counts, want)
 		}
@@ -135,6 +135,23 @@ func TestLimitOfRepairs(t *testing.T) {
 	})
 }
 
+// TestDriftOfWhatIsPutOff: no look before it is its turn, whoever writes there.
+func TestDriftOfWhatIsPutOff(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("limit: 1, ", "a", "content: one", "b", "content: two"))
+		n.settle()
+		n.take()
+		for i := range 3 {
+			n.write("b", fmt.Sprint("somebody else ", i))
+		}
+		n.tells()
+		n.after(pace.Within)
+		n.has("b", "two")
+	})
+}
+
 // TestLimitIsLifted: the next version holds at once.
 func TestLimitIsLifted(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -149,5 +166,87 @@ func TestLimitIsLifted(t *testing.T) {
 		n.bucket.put("group.all.limited", n.with("", "a", "content: x", "b", "content: x", "c", "content: x"))
 		n.settle()
 		n.has("c", "x")
+	})
+}
+
+// TestLimitOfWhatFollowsARepair: a refresh that is put off is made when the minute is over,
+// and until then the manifest is not up to date.
+func TestLimitOfWhatFollowsARepair(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		restart := fmt.Sprintf(`resources: [{exec: [{restart: {command: "echo x >>%s", provider: shell, refresh_only: true, limit: 1, subscribe: ["file#%s"]}}]},`, n.path("restarts"), n.path("conf"))
+		n.bucket.put("group.all.files", strings.Replace(n.with("", "conf", "content: one"), "resources: [", restart, 1))
+		n.settle()
+		n.has("restarts", "x\n")
+		n.after(10 * time.Second)
+		n.take()
+		until := time.Now().Add(pace.Within - 10*time.Second)
+		n.write("conf", "drifted")
+		n.has("conf", "one")
+		n.has("restarts", "x\n")
+		n.tells("transaction changed file#conf", "transaction notrun exec#restart", "run notrun group.all.files drift")
+		s := n.agent.Describe().Manifests[0]
+		if s.State.Outcome != "" || !strings.HasPrefix(s.State.Error, "1 of its resources put off by a limit") {
+			t.Errorf("the state is %+v", s.State)
+		}
+		if d := s.Last.Deviations; len(d) != 1 || d[0].Resource != "exec#restart" || d[0].Outcome != model.OutcomeNotRun {
+			t.Errorf("not in their desired state: %+v", d)
+		}
+		n.after(time.Until(until) - time.Second)
+		n.has("restarts", "x\n")
+		n.after(2 * time.Second)
+		n.has("restarts", "x\nx\n")
+		if s := n.agent.Describe().Manifests[0]; s.State.Outcome != model.OutcomeChanged || s.State.Error != "" || len(s.Last.Deviations) != 0 {
+			t.Errorf("the state is %+v, %+v", s.State, s.Last)
+		}
+	})
+}
+
+// TestLimitIsLiftedForRepairs: what a limit put off before is repaired at once again.
+func TestLimitIsLiftedForRepairs(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.files", n.with("limit: 1, ", "a", "content: one"))
+		n.settle()
+		n.write("a", "drifted")
+		n.has("a", "drifted")
+		n.bucket.put("group.all.files", n.with("", "a", "content: one"))
+		n.settle()
+		n.has("a", "one")
+		n.write("a", "again")
+		n.has("a", "one")
+	})
+}
+
+// TestLimitIsNotOfIncluding: the resources of an included manifest count, not the one that
+// includes it.
+func TestLimitIsNotOfIncluding(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		if err := os.WriteFile(n.path("child.yaml"), []byte(n.with("limit: 1, ", "a", "content: x", "b", "content: x")), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.parent", fmt.Sprintf("muster: {limit: 2, resources: [{apply: [%s: {}]}]}", n.path("child.yaml")))
+		n.settle()
+		if s := n.agent.State().Manifests["group.all.parent"]; s.Outcome != model.OutcomeChanged || s.Counts.Changed != 3 {
+			t.Errorf("it is %q, %q, %+v", s.Outcome, s.Error, s.Counts)
+		}
+	})
+}
+
+// TestLimitBesideWhatAlwaysChanges: a command without guards does not take the turn of what
+// comes after it.
+func TestLimitBesideWhatAlwaysChanges(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		files := n.with("limit: 1, ", "a", "content: x", "b", "content: x")
+		n.bucket.put("group.all.limited", strings.Replace(files, "resources: [", `resources: [{exec: [{"true": {}}]},`, 1))
+		n.settle()
+		n.lacks("a")
+		n.after(4 * pace.Within)
+		n.has("a", "x")
+		n.has("b", "x")
 	})
 }

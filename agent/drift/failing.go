@@ -22,8 +22,8 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 
 // Reached notes that a resource is in its state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
-	if f := m.of(key).resources[ref]; f != nil && f.wait > 0 {
-		f.wait = 0
+	if f := m.of(key).resources[ref]; f != nil {
+		f.wait, f.putOff = 0, time.Time{}
 		delete(m.failing, id{key, ref})
 	}
 }

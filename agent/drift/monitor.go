@@ -92,6 +92,8 @@ type follower struct {
 	wait  time.Duration
 
 	backoff backoff
+	// putOff is until when a limit puts its repair off.
+	putOff time.Time
 	// flap is nil for one that does not flap.
 	flap *flap
 }
@@ -189,6 +191,9 @@ func (f *follower) close() {
 	f.watches = nil
 }
 
+// waits returns until when what happens to a resource waits.
+func (f *follower) waits() time.Time { return tasks.Later(f.backoff.until, f.putOff) }
+
 // drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
@@ -224,10 +229,14 @@ func (m *Monitor) Turned(key string, ref model.Ref) {
 	}
 }
 
-// PutOff has Take return a resource again, seen to have drifted at a time, from until on.
+// PutOff has Take leave a resource out until a time. If it was seen to have drifted at
+// another one, which zero is not, Take returns it again then.
 func (m *Monitor) PutOff(key string, ref model.Ref, seen, until time.Time) {
-	if f := m.of(key).resources[ref]; f != nil {
-		f.backoff.until = tasks.Later(f.backoff.until, until)
+	f := m.of(key).resources[ref]
+	if f == nil {
+		return
+	}
+	if f.putOff = until; !seen.IsZero() {
 		m.pending[id{key, ref}] = sighting{at: seen}
 	}
 }

@@ -18,15 +18,16 @@ type Drift struct {
 }
 
 // Take returns what may have drifted since the last call, by manifest, in the order of
-// their keys, and what is polled, when that is due. What waits for its backoff
-// stays for a later call. Before, it tells which resources flap from now on, or no longer do.
+// their keys, and what is polled, when that is due. What waits for its backoff, or for a
+// limit, stays for a later call. Before, it tells which resources flap from now on, or no
+// longer do.
 func (m *Monitor) Take(now time.Time) []Drift {
 	m.tellFlapping(now)
 	m.gather(now)
 	byKey := map[string]*Drift{}
 	for i, s := range m.pending {
 		f := m.of(i.key).resources[i.ref]
-		if now.Before(f.backoff.until) {
+		if now.Before(f.waits()) {
 			continue
 		}
 		delete(m.pending, i)
@@ -88,7 +89,7 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
-		switch waits := now.Before(f.backoff.until); {
+		switch waits := now.Before(f.waits()); {
 		case written || waits:
 			add(i, sighting{at, !written})
 		case !m.isAsLeft(f):
@@ -144,7 +145,7 @@ func (m *Monitor) Next() (next time.Time) {
 		next = tasks.Sooner(next, f.again)
 	}
 	for i := range m.pending {
-		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].backoff.until)
+		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].waits())
 	}
 	for i, f := range m.flapping {
 		next = tasks.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))

@@ -49,10 +49,11 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 	if r.wake.Part != nil {
 		r.concludePart(ctx, summary)
-		return
+	} else {
+		r.conclude(ctx, summary)
+		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
 	}
-	r.conclude(ctx, summary)
-	r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
+	// Also after a part: what only follows a repair is not in the next one.
 	r.schedule.Resume(r.key, summary.Resumes)
 }
 

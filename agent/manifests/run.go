@@ -209,8 +209,12 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	if r.wake.Part != nil {
 		r.o.Shown.Update(r.key, t)
 	}
-	if r.wake.Part != nil && !t.Resumes.IsZero() {
-		r.repairs.PutOff(r.key, t.Ref(), r.wake.At, t.Resumes)
+	if !t.Resumes.IsZero() {
+		var seen time.Time
+		if r.wake.Part != nil {
+			seen = r.wake.At
+		}
+		r.repairs.PutOff(r.key, t.Ref(), seen, t.Resumes)
 	}
 	r.repairs.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // else its checks were broken off

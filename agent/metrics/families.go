@@ -53,7 +53,7 @@ func families() []family {
 				emit(seconds(m.last), name)
 			}
 		}, "manifest"),
-		gauge("muster_last_run_success", "Whether the last run of a manifest left all its resources in their desired state, or would have in noop mode; of several (other) the runs of all.", func(s *snapshot, emit emit) {
+		gauge("muster_last_run_success", "Whether nothing failed in the last run of a manifest; what noop or a limit leaves undone is no failure; of several (other) the runs of all.", func(s *snapshot, emit emit) {
 			for name, m := range s.manifests {
 				emit(flag(!m.failed), name)
 			}

@@ -13,11 +13,12 @@ type manifest struct {
 	failed bool
 }
 
-// manifestsOf returns the manifests that ran by their names.
+// manifestsOf returns the manifests that ran by their names, also those that a limit holds
+// up, which have no outcome yet.
 func manifestsOf(states map[string]model.ManifestState, name func(key string) string) map[string]manifest {
 	out := map[string]manifest{}
 	for key, s := range states {
-		if s.Outcome == "" {
+		if s.Outcome == "" && s.At.IsZero() {
 			continue
 		}
 		m, more := out[name(key)]

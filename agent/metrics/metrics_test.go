@@ -156,6 +156,16 @@ func TestMetricsOfAnAgentThatBegan(t *testing.T) {
 	has(t, all, "muster_resources")
 }
 
+// TestMetricsOfWhatALimitPutsOff: the manifest has no outcome yet, and its series go on.
+func TestMetricsOfWhatALimitPutsOff(t *testing.T) {
+	a := newAgent()
+	m := a.metrics()
+	a.state.Manifests["group.web.slow"] = model.ManifestState{Revision: 1, At: started, Counts: model.Counts{Changed: 2, NotRun: 3}}
+	all := scrape(t, m)
+	has(t, all, "muster_last_run_success", `{manifest="group.web.slow"} 1`)
+	has(t, all, `muster_resources{manifest="group.web.slow",state="notrun"}`, " 3")
+}
+
 // TestSeriesEndWithTheirManifest: also where nobody scrapes between.
 func TestSeriesEndWithTheirManifest(t *testing.T) {
 	a := newAgent()

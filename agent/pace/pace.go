@@ -18,6 +18,10 @@ const Within = time.Minute
 type Pace struct {
 	all  count
 	each map[model.Ref]*count
+	// waiting were put off in the minute before, and are first in this one: else what
+	// changes at every run would leave nothing to what comes after it. putOff are those
+	// of this minute.
+	waiting, putOff map[model.Ref]bool
 }
 
 // count is how many changes were made since a time.
@@ -27,11 +31,12 @@ type count struct {
 }
 
 // Take counts a change of a resource, unless most of its manifest or each of the resource
-// were made within a minute; zero is no limit. Then it returns when the next one may be
-// made.
+// were made within a minute, or are left to what was put off before; zero is no limit. Then
+// it returns when the next one may be made.
 func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Time) {
 	if now.Sub(p.all.since) >= Within {
 		p.all = count{since: now}
+		p.waiting, p.putOff = p.putOff, nil
 		maps.DeleteFunc(p.each, func(_ model.Ref, c *count) bool { return now.Sub(c.since) >= Within })
 	}
 	of := &count{}
@@ -44,15 +49,35 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 		}
 		of = p.each[ref]
 	}
-	if until = tasks.Later(p.all.until(most, now), of.until(each, now)); until.IsZero() {
+	if until = tasks.Later(p.untilTurn(ref, most), of.until(each, now)); until.IsZero() {
 		p.all.made++
 		of.made++
+		delete(p.waiting, ref)
+		delete(p.putOff, ref)
 	}
 
 	return until
 }
 
-// until returns when another change may be made; zero is now.
+// untilTurn returns when a resource may be changed by the limit of the manifest; zero is
+// now.
+func (p *Pace) untilTurn(ref model.Ref, most int) time.Time {
+	first := len(p.waiting)
+	if p.waiting[ref] {
+		first = 0
+	}
+	if most == 0 || p.all.made+first < most {
+		return time.Time{}
+	}
+	if p.putOff == nil {
+		p.putOff = map[model.Ref]bool{}
+	}
+	p.putOff[ref] = true
+
+	return p.all.since.Add(Within)
+}
+
+// until returns when another change may be made by the limit of a resource; zero is now.
 func (c *count) until(most int, now time.Time) time.Time {
 	if now.Sub(c.since) >= Within {
 		*c = count{since: now}

@@ -65,3 +65,22 @@ func TestBothLimits(t *testing.T) {
 	p.takes(61*time.Second, b, 2, 1, 0)
 	p.takes(62*time.Second, b, 2, 1, 121*time.Second)
 }
+
+// TestWhatWaitsIsFirst in the next minute, whatever changes at each run before it; one that
+// does not come keeps nobody for longer.
+func TestWhatWaitsIsFirst(t *testing.T) {
+	p := taker{T: t}
+	p.takes(0, a, 1, 0, 0)
+	p.takes(0, b, 1, 0, time.Minute)
+	p.takes(time.Minute, a, 1, 0, 2*time.Minute)
+	p.takes(time.Minute, b, 1, 0, 0)
+	p.takes(2*time.Minute, b, 1, 0, 3*time.Minute)
+	p.takes(3*time.Minute, b, 1, 0, 0)
+	// Of a larger limit the others have the rest.
+	p.takes(3*time.Minute, a, 1, 0, 4*time.Minute)
+	p.takes(4*time.Minute, b, 2, 0, 0)
+	p.takes(4*time.Minute, b, 2, 0, 5*time.Minute)
+	p.takes(4*time.Minute, a, 2, 0, 0)
+	// A limit that is lifted holds at once.
+	p.takes(4*time.Minute, b, 0, 0, 0)
+}

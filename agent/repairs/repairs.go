@@ -118,8 +118,8 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	}
 }
 
-// PutOff notes that a limit puts the repair of a resource off until a time, which may have
-// drifted since seen.
+// PutOff notes that a limit puts off until a time what is due of a resource, seen to have
+// drifted at another; zero is that nobody noticed drift.
 func (r *Repairs) PutOff(key string, ref model.Ref, seen, until time.Time) {
 	r.monitor.PutOff(key, ref, seen, until)
 }

@@ -74,15 +74,21 @@ func (r *Runs) Any() bool {
 	return len(r.running) > 0
 }
 
-// Note notes a result of the run.
+// Note notes a result of the run. Of more than are listed, what failed is rather than what
+// only was not run.
 func (d *Deviations) Note(t *model.Transaction) {
-	switch {
-	case !deviates(t):
-	case len(d.first) == maxDeviations:
-		d.more++
-	default:
-		d.first = append(d.first, deviation(t))
+	if !deviates(t) {
+		return
 	}
+	if len(d.first) == maxDeviations {
+		d.more++
+		at := slices.IndexFunc(d.first, func(d model.Deviation) bool { return d.Outcome == model.OutcomeNotRun })
+		if at < 0 || t.NotRun {
+			return
+		}
+		d.first = slices.Delete(d.first, at, at+1)
+	}
+	d.first = append(d.first, deviation(t))
 }
 
 // deviates reports whether a resource is not in its desired state.
@@ -98,7 +104,7 @@ func (r *Runs) Update(key string, t *model.Transaction) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	last := r.last[key]
-	if last == nil || t.NotRun {
+	if last == nil || t.NotRun && t.Resumes.IsZero() {
 		return
 	}
 	now := deviation(t)

@@ -162,13 +162,14 @@ func (n *Node) SetRun(key string, r *model.Run) {
 	})
 }
 
-// SetPart takes over what came of the run of a part, and reports whether the manifest
-// fails by an earlier run although this one did not: its numbers are those of its last
-// run as a whole.
+// SetPart takes over what came of the run of a part, if it failed or was put off, and
+// reports whether the manifest fails by an earlier run although this one did not: its
+// numbers are those of its last run as a whole.
 func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	n.update(func() bool {
 		s := n.manifests[key]
-		if r.Outcome() != model.OutcomeFailed {
+		putOff := !r.Resumes.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
+		if r.Outcome() != model.OutcomeFailed && !putOff {
 			failsStill = s.Outcome == model.OutcomeFailed
 			return false
 		}
@@ -217,7 +218,7 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 		s.Error = bounds.Text(r.Errors[0])
 	case s.Outcome == model.OutcomeNotRun && !r.Resumes.IsZero():
 		// It goes on by itself: whoever waits for it goes on waiting.
-		s.Outcome, s.Error = "", fmt.Sprintf("%d resources are put off by a limit of changes a minute, until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
+		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
 	}
 
 	return s

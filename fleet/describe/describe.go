@@ -87,6 +87,9 @@ func runSummary(r model.Run) string {
 	if r.Noop {
 		text += " (noop)"
 	}
+	if !r.Resumes.IsZero() {
+		text += ", put off by a limit, the next until " + r.Resumes.Local().Format(model.TimeFormat)
+	}
 	for _, u := range r.Unchanged {
 		text += fmt.Sprintf(", %d unchanged since %s", u.Transactions, runTime(u.RunID))
 	}

@@ -46,9 +46,10 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	r.act(ctx, work, n, t, d)
 }
 
-// limit counts a change, or returns until when it is put off.
+// limit counts a change, or returns until when it is put off. That of one that includes
+// others is theirs.
 func (r *run) limit(n *graph.Node) (until time.Time) {
-	if r.opts.Limit == nil {
+	if r.opts.Limit == nil || n.Resource.Type.Include != nil {
 		return time.Time{}
 	}
 
@@ -131,7 +132,7 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	t.Changes = r.changes(n, d.Plan)
 	t.WouldRefresh = report.WouldRefresh(n)
 	r.Expect(n, plan.Planned, n)
-	r.report.NoteDrift(n, false)
+	r.report.NoteDrift(n, d.Plan, false)
 }
 
 // change makes the change of a node, together with those of the nodes after it
@@ -242,7 +243,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	}
 	if res.Err != nil {
 		result.Touched = res.Touched
-		r.report.NoteDrift(c.Node, false)
+		r.report.NoteDrift(c.Node, c.Plan, false)
 		r.fail(ctx, c.Node, t, res.Err)
 		return
 	}
@@ -256,8 +257,8 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	}
 	r.outputs.keep(c.Node, res.Outcome)
 	if t.Changed {
-		r.report.NoteDrift(c.Node, true)
-		r.report.Repaired(t, r.opts.Woken)
+		r.report.NoteDrift(c.Node, c.Plan, true)
+		r.report.Repaired(t, c.Plan, r.opts.Woken)
 	}
 	if c.Refresh {
 		r.refreshes.Made(ctx, c.Node)

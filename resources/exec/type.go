@@ -62,6 +62,7 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 		plan.Add(model.Change{Action: actionRefresh, Message: "Would have executed via subscribe"})
 	case !state.satisfied(spec):
 		plan.Add(model.Change{Action: actionExecute, Message: "Would have executed"})
+		plan.Always = !spec.isGuarded()
 	default:
 		return plan, nil
 	}

@@ -39,11 +39,16 @@ func (s *Spec) Validate() model.Problems {
 // Warnings reports an exec that runs at every apply.
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
-	if s.Creates == "" && !s.RefreshOnly && s.OnlyIf == "" && s.Unless == "" {
+	if !s.isGuarded() {
 		out.Property("name", "give it `creates`, `onlyif`, `unless` or `refresh_only`", "%s runs every time, because nothing says when it need not", s.Name)
 	}
 
 	return out
+}
+
+// isGuarded reports whether anything says when the command need not run.
+func (s *Spec) isGuarded() bool {
+	return s.Creates != "" || s.RefreshOnly || s.OnlyIf != "" || s.Unless != ""
 }
 
 // validateCommands checks that commands without a shell can be split into

@@ -16,6 +16,9 @@ type Plan struct {
 	Changes []model.Change
 	// Unrefreshed means that the plan ignores a refresh: its changes are due without one.
 	Unrefreshed bool
+	// Always means that the changes are due at every run, whatever the state: they repair
+	// no drift.
+	Always bool
 	// Missing is what does not exist, for which nothing is due. Where another
 	// resource of the run would provide one of these, noop does not know. It, Removes
 	// and the needs of Fails are in the words of Relations.

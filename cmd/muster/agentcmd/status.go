@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -46,6 +47,8 @@ func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 
 // ask asks the agent; its state directory is that of the configuration on disk.
 func (c *askCommand) ask(ctx context.Context, method, path string, in, out any) error {
+	// It is asked through its socket: how operators reach NATS from here is nothing to it.
+	c.Flags.Connect = connect.Options{}
 	config, err := c.config()
 	var exit *cli.ExitError
 	if _, invalid := model.FindProblems(err); err != nil && (!invalid || errors.As(err, &exit)) {
@@ -119,7 +122,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
 	line("watched", "%s", print.Count(s.Watches, "resource"))
 	for _, f := range s.Flapping {
-		line("flapping", "%s of %s since %s, written by %s", f.Resource, f.Manifest, age(now, f.Since), cmp.Or(f.Writer, "somebody unknown"))
+		line("flapping", "%s of %s since %s, %s", f.Resource, f.Manifest, age(now, f.Since), writer(f))
 	}
 	if s.Clock.Within > 0 { // else it is not measured
 		line("clock", "%s", s.Clock)
@@ -153,6 +156,16 @@ func stopping(s model.AgentStatus, now time.Time) string {
 	return text
 }
 
+// writer describes who writes a resource that flaps, in the words of muster fleet nodes: it
+// is a hint.
+func writer(f model.FlappingState) string {
+	if f.Writer == "" {
+		return "written by somebody unknown"
+	}
+
+	return "probably written by " + f.Writer
+}
+
 // connection describes the connection in a line.
 func connection(c model.Connected, now time.Time) string {
 	switch {
@@ -176,6 +189,9 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 		status = "not-applicable" // another one runs in its place, or its condition is false
 	}
 	late := m.State.Late
+	if m.State.Outcome == "" && m.State.Revision != 0 {
+		late = cmp.Or(late, m.State.Error, "first run not finished")
+	}
 	if m.State.Rejected() {
 		late = strings.TrimPrefix(late, model.LateRejected)
 		if !m.State.Outcome.IsFailure() {
@@ -191,12 +207,12 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	return row
 }
 
-// failures returns how many resources are not in their desired state now: the repairs since
-// a run are in its deviations, not in its counts.
+// failures returns how many resources were tried and are not in their desired state now: the
+// repairs since a run are in its deviations, not in its counts.
 func failures(l *model.LastRun) int {
 	count := 0
 	for _, d := range l.Deviations {
-		if d.Outcome != model.OutcomeNoop {
+		if d.Outcome != model.OutcomeNoop && d.Outcome != model.OutcomeNotRun {
 			count++
 		}
 	}

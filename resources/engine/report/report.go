@@ -152,10 +152,10 @@ func (r *Report) Finish(woken time.Time) {
 	}
 }
 
-// Repaired describes the repair of a resource of which nobody asked for the change;
+// Repaired describes the repair of a resource of which nobody asked for the change p;
 // woken is that of Finish.
-func (r *Report) Repaired(t *model.Transaction, woken time.Time) {
-	if !r.Cause.IsUnasked() {
+func (r *Report) Repaired(t *model.Transaction, p resource.Plan, woken time.Time) {
+	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
 	now := Now()
@@ -183,8 +183,8 @@ func differed(changes []model.Change) string {
 
 // NoteDrift counts a difference that nobody asked for, and its repair. A resource
 // that includes a manifest differs by what that has, which is counted already.
-func (r *Report) NoteDrift(n *graph.Node, repaired bool) {
-	if !r.Cause.IsUnasked() || n.Resource.Type.Include != nil {
+func (r *Report) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
 		return
 	}
 	r.Summary.Drift.Detected++
