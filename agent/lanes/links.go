@@ -4,6 +4,15 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+)
+
+// maxLinks and maxNames bound the links that are followed for one name, and the names in
+// their texts, as where runs walk (resources/host/paths): whoever owns a directory on the way
+// decides how many there are, and everything waits for it.
+const (
+	maxLinks = 40
+	maxNames = 1000
 )
 
 // links is where directories are after following links.
@@ -14,8 +23,8 @@ type links map[string]string
 func (l links) follow(paths []string) []string {
 	out := paths
 	for _, path := range paths {
-		real := filepath.Join(l.dir(filepath.Dir(path)), filepath.Base(path))
-		for _, other := range []string{real, target(real)} {
+		dir, name := l.dir(filepath.Dir(path)), filepath.Base(path)
+		for _, other := range []string{filepath.Join(dir, name), resolve(dir, name)} {
 			if !slices.Contains(out, other) {
 				out = append(out, other)
 			}
@@ -25,33 +34,57 @@ func (l links) follow(paths []string) []string {
 	return out
 }
 
-// target returns where a link leads, and what is no link as it is.
-func target(path string) string {
-	if _, err := os.Readlink(path); err != nil {
+// dir returns a directory after following links; what is missing is no link.
+func (l links) dir(path string) string {
+	if path == "/" || path == "." {
 		return path
 	}
-	if real, err := filepath.EvalSymlinks(path); err == nil {
-		return real
+	real, known := l[path]
+	if !known {
+		real = resolve(l.dir(filepath.Dir(path)), filepath.Base(path))
+		l[path] = real
 	}
-
-	return path
-}
-
-// dir returns a directory after following links; of one that is missing that of what is
-// there above it.
-func (l links) dir(path string) string {
-	if real, known := l[path]; known {
-		return real
-	}
-	real, err := filepath.EvalSymlinks(path)
-	switch {
-	case err == nil:
-	case path == "/" || path == ".":
-		real = path
-	default:
-		real = filepath.Join(l.dir(filepath.Dir(path)), filepath.Base(path))
-	}
-	l[path] = real
 
 	return real
+}
+
+// resolve returns where a name in a directory, which has no links above it, leads; as it is
+// where that is further than any run goes.
+func resolve(dir, name string) string {
+	var w walk
+	if real := w.from(dir, name); w.links <= maxLinks && w.names <= maxNames {
+		return real
+	}
+
+	return filepath.Join(dir, name)
+}
+
+// walk counts the links that were followed, and the names in their texts.
+type walk struct{ links, names int }
+
+// from returns where a relative path leads from a directory. It ends early beyond the bounds.
+func (w *walk) from(dir, path string) string {
+	for name := range strings.SplitSeq(path, "/") {
+		if w.links > maxLinks || w.names > maxNames {
+			break
+		}
+		if name == ".." {
+			dir = filepath.Dir(dir)
+			continue
+		}
+		next := filepath.Join(dir, name)
+		text, err := os.Readlink(next)
+		if err != nil {
+			dir = next
+			continue
+		}
+		w.links++
+		w.names += 1 + strings.Count(text, "/")
+		if filepath.IsAbs(text) {
+			dir = "/"
+		}
+		dir = w.from(dir, text)
+	}
+
+	return dir
 }
