@@ -26,6 +26,14 @@ rm() { [ ! -e "$2" ] || { step; command rm "$@"; }; }
 mkdir() { step; command mkdir "$@"; }
 find() { step; command find "$@"; }
 sync() { :; }
+sleep() { :; }
+systemctl() {
+	[ "$1" = is-active ] || return 0
+	if [ -d "$DPKG_ROOT/var/lib/muster-previous" ]; then
+		echo activating
+		(set -- ready; . ../../deploy/package/upgrade) >/dev/null
+	fi
+}
 . ../../deploy/package/upgrade
 `
 
@@ -254,6 +262,27 @@ func TestUpgradeWithAStateThatIsNotCopiedInTime(t *testing.T) {
 	if got, want := d.read("var/lib/muster/upgrade"), "upgrade from muster 1 to 2 undone: the state directory was not copied in time"; got != want {
 		t.Errorf("the agent reports %q, not %q", got, want)
 	}
+}
+
+// TestUpgradeWhileTheLastOneStarts is a trial, too: what is starting is what it goes back to.
+func TestUpgradeWhileTheLastOneStarts(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.install(program("2", "0", "0"))
+	d.run(0, "begin")
+	d.write("var/lib/muster/format", "2")
+	d.write("run/systemd/system/none", "") // systemd runs: see steps
+	d.run(0, "save")
+	if d.has("var/lib/muster-previous/state") {
+		d.run(0, "ready")
+	}
+	if err := os.RemoveAll(filepath.Join(d.root, "run")); err != nil {
+		t.Fatal(err)
+	}
+	d.unpack(program("3", "0", "1"))
+	d.run(0, "try")
+	d.boot()
+	d.stands("2")
 }
 
 // TestUpgradeCopiesNoBundles, which may be larger than the rest of the disk.
