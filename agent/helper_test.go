@@ -28,6 +28,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -277,7 +278,9 @@ type node struct {
 	machine *machine
 	// resolved counts how often a manifest was resolved.
 	resolved int
-	log      hosttest.LogText
+	// held, when set, holds the resolving of requests until it is closed.
+	held chan struct{}
+	log  hosttest.LogText
 
 	host  *host.Host
 	agent *agent.Agent
@@ -384,7 +387,7 @@ func (n *node) options() agent.Options {
 	}
 	o := agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved},
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved, n.held},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream, Clock: n.clock,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
@@ -401,10 +404,19 @@ func (n *node) options() agent.Options {
 	return o
 }
 
-// countingLoader counts how often it resolves a manifest.
+// countingLoader counts how often it resolves a manifest, and may hold requests.
 type countingLoader struct {
 	*manifest.Loader
 	resolved *int
+	held     chan struct{}
+}
+
+func (l countingLoader) ResolveOne(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error) {
+	if l.held != nil {
+		<-l.held
+	}
+
+	return l.Loader.ResolveOne(ctx, typ, properties, in)
 }
 
 func (l countingLoader) Resolve(ctx context.Context, doc *manifest.Document, in manifest.Inputs) (*manifest.Resolved, error) {

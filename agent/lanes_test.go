@@ -245,6 +245,48 @@ func TestOtherProcessesWaitForAllRuns(t *testing.T) {
 	})
 }
 
+// TestCommandLineThatWaitsBetweenTwoRuns: a run that began to wait for the lock after a later
+// one, which waits for it, is not kept from it by a command line.
+func TestCommandLineThatWaitsBetweenTwoRuns(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.held = make(chan struct{})
+		n.start()
+		n.put("group.all.files", "a", "one")
+		n.bucket.put("group.all.long", s.manifest("b", "wait"))
+		<-s.begun
+		n.after(lanes.Patience)
+		asked := n.ask(n.request("r1", "motd", "asked", ""))
+		n.write("a", "drifted") // its repair waits for the request, of which nothing is known
+		waits, got := make(chan struct{}), make(chan func() error, 1)
+		go func() {
+			unlock, err := lock.New(n.state).Lock(n.t.Context(), lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			if err != nil {
+				n.t.Error(err)
+			}
+			got <- unlock
+		}()
+		<-waits
+		close(n.held)
+		n.settle()
+		close(s.release)
+		n.after(time.Minute)
+		n.has("a", "one")
+		if asked.phases() != "acknowledged running done" {
+			t.Errorf("answered %s", asked.phases())
+		}
+		select {
+		case unlock := <-got:
+			if err := unlock(); err != nil {
+				t.Error(err)
+			}
+		default:
+			t.Errorf("the command line waits, and so do %q", n.waitingFor())
+		}
+	})
+}
+
 // TestPendingRefreshesOfSeveralRuns: what one of them leaves pending is its own manifest's.
 func TestPendingRefreshesOfSeveralRuns(t *testing.T) {
 	besideLong(t, func(n *node, s *slow) {

@@ -55,5 +55,5 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q request
 		return g, err
 	}
 
-	return l.runner.Run(ctx, q.Graph, o)
+	return l.runner.Run(ctx, lane, q.Graph, o)
 }

@@ -2,10 +2,12 @@ package lanes
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -106,11 +108,26 @@ type claims map[model.Ref]claim
 // claimsOf returns the claims of a graph, with the paths as they are and where links lead.
 func claimsOf(g *graph.Graph) claims {
 	out := make(claims, g.Len())
-	links := links{}
+	links := paths.Links{}
 	for _, n := range g.Nodes() {
 		c := claimOf(n)
-		c.writes, c.reads = links.follow(c.writes), links.follow(c.reads)
+		c.writes, c.reads = follow(links, c.writes), follow(links, c.reads)
 		out[n.Ref] = c
+	}
+
+	return out
+}
+
+// follow returns paths, and beside them where they are and lead after following links.
+func follow(links paths.Links, all []string) []string {
+	out := all
+	for _, path := range all {
+		at, target := links.Resolve(path)
+		for _, other := range []string{at, target} {
+			if !slices.Contains(out, other) {
+				out = append(out, other)
+			}
+		}
 	}
 
 	return out

@@ -38,6 +38,8 @@ type Lanes struct {
 	all []*Lane
 	// changed is closed when a run may begin that could not.
 	changed chan struct{}
+	// entered is how many have so far.
+	entered int
 }
 
 // New returns lanes without runs.
@@ -49,6 +51,8 @@ type Lane struct {
 	Kind Kind
 	// Key is that of the manifest; empty for a request.
 	Key string
+	// Turn counts the runs from 1, in the order in which they entered.
+	Turn int
 
 	lanes   *Lanes
 	entered time.Time
@@ -76,7 +80,8 @@ func (l *Lane) String() string {
 
 // Enter adds a run behind all others.
 func (l *Lanes) Enter(kind Kind, key string, now time.Time) *Lane {
-	lane := &Lane{Kind: kind, Key: key, lanes: l, entered: now, done: map[model.Ref]bool{}}
+	l.entered++
+	lane := &Lane{Kind: kind, Key: key, Turn: l.entered, lanes: l, entered: now, done: map[model.Ref]bool{}}
 	l.all = append(l.all, lane)
 
 	return lane

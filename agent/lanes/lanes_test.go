@@ -1,8 +1,10 @@
 package lanes_test
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -57,6 +59,17 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	// As many links, and as many names in one, as no run follows.
+	for i := range 41 {
+		if err := os.Symlink(fmt.Sprint(i-1), filepath.Join(dir, fmt.Sprint(i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for link, to := range map[string]string{"-1": "real", "names": strings.Repeat("real/../", 500) + "real"} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	absent := "{file: [{/srv/app: {ensure: absent}}]}"
 	exec := "{exec: [{long: {command: sleep 600}}]}"
 	for name, c := range map[string]struct {
@@ -72,6 +85,8 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 		"the source of a file":                        {file("/etc/a"), "{file: [{/etc/b: {source: /etc/a, owner: root, group: root, mode: '0644'}}]}", true},
 		"a link above":                                {file(dir + "/link/f"), file(dir + "/real/f"), true},
 		"links above links":                           {file(dir + "/other/f"), file(dir + "/link/f"), true},
+		"more links than are followed":                {file(dir + "/40/f"), file(dir + "/real/f"), false},
+		"more names than are followed":                {file(dir + "/names/f"), file(dir + "/real/f"), false},
 		"links to other files":                        {file(dir + "/link/f"), file(dir + "/real/g"), false},
 		"a link as the target of a scaffold":          {"{scaffold: [{" + dir + "/link: {ensure: present, source: /srv/templates}}]}", file(dir + "/real/f"), true},
 		"a directory that is missing behind a link":   {file(dir + "/link/new/f"), file(dir + "/real/new/f"), true},

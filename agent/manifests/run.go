@@ -80,7 +80,7 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
 	}
-	summary, err := r.o.Runner.Run(ctx, nil, o)
+	summary, err := r.o.Runner.Run(ctx, lane, nil, o)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	defer r.o.Report.End(r.id)

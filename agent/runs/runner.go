@@ -72,11 +72,11 @@ func (r *Runner) ChangedAt() time.Time { return r.changedAt }
 // NoteChange notes that what the node is to be like changed at a time. The turn is held.
 func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
-// Run makes a run. ctx ends when no further change may begin.
+// Run makes a run in its lane. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end. The turn is not held.
-func (r *Runner) Run(ctx context.Context, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
+func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
-	o.Command, o.Together = "muster agent", true
+	o.Command, o.Turn = "muster agent", lane.Turn
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)

@@ -26,9 +26,10 @@ type Options struct {
 	Command string
 	// NoWait fails with lock.ErrLocked when another run holds the lock.
 	NoWait bool
-	// Together has the runs of this process go on at the same time: they hold the lock
-	// together, and always wait. Nothing of what they touch may be the same.
-	Together bool
+	// Turn, unless it is zero, is the place of the run among those of this process that go
+	// on at the same time: they hold the lock together, and always wait. Nothing of what
+	// they touch may be the same; a later one may wait for an earlier one.
+	Turn int
 	// Within are the ids of the runs that started this one, outermost first. It
 	// belongs to the innermost of them that still holds its lock.
 	Within []string
@@ -82,11 +83,11 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 			return func() error { return nil }, nil
 		}
 		take := h.Lock
-		if o.Together {
+		if o.Turn > 0 {
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, lock.Options{
-			Wait: !o.NoWait, Depth: depth,
+			Wait: !o.NoWait, Depth: depth, Turn: o.Turn,
 			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by lock.Holder) {
 				o.Waited = true

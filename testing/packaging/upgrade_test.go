@@ -26,6 +26,14 @@ rm() { [ ! -e "$2" ] || { step; command rm "$@"; }; }
 mkdir() { step; command mkdir "$@"; }
 find() { step; command find "$@"; }
 sync() { :; }
+sleep() { :; }
+systemctl() {
+	[ "$1" = is-active ] || return 0
+	if [ -d "$DPKG_ROOT/var/lib/muster-previous" ]; then
+		echo activating
+		(set -- ready; . ../../deploy/package/upgrade) >/dev/null
+	fi
+}
 . ../../deploy/package/upgrade
 `
 
@@ -51,6 +59,7 @@ func newDisk(t *testing.T) disk {
 		"usr/bin/muster":                        program("1", "0", "0"),
 		"usr/lib/systemd/system/muster.service": "unit 1", "usr/lib/systemd/system/muster.service.d/package.conf": "unit 1",
 		"etc/muster/agent.yaml": "nats: {servers: ['nats://127.0.0.1:1']}", "var/lib/muster/format": "1", "var/lib/muster/outbox/1.log": "reports",
+		"var/lib/muster/bundles/sha256-1/manifest.yaml": "large",
 	} {
 		d.write(path, text)
 	}
@@ -158,8 +167,9 @@ func (d disk) stands(versions ...string) {
 		d.t.Errorf("version %q runs, not one of %q", version, versions)
 	}
 	for path, want := range map[string]string{
-		"var/lib/muster/outbox/1.log":           "reports",
-		"usr/lib/systemd/system/muster.service": "unit " + version, "usr/lib/systemd/system/muster.service.d/package.conf": "unit " + version,
+		"var/lib/muster/outbox/1.log":                   "reports",
+		"var/lib/muster/bundles/sha256-1/manifest.yaml": "large",
+		"usr/lib/systemd/system/muster.service":         "unit " + version, "usr/lib/systemd/system/muster.service.d/package.conf": "unit " + version,
 	} {
 		if got := d.read(path); got != want {
 			d.t.Errorf("%s has %q, not %q", path, got, want)
@@ -233,6 +243,56 @@ func TestUpgradeSurvivesPowerLoss(t *testing.T) {
 				t.Errorf("the agent reports %q, not %q", got, want)
 			}
 		})
+	}
+}
+
+// TestUpgradeWithAStateThatIsNotCopiedInTime is undone: systemd ends what copies the state
+// after two minutes, and starts the service again, and so on.
+func TestUpgradeWithAStateThatIsNotCopiedInTime(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.install(program("2", "0", "0"))
+	if _, ended := d.run(2, "begin"); !ended {
+		t.Fatal("it was not ended while it copies the state")
+	}
+	d.result = "timeout"
+	d.run(0, "stopped")
+	d.boot()
+	d.stands("1")
+	if got, want := d.read("var/lib/muster/upgrade"), "upgrade from muster 1 to 2 undone: the state directory was not copied in time"; got != want {
+		t.Errorf("the agent reports %q, not %q", got, want)
+	}
+}
+
+// TestUpgradeWhileTheLastOneStarts is a trial, too: what is starting is what it goes back to.
+func TestUpgradeWhileTheLastOneStarts(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.install(program("2", "0", "0"))
+	d.run(0, "begin")
+	d.write("var/lib/muster/format", "2")
+	d.write("run/systemd/system/none", "") // systemd runs: see steps
+	d.run(0, "save")
+	if d.has("var/lib/muster-previous/state") {
+		d.run(0, "ready")
+	}
+	if err := os.RemoveAll(filepath.Join(d.root, "run")); err != nil {
+		t.Fatal(err)
+	}
+	d.unpack(program("3", "0", "1"))
+	d.run(0, "try")
+	d.boot()
+	d.stands("2")
+}
+
+// TestUpgradeCopiesNoBundles, which may be larger than the rest of the disk.
+func TestUpgradeCopiesNoBundles(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.install(program("2", "0", "0"))
+	d.run(0, "begin")
+	if !d.has("var/lib/muster-previous/state/outbox/1.log") || d.has("var/lib/muster-previous/state/bundles") {
+		t.Error("not what is to be kept is kept")
 	}
 }
 

@@ -99,6 +99,9 @@ type Options struct {
 	Depth int
 	// Holder is shown to others, with the PID of this process and the time.
 	Holder Holder
+	// Turn is the place of a run among those that hold the lock together, for
+	// LockTogether: a later one may wait for an earlier one.
+	Turn int
 	// OnWait, when set, is called once before waiting.
 	OnWait func(Holder)
 }

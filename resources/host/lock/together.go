@@ -30,6 +30,8 @@ type group struct {
 	turn   chan struct{}
 	runs   []string
 	holder Holder
+	// newest is the latest turn of those that joined.
+	newest int
 	file   *os.File
 	// waitedFor held the lock up when it was taken. left is closed with the last run.
 	waitedFor *Holder
@@ -38,7 +40,8 @@ type group struct {
 
 // LockTogether is Lock of the node for runs of this process that go on at the same time:
 // they hold it together, each by its own run id. Once another process waits for the lock
-// no run joins those that hold it, so that the other is next. Wait and Depth of o are not
+// no run joins those that hold it, so that the other is next, but for one whose turn was
+// before theirs: they may wait for it. Wait and Depth of o are not
 // used.
 func (l *Locks) LockTogether(ctx context.Context, o Options) (unlock func() error, err error) {
 	if l.dir == "" {
@@ -64,6 +67,7 @@ func (l *Locks) LockTogether(ctx context.Context, o Options) (unlock func() erro
 		}
 		select {
 		case <-left:
+		case <-time.After(lockPoll): // who waits may have given up
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
@@ -81,8 +85,10 @@ func (l *Locks) join(ctx context.Context, o Options, blocked bool) (joined bool,
 	if len(g.runs) == 0 {
 		return true, l.takeTogether(ctx, o)
 	}
-	if awaited, err := l.isAwaited(); awaited || err != nil {
-		return false, err
+	if o.Turn >= g.newest {
+		if awaited, err := l.isAwaited(); awaited || err != nil {
+			return false, err
+		}
 	}
 	if blocked && g.waitedFor != nil && o.OnWait != nil {
 		o.OnWait(*g.waitedFor)
@@ -92,6 +98,7 @@ func (l *Locks) join(ctx context.Context, o Options, blocked bool) (joined bool,
 		g.runs = g.runs[:len(g.runs)-1]
 		return false, err
 	}
+	g.newest = max(g.newest, o.Turn)
 
 	return true, nil
 }
@@ -113,7 +120,7 @@ func (l *Locks) takeTogether(ctx context.Context, o Options) (err error) {
 	if g.file, err = l.acquire(ctx, o); err != nil {
 		return err
 	}
-	g.holder, g.runs, g.left = o.Holder, []string{o.Holder.RunID}, make(chan struct{})
+	g.holder, g.runs, g.newest, g.left = o.Holder, []string{o.Holder.RunID}, o.Turn, make(chan struct{})
 
 	return nil
 }

@@ -3,8 +3,10 @@ package lock_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"path/filepath"
 	"testing"
+	"testing/synctest"
 
 	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/testing/actor"
@@ -143,4 +145,47 @@ func TestLockTogetherIsGivenUp(t *testing.T) {
 	if _, err := lock.New("").LockTogether(t.Context(), lock.Options{}); err == nil {
 		t.Error("there is a lock without a state directory")
 	}
+}
+
+// TestTurns: who waits for runs that hold the lock together keeps no earlier one from joining
+// them, for which they may wait, and no other one once it has given up.
+func TestTurns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := filepath.Join(t.TempDir(), "state")
+		l, other := lock.New(dir), lock.New(dir)
+		join := func(turn int) (unlock func() error) {
+			t.Helper()
+			unlock, err := l.LockTogether(t.Context(), lock.Options{Turn: turn, Holder: lock.Holder{RunID: fmt.Sprint(turn)}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return unlock
+		}
+		second := join(2)
+		ctx, giveUp := context.WithCancel(t.Context())
+		waits, gaveUp := make(chan struct{}), make(chan error, 1)
+		go func() {
+			_, err := other.Lock(ctx, lock.Options{Wait: true, OnWait: func(lock.Holder) { close(waits) }})
+			gaveUp <- err
+		}()
+		<-waits
+		first := join(1)
+		joined := make(chan func() error, 1)
+		go func() {
+			unlock, err := l.LockTogether(t.Context(), lock.Options{Turn: 3, Holder: lock.Holder{RunID: "3"}})
+			if err != nil {
+				t.Error(err)
+			}
+			joined <- unlock
+		}()
+		synctest.Wait()
+		giveUp()
+		if err := <-gaveUp; !errors.Is(err, context.Canceled) {
+			t.Errorf("it gave up with %v", err)
+		}
+		third := <-joined
+		if err := errors.Join(first(), second(), third()); err != nil {
+			t.Error(err)
+		}
+	})
 }

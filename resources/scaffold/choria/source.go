@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
@@ -97,22 +98,15 @@ func source(env resource.Env, spec *scaffold.Spec) (dir string, err error) {
 		return "", fmt.Errorf("the source %s is a %s, not a directory of templates", dir, entry.Kind)
 	}
 	// The templates would be files to purge, or the files templates.
-	from, to := real(dir), real(spec.Name)
+	// They are only compared: somebody else may exchange the links.
+	links := paths.Links{}
+	_, from := links.Resolve(dir)
+	_, to := links.Resolve(spec.Name)
 	if strings.HasPrefix(from+"/", to+"/") || strings.HasPrefix(to+"/", from+"/") {
 		return "", fmt.Errorf("the source %s and the target %s must not be within each other", from, to)
 	}
 
 	return dir, nil
-}
-
-// real returns a path without links where it leads somewhere. It is only
-// compared: somebody else may exchange the links.
-func real(path string) string {
-	if path, err := filepath.EvalSymlinks(path); err == nil {
-		return path
-	}
-
-	return path
 }
 
 // read reads a source, which may hold only files and directories, and what its
