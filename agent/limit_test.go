@@ -1,9 +1,11 @@
 package agent_test
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -248,5 +250,51 @@ func TestLimitBesideWhatAlwaysChanges(t *testing.T) {
 		n.after(4 * pace.Within)
 		n.has("a", "x")
 		n.has("b", "x")
+	})
+}
+
+// cure finds a resource critical until it was refreshed as often as it wants.
+type cure struct {
+	*node
+	want atomic.Int32
+}
+
+// CheckAll makes the checks.
+func (c *cure) CheckAll(_ context.Context, checks []model.HealthCheck, _ []string) []model.HealthResult {
+	out := make([]model.HealthResult, len(checks))
+	for i, check := range checks {
+		out[i] = model.HealthResult{Name: check.Name, Format: check.Format, Tries: 1, Status: model.HealthOK}
+		if c.restarts() < int(c.want.Load()) {
+			out[i].Status = model.HealthCritical
+		}
+	}
+
+	return out
+}
+
+// TestLimitPutsOffARefreshOfHealth: a resource whose check is critical is refreshed when the
+// minute is over.
+func TestLimitPutsOffARefreshOfHealth(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		c := &cure{node: n}
+		n.checker = c
+		n.config.HealthInterval, n.config.Interval = model.Duration(54*time.Second), model.Duration(time.Hour)
+		n.start()
+		n.bucket.put("group.all.shop", strings.Replace(n.shop(), "refresh_only: true", "refresh_only: true, limit: 1", 1))
+		n.settle()
+		c.want.Store(1)
+		n.after(62 * time.Second)
+		if n.restarts() != 1 {
+			t.Fatalf("it was refreshed %d times", n.restarts())
+		}
+		c.want.Store(2)
+		n.take()
+		for told := ""; !strings.Contains(told, "transaction notrun exec#restart"); told = strings.Join(n.told(), "\n") {
+			n.after(time.Second)
+		}
+		n.after(12 * time.Second)
+		if n.restarts() != 2 {
+			t.Errorf("it was refreshed %d times, want 2", n.restarts())
+		}
 	})
 }

@@ -110,11 +110,16 @@ func (m *Monitor) ScheduleBy(key string, at time.Time) {
 }
 
 // TakeRefresh returns the resources that a run refreshes because their checks are
-// critical, and forgets them.
-func (m *Monitor) TakeRefresh(key string) []model.Ref {
+// critical, and forgets them. A run of a part takes no others.
+func (m *Monitor) TakeRefresh(key string, part []model.Ref) (refresh []model.Ref) {
 	c := m.of(key)
-	refresh := c.refresh
-	c.refresh = nil
+	c.refresh = slices.DeleteFunc(c.refresh, func(ref model.Ref) bool {
+		taken := part == nil || slices.Contains(part, ref)
+		if taken {
+			refresh = append(refresh, ref)
+		}
+		return taken
+	})
 
 	return refresh
 }
@@ -161,7 +166,7 @@ func (m *Monitor) conclude(key string, by origin, resources []*resource.Resource
 	c.failing = found.critical || found.unknown
 	v := decide(found)
 	if v.reset {
-		c.repairAt = time.Time{}
+		c.repairAt, c.refresh = time.Time{}, nil
 		c.wait.Reset()
 	}
 	if v.extend {

@@ -145,7 +145,7 @@ func (r *run) isCurrent() bool {
 func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
 	o := options(r.hard, r.o.Runner, r.key, v, r.wake.Cause, r.id)
-	o.Woken, o.Refresh, o.Journal = r.wake.At, r.checks.TakeRefresh(r.key), r.keptOf(r.key).journal
+	o.Woken, o.Refresh, o.Journal = r.wake.At, r.checks.TakeRefresh(r.key, r.wake.Part), r.keptOf(r.key).journal
 	o.Admit = func(found []*resource.Resource) error {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
