@@ -84,7 +84,11 @@ func (w judge) descriptors() (map[string]int, error) {
 func difference(now, usual map[string]int) []string {
 	var out []string
 	for _, of := range slices.Sorted(maps.Keys(now)) {
-		if now[of] > usual[of] {
+		most := usual[of]
+		if strings.HasSuffix(of, "/outbox/.stable.log") {
+			most = max(most, 1) // the segment for stable runs opens with the first of them
+		}
+		if now[of] > most {
 			out = append(out, fmt.Sprintf("%d of %s, not %d", now[of], of, usual[of]))
 		}
 	}
