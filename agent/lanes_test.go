@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -144,6 +145,58 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 			t.Errorf("reported %q, want %q", told, want)
 		}
 	})
+}
+
+// TestFailureThatEndsBesideItsOwnRun: what was repaired meanwhile does not fail any more when
+// the whole comes to its end.
+func TestFailureThatEndsBesideItsOwnRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", together(n, "sub/a", "one"))
+		<-s.begun
+		if err := os.Mkdir(n.path("sub"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		n.after(time.Minute) // what failed is tried again
+		n.has("sub/a", "one")
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeStable)
+	})
+}
+
+// TestFailureThatBeginsBesideItsOwnRun is not taken back by the end of the whole.
+func TestFailureThatBeginsBesideItsOwnRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", together(n, "a", "one"))
+		<-s.begun
+		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.settle()
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeFailed)
+	})
+}
+
+// isIn expects the state and the status of a manifest to have an outcome.
+func (n *node) isIn(key string, want model.Outcome) {
+	n.t.Helper()
+	if state := n.agent.State().Manifests[key]; state.Outcome != want {
+		n.t.Errorf("the state is %+v, want it %s", state, want)
+	}
+	for _, m := range n.agent.Describe().Manifests {
+		if m.Key == key && m.Last.Outcome != want {
+			n.t.Errorf("the last run is %+v, want it %s", m.Last, want)
+		}
+	}
 }
 
 // TestANewVersionWaitsForTheRunOfTheLast, which is reported as what it was.

@@ -52,6 +52,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	} else {
 		r.conclude(ctx, summary)
 		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
+		if r.outdated {
+			r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
+		}
 	}
 	// Also after a part: what only follows a repair is not in the next one.
 	r.schedule.Resume(r.key, summary.Resumes)

@@ -68,6 +68,8 @@ type Manifests struct {
 type kept struct {
 	journal *journal.Shared
 	pace    pace.Pace
+	// whole is the run of all of it that goes on, nil for none.
+	whole *run
 }
 
 // New returns Manifests that have made nothing of the set.

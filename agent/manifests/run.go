@@ -64,6 +64,10 @@ type run struct {
 	// late are resources that the run found, deviations those not in their desired state.
 	late       []*resource.Resource
 	deviations status.Deviations
+	// failed are the resources that a run of the whole left out of their state; outdated is
+	// that the run of a part beside it changed that of one.
+	failed   map[model.Ref]bool
+	outdated bool
 }
 
 // errInactive is a run of a manifest that is not active any more when it is its turn.
@@ -86,6 +90,9 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 	defer r.o.Report.End(r.id)
 	if r.release != nil {
 		defer r.release()
+	}
+	if k := r.kept[r.key]; k != nil && k.whole == r {
+		k.whole = nil
 	}
 	r.end(ctx, summary, err)
 }
@@ -126,6 +133,7 @@ func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
 		return
 	}
+	r.failed, r.keptOf(r.key).whole = map[model.Ref]bool{}, r
 	r.say(ctx, r.version.Resolution.PreMessage)
 }
 
@@ -206,8 +214,11 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	if !r.isCurrent() {
 		return
 	}
-	if r.wake.Part != nil {
+	if r.wake.Part == nil {
+		r.failed[t.Ref()] = !t.OK()
+	} else {
 		r.o.Shown.Update(r.key, t)
+		r.outdate(t)
 	}
 	if !t.Resumes.IsZero() {
 		var seen time.Time
@@ -219,5 +230,13 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	r.repairs.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // else its checks were broken off
 		r.checks.note(ctx, r.key, t)
+	}
+}
+
+// outdate notes, in a run of the whole beside that of a part, that this made a failure of
+// what it had left in its state, or ended one.
+func (r *run) outdate(t *model.Transaction) {
+	if w := r.keptOf(r.key).whole; w != nil && !t.NotRun && w.lane.IsDone(t.Ref()) && t.OK() == w.failed[t.Ref()] {
+		w.outdated = true
 	}
 }
