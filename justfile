@@ -31,7 +31,7 @@ attack:
 
 # faults of all kinds while files drift, in rounds, as root: some three hours; go test runs a short form of one round
 chaos rounds="50":
-    MUSTER_CHAOS={{rounds}} go test -count=1 -timeout 12h -tags system ./testing/chaos
+    MUSTER_CHAOS={{rounds}} go test -race -count=1 -parallel 4 -timeout 12h -tags system ./testing/chaos
 
 generate:
     go generate ./schemas ./docs

@@ -10,12 +10,11 @@ import (
 	"time"
 )
 
-// scale is how much a round does.
-type scale struct{ whole bool }
-
-// of returns the number for this scale.
-func (s scale) of(short, whole int) int {
-	if s.whole {
+// scaled returns how much of something is done: less where no rounds are asked for. What
+// rounds repeat is not repeated within one.
+func scaled(t *testing.T, short, whole int) int {
+	t.Helper()
+	if number(t, "MUSTER_CHAOS", 0) > 0 {
 		return whole
 	}
 
@@ -25,7 +24,7 @@ func (s scale) of(short, whole int) int {
 // fault is what happens to a world.
 type fault struct {
 	name string
-	run  func(t *testing.T, r *rand.Rand, s scale)
+	run  func(t *testing.T, r *rand.Rand)
 	// whole is that it is not in the short form.
 	whole bool
 }
@@ -50,7 +49,10 @@ func faults() []fault {
 }
 
 // TestChaos breaks everything, in rounds.
-func TestChaos(t *testing.T) { inRounds(t, faults()) }
+func TestChaos(t *testing.T) {
+	t.Parallel()
+	inRounds(t, faults())
+}
 
 // inRounds runs all faults in each round, in a world each.
 func inRounds(t *testing.T, all []fault) {
@@ -66,7 +68,7 @@ func inRounds(t *testing.T, all []fault) {
 					t.Parallel()
 					name := fnv.New64()
 					_, _ = name.Write([]byte(f.name))
-					f.run(t, rand.New(rand.NewPCG(uint64(seed+round), name.Sum64())), scale{rounds > 0})
+					f.run(t, rand.New(rand.NewPCG(uint64(seed+round), name.Sum64())))
 				})
 			}
 		})

@@ -28,7 +28,7 @@ import (
 
 // clockSet sets the clock of the node by an hour and back while it runs. A process cannot
 // have a clock of its own, so the agent is one of this process.
-func clockSet(t *testing.T, r *rand.Rand, s scale) {
+func clockSet(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := prepare(t, r, 10, srv.URL(), store)
 	w.put()
@@ -37,7 +37,7 @@ func clockSet(t *testing.T, r *rand.Rand, s scale) {
 	stop := w.runHere(clock.New(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
 	w.judge()
 	w.during(func() {
-		for range s.of(4, 20) {
+		for range 4 {
 			w.pass(300 * time.Millisecond)
 			step.Store(int64([]time.Duration{time.Hour, -time.Hour, 0}[w.rand.IntN(3)]))
 		}

@@ -13,7 +13,7 @@ import (
 )
 
 // eventsOverflow loses events: while the agent stands still, 100,000 come.
-func eventsOverflow(t *testing.T, r *rand.Rand, s scale) {
+func eventsOverflow(t *testing.T, r *rand.Rand) {
 	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
 	if err != nil {
 		t.Fatal(err)
@@ -24,31 +24,29 @@ func eventsOverflow(t *testing.T, r *rand.Rand, s scale) {
 	}
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
-	for range s.of(1, 3) {
-		w.agent.signal(syscall.SIGSTOP)
-		// The same event twice in a row is one.
-		for i := range max(100_000, 2*most) {
-			if err := os.Chmod(w.files[i%2*2], os.FileMode(0o600+i%2)); err != nil {
-				t.Fatal(err)
-			}
+	w.agent.signal(syscall.SIGSTOP)
+	// The same event twice in a row is one.
+	for i := range max(100_000, 2*most) {
+		if err := os.Chmod(w.files[i%2*2], os.FileMode(0o600+i%2)); err != nil {
+			t.Fatal(err)
 		}
-		for range 20 {
-			w.driftSome(w.rand)
-		}
-		w.agent.signal(syscall.SIGCONT)
-		w.judge()
 	}
+	for range 20 {
+		w.driftSome(w.rand)
+	}
+	w.agent.signal(syscall.SIGCONT)
+	w.judge()
 	w.end()
 }
 
 // directoryAway renames a directory away and back, while files in it drift, there and
 // elsewhere.
-func directoryAway(t *testing.T, r *rand.Rand, s scale) {
+func directoryAway(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
 	away := filepath.Join(w.root, "away")
 	w.during(func() {
-		for range s.of(3, 10) {
+		for range 3 {
 			w.pass(200 * time.Millisecond)
 			if err := os.Rename(w.sub(), away); err != nil {
 				t.Fatal(err)
@@ -67,26 +65,24 @@ func directoryAway(t *testing.T, r *rand.Rand, s scale) {
 }
 
 // manyDrifts changes a thousand files in a second.
-func manyDrifts(t *testing.T, r *rand.Rand, s scale) {
+func manyDrifts(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 100, srv.URL(), store)
-	for range s.of(1, 3) {
-		tick := time.NewTicker(time.Millisecond)
-		for range 1000 {
-			<-tick.C
-			w.driftSome(w.rand)
-		}
-		tick.Stop()
-		w.judge()
+	tick := time.NewTicker(time.Millisecond)
+	for range 1000 {
+		<-tick.C
+		w.driftSome(w.rand)
 	}
+	tick.Stop()
+	w.judge()
 	w.end()
 }
 
 // manyChanges puts version after version, and files drift.
-func manyChanges(t *testing.T, r *rand.Rand, s scale) {
+func manyChanges(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
-	for range s.of(1000, 10_000) {
+	for range scaled(t, 1000, 10_000) {
 		w.put()
 	}
 	w.judge()
@@ -97,7 +93,7 @@ func manyChanges(t *testing.T, r *rand.Rand, s scale) {
 // they are, and each repair has its reports.
 func TestFlat(t *testing.T) {
 	t.Parallel()
-	most := scale{number(t, "MUSTER_CHAOS", 0) > 0}.of(400, 100_000)
+	most := scaled(t, 400, 100_000)
 	srv, store := inProcess(t)
 	w := newWorld(t, rand.New(rand.NewPCG(1, 1)), 100, srv.URL(), store)
 	var early int

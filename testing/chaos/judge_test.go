@@ -48,7 +48,7 @@ func (w judge) all() {
 	w.t.Logf("all is well after %s", time.Since(began).Round(time.Millisecond))
 }
 
-// patience is how long the judge waits: what cannot be watched is polled every minute.
+// patience is how long the judge waits.
 const patience = 100 * time.Second
 
 // await waits until something holds, and fails the test with the last reason why it does

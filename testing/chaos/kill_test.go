@@ -13,11 +13,11 @@ import (
 )
 
 // agentKilled kills the agent at random moments.
-func agentKilled(t *testing.T, r *rand.Rand, s scale) {
+func agentKilled(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
 	w.during(func() {
-		for range s.of(4, 10) {
+		for range 4 {
 			w.pass(500 * time.Millisecond)
 			w.killAgent()
 			w.pass(100 * time.Millisecond)
@@ -29,11 +29,11 @@ func agentKilled(t *testing.T, r *rand.Rand, s scale) {
 }
 
 // serverKilled kills the only server, and with luck the agent too while it is away.
-func serverKilled(t *testing.T, r *rand.Rand, s scale) {
+func serverKilled(t *testing.T, r *rand.Rand) {
 	servers, store := startServers(t, 1)
 	w := newWorld(t, r, 10, servers[0].url, store)
 	w.during(func() {
-		for range s.of(2, 5) {
+		for range 2 {
 			w.pass(500 * time.Millisecond)
 			servers[0].kill()
 			w.pass(500 * time.Millisecond)
@@ -50,20 +50,18 @@ func serverKilled(t *testing.T, r *rand.Rand, s scale) {
 }
 
 // leaderKilled kills the leaders of a cluster, of the assignments or of the reports.
-func leaderKilled(t *testing.T, r *rand.Rand, s scale) {
+func leaderKilled(t *testing.T, r *rand.Rand) {
 	servers, store := startServers(t, 3)
 	w := newWorld(t, r, 10, servers[0].url+", "+servers[1].url+", "+servers[2].url, store)
-	for range s.of(1, 3) {
-		leader := leaderOf(t, store, servers, []string{"KV_MUSTER_MANIFESTS", "MUSTER_REPORTS", "KV_MUSTER_NODES"}[r.IntN(3)])
-		w.during(func() {
-			w.pass(300 * time.Millisecond)
-			leader.kill()
-			w.pass(time.Second)
-		})
-		w.judge() // by the two that are left
-		leader.run()
-		w.awaitServer()
-	}
+	leader := leaderOf(t, store, servers, []string{"KV_MUSTER_MANIFESTS", "MUSTER_REPORTS", "KV_MUSTER_NODES"}[r.IntN(3)])
+	w.during(func() {
+		w.pass(300 * time.Millisecond)
+		leader.kill()
+		w.pass(time.Second)
+	})
+	w.judge() // by the two that are left
+	leader.run()
+	w.awaitServer()
 	w.judge()
 	w.end()
 }

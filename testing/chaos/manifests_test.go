@@ -12,37 +12,33 @@ import (
 const badKey = "node.web01.bad"
 
 // typePanics assigns a manifest with a type that panics somewhere.
-func typePanics(t *testing.T, r *rand.Rand, s scale) {
+func typePanics(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
-	for range s.of(1, 3) {
-		at := []string{"status", "plan", "apply"}[r.IntN(3)]
-		w.during(func() {
-			w.assign(badKey, fmt.Sprintf("  resources:\n  - exploding:\n    - any: {at: %s}\n", at))
-			w.pass(time.Second)
-		})
-		w.pardons.failing[badKey] = true
-		w.judge()
-		w.unassign(badKey)
-		delete(w.pardons.failing, badKey)
-		w.judge()
-	}
+	at := []string{"status", "plan", "apply"}[r.IntN(3)]
+	w.during(func() {
+		w.assign(badKey, fmt.Sprintf("  resources:\n  - exploding:\n    - any: {at: %s}\n", at))
+		w.pass(time.Second)
+	})
+	w.pardons.failing[badKey] = true
+	w.judge()
+	w.unassign(badKey)
+	delete(w.pardons.failing, badKey)
+	w.judge()
 	w.end()
 }
 
 // neverEnds assigns a manifest whose command never ends: its time-out does, or the end of
 // the agent.
-func neverEnds(t *testing.T, r *rand.Rand, s scale) {
+func neverEnds(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
-	for range s.of(1, 3) {
-		w.during(func() {
-			w.assign(badKey, fmt.Sprintf("  resources:\n  - exec:\n    - hang: {command: 'sleep 100000 & sleep 100000', provider: shell, timeout: 1s, creates: %s/nowhere}\n", w.root))
-			w.pass(time.Second)
-		})
-		w.pardons.failing[badKey], w.others = true, 1
-		w.judge()
-	}
+	w.during(func() {
+		w.assign(badKey, fmt.Sprintf("  resources:\n  - exec:\n    - hang: {command: 'sleep 100000 & sleep 100000', provider: shell, timeout: 1s, creates: %s/nowhere}\n", w.root))
+		w.pass(time.Second)
+	})
+	w.pardons.failing[badKey], w.others = true, 1
+	w.judge()
 	w.assign(badKey, fmt.Sprintf("  resources:\n  - exec:\n    - hang: {command: sleep 100000, timeout: 1h, creates: %s/nowhere}\n", w.root))
 	w.during(func() { w.pass(time.Second) })
 	w.unassign(badKey)
@@ -56,7 +52,7 @@ func neverEnds(t *testing.T, r *rand.Rand, s scale) {
 
 // stateDeleted assigns a manifest that deletes the state directory of its agent, which is
 // started again some time later.
-func stateDeleted(t *testing.T, r *rand.Rand, s scale) {
+func stateDeleted(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := newWorld(t, r, 10, srv.URL(), store)
 	w.during(func() {

@@ -11,12 +11,12 @@ import (
 
 // oneDirectionLost has the network lose or delay what goes in one direction, between the
 // agent and the server.
-func oneDirectionLost(t *testing.T, r *rand.Rand, s scale) {
+func oneDirectionLost(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	p := startProxy(t, srv.URL()[len("nats://"):])
 	w := newWorld(t, r, 10, "nats://"+p.listener.Addr().String(), store)
 	w.during(func() {
-		for range s.of(4, 10) {
+		for range 4 {
 			w.pass(200 * time.Millisecond)
 			toServer, lost := w.rand.IntN(2) == 0, w.rand.IntN(2) == 0
 			p.block(toServer, lost)

@@ -15,28 +15,26 @@ import (
 
 // stateReadOnly takes from the agent the right to write into the directories of its
 // state. Nobody can take it from root.
-func stateReadOnly(t *testing.T, r *rand.Rand, s scale) {
+func stateReadOnly(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	w := prepare(t, r, 10, srv.URL(), store)
 	w.runOrdinary()
 	w.put()
 	w.startAgent()
 	w.judge()
-	for range s.of(1, 5) {
-		w.during(func() {
-			w.pass(300 * time.Millisecond)
-			w.chmodState(0o500)
-			w.pass(time.Second)
-			w.chmodState(0o700)
-			w.pass(300 * time.Millisecond)
-		})
-		w.pardons.litter = true
-		w.judge()
-		w.agent.terminate()
-		w.startAgent()
-		w.pardons.litter = false
-		w.judge()
-	}
+	w.during(func() {
+		w.pass(300 * time.Millisecond)
+		w.chmodState(0o500)
+		w.pass(time.Second)
+		w.chmodState(0o700)
+		w.pass(300 * time.Millisecond)
+	})
+	w.pardons.litter = true
+	w.judge()
+	w.agent.terminate()
+	w.startAgent()
+	w.pardons.litter = false
+	w.judge()
 	w.end()
 }
 

@@ -130,7 +130,7 @@ func contentOf(version int64, i int) string {
 // follows the first file.
 func (w *world) manifest(version int64) string {
 	var m strings.Builder
-	fmt.Fprintf(&m, "# %d\nmuster:\n  flapping: off\n  resources:\n  - file:\n    - defaults: {owner: '%d', group: '%d', mode: '0644'}\n", version, w.uid, w.gid)
+	fmt.Fprintf(&m, "# %d\nmuster:\n  flapping: off\n  resources:\n  - file:\n    - defaults: {owner: '%d', group: '%d', mode: '0644', poll: 5s}\n", version, w.uid, w.gid)
 	for i, path := range w.files {
 		fmt.Fprintf(&m, "    - %s: {content: %q}\n", path, contentOf(version, i))
 	}
