@@ -79,8 +79,10 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 	c := &collection{id: req.ID, expected: expected, last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
-	answers := make(chan answer)
-	asking.Go(func() { e.ask(ctx, targets, req, answers) })
+	answers := make(chan answer[model.EnsureResponse])
+	asking.Go(func() {
+		askAll(ctx, targets, func(t Target) iter.Seq2[model.EnsureResponse, error] { return e.Asker.Ask(ctx, t, req) }, answers)
+	})
 	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
 	cancel()
 	asking.Wait()
@@ -98,6 +100,12 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	if e.OnNodes != nil {
 		e.OnNodes(nodes)
 	}
+
+	return expectedOf(targets, nodes), nil
+}
+
+// expectedOf returns the nodes of targets: the named ones, and the known members of groups.
+func expectedOf(targets []Target, nodes []model.Node) map[string]bool {
 	expected := map[string]bool{}
 	for _, t := range targets {
 		if t.Node != "" {
@@ -110,29 +118,29 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 		}
 	}
 
-	return expected, nil
+	return expected
 }
 
 // answer is an answer of a target.
-type answer struct {
-	response model.EnsureResponse
+type answer[T any] struct {
+	response T
 	err      error
 }
 
-// ask asks all targets at once. It closes answers when nothing more can come,
-// which is soon after ctx ended.
-func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureRequest, answers chan<- answer) {
+// askAll asks all targets at once. It closes answers when nothing more can come, which is
+// soon after ctx ended.
+func askAll[T any](ctx context.Context, targets []Target, ask func(Target) iter.Seq2[T, error], answers chan<- answer[T]) {
 	defer close(answers)
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	for _, t := range targets {
 		asking.Go(func() {
-			for r, err := range e.Asker.Ask(ctx, t, req) {
+			for r, err := range ask(t) {
 				if err != nil {
 					err = fmt.Errorf("ask %s: %w", t, err)
 				}
 				select {
-				case answers <- answer{r, err}:
+				case answers <- answer[T]{r, err}:
 				case <-ctx.Done():
 					return
 				}
@@ -153,7 +161,7 @@ type collection struct {
 	silent bool
 }
 
-func (c *collection) run(ctx context.Context, answers <-chan answer, silence time.Duration) {
+func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], silence time.Duration) {
 	silent := time.After(silence)
 	c.progress()
 	for !c.complete() {
@@ -171,7 +179,7 @@ func (c *collection) run(ctx context.Context, answers <-chan answer, silence tim
 	}
 }
 
-func (c *collection) add(ctx context.Context, a answer) {
+func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {
 	if a.err != nil {
 		if ctx.Err() == nil {
 			c.errs = append(c.errs, a.err)

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
 )
 
@@ -29,4 +30,5 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	ensurecmd.Add(env, cmd)
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
+	pingcmd.Add(env, cmd)
 }
