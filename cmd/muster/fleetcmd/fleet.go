@@ -28,6 +28,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addSign(env, cmd)
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
+	ensurecmd.AddExec(env, cmd)
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
 	pingcmd.Add(env, cmd)
