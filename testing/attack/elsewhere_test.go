@@ -24,6 +24,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"cmd/muster/fleetcmd/reportcmd.TestOneNodeDoesNotFillTheDisk", "cmd/muster/print.TestOneCellDoesNotPadAllRows", "fleet.TestLongReasonsAreCut", "fleet.TestCostOfALargeState"}},
 		{"report-id-long", "publishes reports with ids of 60 KB", "a command that follows them fills the memory of an operator",
 			[]string{"cmd/muster/fleetcmd/reportcmd.TestLongIDsFillNoMemory"}},
+		{"report-long", "publishes summaries of runs with 20,000 others that are unchanged since", "a command that shows it computes for seconds, for each of them",
+			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
 		{"server-future", "is the server, and says that what a node has was stored years from now", "the node takes what another server has for older",
 			[]string{"kvstore/watch.TestATimeInTheFutureHoldsUpNothing"}},
 		{"state-unreadable", "stores a state of its node that cannot be read", "the node leaves the lists of operators, or counts as up to date",
