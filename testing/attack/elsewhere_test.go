@@ -26,6 +26,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"cmd/muster/fleetcmd/reportcmd.TestLongIDsFillNoMemory"}},
 		{"report-long", "publishes summaries of runs with 20,000 others that are unchanged since", "a command that shows it computes for seconds, for each of them",
 			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
+		{"report-batch", "publishes batches of 30,000 reports that are none", "a command that reads them writes a line for each",
+			[]string{"kvstore/reports.TestInvalidReportsOfABatchAreOneError"}},
 		{"server-future", "is the server, and says that what a node has was stored years from now", "the node takes what another server has for older",
 			[]string{"kvstore/watch.TestATimeInTheFutureHoldsUpNothing"}},
 		{"state-unreadable", "stores a state of its node that cannot be read", "the node leaves the lists of operators, or counts as up to date",
