@@ -142,8 +142,9 @@ func (l *Lanes) Changed() <-chan struct{} { return l.changed }
 // Begin begins a run of a graph, unless it must wait for another one, which is returned:
 // one that goes on, or entered before. Neither overtakes a run that it would hold up.
 func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
+	l.claims = nil // links may have changed while it waited
 	if l.graph != g {
-		l.graph, l.claims = g, nil
+		l.graph = g
 		l.lanes.notify() // what it works with may be less than everything
 	}
 	if blocker = l.Blocker(); blocker == nil {
