@@ -54,6 +54,17 @@ func (p problems) list() []string {
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
+// Wrong returns what is wrong with the node. That resources are polled is not: they are
+// looked at as often as they say.
+func (n *Node) Wrong() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wrong := n.problems
+	wrong.watches = ""
+
+	return wrong.list()
+}
+
 // String returns all problems in one line.
 func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
