@@ -192,6 +192,21 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	return failsStill
 }
 
+// SetReason takes over why a manifest fails, if it does: what its last run named first may
+// have been repaired since, and another resource not.
+func (n *Node) SetReason(key, text string) {
+	n.update(func() bool {
+		s := n.manifests[key]
+		if s.Outcome != model.OutcomeFailed || text == "" || s.Error == text {
+			return false
+		}
+		s.Error = bounds.Text(text)
+		n.manifests[key] = s
+
+		return true
+	})
+}
+
 // SetNoop takes over how many resources of a manifest would be changed and are not, of
 // which the run of a part knows more than the last one as a whole.
 func (n *Node) SetNoop(key string, count int) {
