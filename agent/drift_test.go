@@ -164,6 +164,34 @@ func TestDriftThatIsOnlyReportedOrIgnored(t *testing.T) {
 	})
 }
 
+// TestDriftThatIsOnlyReportedOrIgnoredBesideAFailure: that another resource of the manifest
+// fails, and is tried again as the new version asks, changes nothing about that.
+func TestDriftThatIsOnlyReportedOrIgnoredBesideAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		if err := os.MkdirAll(n.path("c/x"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, drift: report", "b", "content: two, drift: ignore", "c", "content: three"))
+		n.settle()
+		n.has("a", "one")
+		n.has("b", "two")
+		n.write("a", "other")
+		n.write("b", "other")
+		n.after(20 * time.Minute)
+		n.has("a", "other")
+		n.has("b", "other")
+		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeFailed || m.Counts.Noop != 1 || m.Counts.Skipped != 1 {
+			t.Errorf("the state is %+v", m)
+		}
+		n.bucket.put("group.all.files", n.with("", "a", "content: next, drift: report", "b", "content: next, drift: ignore"))
+		n.settle()
+		n.has("a", "next")
+		n.has("b", "next")
+	})
+}
+
 // TestDriftThatIsOnlyReportedIsInTheState: it is in the state of the node until a look finds it well again.
 func TestDriftThatIsOnlyReportedIsInTheState(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
