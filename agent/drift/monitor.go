@@ -90,6 +90,9 @@ type follower struct {
 	// again is when one is looked at again that failed, wait after how long.
 	again time.Time
 	wait  time.Duration
+	// unreached is that the last try failed; retried that what is taken of it is that once
+	// more, and nobody was seen to have changed it since.
+	unreached, retried bool
 
 	backoff backoff
 	// putOff is until when a limit puts its repair off.

@@ -65,8 +65,10 @@ func (m *Monitor) gather(now time.Time) {
 		seen, m.seen = m.seen, map[id]time.Time{}
 	}
 	m.mu.Unlock()
-	add := func(i id, s sighting) {
-		if before, known := m.pending[i]; known {
+	add := func(i id, s sighting, retried bool) {
+		f := m.of(i.key).resources[i.ref]
+		before, known := m.pending[i]
+		if f.retried = retried && (f.retried || !known); known {
 			s.unchecked = s.unchecked && before.unchecked
 			if before.at.Before(s.at) {
 				s.at = before.at
@@ -91,22 +93,22 @@ func (m *Monitor) gather(now time.Time) {
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
 		case written || waits:
-			add(i, sighting{at, !written})
+			add(i, sighting{at, !written}, false)
 		case !m.isAsLeft(f):
-			add(i, sighting{at: at})
+			add(i, sighting{at: at}, false)
 		}
 	}
 	for i, f := range m.polled {
 		if !now.Before(f.next) {
 			f.next = now.Add(f.every)
 			m.arm(i, f)
-			add(i, sighting{at: now})
+			add(i, sighting{at: now}, f.unreached)
 		}
 	}
 	for i, f := range m.failing {
 		if !now.Before(f.again) {
 			delete(m.failing, i)
-			add(i, sighting{at: now})
+			add(i, sighting{at: now}, true)
 		}
 	}
 }

@@ -88,7 +88,10 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 		r.count(s)
 	}
 	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if r.o.Status.SetPart(r.key, s) && !r.repairs.Fails(r.key) {
+	switch fails := r.o.Status.SetPart(r.key, s); {
+	case fails && r.repairs.Fails(r.key):
+		r.o.Status.SetReason(r.key, r.o.Shown.Reason(r.key))
+	case fails:
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 }

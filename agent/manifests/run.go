@@ -133,6 +133,7 @@ func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
 		return
 	}
+	o.Granted = r.repairs.Granted(r.key)
 	r.failed, r.keptOf(r.key).whole = map[model.Ref]bool{}, r
 	r.say(ctx, r.version.Resolution.PreMessage)
 }

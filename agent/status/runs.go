@@ -163,6 +163,28 @@ func (r *Runs) Conclude(key string, s *model.Run, found Deviations) {
 	r.last[key] = last
 }
 
+// Reason returns why a manifest fails: the first of what is known to have failed and was not
+// repaired since, empty for none.
+func (r *Runs) Reason(key string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last[key]
+	if last == nil {
+		return ""
+	}
+	at := slices.IndexFunc(last.Deviations, func(d model.Deviation) bool { return d.Outcome == model.OutcomeFailed })
+	if at < 0 {
+		return ""
+	}
+	failed := last.Deviations[at].Resource + ": " + last.Deviations[at].Reason
+	// With its place, where the last run as a whole has that.
+	if at := slices.IndexFunc(last.Errors, func(e string) bool { return strings.Contains(e, failed) }); at >= 0 {
+		return last.Errors[at]
+	}
+
+	return failed
+}
+
 // Forget drops the last run of a manifest that is not assigned any more.
 func (r *Runs) Forget(key string) {
 	r.mu.Lock()

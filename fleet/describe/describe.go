@@ -147,10 +147,20 @@ func happened(t *model.Transaction) string {
 		return fmt.Sprintf("ran (exit %d)", *code)
 	}
 	var words []string
-	for _, c := range t.Changes {
-		word := cmp.Or(c.Message, c.Action)
+	for i, c := range t.Changes {
+		word, detail := cmp.Or(c.Message, c.Action), ""
 		if c.Property != "" && c.Property != "ensure" && c.Property != "content" && c.To != "" {
-			word += " (" + c.Property + " " + c.From + " -> " + c.To + ")"
+			detail = c.Property + " " + c.From + " -> " + c.To
+		}
+		if detail != "" && c.Message == "" && i > 0 && t.Changes[i-1].Action == c.Action {
+			// One more of those that the message before it counts.
+			if open, has := strings.CutSuffix(words[len(words)-1], ")"); has {
+				words[len(words)-1] = open + ", " + detail + ")"
+				continue
+			}
+		}
+		if detail != "" {
+			word += " (" + detail + ")"
 		}
 		if !slices.Contains(words, word) {
 			words = append(words, word)

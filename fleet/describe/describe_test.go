@@ -54,6 +54,9 @@ func TestReportReads(t *testing.T) {
 		"placed": {model.ProtocolTransaction, with(func(t *model.Transaction) {
 			t.Source, t.SkipReason = model.Position{File: "m.yaml", Line: 4}, "expired"
 		}), "file#/etc/motd", "expired"},
+		"several of a kind": {model.ProtocolTransaction, with(func(t *model.Transaction) {
+			t.Changes = []model.Change{{Action: "scaffold", Message: "changed 2 scaffold files", Property: "/a", From: "absent", To: "x"}, {Action: "scaffold", Property: "/b", From: "absent", To: "y"}, {Action: "purge", Property: "/c", From: "present", To: "absent"}}
+		}), "file#/etc/motd", "changed 2 scaffold files (/a absent -> x, /b absent -> y), purge (/c present -> absent)"},
 		"unmet":   {model.ProtocolTransaction, with(func(t *model.Transaction) { t.UnmetRequirements = []model.Ref{ref, ref} }), "file#/etc/motd", "needs file#/etc/motd, file#/etc/motd"},
 		"noop":    {model.ProtocolTransaction, with(func(t *model.Transaction) { t.NoopMessage = "Would have created the file" }), "file#/etc/motd", "Would have created the file"},
 		"skipped": {model.ProtocolTransaction, with(func(t *model.Transaction) { t.SkipReason = "control.if is false" }), "file#/etc/motd", "control.if is false"},

@@ -52,7 +52,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	secrets.Add(opts.Secrets...)
 	secrets.AddOf(g.Nodes())
 	up := &plan.Upstream{
-		Terms: plan.Terms{Cause: opts.Cause, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
+		Terms: plan.Terms{Cause: opts.Cause, Granted: opts.Granted, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
 	rep := report.New(opts.Identity, g, opts.Env.Scope.Noop)
