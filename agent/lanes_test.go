@@ -186,6 +186,21 @@ func TestFailureThatBeginsBesideItsOwnRun(t *testing.T) {
 	})
 }
 
+// TestDriftThatIsReportedBesideItsOwnRun is not forgotten at the end of the whole.
+func TestDriftThatIsReportedBesideItsOwnRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", strings.Replace(n.with("", "a", "content: one, drift: report"), ",]}", ", {slow: [{wait: {ensure: present}}]}]}", 1))
+		<-s.begun
+		n.write("a", "drifted")
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeNoop)
+	})
+}
+
 // isIn expects the state and the status of a manifest to have an outcome.
 func (n *node) isIn(key string, want model.Outcome) {
 	n.t.Helper()

@@ -191,9 +191,6 @@ func (l *Lane) Done(ref model.Ref) {
 	}
 }
 
-// IsDone reports whether a resource had its turn.
-func (l *Lane) IsDone(ref model.Ref) bool { return l.done[ref] }
-
 // Leave ends a run, or its waiting.
 func (l *Lane) Leave() {
 	l.lanes.all = slices.DeleteFunc(l.lanes.all, func(other *Lane) bool { return other == l })
