@@ -201,6 +201,34 @@ func TestDriftThatIsReportedBesideItsOwnRun(t *testing.T) {
 	})
 }
 
+// TestDriftBesideTheRunThatEndsAFailure: a run that brings the numbers of a manifest up to
+// date is in progress, and no other one, which repairs would be part of, is asked for.
+func TestDriftBesideTheRunThatEndsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.config.Interval = model.Duration(time.Minute)
+		n.start()
+		n.bucket.put("group.all.m", n.manifest("a", "one")+"    - exec:\n        - test -e "+n.path("there")+": {}\n    - slow:\n        - wait: {ensure: present}\n")
+		<-s.begun
+		s.release <- struct{}{}
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeFailed)
+		if err := os.WriteFile(n.path("there"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.forget("wait")
+		<-s.begun
+		for range 3 {
+			n.write("a", "drifted")
+			n.has("a", "one")
+		}
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeChanged)
+	})
+}
+
 // isIn expects the state and the status of a manifest to have an outcome.
 func (n *node) isIn(key string, want model.Outcome) {
 	n.t.Helper()

@@ -80,7 +80,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 }
 
 // concludePart reports the run of a part. Once nothing fails any more of a manifest that
-// did, a run of all of it brings its numbers up to date.
+// did, a run of all of it brings its numbers up to date: the one that goes on, or another.
 func (r *run) concludePart(ctx context.Context, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
 		r.o.Report.Run(s)
@@ -88,7 +88,7 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 		r.count(s)
 	}
 	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if r.o.Status.SetPart(r.key, s) && !r.repairs.Fails(r.key) {
+	if r.o.Status.SetPart(r.key, s) && !r.repairs.Fails(r.key) && r.keptOf(r.key).whole == nil {
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 }

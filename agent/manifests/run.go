@@ -39,11 +39,11 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return true
 	}
 	kind := lanes.Part
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), deviates: map[model.Ref]bool{}}
 	if w.Part == nil {
-		kind = lanes.Manifest
+		kind, m.keptOf(key).whole = lanes.Manifest, r
 		m.checks.Cancel(key) // the run makes the checks itself
 	}
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
 	o := options(hard, m.o.Runner, key, m.o.Set.Active(key), w.Cause, r.id)
 	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
 
@@ -133,7 +133,6 @@ func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
 		return
 	}
-	r.deviates, r.keptOf(r.key).whole = map[model.Ref]bool{}, r
 	r.say(ctx, r.version.Resolution.PreMessage)
 }
 
