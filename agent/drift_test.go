@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -441,5 +442,22 @@ func TestLateChildThatSomebodyRepairs(t *testing.T) {
 		n.tells("run stable group.all.motd drift")
 		n.write("motd", "hello")
 		n.tells()
+	})
+}
+
+// TestDriftIsRepairedAfterARunThatCouldNotBegin, and not on the interval.
+func TestDriftIsRepairedAfterARunThatCouldNotBegin(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		lock := filepath.Join(n.state, "run.lock")
+		if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		n.write("a", "drifted")
+		n.has("a", "drifted")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		n.after(10 * time.Second)
+		n.has("a", "one")
 	})
 }

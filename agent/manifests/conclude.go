@@ -49,6 +49,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 	if r.wake.Part != nil {
 		r.concludePart(ctx, summary)
+		if !r.hasBegun(summary) {
+			r.schedule.Retry(r.key) // of all of it: what drifted is not seen again
+		}
 	} else {
 		r.conclude(ctx, summary)
 		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
