@@ -461,3 +461,19 @@ func TestDriftIsRepairedAfterARunThatCouldNotBegin(t *testing.T) {
 		n.has("a", "one")
 	})
 }
+
+// TestHealthOfWhatHasNotDrifted is reported although the look is not.
+func TestHealthOfWhatHasNotDrifted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		c := &clinic{statuses: map[string]model.HealthStatus{}}
+		n.checker, n.config.HealthInterval = c, 0
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, health_checks: [{name: http, command: a}]"))
+		n.settle()
+		n.take()
+		c.set("http", model.HealthWarning)
+		n.write("a", "one")
+		n.tells("health warning")
+	})
+}

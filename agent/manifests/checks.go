@@ -81,7 +81,6 @@ func (c *checks) concludePasses(ctx context.Context) {
 			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
 		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))
-		c.o.Report.Sync()
 	}
 }
 
