@@ -103,6 +103,12 @@ func (l *Lanes) Has(key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == Manifest && lane.Key == key })
 }
 
+// MakesChecks reports whether a run of a manifest, or of a part of it, that goes on makes
+// health checks.
+func (l *Lanes) MakesChecks(key string) bool {
+	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Key == key && lane.running && hasChecks(lane.graph) })
+}
+
 // MayAddPart reports whether another part of a manifest may enter: a few do, so that one
 // that waits does not hold up those that need not.
 func (l *Lanes) MayAddPart(key string) bool {

@@ -67,7 +67,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 
 // concludePasses is Manifests.ConcludePasses.
 func (c *checks) concludePasses(ctx context.Context) {
-	for _, p := range c.Ended(c.o.Runner.Changes()) {
+	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
 			c.o.Registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
 		}
