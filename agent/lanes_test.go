@@ -82,6 +82,21 @@ func TestRequestBesideALongRun(t *testing.T) {
 	})
 }
 
+// TestRequestThatExpiresWhileItWaits for a run that has begun before is not executed.
+func TestRequestThatExpiresWhileItWaits(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.after(lanes.Patience)
+		expires := time.Now().Add(30 * time.Minute).UTC().Format(time.RFC3339)
+		late := n.ask([]byte(strings.Replace(waiting, `"type"`, `"expires": "`+expires+`", "type"`, 1)))
+		n.after(time.Hour)
+		close(s.release)
+		n.settle()
+		if late.phases() != "acknowledged expired" {
+			n.t.Errorf("answered %s", late.phases())
+		}
+	})
+}
+
 // TestWhatIsSharedIsWaitedFor: what needs the same domain waits, and nobody overtakes it
 // whom it would hold up.
 func TestWhatIsSharedIsWaitedFor(t *testing.T) {
