@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -494,5 +495,38 @@ func TestLateChildThatSomebodyRepairs(t *testing.T) {
 		n.tells("run stable group.all.motd drift")
 		n.write("motd", "hello")
 		n.tells()
+	})
+}
+
+// TestDriftIsRepairedAfterARunThatCouldNotBegin, and not on the interval.
+func TestDriftIsRepairedAfterARunThatCouldNotBegin(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		lock := filepath.Join(n.state, "run.lock")
+		if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		n.write("a", "drifted")
+		n.has("a", "drifted")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		n.after(10 * time.Second)
+		n.has("a", "one")
+	})
+}
+
+// TestHealthOfWhatHasNotDrifted is reported although the look is not.
+func TestHealthOfWhatHasNotDrifted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		c := &clinic{statuses: map[string]model.HealthStatus{}}
+		n.checker, n.config.HealthInterval = c, 0
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, health_checks: [{name: http, command: a}]"))
+		n.settle()
+		n.take()
+		c.set("http", model.HealthWarning)
+		n.write("a", "one")
+		n.tells("health warning")
 	})
 }

@@ -32,7 +32,7 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		}
 		delete(m.pending, i)
 		if s.unchecked && m.isToCome(i) {
-			m.keep(i, s.at)
+			m.events.add(i, s.at)
 			continue
 		}
 		if s.unchecked && m.isAsLeft(f) {
@@ -59,12 +59,6 @@ func (m *Monitor) Take(now time.Time) []Drift {
 // gather takes over what was seen since the last call, but for what the last run did
 // itself. A watch that has failed since has its resource polled.
 func (m *Monitor) gather(now time.Time) {
-	var seen map[id]time.Time
-	m.mu.Lock()
-	if len(m.seen) > 0 {
-		seen, m.seen = m.seen, map[id]time.Time{}
-	}
-	m.mu.Unlock()
 	add := func(i id, s sighting, retried bool) {
 		f := m.of(i.key).resources[i.ref]
 		before, known := m.pending[i]
@@ -76,13 +70,13 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		m.pending[i] = s
 	}
-	for i, at := range seen {
+	for i, at := range m.events.take() {
 		f := m.of(i.key).resources[i.ref]
 		if f == nil {
 			continue
 		}
 		if m.isToCome(i) {
-			m.keep(i, at)
+			m.events.add(i, at)
 			continue
 		}
 		written, err := f.poll()

@@ -151,7 +151,7 @@ func (r *run) next() *graph.Node {
 		n := r.Graph.Nodes()[r.cursor]
 		switch {
 		case r.Results[r.cursor].Done:
-		case n.Follows && !r.Results[r.cursor].Begun && !r.IsFollowedUp(n):
+		case n.Follows && !r.Results[r.cursor].Begun && !r.Results.IsFollowedUp(n):
 			r.End(n)
 			r.report.LeaveOut(n)
 		default:
