@@ -12,14 +12,13 @@ import (
 // behind them what it runs without an assignment: one that ended just now, or the
 // bucket was recreated. A node whose state cannot be read has none.
 func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
-	assigned, byName := map[string]bool{}, map[string][]model.Entry{}
+	assigned, byFamily := map[string]bool{}, map[string][]named{}
 	for _, e := range entries {
 		assigned[e.Key] = true
-		if _, name, err := ParseKey(e.Key); err == nil {
-			byName[name] = append(byName[name], e)
+		if t, name, err := ParseKey(e.Key); err == nil {
+			byFamily[t.String()] = append(byFamily[t.String()], named{name, e})
 		}
 	}
-	names := slices.Sorted(maps.Keys(byName))
 	out := make([][]RolloutStatus, len(nodes))
 	for i, n := range nodes {
 		out[i] = []RolloutStatus{}
@@ -27,7 +26,13 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 			continue
 		}
 		v := newView(n)
-		for _, name := range names {
+		byName := map[string][]model.Entry{}
+		for family := range v.places {
+			for _, e := range byFamily[family] {
+				byName[e.name] = append(byName[e.name], e.Entry)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(byName)) {
 			statuses := Rollout{Entries: byName[name]}.statusesOf(v)
 			slices.SortFunc(statuses, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
 			out[i] = append(out[i], statuses...)
@@ -36,6 +41,62 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 	}
 
 	return out
+}
+
+// named is an assignment with its name.
+type named struct {
+	name string
+	model.Entry
+}
+
+// NeverSeen returns the status of each assignment to a node that is not among the known ones,
+// in the order of the entries.
+func NeverSeen(nodes []model.Node, entries []model.Entry) []RolloutStatus {
+	known := map[string]bool{}
+	for _, n := range nodes {
+		known[n.Node] = true
+	}
+	var out []RolloutStatus
+	for _, e := range entries {
+		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] {
+			out = append(out, RolloutStatus{Node: t.Node, Key: e.Key, Status: StatusUnreachable, Desired: e.Revision, Reason: "never seen; is an agent running under this name?"})
+		}
+	}
+
+	return out
+}
+
+// Away returns why what a node runs is not known now: StatusUnreadable, StatusStopped or
+// StatusUnreachable; empty where it is known.
+func Away(n model.Node) Status {
+	switch {
+	case n.Unreadable != "":
+		return StatusUnreadable
+	case n.Stopped():
+		return StatusStopped
+	case n.Silent:
+		return StatusUnreachable
+	default:
+		return ""
+	}
+}
+
+// NodeStatus returns the one status of a node with those of its assignments: why it is away,
+// else the worst of failed, rejected, pending and unassigned, else StatusUpToDate, also where
+// nothing is assigned to it.
+func NodeStatus(n model.Node, statuses []RolloutStatus) Status {
+	if away := Away(n); away != "" {
+		return away
+	}
+	worst := []Status{StatusFailed, StatusRejected, StatusPending, StatusUnassigned, StatusUpToDate}
+	at := len(worst) - 1
+	for _, s := range statuses {
+		if i := slices.Index(worst, s.Status); i >= 0 {
+			at = min(at, i)
+		}
+	}
+
+	return worst[at]
 }
 
 // unassigned returns what a node runs without an assignment, by key.
