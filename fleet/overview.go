@@ -2,7 +2,6 @@ package fleet
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/musterfleet/muster/model"
@@ -13,10 +12,10 @@ import (
 // bucket was recreated. A node whose state cannot be read has none.
 func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 	assigned, byFamily := map[string]bool{}, map[string][]named{}
-	for _, e := range entries {
+	for i, e := range entries {
 		assigned[e.Key] = true
 		if t, name, err := ParseKey(e.Key); err == nil {
-			byFamily[t.String()] = append(byFamily[t.String()], named{name, e})
+			byFamily[t.String()] = append(byFamily[t.String()], named{name, &entries[i]})
 		}
 	}
 	out := make([][]RolloutStatus, len(nodes))
@@ -26,14 +25,22 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 			continue
 		}
 		v := newView(n)
-		byName := map[string][]model.Entry{}
+		var all []named
 		for family := range v.places {
-			for _, e := range byFamily[family] {
-				byName[e.name] = append(byName[e.name], e.Entry)
-			}
+			all = append(all, byFamily[family]...)
 		}
-		for _, name := range slices.Sorted(maps.Keys(byName)) {
-			statuses := Rollout{Entries: byName[name]}.statusesOf(v)
+		slices.SortFunc(all, func(a, b named) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.Key, b.Key)) })
+		out[i] = make([]RolloutStatus, 0, len(all))
+		for len(all) > 0 {
+			var same []model.Entry
+			for _, e := range all {
+				if e.name != all[0].name {
+					break
+				}
+				same = append(same, *e.Entry)
+			}
+			all = all[len(same):]
+			statuses := Rollout{Entries: same}.statusesOf(v)
 			slices.SortFunc(statuses, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
 			out[i] = append(out[i], statuses...)
 		}
@@ -46,7 +53,7 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 // named is an assignment with its name.
 type named struct {
 	name string
-	model.Entry
+	*model.Entry
 }
 
 // NeverSeen returns the status of each assignment to a node that is not among the known ones,
@@ -102,8 +109,7 @@ func NodeStatus(n model.Node, statuses []RolloutStatus) Status {
 // unassigned returns what a node runs without an assignment, by key.
 func unassigned(n model.Node, assigned map[string]bool) []RolloutStatus {
 	var out []RolloutStatus
-	for _, key := range slices.Sorted(maps.Keys(n.Manifests)) {
-		m := n.Manifests[key]
+	for key, m := range n.Manifests {
 		if m.Revision == 0 || assigned[key] {
 			continue
 		}
@@ -116,6 +122,7 @@ func unassigned(n model.Node, assigned map[string]bool) []RolloutStatus {
 		}
 		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
 	}
+	slices.SortFunc(out, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
 
 	return out
 }
