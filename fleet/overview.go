@@ -73,39 +73,6 @@ func NeverSeen(nodes []model.Node, entries []model.Entry) []RolloutStatus {
 	return out
 }
 
-// Away returns why what a node runs is not known now: StatusUnreadable, StatusStopped or
-// StatusUnreachable; empty where it is known.
-func Away(n model.Node) Status {
-	switch {
-	case n.Unreadable != "":
-		return StatusUnreadable
-	case n.Stopped():
-		return StatusStopped
-	case n.Silent:
-		return StatusUnreachable
-	default:
-		return ""
-	}
-}
-
-// NodeStatus returns the one status of a node with those of its assignments: why it is away,
-// else the worst of failed, rejected, pending and unassigned, else StatusUpToDate, also where
-// nothing is assigned to it.
-func NodeStatus(n model.Node, statuses []RolloutStatus) Status {
-	if away := Away(n); away != "" {
-		return away
-	}
-	worst := []Status{StatusFailed, StatusRejected, StatusPending, StatusUnassigned, StatusUpToDate}
-	at := len(worst) - 1
-	for _, s := range statuses {
-		if i := slices.Index(worst, s.Status); i >= 0 {
-			at = min(at, i)
-		}
-	}
-
-	return worst[at]
-}
-
 // unassigned returns what a node runs without an assignment, by key.
 func unassigned(n model.Node, assigned map[string]bool) []RolloutStatus {
 	var out []RolloutStatus

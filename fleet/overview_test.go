@@ -60,9 +60,9 @@ func TestNodeStatus(t *testing.T) {
 		all  []fleet.RolloutStatus
 		want fleet.Status
 	}{
-		{plain, nil, fleet.StatusUpToDate},
-		{plain, status(fleet.StatusNotApplicable, fleet.StatusOverridden, fleet.StatusUpToDate), fleet.StatusUpToDate},
-		{plain, status(fleet.StatusUpToDate, fleet.StatusUnassigned), fleet.StatusUnassigned},
+		{plain, nil, fleet.StatusOK},
+		{plain, status(fleet.StatusNotApplicable, fleet.StatusOverridden, fleet.StatusUpToDate), fleet.StatusOK},
+		{plain, status(fleet.StatusUpToDate, fleet.StatusUnassigned), fleet.StatusOK},
 		{plain, status(fleet.StatusUnassigned, fleet.StatusPending), fleet.StatusPending},
 		{plain, status(fleet.StatusRejected, fleet.StatusPending), fleet.StatusRejected},
 		{plain, status(fleet.StatusRejected, fleet.StatusFailed, fleet.StatusUpToDate), fleet.StatusFailed},

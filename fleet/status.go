@@ -44,9 +44,6 @@ const (
 	StatusUnreachable Status = "unreachable"
 	// StatusUnreadable is a node whose state cannot be read, so that nobody knows.
 	StatusUnreadable Status = "unreadable"
-	// StatusStopped is a node whose agent was shut down. Only a node as a whole has it: its
-	// assignments are unreachable.
-	StatusStopped Status = Status(model.NodeStopped)
 	// StatusUnassigned is a node that runs what is not assigned.
 	StatusUnassigned Status = "unassigned"
 )

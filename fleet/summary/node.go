@@ -10,7 +10,8 @@ import (
 // Node is what is known of one node.
 type Node struct {
 	model.Node
-	Status fleet.Status `json:"status"`
+	// State is its fleet.NodeStatus.
+	State fleet.Status `json:"state"`
 	// Since is when it was last seen where it is away, when the oldest revision was assigned
 	// that is pending or rejected, and when the last run ended that failed; else zero.
 	Since    time.Time    `json:"since,omitzero"`
@@ -35,7 +36,7 @@ func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry)
 	for _, e := range entries {
 		assigned[e.Key] = e.Time
 	}
-	out := Node{Node: n, Status: fleet.NodeStatus(n, statuses), Statuses: []Assignment{}}
+	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: []Assignment{}}
 	for _, s := range statuses {
 		out.Statuses = append(out.Statuses, Assignment{s, assigned[s.Key]})
 	}
@@ -46,12 +47,12 @@ func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry)
 
 // since returns Since.
 func (n *Node) since() time.Time {
-	switch n.Status {
+	switch n.State {
 	case fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable:
 		return n.Heard
 	}
 	var since time.Time
-	if n.Status != fleet.StatusFailed && n.Status != fleet.StatusRejected && n.Status != fleet.StatusPending {
+	if n.State != fleet.StatusFailed && n.State != fleet.StatusRejected && n.State != fleet.StatusPending {
 		return since
 	}
 	for _, s := range n.Statuses {
@@ -59,7 +60,7 @@ func (n *Node) since() time.Time {
 		if s.Late() {
 			at = s.Assigned
 		}
-		if s.Status == n.Status && (since.IsZero() || at.Before(since)) {
+		if s.Status == n.State && (since.IsZero() || at.Before(since)) {
 			since = at
 		}
 	}

@@ -16,8 +16,8 @@ import (
 // Summary is the overview of a fleet at a time.
 type Summary struct {
 	At time.Time `json:"at"`
-	// Total is how many nodes are known, States counts them by fleet.NodeStatus, those of no
-	// node left out.
+	// Total is how many nodes are known, States counts them by fleet.NodeStatus, without those
+	// that no node has.
 	Total  int     `json:"total"`
 	States []State `json:"states"`
 	// Manifests are by name, whatever their targets.
@@ -59,9 +59,9 @@ func (m *Members) add(node string) {
 	}
 }
 
-// State counts the nodes of one status.
+// State counts the nodes of one state.
 type State struct {
-	Status fleet.Status `json:"status"`
+	State fleet.Status `json:"state"`
 	Members
 }
 
@@ -172,7 +172,7 @@ func newCounter(entries []model.Entry) *counter {
 func (c *counter) node(n model.Node, statuses []fleet.RolloutStatus) {
 	status := fleet.NodeStatus(n, statuses)
 	if c.byStatus[status] == nil {
-		c.byStatus[status] = &State{Status: status}
+		c.byStatus[status] = &State{State: status}
 	}
 	c.byStatus[status].add(n.Node)
 	for _, s := range statuses {
@@ -251,7 +251,7 @@ func short(text string) string {
 
 // order is that in which statuses of nodes are shown.
 var order = [...]fleet.Status{
-	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnassigned, fleet.StatusUpToDate,
+	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
 }
 
 func (c *counter) states() []State {

@@ -70,10 +70,10 @@ func TestSummary(t *testing.T) {
 	var states []string
 	sum := 0
 	for _, s := range got.States {
-		states = append(states, fmt.Sprint(s.Nodes, " ", s.Status, " ", s.First))
+		states = append(states, fmt.Sprint(s.Nodes, " ", s.State, " ", s.First))
 		sum += s.Nodes
 	}
-	if want := "2 failed [c d]; 1 rejected [e]; 1 pending [f]; 1 unreachable [g]; 1 unreadable [i]; 1 stopped [h]; 2 up-to-date [a b]"; strings.Join(states, "; ") != want || sum != got.Total {
+	if want := "2 failed [c d]; 1 rejected [e]; 1 pending [f]; 1 unreachable [g]; 1 unreadable [i]; 1 stopped [h]; 2 ok [a b]"; strings.Join(states, "; ") != want || sum != got.Total {
 		t.Errorf("states: %s", strings.Join(states, "; "))
 	}
 	if len(got.Manifests) != 2 || got.Manifests[0].Name != "motd" || got.Manifests[1].Name != "own" {
@@ -181,12 +181,12 @@ func TestNode(t *testing.T) {
 			for _, key := range []string{motd, own} {
 				n.Manifests[key] = model.ManifestState{Revision: 7, Outcome: model.OutcomeStable, At: now}
 			}
-		}, fleet.StatusUpToDate, time.Time{}},
+		}, fleet.StatusOK, time.Time{}},
 	} {
 		n := node("a", c.change)
 		got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries)
-		if got.Status != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
-			t.Errorf("%s: %s since %s, %+v", name, got.Status, got.Since, got.Statuses)
+		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
+			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
 		}
 		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
 			t.Errorf("%s: %+v", name, own)

@@ -111,9 +111,9 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 	return decode(node, m, time.Now())
 }
 
-// Facts returns the document of the facts of a node; the error wraps model.ErrNotFound where it
+// FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
 // stored none, and ErrInvalidFacts.
-func (b Bucket) Facts(ctx context.Context, node string) (json.RawMessage, error) {
+func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage, error) {
 	if err := model.CheckNode(node, nil); err != nil {
 		return nil, err
 	}

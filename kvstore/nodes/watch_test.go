@@ -66,20 +66,20 @@ func TestFacts(t *testing.T) {
 	if err := store.PutFacts(t.Context(), "web01", model.Facts{"big": 12345678901234567}); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := bucket.Facts(t.Context(), "web01"); err != nil || string(got) != `{"big":12345678901234567}` {
+	if got, err := bucket.FactsDocument(t.Context(), "web01"); err != nil || string(got) != `{"big":12345678901234567}` {
 		t.Errorf("%s, %v", got, err)
 	}
-	if _, err := bucket.Facts(t.Context(), "web02"); !errors.Is(err, model.ErrNotFound) {
+	if _, err := bucket.FactsDocument(t.Context(), "web02"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("none = %v", err)
 	}
-	if _, err := bucket.Facts(t.Context(), "web.02"); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := bucket.FactsDocument(t.Context(), "web.02"); !errors.Is(err, model.ErrInvalidName) {
 		t.Errorf("another key = %v", err)
 	}
 	for _, value := range []string{"garbage", "[]", `{"a":`} {
 		if _, err := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES").PutString(t.Context(), "web02.facts", value); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := bucket.Facts(t.Context(), "web02"); !errors.Is(err, nodes.ErrInvalidFacts) {
+		if _, err := bucket.FactsDocument(t.Context(), "web02"); !errors.Is(err, nodes.ErrInvalidFacts) {
 			t.Errorf("%s = %v", value, err)
 		}
 	}

@@ -164,7 +164,7 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 // nodeRows returns a row for each manifest of a node, the first with the node itself. What
 // is wrong with the node has a row of its own before them.
 func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
-	uptime, away := print.Age(n.Started, now), string(fleet.Away(n.Node))
+	uptime, away := print.Age(n.Started, now), string(fleet.Absent(n.Node))
 	if away != "" {
 		uptime = "-"
 	}
