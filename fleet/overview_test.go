@@ -41,3 +41,37 @@ func TestCostOfALargeState(t *testing.T) {
 		}
 	}
 }
+
+// TestNodeStatus: what is wrong with a node as a whole wins over what it runs, and the worst of
+// that over the rest.
+func TestNodeStatus(t *testing.T) {
+	t.Parallel()
+	status := func(all ...fleet.Status) (out []fleet.RolloutStatus) {
+		for _, s := range all {
+			out = append(out, fleet.RolloutStatus{Status: s})
+		}
+		return out
+	}
+	plain := node("a", nil, nil)
+	stopped, silent, unreadable := plain, plain, plain
+	stopped.Event, stopped.Silent, silent.Silent, unreadable.Unreadable = model.NodeStopped, true, true, "garbage"
+	for _, c := range []struct {
+		n    model.Node
+		all  []fleet.RolloutStatus
+		want fleet.Status
+	}{
+		{plain, nil, fleet.StatusOK},
+		{plain, status(fleet.StatusNotApplicable, fleet.StatusOverridden, fleet.StatusUpToDate), fleet.StatusOK},
+		{plain, status(fleet.StatusUpToDate, fleet.StatusUnassigned), fleet.StatusOK},
+		{plain, status(fleet.StatusUnassigned, fleet.StatusPending), fleet.StatusPending},
+		{plain, status(fleet.StatusRejected, fleet.StatusPending), fleet.StatusRejected},
+		{plain, status(fleet.StatusRejected, fleet.StatusFailed, fleet.StatusUpToDate), fleet.StatusFailed},
+		{stopped, status(fleet.StatusFailed), fleet.StatusStopped},
+		{silent, status(fleet.StatusFailed), fleet.StatusUnreachable},
+		{unreadable, nil, fleet.StatusUnreadable},
+	} {
+		if got := fleet.NodeStatus(c.n, c.all); got != c.want {
+			t.Errorf("%v: got %s, want %s", c.all, got, c.want)
+		}
+	}
+}

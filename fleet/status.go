@@ -85,18 +85,16 @@ type Rollout struct {
 // Statuses returns the statuses of a rollout, by node and key.
 func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	var out []RolloutStatus
-	known := map[string]bool{}
 	for _, n := range nodes {
-		known[n.Node] = true
 		if n.Unreadable != "" {
 			out = append(out, r.unreadable(n)...)
 			continue
 		}
 		out = append(out, r.statusesOf(newView(n))...)
 	}
-	for _, e := range r.Entries {
-		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && r.selects(e.Key) {
-			out = append(out, RolloutStatus{Node: t.Node, Key: e.Key, Status: StatusUnreachable, Desired: e.Revision, Reason: "never seen; is an agent running under this name?"})
+	for _, s := range NeverSeen(nodes, r.Entries) {
+		if r.selects(s.Key) {
+			out = append(out, s)
 		}
 	}
 	slices.SortFunc(out, func(a, b RolloutStatus) int { return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Key, b.Key)) })
@@ -299,10 +297,7 @@ func flapping(n model.Node, key string) string {
 		case text != "":
 			more++
 		default:
-			text = "flapping: " + f.Resource.String() + ", probably written by " + f.Writer
-			if f.Writer == "" {
-				text = "flapping: " + f.Resource.String() + ", written by somebody unknown"
-			}
+			text = "flapping: " + f.Resource.String() + ", " + f.By()
 		}
 	}
 	if more > 0 {

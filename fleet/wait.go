@@ -106,22 +106,47 @@ func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked
 }
 
 // Tally counts statuses.
-type Tally struct{ All, Targets, UpToDate, Failed, Rejected, Unreachable, Unreadable, Pending int }
+type Tally struct {
+	All         int `json:"-"`
+	Targets     int `json:"targets"`
+	UpToDate    int `json:"up_to_date"`
+	Failed      int `json:"failed"`
+	Rejected    int `json:"rejected"`
+	Unreachable int `json:"unreachable"`
+	Unreadable  int `json:"unreadable"`
+	Pending     int `json:"pending"`
+}
 
 // TallyOf counts statuses.
 func TallyOf(statuses []RolloutStatus) Tally {
-	t := Tally{All: len(statuses)}
-	counts := map[Status]*int{StatusUpToDate: &t.UpToDate, StatusFailed: &t.Failed, StatusRejected: &t.Rejected, StatusUnreachable: &t.Unreachable, StatusUnreadable: &t.Unreadable, StatusPending: &t.Pending}
+	var t Tally
 	for _, s := range statuses {
-		if s.Applies() {
-			t.Targets++
-		}
-		if count := counts[s.Status]; count != nil {
-			*count++
-		}
+		t.Add(s)
 	}
 
 	return t
+}
+
+// Add counts one status.
+func (t *Tally) Add(s RolloutStatus) {
+	t.All++
+	if s.Applies() {
+		t.Targets++
+	}
+	switch s.Status {
+	case StatusUpToDate:
+		t.UpToDate++
+	case StatusFailed:
+		t.Failed++
+	case StatusRejected:
+		t.Rejected++
+	case StatusUnreachable:
+		t.Unreachable++
+	case StatusUnreadable:
+		t.Unreadable++
+	case StatusPending:
+		t.Pending++
+	}
 }
 
 // Open returns how many statuses are not final.

@@ -20,3 +20,12 @@ type FlappingState struct {
 	// Writer is a hint: who was seen to write it, in the words that the machine has for it.
 	Writer string `json:"writer,omitempty" jsonschema_description:"Who was seen to write it: a hint, since users choose the names of their processes"`
 }
+
+// By describes who writes it, in a few words.
+func (f FlappingState) By() string {
+	if f.Writer == "" {
+		return "written by somebody unknown"
+	}
+
+	return "probably written by " + f.Writer
+}

@@ -69,6 +69,13 @@ type Node struct {
 // Stopped reports whether the node's agent shut down cleanly and has not been seen since.
 func (n Node) Stopped() bool { return n.Event == NodeStopped }
 
+// IsSilent reports whether its last update is older than its SilentAfter at a time.
+func (n Node) IsSilent(now time.Time) bool {
+	after := n.SilentAfter.Std()
+
+	return after > 0 && n.Heard.Add(after).Before(now)
+}
+
 // SeqRange is a range of seq, both ends within.
 type SeqRange struct {
 	From uint64 `json:"from"`

@@ -2,6 +2,7 @@ package assignments_test
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -266,5 +267,36 @@ func TestReplaceOnlyWhatWasSeen(t *testing.T) {
 	all, err := store.History(t.Context(), key)
 	if last := all[len(all)-1]; err != nil || !last.Deleted || string(last.Value) != "proof" {
 		t.Errorf("%+v, %v", last, err)
+	}
+}
+
+// TestChanges wakes for what is stored already, and for each change.
+func TestChanges(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer stop()
+	put := func(do func(context.Context, string) (uint64, error)) {
+		t.Helper()
+		if _, err := do(t.Context(), "group.web.motd"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	one := func(ctx context.Context, key string) (uint64, error) { return store.Put(ctx, key, []byte("one")) }
+	put(one)
+	woken := 0
+	for err := range store.Changes(ctx) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		switch woken++; woken {
+		case 1:
+			put(one)
+		case 2:
+			put(store.Delete)
+		}
+		if woken == 3 {
+			return
+		}
 	}
 }

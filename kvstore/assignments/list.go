@@ -3,6 +3,7 @@ package assignments
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -45,6 +46,20 @@ func (s Bucket) Invalid(ctx context.Context) ([]model.Entry, error) {
 	}
 
 	return all, err
+}
+
+// Changes yields once for each revision that is stored, and then whenever one is stored or removed,
+// until ctx ends: List has what there is then. An error is the last thing it yields.
+func (s Bucket) Changes(ctx context.Context) iter.Seq[error] {
+	return func(yield func(error) bool) {
+		bucket := s.store.Names().Manifests()
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, HeadersOnly: true}
+		for _, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, true) {
+			if !yield(err) || err != nil {
+				return
+			}
+		}
+	}
 }
 
 // entries returns the keys of some families, or of all for none, that keep

@@ -27,6 +27,9 @@ const pageSize = 500
 // ErrInvalidState is a state that cannot be read, or that belongs to another node.
 var ErrInvalidState = errors.New("invalid state")
 
+// ErrInvalidFacts is a document of facts that cannot be read.
+var ErrInvalidFacts = errors.New("invalid facts")
+
 // Bucket is the bucket of nodes.
 type Bucket struct{ store *kvstore.Store }
 
@@ -108,6 +111,26 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 	return decode(node, m, time.Now())
 }
 
+// FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
+// stored none, and ErrInvalidFacts.
+func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage, error) {
+	if err := model.CheckNode(node, nil); err != nil {
+		return nil, err
+	}
+	m, err := b.store.Value(ctx, b.stream(), b.store.Names().NodeFacts(node))
+	if err == nil {
+		var facts model.Facts
+		if err = json.Unmarshal(m.Data, &facts); err != nil {
+			err = fmt.Errorf("%w: %w", ErrInvalidFacts, err)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("facts of node %s: %w", node, err)
+	}
+
+	return m.Data, nil
+}
+
 // Nodes returns every node by name, unreachable ones included. For each state that
 // cannot be read, the error wraps one that wraps ErrInvalidState and names the
 // node, which is returned as Unreadable among the others.
@@ -123,8 +146,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 		if m.Deleted() && !m.Forged {
 			continue
 		}
-		node, _, _ := strings.Cut(strings.TrimPrefix(subject, kvstore.KVSubject(n.Nodes(), "")), ".")
-		r, err := decode(node, m, time.Now())
+		r, err := decode(nodeOf(n, subject), m, time.Now())
 		if err != nil {
 			failed = append(failed, err)
 		}
@@ -135,6 +157,13 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 
 	return all, errors.Join(failed...)
+}
+
+// nodeOf returns the node that a subject is of.
+func nodeOf(n kvstore.Names, subject string) string {
+	node, _, _ := strings.Cut(strings.TrimPrefix(subject, kvstore.KVSubject(n.Nodes(), "")), ".")
+
+	return node
 }
 
 // states returns the newest message of each state by its subject. It is by direct gets: a
@@ -196,8 +225,7 @@ func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 		r.Groups = known.Groups
 		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}
-	silentAfter := r.SilentAfter.Std()
-	r.Silent = silentAfter > 0 && m.Time.Add(silentAfter).Before(now)
+	r.Silent = r.IsSilent(now)
 
 	return r, nil
 }

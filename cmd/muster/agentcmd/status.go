@@ -122,7 +122,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
 	line("watched", "%s", print.Count(s.Watches, "resource"))
 	for _, f := range s.Flapping {
-		line("flapping", "%s of %s since %s, %s", f.Resource, f.Manifest, age(now, f.Since), writer(f))
+		line("flapping", "%s of %s since %s, %s", f.Resource, f.Manifest, age(now, f.Since), f.By())
 	}
 	if s.Clock.Within > 0 { // else it is not measured
 		line("clock", "%s", s.Clock)
@@ -154,16 +154,6 @@ func stopping(s model.AgentStatus, now time.Time) string {
 	}
 
 	return text
-}
-
-// writer describes who writes a resource that flaps, in the words of muster fleet nodes: it
-// is a hint.
-func writer(f model.FlappingState) string {
-	if f.Writer == "" {
-		return "written by somebody unknown"
-	}
-
-	return "probably written by " + f.Writer
 }
 
 // connection describes the connection in a line.

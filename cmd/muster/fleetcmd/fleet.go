@@ -8,6 +8,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
 )
 
 // Add adds the commands to the command line, after those that prepare adds.
@@ -17,6 +18,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 		"  muster fleet init                          create the buckets and streams\n" +
 		"  muster fleet push --group web motd.yaml    assign a manifest to a group\n" +
 		"  muster fleet wait motd                     wait until every node runs it\n" +
+		"  muster fleet status                        see the whole fleet\n" +
 		"  muster fleet reports                       follow the reports\n" +
 		"  muster fleet ensure exec uptime --all      run a command on all nodes")
 	prepare(env, cmd)
@@ -26,6 +28,9 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addShow(env, cmd)
 	addRollback(env, cmd)
 	addSign(env, cmd)
+	statuscmd.AddStatus(env, cmd)
+	statuscmd.AddDescribe(env, cmd)
+	statuscmd.AddFacts(env, cmd)
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
 	ensurecmd.AddExec(env, cmd)

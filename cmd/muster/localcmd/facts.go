@@ -4,10 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 
 	"github.com/choria-io/fisk"
-	"github.com/tidwall/gjson"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -92,23 +90,11 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Author: source.Author})
 }
 
-// print prints a single value bare, for scripts, unless a format is asked for.
 func (c *queryCommand) print(v any, what string) error {
-	if c.query == "" {
-		return c.Print.Document(v, c.YAML)
-	}
 	text, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
-	found := gjson.GetBytes(text, c.query)
-	if !found.Exists() {
-		return fmt.Errorf("no such %s: %s", what, c.query)
-	}
-	if !found.IsObject() && !found.IsArray() && !c.IsDocument() {
-		_, err = fmt.Fprintln(c.Print.Out, found.String())
-		return err
-	}
 
-	return c.Print.Document(json.RawMessage(found.Raw), c.YAML)
+	return c.Print.Query(c.Format, text, c.query, what)
 }

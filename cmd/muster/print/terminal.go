@@ -101,3 +101,11 @@ func (p *Progress) Clear() {
 		p.shown = false
 	}
 }
+
+// Clear empties the terminal that Out is, so that what follows is shown in place of what was
+// there.
+func (p Printer) Clear() {
+	if IsTerminal(p.Out) {
+		_, _ = io.WriteString(p.Out, "\x1b[H\x1b[2J")
+	}
+}

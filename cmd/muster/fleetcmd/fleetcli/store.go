@@ -59,3 +59,29 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 
 	return all, nil
 }
+
+// NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
+// wraps model.ErrNotFound.
+func (s *Store) NoSuchNode(ctx context.Context, name string) error {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	known := make([]string, len(all))
+	for i, n := range all {
+		known[i] = n.Node
+	}
+
+	return unknownNode(name + cli.DidYouMean(name, known))
+}
+
+// unknownNode is a node that is not known, with what may be meant.
+type unknownNode string
+
+// Error names it, and where those are that are known.
+func (n unknownNode) Error() string {
+	return "no such node: " + string(n) + " (see muster fleet nodes)"
+}
+
+// Unwrap returns model.ErrNotFound.
+func (unknownNode) Unwrap() error { return model.ErrNotFound }

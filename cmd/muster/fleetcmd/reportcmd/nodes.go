@@ -164,14 +164,9 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 // nodeRows returns a row for each manifest of a node, the first with the node itself. What
 // is wrong with the node has a row of its own before them.
 func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
-	uptime, away := print.Age(n.Started, now), ""
-	switch {
-	case n.Unreadable != "":
-		uptime, away = "-", string(fleet.StatusUnreadable)
-	case n.Stopped():
-		uptime, away = "-", string(model.NodeStopped)
-	case n.Silent:
-		uptime, away = "-", string(fleet.StatusUnreachable)
+	uptime, away := print.Age(n.Started, now), string(fleet.Absent(n.Node))
+	if away != "" {
+		uptime = "-"
 	}
 	n.Message = cmp.Or(n.Flooding, fleet.WhyUnreadable(n.Node), n.Message)
 	if n.Clock.Apparent() {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"strings"
 	"syscall"
 	"time"
 
@@ -15,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -118,7 +116,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		case err == nil && c.cause != "" && string(r.Cause) != c.cause:
 			continue
 		case err == nil:
-			err = c.Print.Item(c.Format, r, reportLine(c.Print, r))
+			err = c.Print.Item(c.Format, r, fleetcli.ReportLine(c.Print, r))
 		}
 		if errors.Is(err, syscall.EPIPE) {
 			return nil // the reader left, it has what it wanted
@@ -144,19 +142,4 @@ func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) ite
 			}
 		}
 	}
-}
-
-// reportLine returns a report as a line of text.
-func reportLine(p print.Printer, r model.Report) string {
-	subject, summary := describe.Report(r)
-	if subject != "" && summary != "" {
-		subject += ": "
-	}
-	word := string(r.Outcome)
-	if r.Outcome == model.OutcomeRefused {
-		word = string(fleet.StatusRejected) // as in muster fleet nodes
-	}
-	outcome := p.Word(word) + strings.Repeat(" ", max(9-len(word), 0))
-
-	return fmt.Sprintf("%s  %s  %-11s  %s  %s", print.Time(r.Time), r.Node, r.Kind, outcome, print.Text(subject+print.OneLine(summary)))
 }

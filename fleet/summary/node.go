@@ -1,0 +1,69 @@
+package summary
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Node is what is known of one node.
+type Node struct {
+	model.Node
+	// State is its fleet.NodeStatus.
+	State fleet.Status `json:"state"`
+	// Since is when it was last seen where it is away, when the oldest revision was assigned
+	// that is pending or rejected, and when the last run ended that failed; else zero.
+	Since    time.Time    `json:"since,omitzero"`
+	Statuses []Assignment `json:"statuses"`
+}
+
+// Assignment is the status of an assignment on a node.
+type Assignment struct {
+	fleet.RolloutStatus
+	// Assigned is when the desired revision was assigned; zero where nothing is.
+	Assigned time.Time `json:"assigned,omitzero"`
+}
+
+// Late reports whether the node should run the revision, and does not.
+func (a Assignment) Late() bool {
+	return !a.Done() && a.Status != fleet.StatusUnassigned
+}
+
+// OfNode returns what is known of a node with the statuses of its assignments (fleet.Overview).
+func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry) Node {
+	assigned := map[string]time.Time{}
+	for _, e := range entries {
+		assigned[e.Key] = e.Time
+	}
+	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: []Assignment{}}
+	for _, s := range statuses {
+		out.Statuses = append(out.Statuses, Assignment{s, assigned[s.Key]})
+	}
+	out.Since = out.since()
+
+	return out
+}
+
+// since returns Since.
+func (n *Node) since() time.Time {
+	switch n.State {
+	case fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable:
+		return n.Heard
+	}
+	var since time.Time
+	if n.State != fleet.StatusFailed && n.State != fleet.StatusRejected && n.State != fleet.StatusPending {
+		return since
+	}
+	for _, s := range n.Statuses {
+		at := s.At
+		if s.Late() {
+			at = s.Assigned
+		}
+		if s.Status == n.State && (since.IsZero() || at.Before(since)) {
+			since = at
+		}
+	}
+
+	return since
+}

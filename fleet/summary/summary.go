@@ -1,0 +1,292 @@
+// Package summary makes the overview of a fleet, and what is known of one node, of the states
+// of nodes and the assignments. It is pure: it asks nobody.
+package summary
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Summary is the overview of a fleet at a time.
+type Summary struct {
+	At time.Time `json:"at"`
+	// Total is how many nodes are known, States counts them by fleet.NodeStatus, without those
+	// that no node has.
+	Total  int     `json:"total"`
+	States []State `json:"states"`
+	// Manifests are by name, whatever their targets.
+	Manifests []Manifest `json:"manifests"`
+	// Failing are the errors of nodes that failed or rejected what is assigned, the most
+	// frequent first.
+	Failing []Failure `json:"failing"`
+	// Flapping are the resources that something else changes again and again, the most
+	// frequent first.
+	Flapping []Flapping `json:"flapping"`
+	// Clocks are the nodes whose clock apparently differs, the furthest off first.
+	Clocks []Clock `json:"clocks"`
+	// Outboxes are the nodes with reports that wait to be published, the most first.
+	Outboxes []Outbox `json:"outboxes"`
+	// Versions are those of muster on the nodes, the newest first, then what is no number.
+	Versions []Version `json:"versions"`
+	// Incomplete says what is missing above, and why.
+	Incomplete []string `json:"incomplete"`
+}
+
+// Members are nodes: how many, and the first of them by name.
+type Members struct {
+	Nodes int      `json:"nodes"`
+	First []string `json:"first"`
+	last  string
+}
+
+// maxFirst is how many nodes are named of those that have something in common.
+const maxFirst = 10
+
+// add counts a node, once of those that follow each other.
+func (m *Members) add(node string) {
+	if m.Nodes > 0 && m.last == node {
+		return
+	}
+	m.last = node
+	if m.Nodes++; m.Nodes <= maxFirst {
+		m.First = append(m.First, node)
+	}
+}
+
+// State counts the nodes of one state.
+type State struct {
+	State fleet.Status `json:"state"`
+	Members
+}
+
+// Manifest counts the nodes that the assignments of a name are for, by the status of it there.
+type Manifest struct {
+	Name string `json:"name"`
+	fleet.Tally
+	// Noop counts those of UpToDate where something would change that is only reported.
+	Noop int `json:"noop"`
+	// Oldest is the node that is pending for the longest time, nil for none.
+	Oldest *Pending `json:"oldest_pending,omitempty"`
+}
+
+// Pending is a node that does not run a revision yet.
+type Pending struct {
+	Node   string `json:"node"`
+	Key    string `json:"key"`
+	Reason string `json:"reason"`
+	// Since is when the revision was assigned.
+	Since time.Time `json:"since,omitzero"`
+}
+
+// Failure is an error that nodes have in common.
+type Failure struct {
+	Manifest string       `json:"manifest"`
+	Status   fleet.Status `json:"status"`
+	Error    string       `json:"error"`
+	Members
+}
+
+// Of makes the overview of nodes, which are in the order of their names, and of the
+// assignments, as of a time. Nodes of an earlier version than the one given are marked as such;
+// one that is no number marks none.
+func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
+	c := newCounter(entries)
+	overview := fleet.Overview(nodes, entries)
+	unreadable := 0
+	for i, n := range nodes {
+		c.node(n, overview[i])
+		if n.Unreadable != "" {
+			unreadable++
+		}
+	}
+	never := map[string]bool{}
+	for _, s := range fleet.NeverSeen(nodes, entries) {
+		c.status(model.Node{}, s)
+		never[s.Node] = true
+	}
+	out := Summary{At: now, Total: len(nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
+	out.Flapping, out.Clocks, out.Outboxes = c.sortedFlapping(), c.clocks, c.outboxes
+	out.Versions = sortedVersions(c.versions, version)
+	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
+		return cmp.Compare(b.Offset.Std().Abs(), a.Offset.Std().Abs())
+	})
+	slices.SortStableFunc(out.Outboxes, func(a, b Outbox) int { return cmp.Compare(b.Reports, a.Reports) })
+	out.Incomplete = []string{}
+	if unreadable > 0 {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", unreadable, len(nodes)))
+	}
+	if len(never) > 0 {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes with assignments of their own that were never seen: %d; they count as unreachable for these, and not among the nodes", len(never)))
+	}
+
+	return out
+}
+
+// counter counts what is in a Summary.
+type counter struct {
+	// assigned are the times at which the revisions were assigned, by key, names the names of
+	// manifests by key.
+	assigned  map[string]time.Time
+	names     map[string]string
+	byStatus  map[fleet.Status]*State
+	manifests map[string]*Manifest
+	failures  map[failureID]*Failure
+	flapping  map[flappingID]*Flapping
+	versions  map[string]*Version
+	clocks    []Clock
+	outboxes  []Outbox
+}
+
+// failureID is what equal errors have in common.
+type failureID struct {
+	name   string
+	status fleet.Status
+	text   string
+}
+
+func newCounter(entries []model.Entry) *counter {
+	c := &counter{
+		assigned: map[string]time.Time{}, names: map[string]string{}, byStatus: map[fleet.Status]*State{}, manifests: map[string]*Manifest{},
+		failures: map[failureID]*Failure{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
+		clocks: []Clock{}, outboxes: []Outbox{},
+	}
+	for _, e := range entries {
+		if _, name, err := fleet.ParseKey(e.Key); err == nil {
+			c.assigned[e.Key], c.names[e.Key] = e.Time, name
+			if c.manifests[name] == nil {
+				c.manifests[name] = &Manifest{Name: name}
+			}
+		}
+	}
+
+	return c
+}
+
+// node counts a node with the statuses of its assignments.
+func (c *counter) node(n model.Node, statuses []fleet.RolloutStatus) {
+	status := fleet.NodeStatus(n, statuses)
+	if c.byStatus[status] == nil {
+		c.byStatus[status] = &State{State: status}
+	}
+	c.byStatus[status].add(n.Node)
+	for _, s := range statuses {
+		c.status(n, s)
+	}
+	if n.Unreadable != "" {
+		return
+	}
+	c.version(n)
+	if status == fleet.StatusStopped || status == fleet.StatusUnreachable {
+		return // it was so at another time
+	}
+	c.flaps(n)
+	if n.Clock.Apparent() {
+		c.clocks = append(c.clocks, Clock{n.Node, n.Clock})
+	}
+	if n.Outbox > 0 {
+		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
+	}
+}
+
+// status counts the status of an assignment on a node.
+func (c *counter) status(n model.Node, s fleet.RolloutStatus) {
+	m := c.manifests[c.names[s.Key]]
+	if m == nil {
+		return // it is not assigned
+	}
+	m.Add(s)
+	switch s.Status {
+	case fleet.StatusUpToDate:
+		if s.Outcome == model.OutcomeNoop {
+			m.Noop++
+		}
+	case fleet.StatusPending:
+		since := c.assigned[s.Key]
+		if m.Oldest == nil || since.Before(m.Oldest.Since) {
+			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: since}
+		}
+	case fleet.StatusFailed, fleet.StatusRejected:
+		id := failureID{m.Name, s.Status, reasonOf(n.Manifests[s.Key], s, m.Name)}
+		f := c.failures[id]
+		if f == nil {
+			f = &Failure{Manifest: m.Name, Status: s.Status, Error: id.text}
+			c.failures[id] = f
+		}
+		f.add(s.Node)
+	}
+}
+
+// reasonOf returns the first error of what failed, or why it was rejected, with the name of the
+// manifest for its key where that begins a place in it: keys of nodes differ.
+func reasonOf(m model.ManifestState, s fleet.RolloutStatus, name string) string {
+	text := m.Error
+	if s.Status == fleet.StatusRejected {
+		text = strings.TrimPrefix(m.Late, model.LateRejected)
+	}
+	if place, is := strings.CutPrefix(text, s.Key+":"); is {
+		text = name + ":" + place
+	}
+
+	return short(cmp.Or(text, s.Reason))
+}
+
+// maxText is how many bytes of what a node says are kept: it is compared, and shown in a line.
+const maxText = 300
+
+// short returns the first line of a text, cut where it is long.
+func short(text string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
+	if len(line) <= maxText {
+		return line
+	}
+
+	return strings.ToValidUTF8(line[:maxText], "") + "…"
+}
+
+// order is that in which statuses of nodes are shown.
+var order = [...]fleet.Status{
+	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
+}
+
+func (c *counter) states() []State {
+	out := []State{}
+	for _, status := range order {
+		if s := c.byStatus[status]; s != nil {
+			out = append(out, *s)
+		}
+	}
+
+	return out
+}
+
+// sortedManifests returns manifests with something to look at first, then by name.
+func (c *counter) sortedManifests() []Manifest {
+	out := []Manifest{}
+	for _, m := range c.manifests {
+		out = append(out, *m)
+	}
+	slices.SortFunc(out, func(a, b Manifest) int {
+		return cmp.Or(
+			cmp.Compare(b.Failed+b.Rejected, a.Failed+a.Rejected), cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Unreachable, a.Unreachable), cmp.Compare(a.Name, b.Name))
+	})
+
+	return out
+}
+
+func (c *counter) sortedFailures() []Failure {
+	out := []Failure{}
+	for _, f := range c.failures {
+		out = append(out, *f)
+	}
+	slices.SortFunc(out, func(a, b Failure) int {
+		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
+	})
+
+	return out
+}

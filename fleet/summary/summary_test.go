@@ -1,0 +1,236 @@
+package summary_test
+
+import (
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/model"
+)
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// node makes a node of group web.
+func node(name string, change func(*model.Node)) model.Node {
+	n := model.Node{NodeState: model.NodeState{Node: name, Version: "1.2.0", Groups: []string{"web"}, Manifests: map[string]model.ManifestState{}}, Heard: now}
+	if change != nil {
+		change(&n)
+	}
+
+	return n
+}
+
+func entry(key string, revision uint64, age time.Duration) model.Entry {
+	return model.Entry{Key: key, Revision: revision, Time: now.Add(-age)}
+}
+
+func failed(key, text string) func(*model.Node) {
+	return func(n *model.Node) {
+		n.Manifests[key] = model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: text, At: now.Add(-time.Minute), Counts: model.Counts{Total: 1, Failed: 1}}
+	}
+}
+
+// TestSummary: every node counts once among the states, and once for each name that is assigned
+// to it.
+func TestSummary(t *testing.T) {
+	t.Parallel()
+	const motd, own = "group.web.motd", "node.c.own"
+	runs := func(outcome model.Outcome) func(*model.Node) {
+		return func(n *model.Node) {
+			n.Manifests[motd] = model.ManifestState{Revision: 7, Outcome: outcome}
+		}
+	}
+	nodes := []model.Node{
+		node("a", runs(model.OutcomeStable)),
+		node("b", runs(model.OutcomeNoop)),
+		node("c", func(n *model.Node) {
+			failed(motd, motd+":4:11: exec#/bin/false: exit code 1\nmore")(n)
+			failed(own, own+":4:11: exec#/bin/false: exit code 1")(n)
+		}),
+		node("d", func(n *model.Node) { failed(motd, motd+":4:11: exec#/bin/false: exit code 1")(n) }),
+		node("e", func(n *model.Node) {
+			n.Manifests[motd] = model.ManifestState{Revision: 6, Seen: 7, Outcome: model.OutcomeStable, Late: "refused: not signed"}
+		}),
+		node("f", func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }),
+		node("g", func(n *model.Node) {
+			n.Silent, n.Outbox = true, 9
+			runs(model.OutcomeStable)(n)
+		}),
+		node("h", func(n *model.Node) { n.Event = model.NodeStopped }),
+		node("i", func(n *model.Node) { n.Unreadable, n.Groups = "garbage", nil }),
+	}
+	got := summary.Of(nodes, []model.Entry{entry(motd, 7, time.Hour), entry(own, 7, time.Hour), entry("node.z.own", 8, time.Hour)}, "1.2.0", now)
+	if got.Total != 9 || !got.At.Equal(now) {
+		t.Errorf("%d nodes at %s", got.Total, got.At)
+	}
+	var states []string
+	sum := 0
+	for _, s := range got.States {
+		states = append(states, fmt.Sprint(s.Nodes, " ", s.State, " ", s.First))
+		sum += s.Nodes
+	}
+	if want := "2 failed [c d]; 1 rejected [e]; 1 pending [f]; 1 unreachable [g]; 1 unreadable [i]; 1 stopped [h]; 2 ok [a b]"; strings.Join(states, "; ") != want || sum != got.Total {
+		t.Errorf("states: %s", strings.Join(states, "; "))
+	}
+	if len(got.Manifests) != 2 || got.Manifests[0].Name != "motd" || got.Manifests[1].Name != "own" {
+		t.Fatalf("manifests: %+v", got.Manifests)
+	}
+	if m := got.Manifests[0]; m.Tally != (fleet.Tally{All: 8, Targets: 8, UpToDate: 2, Failed: 2, Rejected: 1, Unreachable: 2, Pending: 1}) || m.Noop != 1 {
+		t.Errorf("motd: %+v", m)
+	}
+	if p := got.Manifests[0].Oldest; p == nil || *p != (summary.Pending{Node: "f", Key: motd, Reason: "still at revision 6", Since: now.Add(-time.Hour)}) {
+		t.Errorf("oldest pending: %+v", p)
+	}
+	if m := got.Manifests[1]; m.Tally != (fleet.Tally{All: 2, Targets: 2, Failed: 1, Unreachable: 1}) || m.Oldest != nil {
+		t.Errorf("own: %+v", m)
+	}
+	var failing []string
+	for _, f := range got.Failing {
+		failing = append(failing, fmt.Sprint(f.Manifest, " ", f.Status, " ", f.Error, " ", f.First))
+	}
+	if want := "motd failed motd:4:11: exec#/bin/false: exit code 1 [c d]; motd rejected not signed [e]; own failed own:4:11: exec#/bin/false: exit code 1 [c]"; strings.Join(failing, "; ") != want {
+		t.Errorf("failing: %s", strings.Join(failing, "; "))
+	}
+	if len(got.Outboxes) != 0 {
+		t.Errorf("what a node had before it went away counts: %+v", got.Outboxes)
+	}
+	if len(got.Incomplete) != 2 || !strings.Contains(got.Incomplete[0], "1 of 9 nodes cannot be read") || !strings.Contains(got.Incomplete[1], "never seen: 1;") {
+		t.Errorf("incomplete: %q", got.Incomplete)
+	}
+}
+
+// TestWhatIsWrongWithNodes: clocks, outboxes and versions, the worst first.
+func TestWhatIsWrongWithNodes(t *testing.T) {
+	t.Parallel()
+	flapping := func(writer string) model.FlappingState {
+		return model.FlappingState{Manifest: "group.web.motd", Resource: model.Ref{Type: "file", Name: "/etc/motd"}, Writer: writer}
+	}
+	nodes := []model.Node{
+		node("a", func(n *model.Node) {
+			n.Outbox, n.Version, n.Flapping = 1, "1.10.0", []model.FlappingState{flapping("cron")}
+		}),
+		node("b", func(n *model.Node) {
+			n.Outbox, n.Version = 20, "v1.9.0"
+			n.Flapping = []model.FlappingState{flapping(""), flapping("")}
+			n.Clock = model.ClockOffset{Offset: model.Offset(-time.Hour), Within: model.Duration(time.Millisecond)}
+		}),
+		node("c", func(n *model.Node) {
+			n.Version = "devel-abc"
+			n.Clock = model.ClockOffset{Offset: model.Offset(2 * time.Hour), Within: model.Duration(time.Millisecond)}
+		}),
+		node("d", func(n *model.Node) { n.Version = "99.0.0" }),
+	}
+	got := summary.Of(nodes, nil, "v1.10.0", now)
+	if fmt.Sprint(got.Outboxes) != "[{b 20} {a 1}]" {
+		t.Errorf("outboxes: %v", got.Outboxes)
+	}
+	if len(got.Clocks) != 2 || got.Clocks[0].Node != "c" || got.Clocks[1].Node != "b" {
+		t.Errorf("clocks: %+v", got.Clocks)
+	}
+	var versions []string
+	for _, v := range got.Versions {
+		versions = append(versions, fmt.Sprint(v.Version, " ", v.Older, " ", v.First))
+	}
+	if want := "99.0.0 false [d]; 1.10.0 false [a]; v1.9.0 true [b]; devel-abc false [c]"; strings.Join(versions, "; ") != want {
+		t.Errorf("versions: %s", strings.Join(versions, "; "))
+	}
+	if len(got.Flapping) != 1 || got.Flapping[0].Nodes != 2 || got.Flapping[0].Resource != "file#/etc/motd" || got.Flapping[0].Manifest != "motd" || got.Flapping[0].By != "probably written by cron" {
+		t.Errorf("flapping: %+v", got.Flapping)
+	}
+	if len(got.Incomplete) != 0 || len(got.Manifests) != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestOneNodeDoesNotFillTheOverview: a node chooses its errors, versions and what flaps.
+func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 100_000)
+	n := node("a", func(n *model.Node) {
+		n.Version = long
+		failed("group.web.motd", long)(n)
+		for i := range 1000 {
+			n.Flapping = append(n.Flapping, model.FlappingState{Manifest: long, Resource: model.Ref{Type: "file", Name: fmt.Sprint(i, long)}, Writer: long})
+		}
+	})
+	got := summary.Of([]model.Node{n}, []model.Entry{entry("group.web.motd", 7, 0)}, "1", now)
+	if size := len(fmt.Sprint(got)); size > 40_000 || len(got.Flapping) != 20 || len(got.Failing) != 1 {
+		t.Errorf("%d bytes, %d flapping", size, len(got.Flapping))
+	}
+}
+
+// TestNode: since when a node has its status, and since when it should run what it does not.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	const motd, own = "group.web.motd", "node.a.own"
+	entries := []model.Entry{entry(motd, 7, time.Hour), entry(own, 7, 2*time.Hour)}
+	pending := func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }
+	for name, c := range map[string]struct {
+		change func(*model.Node)
+		status fleet.Status
+		since  time.Time
+	}{
+		"pending":     {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
+		"failed":      {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"unreachable": {func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-time.Second) }, fleet.StatusUnreachable, now.Add(-time.Second)},
+		"up to date": {func(n *model.Node) {
+			for _, key := range []string{motd, own} {
+				n.Manifests[key] = model.ManifestState{Revision: 7, Outcome: model.OutcomeStable, At: now}
+			}
+		}, fleet.StatusOK, time.Time{}},
+	} {
+		n := node("a", c.change)
+		got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries)
+		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
+			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
+		}
+		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
+			t.Errorf("%s: %+v", name, own)
+		}
+	}
+}
+
+// BenchmarkOf makes the overview of 10,000 nodes, each with five manifests of groups and one of
+// its own, some of which fail.
+func BenchmarkOf(b *testing.B) {
+	var nodes []model.Node
+	var entries []model.Entry
+	var keys []string
+	for _, name := range []string{"base", "sshd", "motd", "users", "app"} {
+		keys = append(keys, "group.web."+name)
+		entries = append(entries, entry("group.web."+name, 7, time.Hour))
+	}
+	for i := range 10_000 {
+		name := fmt.Sprintf("web%05d", i)
+		own := "node." + name + ".own"
+		entries = append(entries, entry(own, 7, time.Hour))
+		nodes = append(nodes, node(name, func(n *model.Node) {
+			for _, key := range append(keys, own) {
+				n.Manifests[key] = model.ManifestState{Revision: 7, Outcome: model.OutcomeStable}
+			}
+			if i%10 == 0 {
+				failed(keys[i%5], fmt.Sprintf("%s:4:11: exec#/bin/false: exit code %d", keys[i%5], i%70))(n)
+			}
+		}))
+	}
+	before := cpu(b)
+	for b.Loop() {
+		summary.Of(nodes, entries, "1.2.0", now)
+	}
+	b.ReportMetric(float64((cpu(b)-before).Milliseconds())/float64(b.N), "cpu-ms/op")
+}
+
+// cpu returns the time that this process took of processors.
+func cpu(b *testing.B) time.Duration {
+	b.Helper()
+	var used syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
+		b.Fatal(err)
+	}
+
+	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}

@@ -1,0 +1,43 @@
+package nodes
+
+import (
+	"context"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
+)
+
+// Change is a node whose state was stored, or with Gone removed.
+type Change struct {
+	model.Node
+	Gone bool
+}
+
+// Watch yields the states that are stored, in no order, and then each one that a node stores or
+// somebody removes, until ctx ends. One that cannot be read is an Unreadable node. A state that
+// expires is not announced, and in an outage one may be missed: whoever keeps the fleet for long
+// calls Nodes now and then. An error is the last thing it yields.
+func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
+	return func(yield func(Change, error) bool) {
+		names := b.store.Names()
+		cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{names.NodeState("*")}}
+		for m, err := range scan.Stream(ctx, b.store, b.stream(), cfg, true) {
+			if err != nil {
+				yield(Change{}, err)
+				return
+			}
+			node := nodeOf(names, m.Subject)
+			c := Change{Gone: m.Deleted() && !m.Forged}
+			if c.Node.Node = node; !c.Gone {
+				c.Node, _ = decode(node, m, time.Now()) // it is Unreadable then
+			}
+			if !yield(c, nil) {
+				return
+			}
+		}
+	}
+}
