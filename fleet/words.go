@@ -1,0 +1,100 @@
+package fleet
+
+import (
+	"sync"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// The statuses that only nodes have.
+const (
+	// StatusOK is a node on which nothing is wrong.
+	StatusOK Status = "ok"
+	// StatusStopped is a node whose agent was shut down.
+	StatusStopped Status = "stopped"
+)
+
+// Absent returns why nothing current is known of a node: unreadable, stopped or
+// unreachable; empty for a node that was seen lately.
+func Absent(n model.Node) Status {
+	switch {
+	case n.Unreadable != "":
+		return StatusUnreadable
+	case n.Stopped():
+		return StatusStopped
+	case n.Silent:
+		return StatusUnreachable
+	default:
+		return ""
+	}
+}
+
+// nodeStatuses are the statuses of a node as a whole, the one that hides all others first.
+func nodeStatuses() []Status {
+	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusFailed, StatusRejected, StatusPending, StatusOK}
+}
+
+// NodeStatus returns the status of a node as a whole: why it is absent, else the worst of
+// the statuses of its manifests, see Overview: failed, rejected, pending or ok.
+func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
+	if absent := Absent(n); absent != "" {
+		return absent
+	}
+	found := map[Status]bool{}
+	for _, s := range manifests {
+		found[s.Status] = true
+	}
+	for _, s := range nodeStatuses() {
+		if found[s] {
+			return s
+		}
+	}
+
+	return StatusOK
+}
+
+// CompileTarget compiles the expression of a target. The error is a *target.Error.
+func CompileTarget(text string) (*target.Expression, error) {
+	return target.Compile(text, target.Words{
+		State: texts(nodeStatuses()),
+		Status: texts([]Status{
+			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
+		}),
+		Outcome: texts([]model.Outcome{
+			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop,
+			model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
+		}),
+	})
+}
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+
+	return out
+}
+
+// manifestsOf returns what an expression sees of manifests, by name: the assignment that
+// applies to the node, else the first of that name.
+func manifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
+	byName := sync.OnceValue(func() map[string]RolloutStatus {
+		all := map[string]RolloutStatus{}
+		for _, s := range statuses {
+			_, name, err := ParseKey(s.Key)
+			if other, known := all[name]; err == nil && (!known || s.Applies() && !other.Applies()) {
+				all[name] = s
+			}
+		}
+
+		return all
+	})
+
+	return func(name string) target.Manifest {
+		s := byName()[name]
+
+		return target.Manifest{Status: string(s.Status), Revision: s.Current, Outcome: string(s.Outcome)}
+	}
+}
