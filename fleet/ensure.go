@@ -25,6 +25,12 @@ type Asker interface {
 	Ask(ctx context.Context, target Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
 }
 
+// ManyAsker is an Asker that sends a request to many nodes at the cost of one question.
+type ManyAsker interface {
+	// AskNodes is Ask for several nodes.
+	AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
+}
+
 // Ensured is the answers to one request.
 type Ensured struct {
 	// Answers are the last of each node, by node.
@@ -60,8 +66,6 @@ type Ensurer struct {
 	Nodes NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
-	// OnNodes, if set, gets the known nodes before any is asked.
-	OnNodes func([]model.Node)
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
@@ -95,13 +99,11 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	if e.OnNodes != nil {
-		e.OnNodes(nodes)
-	}
 	expected := map[string]bool{}
 	for _, t := range targets {
 		if t.Node != "" {
 			expected[t.Node] = true
+			continue
 		}
 		for _, n := range nodes {
 			if t.Includes(n.NodeState) {
@@ -125,11 +127,11 @@ func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureReq
 	defer close(answers)
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	for _, t := range targets {
+	begin := func(whom string, all iter.Seq2[model.EnsureResponse, error]) {
 		asking.Go(func() {
-			for r, err := range e.Asker.Ask(ctx, t, req) {
+			for r, err := range all {
 				if err != nil {
-					err = fmt.Errorf("ask %s: %w", t, err)
+					err = fmt.Errorf("ask %s: %w", whom, err)
 				}
 				select {
 				case answers <- answer{r, err}:
@@ -139,6 +141,32 @@ func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureReq
 			}
 		})
 	}
+	many, nodes := e.together(targets)
+	if many != nil {
+		begin(fmt.Sprintf("%d nodes", len(nodes)), many.AskNodes(ctx, nodes, req))
+	}
+	for _, t := range targets {
+		if many == nil || t.Node == "" {
+			begin(t.String(), e.Asker.Ask(ctx, t, req))
+		}
+	}
+}
+
+// together returns the nodes among the targets, and what asks them as one question; nil
+// where they are asked one by one.
+func (e *Ensurer) together(targets []Target) (ManyAsker, []string) {
+	many, is := e.Asker.(ManyAsker)
+	var nodes []string
+	for _, t := range targets {
+		if t.Node != "" {
+			nodes = append(nodes, t.Node)
+		}
+	}
+	if !is || len(nodes) < 2 {
+		return nil, nil
+	}
+
+	return many, nodes
 }
 
 // collection is the answers to one request so far. One goroutine uses it.

@@ -77,6 +77,8 @@ type Rollout struct {
 	Entries []model.Entry
 	// Keys selects some of them; none selects all.
 	Keys []string
+	// Nodes selects some nodes by name; nil selects all.
+	Nodes map[string]bool
 	// Later are the digests of later revisions, by key and revision. A higher
 	// number alone proves nothing: a recreated bucket counts from 1.
 	Later map[string]map[uint64]string
@@ -88,6 +90,9 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	known := map[string]bool{}
 	for _, n := range nodes {
 		known[n.Node] = true
+		if !r.selectsNode(n.Node) {
+			continue
+		}
 		if n.Unreadable != "" {
 			out = append(out, r.unreadable(n)...)
 			continue
@@ -95,7 +100,7 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 		out = append(out, r.statusesOf(newView(n))...)
 	}
 	for _, e := range r.Entries {
-		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && r.selects(e.Key) {
+		if t, _, err := ParseKey(e.Key); err == nil && t.Node != "" && !known[t.Node] && r.selects(e.Key) && r.selectsNode(t.Node) {
 			out = append(out, RolloutStatus{Node: t.Node, Key: e.Key, Status: StatusUnreachable, Desired: e.Revision, Reason: "never seen; is an agent running under this name?"})
 		}
 	}
@@ -105,6 +110,8 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 }
 
 func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Contains(r.Keys, key) }
+
+func (r Rollout) selectsNode(node string) bool { return r.Nodes == nil || r.Nodes[node] }
 
 // statusesOf returns the status of the assignment that applies to a node, of
 // those before it that do not, and of selected ones behind it.
