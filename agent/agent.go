@@ -241,7 +241,10 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		watch: o.Assignments, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
-			return goal.Unconverged(a.Describe(), keys, known, o.Away())
+			found := a.Describe()
+			found.Notices = a.status.Wrong()
+
+			return goal.Unconverged(found, keys, known, o.Away())
 		},
 	}
 

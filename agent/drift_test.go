@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -164,6 +165,34 @@ func TestDriftThatIsOnlyReportedOrIgnored(t *testing.T) {
 	})
 }
 
+// TestDriftThatIsOnlyReportedOrIgnoredBesideAFailure: that another resource of the manifest
+// fails, and is tried again as the new version asks, changes nothing about that.
+func TestDriftThatIsOnlyReportedOrIgnoredBesideAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		if err := os.MkdirAll(n.path("c/x"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, drift: report", "b", "content: two, drift: ignore", "c", "content: three"))
+		n.settle()
+		n.has("a", "one")
+		n.has("b", "two")
+		n.write("a", "other")
+		n.write("b", "other")
+		n.after(20 * time.Minute)
+		n.has("a", "other")
+		n.has("b", "other")
+		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeFailed || m.Counts.Noop != 1 || m.Counts.Skipped != 1 {
+			t.Errorf("the state is %+v", m)
+		}
+		n.bucket.put("group.all.files", n.with("", "a", "content: next, drift: report", "b", "content: next, drift: ignore"))
+		n.settle()
+		n.has("a", "next")
+		n.has("b", "next")
+	})
+}
+
 // TestDriftThatIsOnlyReportedIsInTheState: it is in the state of the node until a look finds it well again.
 func TestDriftThatIsOnlyReportedIsInTheState(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
@@ -221,6 +250,9 @@ func TestWhatCannotBeWatchedIsPolled(t *testing.T) {
 		if s := n.agent.State(); s.Watches != 1 || !strings.Contains(s.Message, "1 resources are polled, because they cannot be watched: limit of watches reached") {
 			t.Errorf("the state is %d watches, %q", s.Watches, s.Message)
 		}
+		if wrong := n.agent.Describe().Notices; len(wrong) != 1 {
+			t.Errorf("the notices are %q, want that it is polled", wrong)
+		}
 		if err := os.WriteFile(n.path("a"), []byte("other"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -258,6 +290,28 @@ func TestRepairThatFails(t *testing.T) {
 		n.tells("transaction changed file#a", "run changed group.all.files drift", "run stable group.all.files schedule")
 		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeStable || m.Error != "" || m.Counts.Total != 2 {
 			t.Errorf("the state is %+v", m)
+		}
+	})
+}
+
+// TestReasonIsWhatStillFails after what failed last was repaired.
+func TestReasonIsWhatStillFails(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		for _, name := range []string{"a", "b"} {
+			if err := errors.Join(os.Remove(n.path(name)), os.Mkdir(n.path(name), 0o755), os.WriteFile(n.path(name+"/x"), nil, 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			n.machine.happens(n.path(name), false)
+			n.settle()
+		}
+		if err := os.RemoveAll(n.path("b")); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("b"), false)
+		n.settle()
+		n.has("b", "two")
+		if m := n.agent.State().Manifests["group.all.files"]; m.Outcome != model.OutcomeFailed || !strings.Contains(m.Error, n.path("a")+":") {
+			t.Errorf("the state is %+v, want that a fails", m)
 		}
 	})
 }
@@ -441,5 +495,38 @@ func TestLateChildThatSomebodyRepairs(t *testing.T) {
 		n.tells("run stable group.all.motd drift")
 		n.write("motd", "hello")
 		n.tells()
+	})
+}
+
+// TestDriftIsRepairedAfterARunThatCouldNotBegin, and not on the interval.
+func TestDriftIsRepairedAfterARunThatCouldNotBegin(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		lock := filepath.Join(n.state, "run.lock")
+		if err := errors.Join(os.Remove(lock), os.Mkdir(lock, 0o700)); err != nil {
+			t.Fatal(err)
+		}
+		n.write("a", "drifted")
+		n.has("a", "drifted")
+		if err := os.Remove(lock); err != nil {
+			t.Fatal(err)
+		}
+		n.after(10 * time.Second)
+		n.has("a", "one")
+	})
+}
+
+// TestHealthOfWhatHasNotDrifted is reported although the look is not.
+func TestHealthOfWhatHasNotDrifted(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		c := &clinic{statuses: map[string]model.HealthStatus{}}
+		n.checker, n.config.HealthInterval = c, 0
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, health_checks: [{name: http, command: a}]"))
+		n.settle()
+		n.take()
+		c.set("http", model.HealthWarning)
+		n.write("a", "one")
+		n.tells("health warning")
 	})
 }

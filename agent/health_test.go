@@ -305,3 +305,25 @@ func TestNoopAssignmentIsNotMonitored(t *testing.T) {
 		}
 	})
 }
+
+// TestPassBesideARepairDoesNotCount: what it found may be what the repair was about.
+func TestPassBesideARepairDoesNotCount(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		c := &clinic{statuses: map[string]model.HealthStatus{}}
+		n.checker, n.config.HealthInterval, n.config.Interval = c, model.Duration(time.Minute), model.Duration(time.Hour)
+		n.start()
+		n.bucket.put("group.all.files", n.with("", "a", "content: one, health_checks: [{name: http, command: a}]"))
+		n.settle()
+		n.take()
+		hold := make(chan struct{})
+		c.holds(hold)
+		n.write("a", "drifted")
+		c.holds(nil)
+		c.set("http", model.HealthCritical)
+		n.after(2 * time.Minute)
+		c.set("http", model.HealthOK)
+		close(hold)
+		n.tells("transaction changed file#a", "run changed group.all.files drift")
+	})
+}

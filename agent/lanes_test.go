@@ -82,6 +82,21 @@ func TestRequestBesideALongRun(t *testing.T) {
 	})
 }
 
+// TestRequestThatExpiresWhileItWaits for a run that has begun before is not executed.
+func TestRequestThatExpiresWhileItWaits(t *testing.T) {
+	besideLong(t, func(n *node, s *slow) {
+		n.after(lanes.Patience)
+		expires := time.Now().Add(30 * time.Minute).UTC().Format(time.RFC3339)
+		late := n.ask([]byte(strings.Replace(waiting, `"type"`, `"expires": "`+expires+`", "type"`, 1)))
+		n.after(time.Hour)
+		close(s.release)
+		n.settle()
+		if late.phases() != "acknowledged expired" {
+			n.t.Errorf("answered %s", late.phases())
+		}
+	})
+}
+
 // TestWhatIsSharedIsWaitedFor: what needs the same domain waits, and nobody overtakes it
 // whom it would hold up.
 func TestWhatIsSharedIsWaitedFor(t *testing.T) {
@@ -140,9 +155,19 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 		n.has("b", "two")
 		// The repair may begin once nothing of the whole is to come any more, before its summary.
 		told := n.told()
-		slices.Sort(told)
-		if want := []string{"run changed group.all.m drift", "run changed group.all.m manifest", "transaction changed file#b", "transaction changed slow#tied", "transaction changed slow#wait"}; !slices.Equal(told, want) {
-			t.Errorf("reported %q, want %q", told, want)
+		repair := []string{"transaction changed file#b", "run changed group.all.m drift"}
+		whole := []string{"transaction changed slow#wait", "transaction changed slow#tied", "run changed group.all.m manifest"}
+		isOf := func(run []string) func(string) bool {
+			return func(report string) bool { return slices.Contains(run, report) }
+		}
+		if got := slices.DeleteFunc(slices.Clone(told), isOf(repair)); !slices.Equal(got, whole) {
+			t.Errorf("reported %q, beside the repair want %q", told, whole)
+		}
+		if got := slices.DeleteFunc(slices.Clone(told), isOf(whole)); !slices.Equal(got, repair) {
+			t.Errorf("reported %q, beside the whole want %q", told, repair)
+		}
+		if slices.Index(told, "transaction changed file#b") < slices.Index(told, "transaction changed slow#tied") {
+			t.Errorf("reported %q: the repair did not wait for what is tied to it", told)
 		}
 	})
 }
@@ -183,6 +208,49 @@ func TestFailureThatBeginsBesideItsOwnRun(t *testing.T) {
 		close(s.release)
 		n.settle()
 		n.isIn("group.all.m", model.OutcomeFailed)
+	})
+}
+
+// TestDriftThatIsReportedBesideItsOwnRun is not forgotten at the end of the whole.
+func TestDriftThatIsReportedBesideItsOwnRun(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", strings.Replace(n.with("", "a", "content: one, drift: report"), ",]}", ", {slow: [{wait: {ensure: present}}]}]}", 1))
+		<-s.begun
+		n.write("a", "drifted")
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeNoop)
+	})
+}
+
+// TestDriftBesideTheRunThatEndsAFailure: a run that brings the numbers of a manifest up to
+// date is in progress, and no other one, which repairs would be part of, is asked for.
+func TestDriftBesideTheRunThatEndsAFailure(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.config.Interval = model.Duration(time.Minute)
+		n.start()
+		n.bucket.put("group.all.m", n.manifest("a", "one")+"    - exec:\n        - test -e "+n.path("there")+": {}\n    - slow:\n        - wait: {ensure: present}\n")
+		<-s.begun
+		s.release <- struct{}{}
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeFailed)
+		if err := os.WriteFile(n.path("there"), nil, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		s.forget("wait")
+		<-s.begun
+		for range 3 {
+			n.write("a", "drifted")
+			n.has("a", "one")
+		}
+		close(s.release)
+		n.settle()
+		n.isIn("group.all.m", model.OutcomeChanged)
 	})
 }
 

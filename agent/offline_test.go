@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/lock"
 	"github.com/musterfleet/muster/resources/host/state"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -76,6 +77,28 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, goal.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
 				t.Errorf("NATS comes: %t; ended after %s with %v", comes, took, err)
 			}
+		}
+	})
+}
+
+// TestPolledIsNoReason why an agent that ends by itself fails: all is in its desired state.
+func TestPolledIsNoReason(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.machine.fails(n.path("motd"), watch.ErrLimit)
+		bucket := n.injected()
+		manifest := model.Entry{Key: "group.all.motd", Revision: 1, Value: []byte(n.manifest("motd", "hello\n"))}
+		bucket.change(func() { bucket.entries[manifest.Key], bucket.sync = manifest, model.Sync{At: time.Now()} })
+		o := n.options()
+		o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "" }
+		a, err := agent.New(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		err = a.Run(t.Context(), t.Context())
+		n.has("motd", "hello\n")
+		if message := a.State().Message; err != nil || !strings.Contains(message, "are polled") {
+			t.Errorf("ended with %v, the message is %q", err, message)
 		}
 	})
 }

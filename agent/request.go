@@ -47,7 +47,7 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q request
 		q.OnTransaction(t)
 	}
 	o.Locked = func(ctx context.Context, _ *reconcile.Options) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, error) { return q.Graph, nil }
+		prepare := func() (*graph.Graph, error) { return q.Graph, q.MayBegin() }
 		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})
 		if err == nil {
 			q.Began()

@@ -47,6 +47,13 @@ func newSlow(n *node) *slow {
 	return s
 }
 
+// forget has a change made once more.
+func (s *slow) forget(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.done, name)
+}
+
 // manifest gives one of slow resources.
 func (s *slow) manifest(alias string, names ...string) string {
 	var b strings.Builder

@@ -83,8 +83,8 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 	c := &collection{id: req.ID, expected: expected, last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
-	answers := make(chan answer)
-	asking.Go(func() { e.ask(ctx, targets, req, answers) })
+	answers := make(chan answer[model.EnsureResponse])
+	asking.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
 	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
 	cancel()
 	asking.Wait()
@@ -99,6 +99,12 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	if err != nil {
 		return nil, err
 	}
+
+	return expectedOf(targets, nodes), nil
+}
+
+// expectedOf returns the nodes of targets: the named ones, and the known members of groups.
+func expectedOf(targets []Target, nodes []model.Node) map[string]bool {
 	expected := map[string]bool{}
 	for _, t := range targets {
 		if t.Node != "" {
@@ -112,44 +118,58 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 		}
 	}
 
-	return expected, nil
+	return expected
 }
 
 // answer is an answer of a target.
-type answer struct {
-	response model.EnsureResponse
+type answer[T any] struct {
+	response T
 	err      error
 }
 
-// ask asks all targets at once. It closes answers when nothing more can come,
-// which is soon after ctx ended.
-func (e *Ensurer) ask(ctx context.Context, targets []Target, req model.EnsureRequest, answers chan<- answer) {
+// question is what is asked of some nodes.
+type question[T any] struct {
+	whom    string
+	answers iter.Seq2[T, error]
+}
+
+// askAll asks all questions at once. It closes answers when nothing more can come, which is
+// soon after ctx ended.
+func askAll[T any](ctx context.Context, all []question[T], answers chan<- answer[T]) {
 	defer close(answers)
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	begin := func(whom string, all iter.Seq2[model.EnsureResponse, error]) {
+	for _, q := range all {
 		asking.Go(func() {
-			for r, err := range all {
+			for r, err := range q.answers {
 				if err != nil {
-					err = fmt.Errorf("ask %s: %w", whom, err)
+					err = fmt.Errorf("ask %s: %w", q.whom, err)
 				}
 				select {
-				case answers <- answer{r, err}:
+				case answers <- answer[T]{r, err}:
 				case <-ctx.Done():
 					return
 				}
 			}
 		})
 	}
+}
+
+// questions returns what is asked of the targets: one question for all nodes among them,
+// where the asker can, and one for each other target.
+func (e *Ensurer) questions(ctx context.Context, targets []Target, req model.EnsureRequest) []question[model.EnsureResponse] {
+	var out []question[model.EnsureResponse]
 	many, nodes := e.together(targets)
 	if many != nil {
-		begin(fmt.Sprintf("%d nodes", len(nodes)), many.AskNodes(ctx, nodes, req))
+		out = append(out, question[model.EnsureResponse]{fmt.Sprintf("%d nodes", len(nodes)), many.AskNodes(ctx, nodes, req)})
 	}
 	for _, t := range targets {
 		if many == nil || t.Node == "" {
-			begin(t.String(), e.Asker.Ask(ctx, t, req))
+			out = append(out, question[model.EnsureResponse]{t.String(), e.Asker.Ask(ctx, t, req)})
 		}
 	}
+
+	return out
 }
 
 // together returns the nodes among the targets, and what asks them as one question; nil
@@ -181,7 +201,7 @@ type collection struct {
 	silent bool
 }
 
-func (c *collection) run(ctx context.Context, answers <-chan answer, silence time.Duration) {
+func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], silence time.Duration) {
 	silent := time.After(silence)
 	c.progress()
 	for !c.complete() {
@@ -199,7 +219,7 @@ func (c *collection) run(ctx context.Context, answers <-chan answer, silence tim
 	}
 }
 
-func (c *collection) add(ctx context.Context, a answer) {
+func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {
 	if a.err != nil {
 		if ctx.Err() == nil {
 			c.errs = append(c.errs, a.err)

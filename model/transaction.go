@@ -87,8 +87,9 @@ type Repair struct {
 	// From is what differed, with its value where that is known: "mode: 0666".
 	From string `json:"from" jsonschema_description:"What differed, with its value where that is known"`
 	// SeenAt is when the machine said that something changed; where it did not, when the run began that found it.
-	SeenAt     time.Time `json:"seen_at" jsonschema_description:"When the change was noticed"`
-	RepairedAt time.Time `json:"repaired_at"`
+	SeenAt time.Time `json:"seen_at" jsonschema_description:"When the change was noticed"`
+	// RepairedAt is when it was changed back, and that was durable; it was verified then.
+	RepairedAt time.Time `json:"repaired_at" jsonschema_description:"When it was changed back, before that was verified"`
 	// Latency is the time between the two.
 	Latency time.Duration `json:"latency" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }

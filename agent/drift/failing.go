@@ -12,7 +12,10 @@ import (
 // those of Left are not: their events always count.
 func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
-	if f == nil || f.path == "" {
+	if f == nil {
+		return
+	}
+	if f.unreached = true; f.path == "" {
 		return
 	}
 	f.wait = min(max(2*f.wait, time.Second), MaxDelay)
@@ -23,7 +26,7 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 // Reached notes that a resource is in its state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
 	if f := m.of(key).resources[ref]; f != nil {
-		f.wait, f.putOff = 0, time.Time{}
+		f.wait, f.putOff, f.unreached = 0, time.Time{}, false
 		delete(m.failing, id{key, ref})
 	}
 }

@@ -78,12 +78,13 @@ func (f *flap) close() {
 	}
 }
 
-// Repaired notes that drift of a resource was repaired, or that this failed. One that
-// is repaired too often flaps from now on: its repairs are further and further apart until
+// Repaired notes that drift of a resource was repaired, or that this failed. A try that is
+// made again because the last one failed does not count: somebody else had no part in it. One
+// that is repaired too often flaps from now on: its repairs are further and further apart until
 // it is left alone, and until ctx ends it is noted who writes it.
 func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
-	if f == nil || !f.backoff.repaired(now, m.of(key).limits) {
+	if f == nil || f.retried || !f.backoff.repaired(now, m.of(key).limits) {
 		return
 	}
 	f.flap = &flap{state: model.FlappingState{Manifest: key, Resource: ref, Since: f.backoff.since.UTC()}, tellBy: now.Add(tellWithin), checkAt: now}

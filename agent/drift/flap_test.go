@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 const key = "group.all.files"
@@ -129,6 +130,30 @@ func TestFlappingByNobodyKnown(t *testing.T) {
 	f.tells(tellWithin, "flapping /a ", "flapping /b ")
 	if f.listening != 0 {
 		t.Errorf("%d still listen", f.listening)
+	}
+}
+
+// TestRetriesAreNoFlapping: a repair that fails, as on a full disk, is tried again and again,
+// and nobody else has a part in it. What somebody changes meanwhile counts.
+func TestRetriesAreNoFlapping(t *testing.T) {
+	f := newFlapper(t, model.Flapping{Repairs: 5, Within: model.Duration(24 * time.Hour)})
+	f.Left(key, refOf("/a"), "/a", files.Mark{})
+	f.Monitor.o.Look = func(string) (files.Entry, error) { return files.Entry{}, errors.New("not as left") }
+	f.on.happens("/a")
+	for range 20 {
+		if !f.repairs("/a") {
+			t.Fatal("a try is delayed")
+		}
+		f.Failed(key, refOf("/a"), f.now)
+		f.now = f.Next()
+	}
+	for range 5 {
+		if !f.drifts("/a") {
+			t.Fatal("delayed before it flaps")
+		}
+	}
+	if f.drifts("/a") {
+		t.Error("not delayed, though it flaps")
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"log/slog"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -47,9 +46,8 @@ type Monitor struct {
 	failing map[id]*follower
 	// pending were seen, and wait for their backoff.
 	pending map[id]sighting
-
-	mu   sync.Mutex
-	seen map[id]time.Time
+	// events are what the watches told since the last Take.
+	events events
 }
 
 // id names a resource of a node.
@@ -90,6 +88,9 @@ type follower struct {
 	// again is when one is looked at again that failed, wait after how long.
 	again time.Time
 	wait  time.Duration
+	// unreached is that the last try failed; retried that what is taken of it is that once
+	// more, and nobody was seen to have changed it since.
+	unreached, retried bool
 
 	backoff backoff
 	// putOff is until when a limit puts its repair off.
@@ -106,7 +107,7 @@ const DefaultPoll = time.Minute
 func New(o Options) *Monitor {
 	return &Monitor{
 		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{}, failing: map[id]*follower{},
-		pending: map[id]sighting{}, seen: map[id]time.Time{},
+		pending: map[id]sighting{}, events: events{at: map[id]time.Time{}},
 	}
 }
 
@@ -205,26 +206,14 @@ func (m *Monitor) drop(i id, f *follower) {
 
 // note notes that something may have happened to a resource.
 func (m *Monitor) note(i id) {
-	m.keep(i, time.Now())
+	m.events.add(i, time.Now())
 	m.o.Wake()
-}
-
-// keep keeps since when something may have happened to a resource, for a later Take.
-func (m *Monitor) keep(i id, at time.Time) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if before, known := m.seen[i]; !known || at.Before(before) {
-		m.seen[i] = at
-	}
 }
 
 // Turned notes that a run came to the end of the turn of a resource: what happened to it
 // can be judged now.
 func (m *Monitor) Turned(key string, ref model.Ref) {
-	m.mu.Lock()
-	_, seen := m.seen[id{key, ref}]
-	m.mu.Unlock()
-	if seen {
+	if m.events.has(id{key, ref}) {
 		m.o.Wake()
 	}
 }

@@ -32,7 +32,7 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		}
 		delete(m.pending, i)
 		if s.unchecked && m.isToCome(i) {
-			m.keep(i, s.at)
+			m.events.add(i, s.at)
 			continue
 		}
 		if s.unchecked && m.isAsLeft(f) {
@@ -59,14 +59,10 @@ func (m *Monitor) Take(now time.Time) []Drift {
 // gather takes over what was seen since the last call, but for what the last run did
 // itself. A watch that has failed since has its resource polled.
 func (m *Monitor) gather(now time.Time) {
-	var seen map[id]time.Time
-	m.mu.Lock()
-	if len(m.seen) > 0 {
-		seen, m.seen = m.seen, map[id]time.Time{}
-	}
-	m.mu.Unlock()
-	add := func(i id, s sighting) {
-		if before, known := m.pending[i]; known {
+	add := func(i id, s sighting, retried bool) {
+		f := m.of(i.key).resources[i.ref]
+		before, known := m.pending[i]
+		if f.retried = retried && (f.retried || !known); known {
 			s.unchecked = s.unchecked && before.unchecked
 			if before.at.Before(s.at) {
 				s.at = before.at
@@ -74,13 +70,13 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		m.pending[i] = s
 	}
-	for i, at := range seen {
+	for i, at := range m.events.take() {
 		f := m.of(i.key).resources[i.ref]
 		if f == nil {
 			continue
 		}
 		if m.isToCome(i) {
-			m.keep(i, at)
+			m.events.add(i, at)
 			continue
 		}
 		written, err := f.poll()
@@ -91,22 +87,22 @@ func (m *Monitor) gather(now time.Time) {
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
 		case written || waits:
-			add(i, sighting{at, !written})
+			add(i, sighting{at, !written}, false)
 		case !m.isAsLeft(f):
-			add(i, sighting{at: at})
+			add(i, sighting{at: at}, false)
 		}
 	}
 	for i, f := range m.polled {
 		if !now.Before(f.next) {
 			f.next = now.Add(f.every)
 			m.arm(i, f)
-			add(i, sighting{at: now})
+			add(i, sighting{at: now}, f.unreached)
 		}
 	}
 	for i, f := range m.failing {
 		if !now.Before(f.again) {
 			delete(m.failing, i)
-			add(i, sighting{at: now})
+			add(i, sighting{at: now}, true)
 		}
 	}
 }

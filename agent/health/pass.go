@@ -2,7 +2,6 @@ package health
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -53,9 +52,7 @@ func (m *Monitor) Begin(ctx context.Context, key string, changes int, check func
 			p.complete = err == nil && ctx.Err() == nil
 			return err
 		})
-		m.mu.Lock()
-		m.ended = append(m.ended, p)
-		m.mu.Unlock()
+		m.end(p)
 		m.o.Wake()
 	})
 }
@@ -68,15 +65,30 @@ func (m *Monitor) Cancel(key string) {
 	}
 }
 
-// Ended returns the passes that ended since the last call and count. changes is
-// how often the agent has changed the machine.
-func (m *Monitor) Ended(changes int) []*Pass {
+// Ended returns the passes that ended since they were returned last and count. changes is
+// how often the agent has changed the machine. Those of a manifest of which a run makes
+// checks now are left for a later call.
+func (m *Monitor) Ended(changes int, checking func(key string) bool) (out []*Pass) {
 	m.mu.Lock()
 	ended := m.ended
 	m.ended = nil
 	m.mu.Unlock()
+	for _, p := range ended {
+		if checking(p.Key) {
+			m.end(p)
+		} else if m.counts(p, changes) {
+			out = append(out, p)
+		}
+	}
 
-	return slices.DeleteFunc(ended, func(p *Pass) bool { return !m.counts(p, changes) })
+	return out
+}
+
+// end notes that a pass has ended.
+func (m *Monitor) end(p *Pass) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.ended = append(m.ended, p)
 }
 
 // counts reports whether a pass counts that has ended. What the agent changed

@@ -103,6 +103,12 @@ func (l *Lanes) Has(key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Kind == Manifest && lane.Key == key })
 }
 
+// MakesChecks reports whether a run of a manifest, or of a part of it, that goes on makes
+// health checks.
+func (l *Lanes) MakesChecks(key string) bool {
+	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Key == key && lane.running && hasChecks(lane.graph) })
+}
+
 // MayAddPart reports whether another part of a manifest may enter: a few do, so that one
 // that waits does not hold up those that need not.
 func (l *Lanes) MayAddPart(key string) bool {
@@ -142,8 +148,9 @@ func (l *Lanes) Changed() <-chan struct{} { return l.changed }
 // Begin begins a run of a graph, unless it must wait for another one, which is returned:
 // one that goes on, or entered before. Neither overtakes a run that it would hold up.
 func (l *Lane) Begin(g *graph.Graph) (blocker *Lane) {
+	l.claims = nil // links may have changed while it waited
 	if l.graph != g {
-		l.graph, l.claims = g, nil
+		l.graph = g
 		l.lanes.notify() // what it works with may be less than everything
 	}
 	if blocker = l.Blocker(); blocker == nil {
@@ -190,9 +197,6 @@ func (l *Lane) Done(ref model.Ref) {
 		l.lanes.notify()
 	}
 }
-
-// IsDone reports whether a resource had its turn.
-func (l *Lane) IsDone(ref model.Ref) bool { return l.done[ref] }
 
 // Leave ends a run, or its waiting.
 func (l *Lane) Leave() {

@@ -1,6 +1,7 @@
 package lanes_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -124,6 +125,31 @@ func TestWhatTwoManifestsMustNotShare(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestLinksThatChangedWhileItWaited: links lead where they do when a run begins.
+func TestLinksThatChangedWhileItWaited(t *testing.T) {
+	dir := t.TempDir()
+	link := filepath.Join(dir, "link")
+	if err := os.Symlink("before", link); err != nil {
+		t.Fatal(err)
+	}
+	l := lanes.New()
+	long, waiting, other := l.Enter(lanes.Manifest, "long", start), l.Enter(lanes.Manifest, "waiting", start), l.Enter(lanes.Manifest, "other", start)
+	g := build(t, file("/etc/a")+","+file(link+"/f"))
+	if long.Begin(build(t, file("/etc/a"))) != nil || waiting.Begin(g) != long {
+		t.Fatal("it does not wait for the long one")
+	}
+	if err := errors.Join(os.Remove(link), os.Symlink("after", link)); err != nil {
+		t.Fatal(err)
+	}
+	if blocker := other.Begin(build(t, file(dir+"/after/f"))); blocker != nil {
+		t.Fatalf("the other one waits for %+v", blocker)
+	}
+	long.Leave()
+	if blocker := waiting.Begin(g); blocker != other {
+		t.Errorf("it waits for %+v, and both write one file", blocker)
 	}
 }
 

@@ -67,7 +67,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 
 // concludePasses is Manifests.ConcludePasses.
 func (c *checks) concludePasses(ctx context.Context) {
-	for _, p := range c.Ended(c.o.Runner.Changes()) {
+	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
 			c.o.Registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
 		}
@@ -81,7 +81,6 @@ func (c *checks) concludePasses(ctx context.Context) {
 			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
 		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))
-		c.o.Report.Sync()
 	}
 }
 

@@ -49,6 +49,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	r.o.Status.SetHealth(r.key, r.checks.Counts(r.key))
 	if r.wake.Part != nil {
 		r.concludePart(ctx, summary)
+		if !r.hasBegun(summary) {
+			r.schedule.Retry(r.key) // of all of it: what drifted is not seen again
+		}
 	} else {
 		r.conclude(ctx, summary)
 		r.schedule.Ran(r.key, r.interval(r.key), r.hasBegun(summary))
@@ -80,7 +83,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 }
 
 // concludePart reports the run of a part. Once nothing fails any more of a manifest that
-// did, a run of all of it brings its numbers up to date.
+// did, a run of all of it brings its numbers up to date: the one that goes on, or another.
 func (r *run) concludePart(ctx context.Context, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
 		r.o.Report.Run(s)
@@ -88,7 +91,10 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 		r.count(s)
 	}
 	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
-	if r.o.Status.SetPart(r.key, s) && !r.repairs.Fails(r.key) {
+	switch fails := r.o.Status.SetPart(r.key, s); {
+	case fails && r.repairs.Fails(r.key):
+		r.o.Status.SetReason(r.key, r.o.Shown.Reason(r.key))
+	case fails && r.keptOf(r.key).whole == nil:
 		r.schedule.Ask(r.key, model.CauseSchedule, time.Now())
 	}
 }

@@ -68,7 +68,7 @@ type Manifests struct {
 type kept struct {
 	journal *journal.Shared
 	pace    pace.Pace
-	// whole is the run of all of it that goes on, nil for none.
+	// whole is the run of all of it that goes on, or waits, nil for none.
 	whole *run
 }
 

@@ -39,11 +39,11 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return true
 	}
 	kind := lanes.Part
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), deviates: map[model.Ref]bool{}}
 	if w.Part == nil {
-		kind = lanes.Manifest
+		kind, m.keptOf(key).whole = lanes.Manifest, r
 		m.checks.Cancel(key) // the run makes the checks itself
 	}
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String()}
 	o := options(hard, m.o.Runner, key, m.o.Set.Active(key), w.Cause, r.id)
 	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
 
@@ -64,9 +64,9 @@ type run struct {
 	// late are resources that the run found, deviations those not in their desired state.
 	late       []*resource.Resource
 	deviations status.Deviations
-	// failed are the resources that a run of the whole left out of their state; outdated is
-	// that the run of a part beside it changed that of one.
-	failed   map[model.Ref]bool
+	// deviates is, of a run of the whole, whether it left a resource out of its state; outdated
+	// is that the run of a part beside it left one otherwise.
+	deviates map[model.Ref]bool
 	outdated bool
 }
 
@@ -133,7 +133,7 @@ func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
 		return
 	}
-	r.failed, r.keptOf(r.key).whole = map[model.Ref]bool{}, r
+	o.Granted = r.repairs.Granted(r.key)
 	r.say(ctx, r.version.Resolution.PreMessage)
 }
 
@@ -215,7 +215,7 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		return
 	}
 	if r.wake.Part == nil {
-		r.failed[t.Ref()] = !t.OK()
+		r.deviates[t.Ref()] = status.Deviates(t)
 	} else {
 		r.o.Shown.Update(r.key, t)
 		r.outdate(t)
@@ -233,10 +233,14 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 	}
 }
 
-// outdate notes, in a run of the whole beside that of a part, that this made a failure of
-// what it had left in its state, or ended one.
+// outdate notes, in a run of the whole beside that of a part, that this left out of its state
+// what the whole had left in it, or the other way round.
 func (r *run) outdate(t *model.Transaction) {
-	if w := r.keptOf(r.key).whole; w != nil && !t.NotRun && w.lane.IsDone(t.Ref()) && t.OK() == w.failed[t.Ref()] {
+	w := r.keptOf(r.key).whole
+	if w == nil || t.NotRun {
+		return
+	}
+	if did, done := w.deviates[t.Ref()]; done && did != status.Deviates(t) {
 		w.outdated = true
 	}
 }

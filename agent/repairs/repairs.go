@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"time"
 
@@ -40,11 +41,14 @@ type Repairs struct {
 	failed map[string]map[model.Ref]bool
 	// differ are those that only would have been changed when they were looked at last.
 	differ map[string]map[model.Ref]bool
+	// lenient are those whose drift is not repaired, and whether a requested run brought
+	// them into their state, as of when nobody asks for that any more.
+	lenient map[string]map[model.Ref]bool
 }
 
 // New returns Repairs that follow nothing.
 func New(o Options) *Repairs {
-	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}, differ: map[string]map[model.Ref]bool{}}
+	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}, differ: map[string]map[model.Ref]bool{}, lenient: map[string]map[model.Ref]bool{}}
 	o.Drift.Flapping, o.Drift.Calm = r.began, r.ended
 	r.monitor = drift.New(o.Drift)
 
@@ -54,12 +58,22 @@ func New(o Options) *Repairs {
 // Follow follows the resources of a manifest, and no others.
 func (r *Repairs) Follow(key string, facts model.Facts, resources []*resource.Resource, limits model.Flapping) {
 	r.monitor.Follow(key, facts, resources, limits)
+	lenient := map[model.Ref]bool{}
+	for _, res := range resources {
+		// What subscribes may be refreshed by what a later run changes.
+		if meta := res.Meta(); len(meta.Subscribe) == 0 && (meta.Drift == model.DriftReport || meta.Drift == model.DriftIgnore) {
+			ref := res.Ref()
+			lenient[ref] = r.lenient[key][ref]
+		}
+	}
+	r.lenient[key] = lenient
 	r.followed()
 }
 
 // Unfollow ends that.
 func (r *Repairs) Unfollow(key string) {
 	r.monitor.Remove(key)
+	delete(r.lenient, key)
 	r.followed()
 }
 
@@ -73,6 +87,7 @@ func (r *Repairs) followed() {
 func (r *Repairs) Forget(key string) {
 	delete(r.failed, key)
 	delete(r.differ, key)
+	delete(r.lenient, key)
 }
 
 // Close stops following everything.
@@ -100,6 +115,9 @@ func (r *Repairs) Note(ctx context.Context, key string, part []model.Ref, t *mod
 	ref := t.Ref()
 	mark(r.failed, key, ref, !t.OK())
 	mark(r.differ, key, ref, t.Outcome() == model.OutcomeNoop)
+	if _, is := r.lenient[key][ref]; is && !t.Cause.IsUnasked() && t.OK() && !t.Skipped && t.Outcome() != model.OutcomeNoop {
+		r.lenient[key][ref] = true
+	}
 	switch {
 	case t.OK():
 		r.monitor.Reached(key, ref)
@@ -147,6 +165,14 @@ func (r *Repairs) Left(key string, ref model.Ref, state resource.State) {
 // Fails reports whether any resource of a manifest did not reach its state when it was
 // tried last.
 func (r *Repairs) Fails(key string) bool { return len(r.failed[key]) > 0 }
+
+// Granted reports of a resource of a manifest whether its drift is not repaired, and a
+// requested run brought it into its state before: a later one is not asked for it.
+func (r *Repairs) Granted(key string) func(model.Ref) bool {
+	lenient := maps.Clone(r.lenient[key]) // for the run, which adds to it meanwhile
+
+	return func(ref model.Ref) bool { return lenient[ref] }
+}
 
 // Differing returns how many resources of a manifest only would have been changed when
 // they were looked at last.

@@ -72,8 +72,8 @@ func (p *Reporter) add(r model.Report, document any) bool {
 	return err == nil
 }
 
-// Sync makes reports durable. A disk that takes none is logged by the outbox, once.
-func (p *Reporter) Sync() {
+// sync makes reports durable. A disk that takes none is logged by the outbox, once.
+func (p *Reporter) sync() {
 	_ = p.Outbox.Sync()
 }
 
@@ -155,7 +155,7 @@ func (p *Reporter) Run(r *model.Run) {
 		p.Outbox.SyncSoon()
 		return
 	}
-	p.Sync()
+	p.sync()
 }
 
 // Node reports an event of the node, which may be about the manifest of a key, and
@@ -164,7 +164,7 @@ func (p *Reporter) Node(key string, event model.NodeEvent, message string) {
 	s := p.o.State()
 	s.Event, s.Message = event, message
 	p.add(model.Report{Kind: model.KindNode, Outcome: model.Outcome(event), Type: model.ProtocolNode, Manifest: key}, bounds.Event(s, p.o.MaxDocument()))
-	p.Sync()
+	p.sync()
 }
 
 // Ensure reports the final response to a request.
@@ -181,10 +181,11 @@ func (p *Reporter) Ensure(response model.EnsureResponse) {
 		out.Outcome = model.OutcomeFailed
 	}
 	p.add(out, response)
-	p.Sync()
+	p.sync()
 }
 
-// Health reports a health check with another status than before, was.
+// Health reports a health check with another status than before, was, and makes it durable
+// soon: its run may have nothing else to report.
 func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now model.HealthResult) {
 	p.add(model.Report{
 		Kind: model.KindHealth, Outcome: model.Outcome(now.Status), Type: model.ProtocolHealth, RunID: t.RunID, Manifest: t.Manifest,
@@ -193,6 +194,7 @@ func (p *Reporter) Health(t *model.Transaction, was model.HealthStatus, now mode
 		Protocol: model.ProtocolHealth, Node: t.Node, Manifest: t.Manifest, Resource: t.Ref(), Check: now.Name,
 		Status: now.Status, Was: was, Output: now.Output, At: time.Now().UTC(), RunID: t.RunID,
 	})
+	p.Outbox.SyncSoon()
 }
 
 // Forget has all results of a manifest reported again.

@@ -21,13 +21,13 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 	r := New(Options{State: func() model.NodeState { return model.NodeState{} }, MaxDocument: func() int { return 56 << 10 }, Log: logger})
 	r.Outbox = o
 	r.Node("", model.NodeStarted, "")
-	r.Sync()
+	_ = r.Outbox.Sync()
 	if err := o.Close(); err != nil { // from now on every write fails
 		t.Fatal(err)
 	}
 	for range 3 {
 		r.Node("", model.NodeStarted, "")
-		r.Sync()
+		_ = r.Outbox.Sync()
 	}
 	if count := strings.Count(log.String(), "level=ERROR"); count != 1 {
 		t.Errorf("%d errors are logged, want one:\n%s", count, log.String())

@@ -65,8 +65,14 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	if err != nil {
 		return nil, err
 	}
-	if !req.Expires.IsZero() && s.o.Expired(req.Expires) {
-		return nil, errExpired
+	mayBegin := func() error {
+		if !req.Expires.IsZero() && s.o.Expired(req.Expires) {
+			return errExpired
+		}
+		return nil
+	}
+	if err := mayBegin(); err != nil {
+		return nil, err
 	}
 	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, s.o.Inputs(s.o.FactsNow()))
 	if err != nil {
@@ -80,7 +86,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	}
 	var result *model.Transaction
 	summary, err := run(ctx, hard, Run{
-		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets,
+		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets, MayBegin: mayBegin,
 		Began: func() {
 			began()
 			running := s.response(q.ID)

@@ -35,7 +35,9 @@ type Run struct {
 	Graph   *graph.Graph
 	Noop    bool
 	Secrets []model.Secret
-	// Began is called once nothing holds the run up any more.
+	// MayBegin returns why the run must not begin any more. It is called again whenever the
+	// run has waited. Began is called once nothing holds it up any more.
+	MayBegin      func() error
 	Began         func()
 	OnTransaction func(*model.Transaction)
 }

@@ -126,8 +126,15 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 	if began {
 		t.again.Reset()
 	} else {
-		t.next = tasks.Earliest(t.next, time.Now().Add(t.again.Next()))
+		s.Retry(key)
 	}
+}
+
+// Retry has a manifest run soon, and later each time it is called in a row, unless it runs
+// before.
+func (s *Schedule) Retry(key string) {
+	t := s.of(key)
+	t.next = tasks.Earliest(t.next, time.Now().Add(t.again.Next()))
 }
 
 // nextDue returns the first manifest that a run was asked for, else the one whose

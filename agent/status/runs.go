@@ -77,7 +77,7 @@ func (r *Runs) Any() bool {
 // Note notes a result of the run. Of more than are listed, what failed is rather than what
 // only was not run.
 func (d *Deviations) Note(t *model.Transaction) {
-	if !deviates(t) {
+	if !Deviates(t) {
 		return
 	}
 	if len(d.first) == maxDeviations {
@@ -91,8 +91,8 @@ func (d *Deviations) Note(t *model.Transaction) {
 	d.first = append(d.first, deviation(t))
 }
 
-// deviates reports whether a resource is not in its desired state.
-func deviates(t *model.Transaction) bool { return !t.OK() || t.Outcome() == model.OutcomeNoop }
+// Deviates reports whether a resource is not in its desired state.
+func Deviates(t *model.Transaction) bool { return !t.OK() || t.Outcome() == model.OutcomeNoop }
 
 func deviation(t *model.Transaction) model.Deviation {
 	return model.Deviation{Resource: bounds.TextTo(t.Ref().String(), maxReason), Outcome: t.Outcome(), Reason: bounds.TextTo(reason(t), maxReason)}
@@ -109,7 +109,7 @@ func (r *Runs) Update(key string, t *model.Transaction) {
 	}
 	now := deviation(t)
 	list := slices.DeleteFunc(slices.Clone(last.Deviations), func(d model.Deviation) bool { return d.Resource == now.Resource })
-	if deviates(t) && len(list) < maxDeviations {
+	if Deviates(t) && len(list) < maxDeviations {
 		list = append(list, now)
 	}
 	updated := *last
@@ -161,6 +161,28 @@ func (r *Runs) Conclude(key string, s *model.Run, found Deviations) {
 		last.Repair = before.Repair
 	}
 	r.last[key] = last
+}
+
+// Reason returns why a manifest fails: the first of what is known to have failed and was not
+// repaired since, empty for none.
+func (r *Runs) Reason(key string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := r.last[key]
+	if last == nil {
+		return ""
+	}
+	at := slices.IndexFunc(last.Deviations, func(d model.Deviation) bool { return d.Outcome == model.OutcomeFailed })
+	if at < 0 {
+		return ""
+	}
+	failed := last.Deviations[at].Resource + ": " + last.Deviations[at].Reason
+	// With its place, where the last run as a whole has that.
+	if at := slices.IndexFunc(last.Errors, func(e string) bool { return strings.Contains(e, failed) }); at >= 0 {
+		return last.Errors[at]
+	}
+
+	return failed
 }
 
 // Forget drops the last run of a manifest that is not assigned any more.

@@ -54,6 +54,17 @@ func (p problems) list() []string {
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
+// Wrong returns what is wrong with the node. That resources are polled is not: they are
+// looked at as often as they say.
+func (n *Node) Wrong() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	wrong := n.problems
+	wrong.watches = ""
+
+	return wrong.list()
+}
+
 // String returns all problems in one line.
 func (p problems) String() string { return strings.Join(p.list(), "; ") }
 
@@ -179,6 +190,21 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	})
 
 	return failsStill
+}
+
+// SetReason takes over why a manifest fails, if it does: what its last run named first may
+// have been repaired since, and another resource not.
+func (n *Node) SetReason(key, text string) {
+	n.update(func() bool {
+		s := n.manifests[key]
+		if s.Outcome != model.OutcomeFailed || text == "" || s.Error == text {
+			return false
+		}
+		s.Error = bounds.Text(text)
+		n.manifests[key] = s
+
+		return true
+	})
 }
 
 // SetNoop takes over how many resources of a manifest would be changed and are not, of

@@ -82,6 +82,10 @@ func Counts(c model.Counts) string {
 	return text
 }
 
+// maxUnchanged is how many runs are named whose results are unchanged: a node may write any
+// number of them.
+const maxUnchanged = 10
+
 func runSummary(r model.Run) string {
 	text := Counts(r.Counts) + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
@@ -90,8 +94,11 @@ func runSummary(r model.Run) string {
 	if !r.Resumes.IsZero() {
 		text += ", put off by a limit, the next until " + r.Resumes.Local().Format(model.TimeFormat)
 	}
-	for _, u := range r.Unchanged {
+	for _, u := range r.Unchanged[:min(len(r.Unchanged), maxUnchanged)] {
 		text += fmt.Sprintf(", %d unchanged since %s", u.Transactions, runTime(u.RunID))
+	}
+	if more := len(r.Unchanged) - maxUnchanged; more > 0 {
+		text += fmt.Sprintf(", others since %d more runs", more)
 	}
 	if len(r.Errors) > 0 {
 		text += ": " + strings.Join(r.Errors, "; ")
@@ -140,10 +147,20 @@ func happened(t *model.Transaction) string {
 		return fmt.Sprintf("ran (exit %d)", *code)
 	}
 	var words []string
-	for _, c := range t.Changes {
-		word := cmp.Or(c.Message, c.Action)
+	for i, c := range t.Changes {
+		word, detail := cmp.Or(c.Message, c.Action), ""
 		if c.Property != "" && c.Property != "ensure" && c.Property != "content" && c.To != "" {
-			word += " (" + c.Property + " " + c.From + " -> " + c.To + ")"
+			detail = c.Property + " " + c.From + " -> " + c.To
+		}
+		if detail != "" && c.Message == "" && i > 0 && t.Changes[i-1].Action == c.Action {
+			// One more of those that the message before it counts.
+			if open, has := strings.CutSuffix(words[len(words)-1], ")"); has {
+				words[len(words)-1] = open + ", " + detail + ")"
+				continue
+			}
+		}
+		if detail != "" {
+			word += " (" + detail + ")"
 		}
 		if !slices.Contains(words, word) {
 			words = append(words, word)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -172,6 +173,31 @@ func TestABadReportOfABatchDoesNotEndReading(t *testing.T) {
 	}
 	if bad != 2 || !slices.Equal(seqs, []uint64{1, 3}) {
 		t.Errorf("%d bad, good %v", bad, seqs)
+	}
+}
+
+// Whatever a node writes into a batch, readers are not told more often than of a report.
+func TestInvalidReportsOfABatchAreOneError(t *testing.T) {
+	t.Parallel()
+	names, err := kvstore.NewNames("muster")
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := reports.EncodeReport(transactions(t, 1, 1)[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	valid, invalid := 0, 0
+	data := []byte("[1," + string(good) + strings.Repeat(",1", 20_000) + "]")
+	for _, err := range reports.Decode(names, kvstore.Message{Subject: "muster.report.web01.transaction.batch", Data: data}) {
+		if err == nil {
+			valid++
+		} else {
+			invalid++
+		}
+	}
+	if valid != 1 || invalid != 1 {
+		t.Errorf("%d reports and %d errors", valid, invalid)
 	}
 }
 

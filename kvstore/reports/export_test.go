@@ -1,6 +1,8 @@
 package reports
 
 import (
+	"iter"
+
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
@@ -17,3 +19,6 @@ func DecodeReport(n kvstore.Names, subject string, data []byte) (model.Report, e
 func FloodingOf(n kvstore.Names, counts map[string]int64, most int64) map[string]string {
 	return flooding(n, counts, most)
 }
+
+// Decode yields the reports of a message.
+func Decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] { return decode(n, m) }

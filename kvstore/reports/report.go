@@ -14,8 +14,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// maxInvalid is how many reports of a batch may be invalid: a node may write ten thousands of
+// them into one.
+const maxInvalid = 100
+
 // decode yields the report of a message, or those of a batch, in their order. An
-// error wraps ErrInvalidEvent; the others of a batch follow it.
+// error wraps ErrInvalidEvent, and is the only one of a message. What follows in a batch
+// with many that are invalid is left out.
 func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
 		envelope, err := parseSubject(n, m.Subject)
@@ -29,8 +34,12 @@ func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
 			yield(model.Report{}, err)
 			return
 		}
-		for _, data := range batch {
-			if !yield(decodeReport(n, m.Subject, data)) {
+		for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
+			r, err := decodeReport(n, m.Subject, batch[0])
+			if err != nil {
+				invalid++
+			}
+			if (err == nil || invalid == 1) && !yield(r, err) {
 				return
 			}
 		}

@@ -59,11 +59,15 @@ func (l *loop) put(key string, m kvstore.Message) {
 	l.table.put(key, m)
 }
 
+// ahead is how far the clocks of servers and of this node may be apart.
+const ahead = 24 * time.Hour
+
 // older reports whether a message was stored before what is known: by a replica
 // that lags, or in a bucket that was put back to an older state. One that was
-// recreated counts from 1 again, but at a later time.
+// recreated counts from 1 again, but at a later time. What is known from the future
+// proves nothing: the clock of a server was wrong, or it lied.
 func older(m kvstore.Message, known held) bool {
-	return m.Sequence < known.Revision && m.Time.Before(known.Time)
+	return m.Sequence < known.Revision && m.Time.Before(known.Time) && known.Time.Before(time.Now().Add(ahead))
 }
 
 // behind settles a key that the bucket does not have, or only in an older state

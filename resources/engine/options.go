@@ -78,6 +78,8 @@ type Options struct {
 	// Earlier is what the earlier commands of the session did, or how the rest of the
 	// manifest stands of which a part runs (plan.Standing).
 	Earlier plan.History
+	// Granted is that of plan.Terms.
+	Granted func(model.Ref) bool
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
 	// Outputs puts what a resource gives to later ones into its transaction.

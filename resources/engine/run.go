@@ -52,7 +52,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	secrets.Add(opts.Secrets...)
 	secrets.AddOf(g.Nodes())
 	up := &plan.Upstream{
-		Terms: plan.Terms{Cause: opts.Cause, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
+		Terms: plan.Terms{Cause: opts.Cause, Granted: opts.Granted, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
 	rep := report.New(opts.Identity, g, opts.Env.Scope.Noop)
@@ -151,7 +151,7 @@ func (r *run) next() *graph.Node {
 		n := r.Graph.Nodes()[r.cursor]
 		switch {
 		case r.Results[r.cursor].Done:
-		case n.Follows && !r.Results[r.cursor].Begun && !r.IsFollowedUp(n):
+		case n.Follows && !r.Results[r.cursor].Begun && !r.Results.IsFollowedUp(n):
 			r.End(n)
 			r.report.LeaveOut(n)
 		default:

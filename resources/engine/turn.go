@@ -258,7 +258,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	r.outputs.keep(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, c.Plan, true)
-		r.report.Repaired(t, c.Plan, r.opts.Woken)
+		r.report.Repaired(t, c.Plan, r.opts.Woken, res.Made)
 	}
 	if c.Refresh {
 		r.refreshes.Made(ctx, c.Node)

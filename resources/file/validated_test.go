@@ -64,6 +64,7 @@ func TestValidateRefuses(t *testing.T) {
 	}{
 		"fails":           {script(t, "echo line 3: no such directive >&2; exit 3") + " {}", "validate: VALIDATOR ended with exit code 3: line 3: no such directive", nil},
 		"prints nothing":  {"false {}", "validate: false ended with exit code 1", nil},
+		"prints its path": {script(t, "echo $1: line 3 >&2; exit 3") + " {}", "validate: VALIDATOR ended with exit code 3: TARGET: line 3", nil},
 		"cannot be found": {"no-such-validator -t {}", "validate: command not found: no-such-validator is not in ", command.ErrNotFound},
 		"changes it":      {script(t, "echo more >>$1") + " {}", "the command that checks the file changed it", files.ErrChanged},
 		"replaces it":     {script(t, "cp $1 $1.new && mv $1.new $1") + " {}", "the command that checks the file changed it", files.ErrChanged},
@@ -74,7 +75,7 @@ func TestValidateRefuses(t *testing.T) {
 				all(withFile("private/x", "old", 0o600), openTo("open"), withFile("open/x", "old", 0o600))(t, dir)
 				before := hosttest.Snapshot(t, dir)
 				outcome, err := stored(t, dir, below, c.validate)
-				want := strings.ReplaceAll(c.want, "VALIDATOR", strings.TrimSuffix(c.validate, " {}"))
+				want := strings.NewReplacer("VALIDATOR", strings.TrimSuffix(c.validate, " {}"), "TARGET", filepath.Join(dir, below, "x")).Replace(c.want)
 				if err == nil || !strings.HasPrefix(err.Error(), want) || c.is != nil && !errors.Is(err, c.is) {
 					t.Errorf("got  %v\nwant %s", err, want)
 				}

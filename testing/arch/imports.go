@@ -35,6 +35,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd":            {"fleet/..."},
 	"fleetcmd/ensurecmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/fleetcli":   {"fleet/..."},
+	"fleetcmd/pingcmd":    {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/reportcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/signatures": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"localcmd":            {"agent/config"},

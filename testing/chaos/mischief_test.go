@@ -92,16 +92,22 @@ func overwrite(path, text string) error {
 	return errors.Join(err, f.Close())
 }
 
-// replace renames another file into the place of one.
+// replace renames another file into the place of one, in the directory that is there now,
+// whatever name it has meanwhile.
 func (w *world) replace(path string) error {
-	other := filepath.Join(filepath.Dir(path), "other")
-	if err := errors.Join(os.WriteFile(other, []byte("another file"), 0o600), os.Chown(other, w.uid, w.gid)); err != nil {
+	dir, err := os.OpenRoot(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	const other = "other"
+	if err := errors.Join(dir.WriteFile(other, []byte("another file"), 0o600), dir.Chown(other, w.uid, w.gid)); err != nil {
 		return err
 	}
 	w.history.own(path, 1)
-	if err := os.Rename(other, path); err != nil {
+	if err := dir.Rename(other, filepath.Base(path)); err != nil {
 		w.history.own(path, -1)
-		return errors.Join(err, os.Remove(other))
+		return errors.Join(err, dir.Remove(other))
 	}
 
 	return nil

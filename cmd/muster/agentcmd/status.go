@@ -198,7 +198,7 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 			status = "rejected" // as in muster fleet nodes
 		}
 	}
-	row := []string{m.Key, revision, status, "", "", "", "", cmp.Or(late, m.State.Error)}
+	row := []string{m.Key, revision, status, "", "", "", "", print.OneLine(cmp.Or(late, m.State.Error))}
 	if l := m.Last; l != nil {
 		row[3], row[4] = string(l.Cause), age(now, l.Started)+" ago"
 		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(failures(l))
@@ -250,7 +250,7 @@ func showDeviations(p print.Printer, manifests []model.AssignedManifest) {
 		}
 		more += m.Last.More
 		for _, d := range m.Last.Deviations {
-			rows = append(rows, []string{d.Resource, string(d.Outcome), m.Key, d.Reason})
+			rows = append(rows, []string{d.Resource, string(d.Outcome), m.Key, print.OneLine(d.Reason)})
 		}
 	}
 	if len(rows) == 0 {

@@ -238,9 +238,14 @@ func TestStatusAfterARepair(t *testing.T) {
 	showStatus(print.Printer{Out: &out, Err: &out}, model.AgentStatus{Manifests: []model.AssignedManifest{
 		{Key: "node.a.one", State: model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no"}, Last: last},
 		{Key: "node.a.two", State: model.ManifestState{Seen: 2, Late: "refused: it is wrong"}},
+		{
+			Key: "node.a.three", State: model.ManifestState{Revision: 3, Outcome: model.OutcomeFailed, Error: "two\nlines"},
+			Last: &model.LastRun{Deviations: []model.Deviation{{Resource: "file#/z", Outcome: model.OutcomeFailed, Reason: "two\nlines"}}},
+		},
 	}}, now)
 	for _, want := range []string{
 		"node.a.one +1 +failed +schedule +1h0m0s ago +0 +1 +no\n", "node.a.two .*rejected +it is wrong\n",
+		"node.a.three .* two lines\n", "file#/z +failed +node.a.three +two lines\n",
 		"last repairs of drift:\n  file#/y of node.a.one: changed 3s ago, 4ms after it was noticed\n",
 	} {
 		if !regexp.MustCompile(want).MatchString(out.String()) {

@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
 )
 
@@ -27,6 +28,8 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addSign(env, cmd)
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
+	ensurecmd.AddExec(env, cmd)
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
+	pingcmd.Add(env, cmd)
 }

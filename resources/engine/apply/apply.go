@@ -46,6 +46,8 @@ type Result struct {
 	// changed all the same, or may be.
 	Err     error
 	Touched bool
+	// Made is when the change was made, before it was verified; zero where none was.
+	Made time.Time
 }
 
 // afterFailure bounds the observation of what a failed change left: the
@@ -59,9 +61,12 @@ func (a *Applier) One(stop, ctx context.Context, c Change) Result {
 	meta := c.Node.Resource.Meta()
 	touched := false
 	for attempt := 0; ; attempt++ {
-		outcome, err := a.once(ctx, c)
+		outcome, made, err := a.once(ctx, c)
 		touched = touched || err == nil || !outcome.Untouched
-		if err == nil || attempt >= meta.Retry || !wait(stop, meta.Delay.Std()) {
+		if err == nil {
+			return Result{Outcome: outcome, Touched: touched, Made: made}
+		}
+		if attempt >= meta.Retry || !wait(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
 		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
@@ -96,20 +101,22 @@ func (a *Applier) again(ctx context.Context, c Change) (Change, error) {
 	return c, err
 }
 
-// once applies a change, observes what came of it and verifies that.
-func (a *Applier) once(ctx context.Context, c Change) (resource.Outcome, error) {
+// once applies a change, observes what came of it and verifies that. made is when it was
+// applied.
+func (a *Applier) once(ctx context.Context, c Change) (outcome resource.Outcome, made time.Time, err error) {
 	ctx, cancel := Attempt(ctx, c.Node)
 	defer cancel()
-	outcome, err := a.apply(ctx, c)
+	outcome, err = a.apply(ctx, c)
+	made = time.Now()
 	a.touched(c.Node)
 	if err != nil {
-		return outcome, err
+		return outcome, made, err
 	}
 	a.Observer.Invalidate(c.Node)
 	a.Observer.Refresh(ctx, c.Node)
 	outcome.Untouched = false
 
-	return outcome, a.verify(c.Node, outcome)
+	return outcome, made, a.verify(c.Node, outcome)
 }
 
 func (a *Applier) apply(ctx context.Context, c Change) (outcome resource.Outcome, err error) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/observe"
@@ -39,6 +40,7 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 		apply = a.inParallel
 	}
 	outcomes, errs, err := apply(ctx, changes)
+	made := time.Now()
 	a.touched(changes[0].Node)
 	a.Observer.Read(ctx, nodesOf(changes))
 	results := make([]*Result, len(changes))
@@ -49,7 +51,7 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 		var timedOut resource.TimedOut
 		switch {
 		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
-			results[i] = &Result{Outcome: outcomes[i], Touched: true}
+			results[i] = &Result{Outcome: outcomes[i], Touched: true, Made: made}
 		case errors.As(errs[i], &timedOut) && c.Node.Resource.Meta().Retry == 0:
 			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
 			results[i] = &r

@@ -111,7 +111,7 @@ func (r *Refreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
 // a file cannot be written.
 func (r *Refreshes) CancelPending(ctx context.Context) {
 	for _, ref := range r.added {
-		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.WasTouched) {
+		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.Results.WasTouched) {
 			r.clear(ctx, ref)
 		}
 	}
@@ -120,7 +120,7 @@ func (r *Refreshes) CancelPending(ctx context.Context) {
 
 // Made clears the refresh of a node that was made, unless more of it is to come.
 func (r *Refreshes) Made(ctx context.Context, n *graph.Node) {
-	if r.up.Pending[n.Ref] && r.journal != nil && !r.up.IsPartlyApplied(n) {
+	if r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n) {
 		r.clear(ctx, n.Ref)
 	}
 }

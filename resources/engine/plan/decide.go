@@ -83,33 +83,21 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 			d.Reason = "requirements are not met"
 			break
 		}
-		dep := up.putOff(n)
+		dep := up.Results.putOff(n)
 		if dep == nil {
 			return d, false
 		}
-		d.NotRun, d.Reason, d.PutOff = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.result(dep).PutOff
+		d.NotRun, d.Reason, d.PutOff = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.Results.of(dep).PutOff
 	}
 
 	return d, true
-}
-
-// putOff returns the first resource before n of which a limit puts the change off, nil for
-// none.
-func (u *Upstream) putOff(n *graph.Node) *graph.Node {
-	for _, dep := range n.Before {
-		if !u.result(dep).PutOff.IsZero() {
-			return dep
-		}
-	}
-
-	return nil
 }
 
 // prerequisites returns what must be had before a plan can be made, in order.
 func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool) {
 	r := n.Resource
 	if r.Expand != nil {
-		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.result(by).Effect != None {
+		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.Results.of(by).Effect != None {
 			return unknown(by), true
 		}
 	} else if until := up.unread(n); until != nil {
@@ -144,7 +132,7 @@ func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *
 		return unknown(up.pendingBefore(n))
 	case due.Missing != nil && up.IsNoop(n):
 		if p, _ := up.providerOf(n, due.Missing); p != nil {
-			return unknown(up.result(p).Until)
+			return unknown(up.Results.of(p).Until)
 		}
 	case due.Fails != nil && up.IsNoop(n):
 		return foreseen(n, up, change, due.Fails)
@@ -180,7 +168,7 @@ func foreseen(n *graph.Node, up *Upstream, change Decision, err error) Decision 
 		case p != nil && exact && !change.Plan.Empty():
 			return change
 		case p != nil:
-			return unknown(up.result(p).Until)
+			return unknown(up.Results.of(p).Until)
 		}
 	}
 
@@ -232,7 +220,7 @@ func (u *Upstream) Joins(n, first *graph.Node) bool {
 		return false
 	}
 	for _, dep := range n.Before {
-		if !u.result(dep).Done {
+		if !u.Results.of(dep).Done {
 			return false
 		}
 	}
@@ -241,8 +229,6 @@ func (u *Upstream) Joins(n, first *graph.Node) bool {
 	return typ.ApplyAll == nil || n.Resource.Meta().Timeout == first.Resource.Meta().Timeout
 }
 
-func (u *Upstream) result(n *graph.Node) *Result { return &u.Results[n.At] }
-
 // unmet returns the requirements that failed, or were themselves unmet.
 func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 	if u.ScopeOf(n).HealthCheckOnly {
@@ -250,7 +236,7 @@ func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 	}
 	var out []model.Ref
 	for _, dep := range n.Requires {
-		if res := u.result(dep); res.Failed || res.Unmet {
+		if res := u.Results.of(dep); res.Failed || res.Unmet {
 			out = append(out, dep.Ref)
 		}
 	}

@@ -12,6 +12,9 @@ import (
 // Terms are what holds for a whole run.
 type Terms struct {
 	Cause model.Cause
+	// Granted reports of a resource that its cause was already met by an earlier run, so
+	// that what differs now is drift; nil for none.
+	Granted func(model.Ref) bool
 	// Scope is that of the run's own manifest, FailOnError whether it ends at its
 	// first failure.
 	Scope       resource.Scope
@@ -36,12 +39,17 @@ func (t *Terms) IsNoop(n *graph.Node) bool { return t.Scope.Noop || t.isNoopOnly
 func (t *Terms) isNoopOnly(n *graph.Node) bool {
 	meta := n.Resource.Meta()
 
-	return n.Resource.Scope.Noop || meta.Noop || (t.Cause.IsUnasked() && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
+	return n.Resource.Scope.Noop || meta.Noop || (t.isUnasked(n) && meta.Drift == model.DriftReport && !t.ScopeOf(n).HealthCheckOnly)
+}
+
+// isUnasked reports whether nobody requested what this run makes of a resource.
+func (t *Terms) isUnasked(n *graph.Node) bool {
+	return t.Cause.IsUnasked() || t.Granted != nil && t.Granted(n.Ref)
 }
 
 // IgnoresDrift reports whether a resource is not even observed in this run.
 func (t *Terms) IgnoresDrift(n *graph.Node) bool {
-	return t.Cause.IsUnasked() && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
+	return t.isUnasked(n) && n.Resource.Meta().Drift == model.DriftIgnore && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // IsObservedFirst reports whether a resource is part of the observation at the

@@ -101,34 +101,12 @@ const (
 	Unsettled
 )
 
-// Result is what came of a resource, as far as others depend on it.
-type Result struct {
-	// Begun means that its turn has begun, Done that it has ended.
-	Begun, Done bool
-	// Changed means that it really changed, not in noop, and ChangedAt when.
-	Changed   bool
-	ChangedAt time.Time
-	// Touched means that it changed, or failed and may have.
-	Touched       bool
-	Failed, Unmet bool
-	// PutOff is until when a limit puts its change off, or that of one it comes after; zero
-	// for none.
-	PutOff time.Time
-	// Effect is what noop predicts. Unless it is None, Until is the resource itself
-	// when it is Planned, and when it is Unsettled what must be applied first.
-	Effect Effect
-	Until  *graph.Node
-	// Pending is the last resource with an effect among this one and all it comes
-	// after. What noop holds back even in a real run is not among them.
-	Pending *graph.Node
-}
-
 // Upstream is what a run knows when a resource has its turn.
 type Upstream struct {
 	Terms
 	Graph *graph.Graph
 	// Results are those of the nodes, by their place in the graph.
-	Results []Result
+	Results Results
 	Earlier History
 	// Pending are the refreshes that are due from earlier in this run or from earlier
 	// runs, Requested those that a caller asks for.

@@ -16,7 +16,7 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 		return false
 	}
 	for _, dep := range n.Subscribes {
-		if res := u.result(dep); res.Changed || (res.Effect == Planned && u.affects(dep, n)) {
+		if res := u.Results.of(dep); res.Changed || (res.Effect == Planned && u.affects(dep, n)) {
 			return true
 		}
 	}
@@ -30,8 +30,8 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 	}
 	// A pending refresh is made once something it may stem from is in its state:
 	// while all of that fails, it would be made at every run.
-	return u.Pending[n.Ref] && !u.IsPartlyApplied(n) && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
-		return !u.result(dep).Failed && !u.result(dep).Unmet
+	return u.Pending[n.Ref] && !u.Results.IsPartlyApplied(n) && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
+		return !u.Results.of(dep).Failed && !u.Results.of(dep).Unmet
 	})
 }
 
@@ -44,37 +44,12 @@ func (u *Upstream) isRefreshed(n *graph.Node, state resource.State) bool {
 	}
 	var last time.Time
 	for _, dep := range n.Subscribes {
-		if res := u.result(dep); res.Changed && res.ChangedAt.After(last) {
+		if res := u.Results.of(dep); res.Changed && res.ChangedAt.After(last) {
 			last = res.ChangedAt
 		}
 	}
 
 	return !last.IsZero() && s.IsStartedSince(last)
-}
-
-// IsPartlyApplied reports whether something that n subscribes to failed in this
-// run and may have changed all the same: its refresh stays pending until that is
-// in its state, or it would be made at every run.
-func (u *Upstream) IsPartlyApplied(n *graph.Node) bool {
-	return slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool { return u.result(dep).Failed && u.result(dep).Touched })
-}
-
-// WasTouched reports whether a resource, or one that it includes, may have changed.
-func (u *Upstream) WasTouched(n *graph.Node) bool {
-	return u.result(n).Touched || slices.ContainsFunc(n.Children, u.WasTouched)
-}
-
-// IsFollowedUp reports whether a node that follows others gets its turn: something
-// that it subscribes to was changed, or may have been, or would be, or something that
-// it includes is not as it was.
-func (u *Upstream) IsFollowedUp(n *graph.Node) bool {
-	moved := func(dep *graph.Node) bool {
-		res := u.result(dep)
-		return res.Changed || res.Touched || res.Effect != None
-	}
-	failed := func(child *graph.Node) bool { return u.result(child).Failed || u.result(child).Unmet }
-
-	return slices.ContainsFunc(n.Subscribes, moved) || slices.ContainsFunc(n.Children, moved) || slices.ContainsFunc(n.Children, failed)
 }
 
 // ToNotify returns the subscribers of a node, and of those that include it, that

@@ -17,7 +17,7 @@ import (
 // Expect records the effect of a node in noop, known for certain once until is
 // applied.
 func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
-	res := u.result(n)
+	res := u.Results.of(n)
 	res.Effect, res.Until = effect, until
 	if !u.isNoopOnly(n) {
 		res.Pending = until
@@ -26,7 +26,7 @@ func (u *Upstream) Expect(n *graph.Node, effect Effect, until *graph.Node) {
 
 // End marks the turn of a node as ended.
 func (u *Upstream) End(n *graph.Node) {
-	res := u.result(n)
+	res := u.Results.of(n)
 	res.Done = true
 	if res.Pending == nil {
 		res.Pending = u.pendingBefore(n)
@@ -42,7 +42,7 @@ func (u *Upstream) affects(dep, n *graph.Node) bool {
 // effectOf returns until when the effect of dep leaves something of n unknown,
 // nil when it has none that counts for n.
 func (u *Upstream) effectOf(dep, n *graph.Node) *graph.Node {
-	if res := u.result(dep); res.Effect != None && u.affects(dep, n) {
+	if res := u.Results.of(dep); res.Effect != None && u.affects(dep, n) {
 		return res.Until
 	}
 
@@ -65,7 +65,7 @@ func (u *Upstream) firstEffect(nodes []*graph.Node, n *graph.Node) *graph.Node {
 func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
 	var last *graph.Node
 	for _, dep := range n.Before {
-		if p := cmp.Or(u.effectOf(dep, n), u.result(dep).Pending); p != nil && (last == nil || p.At > last.At) {
+		if p := cmp.Or(u.effectOf(dep, n), u.Results.of(dep).Pending); p != nil && (last == nil || p.At > last.At) {
 			last = p
 		}
 	}
@@ -94,7 +94,7 @@ func (u *Upstream) unread(n *graph.Node) *graph.Node {
 		return nil
 	}
 	for _, other := range u.Graph.Nodes() {
-		if res := u.result(other); other.Resource.Expand != nil && res.Effect == Unsettled {
+		if res := u.Results.of(other); other.Resource.Expand != nil && res.Effect == Unsettled {
 			return res.Pending
 		}
 	}
@@ -105,7 +105,7 @@ func (u *Upstream) unread(n *graph.Node) *graph.Node {
 // awaitsUnknown reports whether in noop it is unknown whether n would be
 // refreshed, or whether the manifest that it includes would change anything.
 func (u *Upstream) awaitsUnknown(n *graph.Node) bool {
-	unsettled := func(dep *graph.Node) bool { return u.result(dep).Effect == Unsettled }
+	unsettled := func(dep *graph.Node) bool { return u.Results.of(dep).Effect == Unsettled }
 	if u.IsNoop(n) && slices.ContainsFunc(n.Children, unsettled) {
 		return true
 	}
@@ -156,7 +156,7 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 	for _, need := range needs {
 		for _, p := range u.Graph.ImplicitCreators[need] {
-			if !u.result(p).Begun && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.result(dep).Done }) {
+			if !u.Results.of(p).Begun && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
 				return p
 			}
 		}

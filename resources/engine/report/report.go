@@ -153,16 +153,19 @@ func (r *Report) Finish(woken time.Time) {
 }
 
 // Repaired describes the repair of a resource of which nobody asked for the change p;
-// woken is that of Finish.
-func (r *Report) Repaired(t *model.Transaction, p resource.Plan, woken time.Time) {
+// woken is that of Finish, made when the change was made, zero for now.
+func (r *Report) Repaired(t *model.Transaction, p resource.Plan, woken, made time.Time) {
 	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
-	now := Now()
+	if made.IsZero() {
+		made = time.Now()
+	}
 	if woken.IsZero() {
 		woken = r.Summary.Started
 	}
-	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: woken.UTC(), RepairedAt: now, Latency: now.Sub(woken)}
+	made = made.UTC()
+	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: woken.UTC(), RepairedAt: made, Latency: made.Sub(woken)}
 }
 
 // differed returns what the changes were about.

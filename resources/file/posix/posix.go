@@ -116,8 +116,8 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 		return env.Host.Write(ctx, path, content, a)
 	}
 
-	return env.Host.WriteChecked(ctx, path, content, a, func(path string) error {
-		return hook.Validate(ctx, env, c.Validate, path, filepath.Dir(path))
+	return env.Host.WriteChecked(ctx, path, content, a, func(temporary string) error {
+		return hook.Validate(ctx, env, c.Validate, temporary, path, filepath.Dir(temporary))
 	})
 }
 

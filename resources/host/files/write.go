@@ -56,7 +56,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 			return err
 		}
 		temp := tempPrefix + rand.Text()
-		created, err := openAt(dir.Fd(), temp, dir.Path()+"/"+temp, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
+		created, err := openAt(dir.Fd(), temp, tempShown(dir), unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW, 0o600)
 		if err != nil {
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
@@ -75,6 +75,10 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		return err
 	})
 }
+
+// tempShown is the path of a temporary file in errors: one that fails at each run in the same
+// way must not look like another failure each time, which would be reported again.
+func tempShown(dir *paths.Dir) string { return dir.Path() + "/" + tempPrefix + "*" }
 
 // fill returns a temporary file its content, owner and mode, in this order:
 // nobody else may read incomplete content, and a change of owner clears mode
@@ -115,7 +119,7 @@ func changeOwner(f *os.File, a Attrs) error {
 
 func rename(dir *paths.Dir, from, to string) error {
 	if err := paths.Retry(func() error { return unix.Renameat(dir.Fd(), from, dir.Fd(), to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: dir.Path() + "/" + from, New: dir.Path() + "/" + to, Err: err})
+		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: tempShown(dir), New: dir.Path() + "/" + to, Err: err})
 	}
 
 	return nil

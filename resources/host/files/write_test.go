@@ -125,7 +125,8 @@ func TestWriteErrorsLeaveEverythingAsItWas(t *testing.T) {
 			if c.ctx == nil {
 				c.ctx = t.Context()
 			}
-			if c.content == nil {
+			repeats := c.content == nil
+			if repeats {
 				c.content = strings.NewReader("new")
 			}
 			path := dir + "/" + c.path
@@ -135,6 +136,11 @@ func TestWriteErrorsLeaveEverythingAsItWas(t *testing.T) {
 			err = h.Write(c.ctx, path, c.content, hosttest.Attrs(t, 0o644))
 			if !errors.Is(err, c.is) || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("the error is %v", err)
+			}
+			if repeats { // as at the next run, which reports only news
+				if again := h.Write(c.ctx, path, strings.NewReader("new"), hosttest.Attrs(t, 0o644)); again == nil || again.Error() != err.Error() {
+					t.Errorf("the same error again is %v, was %v", again, err)
+				}
 			}
 			after := hosttest.Snapshot(t, dir)
 			for _, tree := range []hosttest.Tree{before, after} {

@@ -3,6 +3,7 @@ package hook
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,11 +78,17 @@ func CheckValidator(out *model.Problems, text string) {
 	}
 }
 
-// Validate runs the command of the property validate on a new path, in a directory.
-func Validate(ctx context.Context, env resource.Env, text, path, dir string) error {
+// Validate runs the command of the property validate in a directory, on the temporary path of
+// what is to be at target. An error has target where the command printed that path: it is
+// what people know, and the same at each run.
+func Validate(ctx context.Context, env resource.Env, text, path, target, dir string) error {
 	words, err := command.Split(text)
 	if err == nil {
 		err = Run(ctx, env, WithPath(words, path), dir)
+	}
+	if failed, is := errors.AsType[resource.CommandError](err); is {
+		failed.Output = strings.ReplaceAll(failed.Output, path, target)
+		err = failed
 	}
 	if err != nil {
 		return fmt.Errorf("validate: %w", err)

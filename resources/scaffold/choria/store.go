@@ -88,7 +88,7 @@ func (t *target) validate(ctx context.Context) error {
 		return err
 	}
 
-	return hook.Validate(ctx, t.env, t.spec.Validator, root, root)
+	return hook.Validate(ctx, t.env, t.spec.Validator, root, t.spec.Name, root)
 }
 
 // storePosted writes files and runs their commands. They are forgotten first:

@@ -2,6 +2,7 @@ package choria
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
@@ -58,7 +59,7 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 func (t *target) compare(ctx context.Context) error {
 	meta, others := t.state.Metadata, t.there
 	if t.exists() {
-		err := walk(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
+		err := walkTarget(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
 		if err != nil {
 			return err
 		}
@@ -99,7 +100,12 @@ func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err 
 	is, digest := f.before.Kind == files.File, ""
 	// A huge file of another size is different, and takes hours to read.
 	if is && (f.before.Size <= render.MaxBytes || f.before.Size == int64(len(f.content))) {
-		if digest, err = t.env.Host.Compare(ctx, f.before); err != nil {
+		digest, err = t.env.Host.Compare(ctx, f.before)
+		if errors.Is(err, fs.ErrNotExist) { // removed since
+			digest, err = "", t.look(f)
+			is = f.before.Kind == files.File
+		}
+		if err != nil {
 			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
 		}
 	}

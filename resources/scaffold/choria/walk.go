@@ -29,8 +29,26 @@ func walk(ctx context.Context, dir string, f func(path string, kind fs.FileMode)
 	return walkUpTo(ctx, maxWalked, dir, f)
 }
 
+// walkTarget is walk of a directory that somebody may be removing at that moment: what has
+// gone is not there, which is no error.
+func walkTarget(ctx context.Context, dir string, f func(path string, kind fs.FileMode) error) error {
+	w := walker{visit: f, left: maxWalked, mayGo: true}
+	if err := w.from(ctx, dir); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return nil
+}
+
 // walkUpTo is walk with the bound of a test.
 func walkUpTo(ctx context.Context, most int, dir string, f func(path string, kind fs.FileMode) error) error {
+	w := walker{visit: f, left: most}
+
+	return w.from(ctx, dir)
+}
+
+// from walks below a directory.
+func (w *walker) from(ctx context.Context, dir string) error {
 	opened, err := paths.OpenDir(dir)
 	if err != nil {
 		return err
@@ -41,7 +59,6 @@ func walkUpTo(ctx context.Context, most int, dir string, f func(path string, kin
 		return err
 	}
 	defer root.Close()
-	w := walker{visit: f, left: most}
 	if err := w.below(ctx, root, dir); err != nil {
 		return err
 	}
@@ -57,6 +74,8 @@ type walker struct {
 	visit func(path string, kind fs.FileMode) error
 	// left is what is left of the bound; the walk ends below zero.
 	left int
+	// mayGo leaves out directories that are removed meanwhile.
+	mayGo bool
 }
 
 // below walks below a directory that is open, and that path leads to.
@@ -66,7 +85,7 @@ func (w *walker) below(ctx context.Context, root *os.Root, path string) error {
 		return err
 	}
 	entries, err := d.ReadDir(w.left/entryCost + 1)
-	if errors.Is(err, io.EOF) {
+	if errors.Is(err, io.EOF) || w.mayGo && errors.Is(err, fs.ErrNotExist) {
 		err = nil
 	}
 	err = errors.Join(err, d.Close(), context.Cause(ctx))
@@ -94,6 +113,9 @@ func (w *walker) into(ctx context.Context, above *os.Root, path string) error {
 		return fmt.Errorf("%s…: directories are nested deeper than a path can be: remove them", path[:100])
 	}
 	root, err := above.OpenRoot(filepath.Base(path))
+	if w.mayGo && errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}

@@ -2,7 +2,10 @@ package choria
 
 import (
 	"context"
+	"errors"
 	"io/fs"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -57,6 +60,30 @@ func TestWalkOfManyFiles(t *testing.T) {
 		}
 		if most < cost && (err == nil || err.Error() != dir+" has too many files for a scaffold: remove some, or name another directory" || found > 3) {
 			t.Errorf("%d: %d files, %v", most, found, err)
+		}
+	}
+}
+
+// TestWalkOfWhatIsRemoved has somebody remove directories while they are walked: of a target
+// they are not there, of a source that is an error.
+func TestWalkOfWhatIsRemoved(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		walk  func(context.Context, string, func(string, fs.FileMode) error) error
+		fails bool
+	}{"target": {walkTarget, false}, "source": {walk, true}} {
+		dir := t.TempDir()
+		hosttest.MakeTree(t, dir, "a", "b/", "b/c", "d")
+		var found []string
+		err := c.walk(t.Context(), dir, func(path string, _ fs.FileMode) error {
+			found = append(found, filepath.Base(path))
+			return os.RemoveAll(filepath.Join(dir, "b"))
+		})
+		if want := map[bool]string{false: "a d", true: "a"}[c.fails]; errors.Is(err, fs.ErrNotExist) != c.fails || strings.Join(found, " ") != want {
+			t.Errorf("%s: found %v, %v", name, found, err)
+		}
+		if err := c.walk(t.Context(), filepath.Join(dir, "b"), nil); errors.Is(err, fs.ErrNotExist) != c.fails {
+			t.Errorf("%s that is gone: %v", name, err)
 		}
 	}
 }

@@ -32,13 +32,17 @@ type ensureCommand struct {
 	fleetcli.Targets
 	fleetcli.On
 	fleetcli.Signing
-	within  time.Duration
+	within time.Duration
+	// grace is how much longer answers are awaited.
+	grace   time.Duration
 	queue   time.Duration
 	dryRun  bool
 	yes     bool
 	request string
 	// place is where a document declares the resource.
 	place model.Position
+	// together is that equal answers are shown once, at the end.
+	together bool
 	// near follows the error that nobody answered: what else may be meant.
 	near string
 }
@@ -180,7 +184,7 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 
 // send sends the request and prints the answers as they come.
 func (c *ensureCommand) send(ctx context.Context, by sender, aim aim, request model.EnsureRequest) (*fleet.Ensured, error) {
-	limit, done := context.WithTimeout(ctx, c.within)
+	limit, done := context.WithTimeout(ctx, c.within+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
@@ -190,9 +194,9 @@ func (c *ensureCommand) send(ctx context.Context, by sender, aim aim, request mo
 			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnAnswer: func(r model.EnsureResponse) {
-			if !c.IsDocument() {
+			if !c.IsDocument() && !c.together {
 				line.Clear()
-				c.printAnswer(r)
+				c.printAnswer(r.Node, r)
 			}
 		},
 	}
@@ -215,7 +219,8 @@ func (c *ensureCommand) isAnyKnown(list []fleet.Target, known []model.Node) bool
 	return false
 }
 
-func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
+// printAnswer prints an answer, which is that of nodes.
+func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	text := c.Print.Word(string(describe.Outcome(r)))
 	summary := describe.Answer(r)
 	if fleet.Failed(r) && c.place.Line > 0 {
@@ -224,7 +229,7 @@ func (c *ensureCommand) printAnswer(r model.EnsureResponse) {
 	if summary != "" {
 		text += ": " + print.Text(print.OneLine(summary))
 	}
-	c.Print.Printf("%s  %s\n", print.Text(r.Node), text)
+	c.Print.Printf("%s  %s\n", print.Text(nodes), text)
 	c.printOutput(r.State)
 	hasDiff := func(c model.Change) bool { return c.Diff != "" }
 	if r.State != nil && (r.State.Noop || slices.ContainsFunc(r.State.Changes, hasDiff)) {
@@ -238,11 +243,20 @@ func (c *ensureCommand) printOutput(t *model.Transaction) {
 		return
 	}
 	for _, stream := range []struct{ name, mark string }{{"stdout", "|"}, {"stderr", "!"}} {
-		text, _ := t.Outputs[stream.name].(string)
-		for line := range strings.Lines(text) {
+		for line := range strings.Lines(output(t, stream.name)) {
 			c.Print.Printf("  %s %s\n", stream.mark, print.Text(strings.TrimRight(line, "\r\n")))
 		}
 	}
+}
+
+// output returns a stream of what a command printed.
+func output(t *model.Transaction, stream string) string {
+	if t == nil {
+		return ""
+	}
+	text, _ := t.Outputs[stream].(string)
+
+	return text
 }
 
 // conclude prints the result, and returns the error of it.
@@ -251,6 +265,8 @@ func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
 		if err := c.Print.Document(r, c.YAML); err != nil {
 			return err
 		}
+	} else if c.together {
+		c.printTogether(r)
 	}
 	switch text := ensureSummary(r); {
 	case r.OK():

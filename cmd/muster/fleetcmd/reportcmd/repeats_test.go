@@ -2,6 +2,8 @@ package reportcmd
 
 import (
 	"fmt"
+	"runtime"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -20,4 +22,27 @@ func TestRepeats(t *testing.T) {
 	if r.seenBefore(first) || !r.seenBefore(model.Report{Node: "c", ID: "100000"}) {
 		t.Error("it does not forget, or forgets the newest")
 	}
+}
+
+// A node chooses the ids of its reports, which may be as long as a report.
+func TestLongIDsFillNoMemory(t *testing.T) {
+	var r repeats
+	before := inUse()
+	for i := range 1000 {
+		r.seenBefore(model.Report{Node: "evil", ID: fmt.Sprint(i) + strings.Repeat("x", 60_000)})
+	}
+	if grown := inUse() - before; grown > 8<<20 {
+		t.Errorf("1000 reports take %d MiB", grown>>20)
+	}
+	if !r.seenBefore(model.Report{Node: "evil", ID: "0" + strings.Repeat("x", 60_000)}) {
+		t.Error("it forgets them")
+	}
+}
+
+func inUse() int64 {
+	var m runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&m)
+
+	return int64(m.HeapAlloc)
 }

@@ -1,0 +1,116 @@
+package ensurecmd
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/kballard/go-shellquote"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// execCommand is muster fleet exec.
+type execCommand struct {
+	ensureCommand
+	words []string
+	shell bool
+}
+
+// endGrace is how long nodes may take to tell that a command was ended.
+const endGrace = 5 * time.Second
+
+// AddExec adds muster fleet exec: an ensure of exec for people, whose answers are shown
+// together where they are equal.
+func AddExec(env *cli.Env, parent *fisk.CmdClause) {
+	c := &execCommand{ensureCommand: ensureCommand{Env: env, together: true, grace: endGrace}}
+	cmd := parent.Command("exec", "Run a command on many nodes, now, and show equal output once")
+	cmd.HelpLong("Runs the command with these arguments, as they are, on each node that the targets name; with --shell their text is handed to a shell there. Exit code 0: every node answered, and the command ended with 0 on each.\n\n" +
+		"  muster fleet exec --all -- uptime -p\n" +
+		"  muster fleet exec --group web --shell -- 'df -h / | tail -1'\n" +
+		"  muster fleet exec --node web01 --within 10m -- apt-get update")
+	cmd.Arg("command", "Command and its arguments, after --").Required().StringsVar(&c.words)
+	c.AddTargets(cmd, "group")
+	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
+	cmd.Flag("within", "Time limit; a command is ended after it").Default("2m").DurationVar(&c.within)
+	c.AddSignKey(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *execCommand) run(ctx context.Context) error {
+	properties := commandLine(c.words, c.shell, c.within)
+	typ, _ := c.Types.Get("exec")
+	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {
+		return &cli.ExitError{Code: cli.ExitUsage, Err: problems}
+	}
+	encoded, err := model.EncodeJSON(properties.Plain())
+	if err != nil {
+		return err
+	}
+
+	return c.ensureCommand.run(ctx, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: typ.Name, Properties: encoded}, properties)
+}
+
+// commandLine returns the properties of a command with arguments, or of a text for a shell,
+// that is ended after the time.
+func commandLine(words []string, shell bool, within time.Duration) document.Value {
+	text := func(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
+	entry := func(key string, v document.Value) document.Entry { return document.Entry{Key: key, Value: v} }
+	out := document.Value{Kind: document.Map, Entries: []document.Entry{entry("timeout", text(within.String()))}}
+	if shell {
+		out.Entries = append(out.Entries, entry("name", text(strings.Join(words, " "))), entry("provider", text("shell")))
+		return out
+	}
+	argv := document.Value{Kind: document.List}
+	for _, word := range words {
+		argv.Items = append(argv.Items, text(word))
+	}
+	out.Entries = append(out.Entries, entry("name", text(shellquote.Join(words...))), entry("argv", argv))
+
+	return out
+}
+
+// alike are the nodes of one answer.
+type alike struct {
+	nodes  []string
+	answer model.EnsureResponse
+}
+
+// together returns which nodes gave equal answers, the most frequent first. The answers are
+// in the order of their nodes.
+func together(answers []model.EnsureResponse) []alike {
+	type essence struct{ outcome, text, stdout, stderr string }
+	var out []alike
+	places := map[essence]int{}
+	for _, r := range answers {
+		of := essence{string(describe.Outcome(r)), describe.Answer(r), output(r.State, "stdout"), output(r.State, "stderr")}
+		i, known := places[of]
+		if !known {
+			i = len(out)
+			places[of] = i
+			out = append(out, alike{answer: r})
+		}
+		out[i].nodes = append(out[i].nodes, r.Node)
+	}
+	slices.SortStableFunc(out, func(a, b alike) int { return cmp.Compare(len(b.nodes), len(a.nodes)) })
+
+	return out
+}
+
+// printTogether prints answers, equal ones once.
+func (c *ensureCommand) printTogether(r *fleet.Ensured) {
+	finished := slices.DeleteFunc(slices.Clone(r.Answers), func(a model.EnsureResponse) bool { return slices.Contains(r.Unfinished, a.Node) })
+	for _, group := range together(finished) {
+		c.printAnswer(print.Some(group.nodes, "--json has all"), group.answer)
+	}
+}

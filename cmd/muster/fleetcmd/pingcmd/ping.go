@@ -1,0 +1,137 @@
+// Package pingcmd holds muster fleet ping.
+package pingcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// pingCommand is muster fleet ping.
+type pingCommand struct {
+	*cli.Env
+	print.Format
+	fleetcli.Targets
+	timeout time.Duration
+}
+
+// Add adds the command to muster fleet.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
+	c := &pingCommand{Env: env}
+	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
+	cmd.HelpLong("Asks the agents themselves, all of them without a target, and prints answers as they come. A node is awaited that is named, or known (see muster fleet nodes); one that was stopped is not. Exit code 0: each of them answered, and at least one.\n\n" +
+		"  muster fleet ping\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --node web01")
+	c.AddTargets(cmd, "group")
+	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *pingCommand) run(ctx context.Context) error {
+	list := fleet.Targets(nil, nil, true)
+	if c.HasTargets() {
+		var err error
+		if list, err = c.TargetList(); err != nil {
+			return err
+		}
+	}
+	if c.timeout <= 0 {
+		return cli.Usagef("--timeout must be more than 0")
+	}
+	store, err := fleetcli.Open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	if err := store.KV.Ready(ctx); err != nil {
+		return err
+	}
+	if !store.KV.Places().InUse().IsOwn() {
+		return cli.Usagef("only administrators reach nodes at once; when each was last heard says %s", store.KV.Names().Run("fleet nodes"))
+	}
+	known, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	fleetcli.WarnUnknown(c.Log, list, known)
+	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
+	asking, done := context.WithTimeout(ctx, c.timeout)
+	defer done()
+	pinged, err := fleet.Ping(asking, pinger{c.Env, store.KV}, list, running, func(p fleet.Pong) {
+		if !c.IsDocument() {
+			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
+		}
+	})
+	if c.IsDocument() {
+		err = errors.Join(err, c.Print.Document(pinged, c.YAML))
+	}
+	if err != nil {
+		return err
+	}
+
+	return c.conclude(ctx, pinged)
+}
+
+// took returns how long an answer took, for people.
+func took(p fleet.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
+
+// conclude counts the answers, and returns the error of them.
+func (c *pingCommand) conclude(ctx context.Context, p fleet.Pinged) error {
+	text := print.Count(len(p.Answers), "node") + " answered"
+	if n := len(p.Answers); n > 0 {
+		// They are in the order of their times.
+		text += fmt.Sprintf(", half of them within %s, all within %s", took(p.Answers[(n-1)/2]), took(p.Answers[n-1]))
+	}
+	switch {
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	case len(p.Missing) > 0:
+		return fmt.Errorf("%s; no answer within %s from: %s", text, c.timeout, print.Some(p.Missing, "--json has all"))
+	case len(p.Answers) == 0:
+		return fmt.Errorf("no node answered within %s, and no known node matches (see muster fleet nodes)", c.timeout)
+	case !c.IsDocument():
+		c.Print.Remark("%s", text)
+	}
+
+	return nil
+}
+
+// pinger asks nodes over NATS.
+type pinger struct {
+	*cli.Env
+	store *kvstore.Store
+}
+
+// Ping asks the nodes of a target.
+func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		for reply, err := range requests.New(p.store).Ask(ctx, p.store.Names().Request(kvstore.VerbPing, target.String()), nil) {
+			switch {
+			case errors.Is(err, requests.ErrNobody):
+				// That nobody is there shows in who does not answer.
+				return
+			case errors.Is(err, requests.ErrLost):
+				p.Log.Warn("answers may be lost", "target", target.String(), "error", err)
+				continue
+			case err == nil && reply.Node == "":
+				// What no node proved to be its own does not count.
+				continue
+			}
+			if !yield(reply.Node, err) {
+				return
+			}
+		}
+	}
+}
