@@ -25,6 +25,12 @@ type Asker interface {
 	Ask(ctx context.Context, target Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
 }
 
+// ManyAsker is an Asker that sends a request to many nodes at the cost of one question.
+type ManyAsker interface {
+	// AskNodes is Ask for several nodes.
+	AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
+}
+
 // Ensured is the answers to one request.
 type Ensured struct {
 	// Answers are the last of each node, by node.
@@ -60,8 +66,6 @@ type Ensurer struct {
 	Nodes NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
-	// OnNodes, if set, gets the known nodes before any is asked.
-	OnNodes func([]model.Node)
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
@@ -80,9 +84,7 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	answers := make(chan answer[model.EnsureResponse])
-	asking.Go(func() {
-		askAll(ctx, targets, func(t Target) iter.Seq2[model.EnsureResponse, error] { return e.Asker.Ask(ctx, t, req) }, answers)
-	})
+	asking.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
 	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
 	cancel()
 	asking.Wait()
@@ -97,9 +99,6 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	if err != nil {
 		return nil, err
 	}
-	if e.OnNodes != nil {
-		e.OnNodes(nodes)
-	}
 
 	return expectedOf(targets, nodes), nil
 }
@@ -110,6 +109,7 @@ func expectedOf(targets []Target, nodes []model.Node) map[string]bool {
 	for _, t := range targets {
 		if t.Node != "" {
 			expected[t.Node] = true
+			continue
 		}
 		for _, n := range nodes {
 			if t.Includes(n.NodeState) {
@@ -127,17 +127,23 @@ type answer[T any] struct {
 	err      error
 }
 
-// askAll asks all targets at once. It closes answers when nothing more can come, which is
+// question is what is asked of some nodes.
+type question[T any] struct {
+	whom    string
+	answers iter.Seq2[T, error]
+}
+
+// askAll asks all questions at once. It closes answers when nothing more can come, which is
 // soon after ctx ended.
-func askAll[T any](ctx context.Context, targets []Target, ask func(Target) iter.Seq2[T, error], answers chan<- answer[T]) {
+func askAll[T any](ctx context.Context, all []question[T], answers chan<- answer[T]) {
 	defer close(answers)
 	var asking sync.WaitGroup
 	defer asking.Wait()
-	for _, t := range targets {
+	for _, q := range all {
 		asking.Go(func() {
-			for r, err := range ask(t) {
+			for r, err := range q.answers {
 				if err != nil {
-					err = fmt.Errorf("ask %s: %w", t, err)
+					err = fmt.Errorf("ask %s: %w", q.whom, err)
 				}
 				select {
 				case answers <- answer[T]{r, err}:
@@ -147,6 +153,40 @@ func askAll[T any](ctx context.Context, targets []Target, ask func(Target) iter.
 			}
 		})
 	}
+}
+
+// questions returns what is asked of the targets: one question for all nodes among them,
+// where the asker can, and one for each other target.
+func (e *Ensurer) questions(ctx context.Context, targets []Target, req model.EnsureRequest) []question[model.EnsureResponse] {
+	var out []question[model.EnsureResponse]
+	many, nodes := e.together(targets)
+	if many != nil {
+		out = append(out, question[model.EnsureResponse]{fmt.Sprintf("%d nodes", len(nodes)), many.AskNodes(ctx, nodes, req)})
+	}
+	for _, t := range targets {
+		if many == nil || t.Node == "" {
+			out = append(out, question[model.EnsureResponse]{t.String(), e.Asker.Ask(ctx, t, req)})
+		}
+	}
+
+	return out
+}
+
+// together returns the nodes among the targets, and what asks them as one question; nil
+// where they are asked one by one.
+func (e *Ensurer) together(targets []Target) (ManyAsker, []string) {
+	many, is := e.Asker.(ManyAsker)
+	var nodes []string
+	for _, t := range targets {
+		if t.Node != "" {
+			nodes = append(nodes, t.Node)
+		}
+	}
+	if !is || len(nodes) < 2 {
+		return nil, nil
+	}
+
+	return many, nodes
 }
 
 // collection is the answers to one request so far. One goroutine uses it.

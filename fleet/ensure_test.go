@@ -195,3 +195,30 @@ func TestFailed(t *testing.T) {
 		}
 	}
 }
+
+// manyAsker asks nodes as one question.
+type manyAsker struct {
+	*asker
+	together []string
+}
+
+func (a *manyAsker) AskNodes(_ context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	a.together = nodes
+
+	return func(yield func(model.EnsureResponse, error) bool) {
+		for _, n := range nodes {
+			if !yield(response(n, model.EnsureDone), nil) {
+				return
+			}
+		}
+	}
+}
+
+// TestEnsureAsksNodesTogether: many nodes are one question, where the asker can.
+func TestEnsureAsksNodesTogether(t *testing.T) {
+	a := &manyAsker{asker: &asker{answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("c", model.EnsureDone)}}}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("c"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "b"}), model.EnsureRequest{ID: "1"})
+	if err != nil || !got.OK() || len(got.Answers) != 3 || len(a.asked) != 1 || !reflect.DeepEqual(a.together, []string{"a", "b"}) {
+		t.Errorf("got %+v %v, together %v", got, err, a.together)
+	}
+}

@@ -45,7 +45,11 @@ func Ping(ctx context.Context, by Pinger, targets []Target, known []model.Node, 
 	defer cancel()
 	began, answers := time.Now(), make(chan answer[string])
 	asking.Go(func() {
-		askAll(ctx, targets, func(t Target) iter.Seq2[string, error] { return by.Ping(ctx, t) }, answers)
+		all := make([]question[string], len(targets))
+		for i, t := range targets {
+			all[i] = question[string]{t.String(), by.Ping(ctx, t)}
+		}
+		askAll(ctx, all, answers)
 	})
 	missing := expectedOf(targets, known)
 	awaited, out, here := len(missing) > 0, Pinged{Answers: []Pong{}}, map[string]bool{}

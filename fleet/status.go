@@ -77,6 +77,8 @@ type Rollout struct {
 	Entries []model.Entry
 	// Keys selects some of them; none selects all.
 	Keys []string
+	// Nodes selects some nodes by name; nil selects all.
+	Nodes map[string]bool
 	// Later are the digests of later revisions, by key and revision. A higher
 	// number alone proves nothing: a recreated bucket counts from 1.
 	Later map[string]map[uint64]string
@@ -86,6 +88,9 @@ type Rollout struct {
 func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 	var out []RolloutStatus
 	for _, n := range nodes {
+		if !r.selectsNode(n.Node) {
+			continue
+		}
 		if n.Unreadable != "" {
 			out = append(out, r.unreadable(n)...)
 			continue
@@ -93,7 +98,7 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 		out = append(out, r.statusesOf(newView(n))...)
 	}
 	for _, s := range NeverSeen(nodes, r.Entries) {
-		if r.selects(s.Key) {
+		if r.selects(s.Key) && r.selectsNode(s.Node) {
 			out = append(out, s)
 		}
 	}
@@ -103,6 +108,8 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 }
 
 func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Contains(r.Keys, key) }
+
+func (r Rollout) selectsNode(node string) bool { return r.Nodes == nil || r.Nodes[node] }
 
 // statusesOf returns the status of the assignment that applies to a node, of
 // those before it that do not, and of selected ones behind it.

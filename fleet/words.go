@@ -1,6 +1,11 @@
 package fleet
 
-import "github.com/musterfleet/muster/model"
+import (
+	"sync"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
 
 // The statuses that only nodes have.
 const (
@@ -47,4 +52,49 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	}
 
 	return StatusOK
+}
+
+// CompileTarget compiles the expression of a target. The error is a *target.Error.
+func CompileTarget(text string) (*target.Expression, error) {
+	return target.Compile(text, target.Words{
+		State: texts(nodeStatuses()),
+		Status: texts([]Status{
+			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
+		}),
+		Outcome: texts([]model.Outcome{
+			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop,
+			model.OutcomeUnmet, model.OutcomeRefused, model.OutcomeNotRun,
+		}),
+	})
+}
+
+func texts[T ~string](words []T) []string {
+	out := make([]string, len(words))
+	for i, w := range words {
+		out[i] = string(w)
+	}
+
+	return out
+}
+
+// manifestsOf returns what an expression sees of manifests, by name: the assignment that
+// applies to the node, else the first of that name.
+func manifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
+	byName := sync.OnceValue(func() map[string]RolloutStatus {
+		all := map[string]RolloutStatus{}
+		for _, s := range statuses {
+			_, name, err := ParseKey(s.Key)
+			if other, known := all[name]; err == nil && (!known || s.Applies() && !other.Applies()) {
+				all[name] = s
+			}
+		}
+
+		return all
+	})
+
+	return func(name string) target.Manifest {
+		s := byName()[name]
+
+		return target.Manifest{Status: string(s.Status), Revision: s.Current, Outcome: string(s.Outcome)}
+	}
 }

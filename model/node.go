@@ -110,3 +110,11 @@ func (s ManifestState) Rejected() bool { return strings.HasPrefix(s.Late, LateRe
 // Facts is what is known of a node, as nested maps, lists and scalars in the
 // form of decoded JSON.
 type Facts map[string]any
+
+// NodeFacts are the facts that a node stored.
+type NodeFacts struct {
+	Node  string
+	Facts Facts
+	// Unreadable is why they cannot be read, empty where they can.
+	Unreadable string
+}

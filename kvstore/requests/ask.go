@@ -3,6 +3,7 @@
 package requests
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,8 +46,26 @@ type Reply struct {
 // ErrNobody or model.ErrTooLarge, or is of the connection. What is yielded may be used
 // slowly: 32 answers or 2 MiB of one node are kept.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
+	return s.AskEach(ctx, []Request{{subject, request}})
+}
+
+// Request is a request to the nodes that listen to a subject.
+type Request struct {
+	Subject string
+	Data    []byte
+}
+
+// AskEach is Ask for several requests, at least one, as one question with one subscription.
+// Of several it is not known which of them nobody listens to: that is no ErrNobody.
+func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
-		err := s.store.Sizes().CheckMessage("request", request)
+		subject := all[0].Subject
+		concerned := make([]string, 0, len(all)+1)
+		var err error
+		for _, r := range all {
+			concerned = append(concerned, r.Subject)
+			err = cmp.Or(err, s.store.Sizes().CheckMessage("request", r.Data))
+		}
 		if places := s.store.Places(); places.IsFound() && !places.InUse().IsOwn() {
 			err = fmt.Errorf("ask %s: %w that you could reach: only administrators send requests that nodes answer at once, others queue them (--queue)", subject, ErrNobody)
 		}
@@ -55,13 +74,13 @@ func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Se
 			return
 		}
 		question := nuid.Next()
-		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(subject, s.store.Names().Reply(question, "*")))
+		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, s.store.Names().Reply(question, "*"))...))
 		defer func() { _ = done(nil) }()
 		sub, err := s.store.Conn().SubscribeSync(s.store.Names().Reply(question, "*"))
 		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.question(asking, sub, subject, s.store.Names().Reply(question, kvstore.AskedReply), request)
+			early, err = s.question(asking, sub, all, s.store.Names().Reply(question, kvstore.AskedReply))
 		}
 		if err == nil {
 			reading, stop := context.WithCancel(asking)
@@ -89,16 +108,21 @@ func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Se
 	}
 }
 
-// question sends a request and returns how many messages arrived before the server
-// had accepted it: only among these is that nobody listens.
-func (s Client) question(ctx context.Context, sub *nats.Subscription, subject, reply string, request []byte) (early int, err error) {
-	if err := s.store.Conn().PublishRequest(subject, reply, request); err != nil {
-		return 0, err
+// question sends requests and returns how many messages arrived before the server
+// had accepted them: of one request, only among these is that nobody listens.
+func (s Client) question(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
+	for _, r := range all {
+		if err := s.store.Conn().PublishRequest(r.Subject, reply, r.Data); err != nil {
+			return 0, err
+		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	if err := s.store.Conn().FlushWithContext(ctx); err != nil {
 		return 0, err
+	}
+	if len(all) > 1 {
+		return 0, nil
 	}
 	early, _, err = sub.Pending()
 

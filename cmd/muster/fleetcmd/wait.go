@@ -2,6 +2,7 @@ package fleetcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -20,6 +21,7 @@ import (
 type waitCommand struct {
 	*cli.Env
 	print.Format
+	fleetcli.On
 	name     string
 	revision uint64
 	timeout  time.Duration
@@ -29,16 +31,21 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 	c := &waitCommand{Env: env}
 	cmd := parent.Command("wait", "Wait until every node runs a manifest, and show which do not")
 	cmd.HelpLong("Waits for the known nodes that the assignments of that name target. Exit code 0: all of them run the revision, without failures.\n\n" +
-		"  muster fleet wait motd\n  muster fleet wait group.web.motd --revision 17 --timeout 30s")
+		"  muster fleet wait motd\n  muster fleet wait group.web.motd --revision 17 --timeout 30s\n  muster fleet wait motd --on 'group(\"web\") && labels.rack == \"a3\"'")
 	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().StringVar(&c.name)
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
+	c.AddOn(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *waitCommand) run(ctx context.Context) error {
 	if err := fleetcli.CheckNameOrKey(c.name); err != nil {
+		return err
+	}
+	on, err := c.Compile(c.Env)
+	if err != nil {
 		return err
 	}
 	store, err := fleetcli.Open(ctx, c.Env)
@@ -57,6 +64,13 @@ func (c *waitCommand) run(ctx context.Context) error {
 		}
 		g.keys, g.revisions = []string{key}, map[string]uint64{key: c.revision}
 	}
+	var found fleet.Selection
+	if on != nil {
+		if found, err = store.SelectNow(ctx, on); err != nil {
+			return err
+		}
+		g.nodes = found.Names()
+	}
 	statuses, waited := wait{c.Env, c.timeout, c.IsDocument()}.run(ctx, store, g)
 	if c.IsDocument() && statuses != nil {
 		if err := c.Print.Document(statuses, c.YAML); err != nil {
@@ -64,13 +78,15 @@ func (c *waitCommand) run(ctx context.Context) error {
 		}
 	}
 
-	return waited
+	return errors.Join(waited, fleetcli.UndecidedError(found))
 }
 
 // goal is the assignments of a name that are waited for; no keys are all of them.
 type goal struct {
 	name string
 	keys []string
+	// nodes are those that are waited for; nil are all.
+	nodes map[string]bool
 	// revisions are those of keys where it is not the newest.
 	revisions map[string]uint64
 }
@@ -109,7 +125,7 @@ func (g goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, er
 		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.name)
 	}
 
-	return fleet.Rollout{Entries: entries, Keys: g.keys}, nil
+	return fleet.Rollout{Entries: entries, Keys: g.keys, Nodes: g.nodes}, nil
 }
 
 // wait waits for a goal; quiet leaves the printing to the caller.

@@ -30,12 +30,14 @@ type ensureCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.On
 	fleetcli.Signing
 	within time.Duration
 	// grace is how much longer answers are awaited.
 	grace   time.Duration
 	queue   time.Duration
 	dryRun  bool
+	yes     bool
 	request string
 	// place is where a document declares the resource.
 	place model.Position
@@ -52,8 +54,11 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Prints answers as they come, and the nodes that did not answer. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet ensure file /etc/motd --content hello --owner root --group root --mode 0644 --all\n" +
 		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
+		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
 	c.AddTargets(cmd, "in-group")
+	c.AddOn(cmd)
+	cmd.Flag("yes", "Do not ask for confirmation of a request to all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
@@ -68,7 +73,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	})
 	for _, name := range env.Types.Names() {
 		// Help of a command shows its own flags only.
-		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all. For --within, --queue, --dry-run, --json and --yaml see muster fleet ensure --help.")
+		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all, or --on EXPR. For --yes, --within, --queue, --dry-run, --json and --yaml see muster fleet ensure --help.")
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
@@ -95,7 +100,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 
 // run sends a request, whose properties are valid.
 func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties document.Value) error {
-	list, err := c.TargetList()
+	on, list, err := c.targets()
 	if err != nil {
 		return err
 	}
@@ -114,11 +119,18 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
+	aim, err := c.aim(ctx, store, on, list)
+	if err == nil && !request.Noop {
+		err = c.confirm(aim)
+	}
+	if err != nil {
+		return err
+	}
 	sender := sender{store.KV, signer, c.Log}
 	if !store.KV.Places().InUse().IsOwn() {
-		return c.queueAll(ctx, sender, list, request)
+		return errors.Join(c.queueAll(ctx, sender, aim.list, request), aim.undecided)
 	}
-	result, err := c.send(ctx, store, sender, list, request)
+	result, err := c.send(ctx, sender, aim, request)
 	if result == nil {
 		return err
 	}
@@ -129,7 +141,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return err
 	}
 
-	return errors.Join(err, c.conclude(ctx, result))
+	return errors.Join(err, c.conclude(ctx, result), aim.undecided)
 }
 
 // queueAll queues the request of an operator who is no administrator: no request of
@@ -145,7 +157,7 @@ func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Ta
 	}
 
 	return c.Print.Result(c.Format, fleet.Ensured{Queued: names(list)}, func() {
-		c.Print.Printf("queued for: %s\n", strings.Join(names(list), ", "))
+		c.Print.Printf("queued for: %s\n", print.Some(names(list), "--json has all"))
 	})
 }
 
@@ -171,19 +183,13 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 }
 
 // send sends the request and prints the answers as they come.
-func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, by sender, list []fleet.Target, request model.EnsureRequest) (*fleet.Ensured, error) {
+func (c *ensureCommand) send(ctx context.Context, by sender, aim aim, request model.EnsureRequest) (*fleet.Ensured, error) {
 	limit, done := context.WithTimeout(ctx, c.within+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: store,
-		OnNodes: func(known []model.Node) {
-			// Of no target at all the error tells.
-			if c.isAnyKnown(list, known) {
-				fleetcli.WarnUnknown(c.Log, list, known)
-			}
-			fleetcli.WarnStopped(c.Log, list, known)
-		},
+	c.warn(aim)
+	ensurer := fleet.Ensurer{Asker: by, Nodes: aim.known,
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
@@ -195,7 +201,7 @@ func (c *ensureCommand) send(ctx context.Context, store *fleetcli.Store, by send
 		},
 	}
 
-	return ensurer.Ensure(limit, list, request)
+	return ensurer.Ensure(limit, aim.list, request)
 }
 
 // isAnyKnown reports whether a node is asked that is known, or named; else it notes what

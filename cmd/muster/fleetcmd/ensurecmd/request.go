@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
@@ -24,19 +25,38 @@ type sender struct {
 
 // Ask sends an ensure request to the nodes of a target.
 func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return s.ask(ctx, []string{target.String()}, req)
+}
+
+// AskNodes sends an ensure request to each of some nodes.
+func (s sender) AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	families := make([]string, len(nodes))
+	for i, n := range nodes {
+		families[i] = model.NodeFamily(n)
+	}
+
+	return s.ask(ctx, families, req)
+}
+
+// ask sends an ensure request to the nodes of some families.
+func (s sender) ask(ctx context.Context, families []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
-		data, err := s.encode(ctx, target.String(), req)
-		if err != nil {
-			yield(model.EnsureResponse{}, err)
-			return
+		all := make([]requests.Request, len(families))
+		for i, family := range families {
+			data, err := s.encode(ctx, family, req)
+			if err != nil {
+				yield(model.EnsureResponse{}, err)
+				return
+			}
+			all[i] = requests.Request{Subject: s.Names().Request(kvstore.VerbEnsure, family), Data: data}
 		}
-		for reply, err := range requests.New(s.Store).Ask(ctx, s.Names().Request(kvstore.VerbEnsure, target.String()), data) {
+		for reply, err := range requests.New(s.Store).AskEach(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				// Nodes without an answer show that nobody is there.
 				return
 			case errors.Is(err, requests.ErrLost):
-				s.log.Warn("answers may be lost", "target", target.String(), "error", err)
+				s.log.Warn("answers may be lost", "target", print.Some(families, "and others"), "error", err)
 				continue
 			case err == nil && reply.Node == "":
 				// An answer that no node proved to be its own does not count.

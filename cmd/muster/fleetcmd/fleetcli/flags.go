@@ -31,6 +31,12 @@ func (t *Targets) AddTargets(cmd *fisk.CmdClause, group string) {
 // HasTargets reports whether any target is given.
 func (t *Targets) HasTargets() bool { return len(t.nodes)+len(t.groups) > 0 || t.all }
 
+// Expression returns the expression of the nodes and groups that are given, empty for none.
+func (t *Targets) Expression() string { return AnyOf(t.nodes, t.groups) }
+
+// All reports whether all nodes are targets.
+func (t *Targets) All() bool { return t.all || slices.Contains(t.groups, model.GroupAll) }
+
 // TargetList returns the targets, at least one, all of them valid.
 func (t *Targets) TargetList() ([]fleet.Target, error) {
 	list := fleet.Targets(t.nodes, t.groups, t.all)

@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -29,6 +30,7 @@ import (
 type nodesCommand struct {
 	*cli.Env
 	print.Format
+	fleetcli.On
 	names  []string
 	groups []string
 }
@@ -36,6 +38,8 @@ type nodesCommand struct {
 // nodeStatus is a node with the status of its assignments.
 type nodeStatus struct {
 	model.Node
+	// State is the status of the node as a whole, as target expressions have it.
+	State    fleet.Status          `json:"state"`
 	Statuses []fleet.RolloutStatus `json:"statuses"`
 	// Flooding is what a node publishes more of than is kept.
 	Flooding string `json:"flooding,omitempty"`
@@ -45,14 +49,19 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").StringsVar(&c.groups)
+	c.AddOn(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *nodesCommand) run(ctx context.Context) error {
+	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, nil), fleetcli.AnyOf(nil, c.groups))
+	if err != nil {
+		return err
+	}
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
@@ -69,7 +78,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, err := c.filter(withUnknown(all, flooding))
+	nodes, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
 	if err != nil {
 		return err
 	}
@@ -91,7 +100,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		for _, n := range list {
 			rows = append(rows, nodeRows(c.Print, n, now)...)
 		}
-		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, c.none())
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, none)
 	})
 }
 
@@ -122,6 +131,27 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 	}
 
 	return all
+}
+
+// selected returns the nodes that the expression or the flags select, and what is said where
+// there are none. Behind the known nodes are those that have no state.
+func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *target.Expression, all []model.Node, known int) (nodes []model.Node, none string, err error) {
+	if on == nil {
+		nodes, err = c.filter(all)
+		return nodes, c.none(), err
+	}
+	for i := known; i < len(all); i++ {
+		all[i].Unreadable = "it has stored none"
+	}
+	found, err := store.Select(ctx, on, all)
+	if err != nil {
+		return nil, "", err
+	}
+	if err := fleetcli.NoMatch(on, found); err != nil {
+		none = err.Error()
+	}
+
+	return found.Nodes, none, nil
 }
 
 // filter returns the nodes that the flags select; an unknown name is an error.
@@ -155,7 +185,7 @@ func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
 	statuses := fleet.Overview(nodes, entries)
 	out := make([]nodeStatus, len(nodes))
 	for i, n := range nodes {
-		out[i] = nodeStatus{Node: n, Statuses: statuses[i]}
+		out[i] = nodeStatus{Node: n, State: fleet.NodeStatus(n, statuses[i]), Statuses: statuses[i]}
 	}
 
 	return out

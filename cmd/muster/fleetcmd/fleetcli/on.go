@@ -1,0 +1,147 @@
+package fleetcli
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/model"
+)
+
+// On is the flag of a target expression.
+type On struct{ expression string }
+
+// AddOn adds the flag.
+func (o *On) AddOn(cmd *fisk.CmdClause) {
+	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
+}
+
+// Compile returns the expression, nil where the flag is not given. beside are the expressions
+// of what else selects nodes, empty for nothing; the error then has one expression for all.
+func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error) {
+	if !env.Given("on") {
+		return nil, nil
+	}
+	e, err := fleet.CompileTarget(o.expression)
+	if err != nil {
+		return nil, cli.Usagef("--on: %w", err)
+	}
+	var all []string
+	for _, other := range append(beside, o.expression) {
+		if strings.Contains(other, " ") {
+			other = "(" + other + ")"
+		}
+		if other != "" {
+			all = append(all, other)
+		}
+	}
+	if len(all) > 1 {
+		return nil, cli.Usagef("--on stands alone: write --on '%s'", strings.ReplaceAll(strings.Join(all, " && "), "'", `'\''`))
+	}
+
+	return e, nil
+}
+
+// AnyOf returns the expression of the nodes that have one of some names, or are in one of
+// some groups; empty without any.
+func AnyOf(names, groups []string) string {
+	var parts []string
+	for _, n := range names {
+		parts = append(parts, fmt.Sprintf("node == %q", n))
+	}
+	for _, g := range groups {
+		parts = append(parts, fmt.Sprintf("group(%q)", g))
+	}
+
+	return strings.Join(parts, " || ")
+}
+
+// Select returns which of the nodes match an expression, and logs of which nobody knows.
+func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.Node) (fleet.Selection, error) {
+	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
+	found, err := fleet.Selector{List: list, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+	if err == nil {
+		warnUndecided(s.log, found.Undecided)
+	}
+
+	return found, err
+}
+
+// SelectNow is Select among all nodes. That none matches is an error.
+func (s *Store) SelectNow(ctx context.Context, e *target.Expression) (fleet.Selection, error) {
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		return fleet.Selection{}, err
+	}
+	found, err := s.Select(ctx, e, all)
+	if err != nil {
+		return found, err
+	}
+
+	return found, NoMatch(e, found)
+}
+
+// maxReasons is how many reasons of undecided nodes are logged.
+const maxReasons = 10
+
+// warnUndecided names the nodes of which nobody knows whether they match, by reason.
+func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
+	var reasons []string
+	names := map[string][]string{}
+	for _, u := range all {
+		reason := u.Reason
+		if _, known := names[reason]; !known && len(reasons) >= maxReasons {
+			reason = "other reasons"
+		}
+		if names[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		names[reason] = append(names[reason], u.Node)
+	}
+	for _, r := range reasons {
+		log.Warn("cannot tell whether nodes match", "nodes", strings.Join(names[r], ","), "reason", r)
+	}
+}
+
+// NoMatch returns the error of an expression that no node matches, nil where one does.
+func NoMatch(e *target.Expression, found fleet.Selection) error {
+	if len(found.Nodes) > 0 {
+		return nil
+	}
+
+	return fmt.Errorf("no node matches --on '%s': %s", e, describeKnown(found))
+}
+
+// describeKnown counts the nodes that do not match.
+func describeKnown(found fleet.Selection) string {
+	switch undecided := len(found.Undecided); {
+	case found.Known == 0:
+		return "no nodes are known; nodes run muster agent run"
+	case undecided > 0:
+		return fmt.Sprintf("%s known, of which %d cannot be judged", print.Count(found.Known, "node"), undecided)
+	default:
+		return print.Count(found.Known, "node") + " known (see muster fleet nodes)"
+	}
+}
+
+// UndecidedError returns the error of nodes of which nobody knows whether they match, nil
+// for none.
+func UndecidedError(found fleet.Selection) error {
+	if len(found.Undecided) == 0 {
+		return nil
+	}
+	names := make([]string, len(found.Undecided))
+	for i, u := range found.Undecided {
+		names[i] = u.Node
+	}
+
+	return fmt.Errorf("cannot tell whether these match: %s", print.Some(names, "the others are in the log"))
+}

@@ -1,0 +1,168 @@
+package fleet
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// Undecided is a node of which nobody knows whether it is in a target.
+type Undecided struct{ Node, Reason string }
+
+// Selection is the nodes of a target, at the time when it was asked.
+type Selection struct {
+	// Nodes are those that match, by name.
+	Nodes []model.Node
+	// Undecided are those that may match, by name.
+	Undecided []Undecided
+	// Known is how many nodes there are.
+	Known int
+}
+
+// Targets returns the nodes that match, as targets.
+func (s Selection) Targets() []Target {
+	out := make([]Target, len(s.Nodes))
+	for i, n := range s.Nodes {
+		out[i] = Target{Node: n.Node}
+	}
+
+	return out
+}
+
+// Names returns the names of the nodes that match.
+func (s Selection) Names() map[string]bool {
+	out := map[string]bool{}
+	for _, n := range s.Nodes {
+		out[n.Node] = true
+	}
+
+	return out
+}
+
+// Selector finds the nodes of target expressions. It asks only for what an expression
+// depends on.
+type Selector struct {
+	// List returns all assignments.
+	List func(ctx context.Context) ([]model.Entry, error)
+	// Facts yields the facts of some nodes, in any order, none for a node that has not
+	// stored any. Of those that it yields twice the later ones count. An error is the
+	// last thing.
+	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
+}
+
+// Select evaluates an expression for some nodes: first without facts, then with those
+// of the nodes for which that is not enough.
+func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
+	all, err := s.describe(ctx, e, nodes)
+	if err != nil {
+		return Selection{}, err
+	}
+	d := &decisions{run: e.Evaluator(), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
+	for _, n := range all {
+		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
+			d.undecided[n.Node.Node] = WhyUnreadable(*n.Node)
+			continue
+		}
+		d.decide(n, nil)
+	}
+	if len(d.open) > 0 {
+		if err := d.complete(s.Facts(ctx, slices.Sorted(maps.Keys(d.open)))); err != nil {
+			return Selection{}, err
+		}
+	}
+
+	return d.selection(nodes), nil
+}
+
+// decisions are what is known of each node, by name.
+type decisions struct {
+	run       *target.Evaluator
+	matched   map[string]bool
+	undecided map[string]string
+	// open are the nodes that depend on their facts.
+	open map[string]target.Node
+}
+
+// decide decides about a node.
+func (d *decisions) decide(n target.Node, facts model.Facts) {
+	name := n.Node.Node
+	delete(d.undecided, name)
+	var err error
+	d.matched[name], err = d.run.Match(n, facts)
+	switch {
+	case errors.Is(err, target.ErrFactsNeeded):
+		d.open[name], d.undecided[name] = n, "it has not stored its facts"
+	case err != nil:
+		d.undecided[name] = said(err.Error())
+	}
+}
+
+// complete decides about the open nodes by their facts.
+func (d *decisions) complete(all iter.Seq2[model.NodeFacts, error]) error {
+	for f, err := range all {
+		n, is := d.open[f.Node]
+		switch {
+		case err != nil:
+			return err
+		case !is:
+		case f.Unreadable != "":
+			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
+		default:
+			d.decide(n, f.Facts)
+		}
+	}
+
+	return nil
+}
+
+func (d *decisions) selection(nodes []model.Node) Selection {
+	out := Selection{Known: len(nodes)}
+	for _, n := range nodes {
+		reason, is := d.undecided[n.Node]
+		switch {
+		case is:
+			out.Undecided = append(out.Undecided, Undecided{n.Node, reason})
+		case d.matched[n.Node]:
+			out.Nodes = append(out.Nodes, n)
+		}
+	}
+
+	return out
+}
+
+// describe returns the nodes as an expression sees them, with their status where it
+// depends on that.
+func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []model.Node) ([]target.Node, error) {
+	out := make([]target.Node, len(nodes))
+	for i := range nodes {
+		out[i].Node = &nodes[i]
+	}
+	if !e.UsesStatus() {
+		return out, nil
+	}
+	entries, err := s.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i, statuses := range Overview(nodes, entries) {
+		out[i].State = string(NodeStatus(nodes[i], statuses))
+		out[i].Manifest = manifestsOf(statuses)
+	}
+
+	return out, nil
+}
+
+// readable returns the names that are known of a node whose state cannot be read.
+func readable(n target.Node) []string {
+	known := []string{"node", "state", "facts"}
+	if n.Groups != nil {
+		known = append(known, "groups", "group")
+	}
+
+	return known
+}

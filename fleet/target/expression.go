@@ -1,0 +1,82 @@
+package target
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/expr-lang/expr"
+	"github.com/expr-lang/expr/file"
+	"github.com/expr-lang/expr/vm"
+)
+
+// Bounds of an expression.
+const (
+	// maxLength is how many bytes an expression can have: some hundreds of node names.
+	maxLength = 8 << 10
+	// maxParts is how many names, values and operators it can have.
+	maxParts = 1000
+)
+
+// Expression is a target expression that compiled.
+type Expression struct {
+	text    string
+	program *vm.Program
+	used    map[string]bool
+}
+
+// Compile compiles an expression, or returns an *Error, which says what is wrong with
+// it, where, and what to write instead.
+func Compile(text string, words Words) (*Expression, error) {
+	if len(text) > maxLength {
+		return nil, &Error{Expression: text, Message: "the expression is too long", Hint: "put the nodes into a group"}
+	}
+	p := &patcher{words: words, used: map[string]bool{}}
+	program, err := expr.Compile(text, append(options(), expr.Patch(p))...)
+	switch {
+	case p.refused != nil:
+		p.refused.locate(text)
+		return nil, p.refused
+	case err != nil:
+		return nil, explain(text, err)
+	}
+
+	return &Expression{text, program, p.used}, nil
+}
+
+// options are those of every expression.
+func options() []expr.Option {
+	all := append([]expr.Option{expr.Env(env{}), expr.AsBool(), expr.MaxNodes(maxParts), expr.DisableAllBuiltins()}, safe()...)
+	for _, name := range functions() {
+		all = append(all, expr.EnableBuiltin(name))
+	}
+
+	return all
+}
+
+// String returns the expression as it was written.
+func (e *Expression) String() string { return e.text }
+
+// UsesStatus reports whether the expression depends on the status of manifests: what
+// is assigned must be known.
+func (e *Expression) UsesStatus() bool { return e.used["state"] || e.used["manifest"] }
+
+// UsesOnly reports whether the expression names nothing but some names.
+func (e *Expression) UsesOnly(names ...string) bool {
+	for name := range e.used {
+		if !slices.Contains(names, name) {
+			return false
+		}
+	}
+
+	return true
+}
+
+// asFileError returns the place that the language gives an error, nil for none.
+func asFileError(err error) *file.Error {
+	var at *file.Error
+	if errors.As(err, &at) {
+		return at
+	}
+
+	return nil
+}

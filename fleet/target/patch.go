@@ -1,0 +1,190 @@
+package target
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/expr-lang/expr/ast"
+
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// patcher notes what an expression uses, refuses what would cost too much or can never be
+// meant, and puts the functions of safe where a value may be missing.
+type patcher struct {
+	words   Words
+	used    map[string]bool
+	refused *Error
+}
+
+// Visit is called for every node of the tree, inner ones first.
+func (p *patcher) Visit(node *ast.Node) {
+	switch n := (*node).(type) {
+	case *ast.IdentifierNode:
+		p.name(node, n)
+	case *ast.MemberNode:
+		if isAny(n.Node) {
+			ast.Patch(node, call(nameGet, n.Node, n.Property))
+		}
+	case *ast.CallNode:
+		callee, ok := n.Callee.(*ast.IdentifierNode)
+		if !ok {
+			p.refuse(n, "only names can be called", hintForFunction())
+		}
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, names()) == "" {
+			p.refused.Hint = hintForFunction()
+		}
+	case *ast.BuiltinNode:
+		p.builtin(n)
+	case *ast.PredicateNode:
+		n.Node = call(nameStep, n.Node)
+	case *ast.UnaryNode:
+		switch {
+		case n.Operator == "!" || n.Operator == "not":
+			n.Node = condition(n.Node)
+		case isAny(n.Node):
+			ast.Patch(node, call(nameCompute, &ast.StringNode{Value: n.Operator}, &ast.IntegerNode{}, n.Node))
+		}
+	case *ast.ConditionalNode:
+		n.Cond = condition(n.Cond)
+	case *ast.BinaryNode:
+		p.binary(node, n)
+	case *ast.VariableDeclaratorNode, *ast.SliceNode, *ast.SequenceNode, *ast.MapNode:
+		p.refuse(n, "let, slices, sequences and mappings are not part of targets", "")
+	}
+}
+
+// name notes a name, and replaces facts by what asks for them. The language itself
+// overlooks unknown names within the arguments of functions.
+func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
+	switch {
+	case n.Value == "facts":
+		p.used[n.Value] = true
+		ast.Patch(node, call(nameFacts))
+	case slices.Contains(names(), n.Value):
+		p.used[n.Value] = true
+	case n.Value != nameAbs:
+		p.refuse(n, "unknown name "+n.Value, hintForName(n.Value))
+	}
+}
+
+func (p *patcher) builtin(n *ast.BuiltinNode) {
+	if !slices.Contains(functions(), n.Name) {
+		p.refuse(n, "unknown function "+n.Name, hintForFunction())
+		return
+	}
+	if len(n.Arguments) == 0 || !isAny(n.Arguments[0]) {
+		return
+	}
+	switch n.Name {
+	case "lower", "upper", "trim":
+		n.Arguments[0] = call(nameText, n.Arguments[0])
+	default:
+		n.Arguments[0] = call(nameList, n.Arguments[0])
+	}
+}
+
+func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
+	p.checkWords(n)
+	unsure := isAny(n.Left) || isAny(n.Right)
+	switch n.Operator {
+	case "and", "&&", "or", "||":
+		n.Left, n.Right = condition(n.Left), condition(n.Right)
+	case "<", "<=", ">", ">=":
+		if unsure {
+			ast.Patch(node, call(nameCompare, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+		}
+	case "+", "-", "*", "/":
+		if unsure {
+			ast.Patch(node, call(nameCompute, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+		}
+	case "matches":
+		if _, ok := n.Right.(*ast.StringNode); !ok {
+			p.refuse(n.Right, "the pattern of matches is no literal text", `write it in quotes, such as node matches "^web[0-9]+$"`)
+		}
+	case "..", "%", "**", "^":
+		p.refuse(n, "unknown operator "+n.Operator, "the operators are == != < <= > >= in contains startsWith endsWith matches && || ! + - * / ?: ??")
+	}
+}
+
+// checkWords refuses the comparison of a name with a word that it never has.
+func (p *patcher) checkWords(n *ast.BinaryNode) {
+	if n.Operator != "==" && n.Operator != "!=" && n.Operator != "in" {
+		return
+	}
+	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
+		name, known := p.wordsOf(sides[0])
+		if known == nil {
+			continue
+		}
+		others := []ast.Node{sides[1]}
+		if list, ok := sides[1].(*ast.ArrayNode); ok {
+			others = list.Nodes
+		}
+		for _, other := range others {
+			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known, word.Value) {
+				hint := document.DidYouMean(word.Value, known)
+				if hint == "" {
+					hint = "it is one of " + strings.Join(known, ", ")
+				}
+				p.refuse(other, name+" is never "+quote(word.Value), hint)
+			}
+		}
+	}
+}
+
+// wordsOf returns the name that a node is, and the words that it can have, nil for any.
+func (p *patcher) wordsOf(n ast.Node) (name string, known []string) {
+	switch n := n.(type) {
+	case *ast.IdentifierNode:
+		if n.Value == "state" {
+			return n.Value, p.words.State
+		}
+	case *ast.MemberNode:
+		of, isCall := n.Node.(*ast.CallNode)
+		property, isText := n.Property.(*ast.StringNode)
+		if !isCall || !isText {
+			return "", nil
+		}
+		if callee, ok := of.Callee.(*ast.IdentifierNode); !ok || callee.Value != "manifest" {
+			return "", nil
+		}
+		switch property.Value {
+		case "status":
+			return "the status of a manifest", p.words.Status
+		case "outcome":
+			return "the outcome of a manifest", p.words.Outcome
+		}
+	}
+
+	return "", nil
+}
+
+// refuse notes the first thing that is wrong.
+func (p *patcher) refuse(n ast.Node, message, hint string) {
+	if p.refused == nil {
+		p.refused = &Error{Message: message, Hint: hint, from: n.Location().From}
+	}
+}
+
+// condition returns a node as a condition: of what is missing, false.
+func condition(n ast.Node) ast.Node {
+	if !isAny(n) {
+		return n
+	}
+
+	return call(nameTruth, n)
+}
+
+// isAny reports whether the type of a node is known only when it is evaluated.
+func isAny(n ast.Node) bool { return n.Type().Kind() == reflect.Interface }
+
+func call(name string, arguments ...ast.Node) ast.Node {
+	n := &ast.CallNode{Callee: &ast.IdentifierNode{Value: name}, Arguments: arguments}
+	if len(arguments) > 0 {
+		n.SetLocation(arguments[len(arguments)-1].Location())
+	}
+
+	return n
+}

@@ -1,0 +1,210 @@
+package target_test
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+var words = target.Words{State: []string{"ok", "failed", "unreachable"}, Status: []string{"up-to-date", "rejected"}, Outcome: []string{"stable", "changed"}}
+
+// web01 is a node of which the tests ask.
+func web01() target.Node {
+	return target.Node{
+		State: "ok",
+		Node: &model.Node{NodeState: model.NodeState{
+			Node: "web01", Host: "web01.example.net", Version: "1.2.0", Groups: []string{"web", "eu"}, Outbox: 3,
+			Labels: map[string]string{"rack": "a3"}, Clock: model.ClockOffset{Offset: model.Offset(-7 * time.Second)},
+		}},
+		Manifest: func(name string) target.Manifest {
+			if name != "motd" {
+				return target.Manifest{}
+			}
+
+			return target.Manifest{Status: "up-to-date", Revision: 17, Outcome: "changed"}
+		},
+	}
+}
+
+func facts() model.Facts {
+	return model.Facts{
+		"host": map[string]any{"info": map[string]any{"platform": "debian"}}, "memory": 4096.0, "text": "text", "production": true,
+		"disks": []any{map[string]any{"size": 5.0, "root": true}, map[string]any{"size": 7.0}},
+	}
+}
+
+func compile(t *testing.T, text string) *target.Expression {
+	t.Helper()
+	e, err := target.Compile(text, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return e
+}
+
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]bool{
+		`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`: true,
+		`node == "web01"`: true, `node in ["web02", "db01"]`: false, `node matches "^web[0-9]+$"`: true, `host endsWith ".net"`: true,
+		`version startsWith "1."`: true, `group("all")`: true, `group("db")`: false, `"eu" in groups`: true, `any(groups, # == "eu")`: true,
+		`labels.none == ""`: true, `labels["a-b"] == ""`: true, `"rack" in labels`: true, `state == "ok"`: true, `outbox > 2`: true,
+		`clock < -5`: true, `abs(clock) > 5`: true, `upper(node) == "WEB01"`: true, `len(groups) == 2`: true, `not group("web")`: false,
+		`manifest("motd").status == "up-to-date" && manifest("motd").revision >= 17`: true, `manifest("none").status == ""`: true, `manifest("motd").outcome == "stable"`: false,
+
+		`facts.memory / 1024 >= 4`: true, `facts.production`: true, `any(facts.disks, .size > 6)`: true, `any(facts.disks, .root)`: true,
+		`facts["host"]["info"].platform contains "deb"`: true, `facts.disks[1].size == 7`: true, `facts.disks | count(.size > 1) == 2`: true, `"host" in facts`: true,
+
+		// What is missing is nil, wherever the path ends, and compares false.
+		`facts.none`: false, `facts.none == nil`: true, `facts.none.a.b == "x"`: false, `facts.text.a.b == "x"`: false, `facts.none > 5`: false, `facts.none <= 5`: false,
+		`facts.none / 2 > 5`: false, `-facts.none < 5`: false, `abs(facts.none) < 5`: false, `facts.none contains "x"`: false, `facts.none matches "x"`: false,
+		`"x" in facts.none`: false, `any(facts.none, .size > 6)`: false, `len(facts.none.list) > 0`: false, `lower(facts.none) == "x"`: false, `facts.disks[9].size > 1`: false,
+		`facts.none && true`: false, `facts.none || false`: false, `!facts.none`: true, `facts.none ? true : false`: false, `facts.none ?? false`: false,
+	} {
+		got, err := compile(t, text).Evaluator().Match(web01(), facts())
+		if err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+}
+
+// TestFactsAreNeededWhereTheyDecide: what is decided without facts does not ask for them.
+func TestFactsAreNeededWhereTheyDecide(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]error{
+		`group("db") && facts.production`: nil, `group("web") || facts.production`: nil, `group("web") && facts.production`: target.ErrFactsNeeded,
+	} {
+		if _, err := compile(t, text).Evaluator().Match(web01(), nil); !errors.Is(err, want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	e := compile(t, `manifest("motd").revision == 3 && node == "x"`)
+	if !e.UsesStatus() || !e.UsesOnly("node", "manifest") || e.UsesOnly("node") || compile(t, `facts.state.manifest`).UsesStatus() {
+		t.Error("what an expression uses is wrong")
+	}
+}
+
+// TestFactsOfAnotherForm are an error of the node, not of the expression.
+func TestFactsOfAnotherForm(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`facts.text > 5`: "string > int", `facts.text`: "not true or false", `facts.text && true`: "not true or false", `facts.memory contains "x"`: "a number",
+		`any(facts.memory, true)`: "", `any(facts.disks, .size)`: "not true or false",
+	} {
+		_, err := compile(t, text).Evaluator().Match(web01(), facts())
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// TestErrors show the expression, the place and the remedy.
+func TestErrors(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		`grop("web")`:                       `target expression ` + "`grop(\"web\")`" + `, column 1: unknown name grop; did you mean ` + "`group`?",
+		`group(web)`:                        `column 7: unknown name web; text needs quotes: "web"; the names are node, host,`,
+		`state == "ok" && lables.x`:         "column 18: unknown name lables; did you mean `labels`?",
+		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, all,`,
+		`now() > 1`:                         `unknown name now`,
+		`node = "web01"`:                    `column 6: unexpected =; write == to compare`,
+		`node == "web01" &&`:                `it is not complete`,
+		`node`:                              `its result is string, not true or false; compare it`,
+		`facts`:                             `its result is a mapping, not true or false`,
+		``:                                  `it is empty; write a condition`,
+		`manifest("x").foo == ""`:           `a manifest has status, revision and outcome`,
+		`state == "failde"`:                 "column 10: state is never `failde`; did you mean `failed`?",
+		`"xyzzyx" != state`:                 "state is never `xyzzyx`; it is one of ok, failed, unreachable",
+		`state in ["ok", "failde"]`:         "column 17: state is never `failde`",
+		`manifest("x").status == "rejectd"`: "did you mean `rejected`?",
+		`manifest("x").outcome == "chnged"`: "did you mean `changed`?",
+		`labels.rack == 3`:                  `mismatched types string and int`,
+		`group(5)`:                          `column 7: cannot use int`,
+		`node matches "("`:                  `missing closing )`,
+		`node matches facts.pattern`:        `the pattern of matches is no literal text; write it in quotes`,
+		`any(1..9, true)`:                   `unknown operator ..; the operators are ==`,
+		`len(filter(groups, true)) > 0`:     `unknown function filter; the functions are`,
+		`facts.list()`:                      `only names can be called`,
+		`let x = 1; x == 1`:                 ``,
+		`groups[0:1] == []`:                 `slices`,
+		`$env.node == "a"`:                  `unknown name $env`,
+		`__get(facts, "a")`:                 `unknown name __get`,
+		"node ==\n  web01":                  `line 2, column 3: unknown name web01`,
+		strings.Repeat(" ", 9000):           `the expression is too long; put the nodes into a group`,
+		strings.Repeat("!", 2000) + "true":  `nodes`,
+	} {
+		_, err := target.Compile(text, words)
+		if e := (*target.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
+			t.Errorf("%.50s: %v", text, err)
+		}
+	}
+}
+
+// TestBounds: what a node says of itself cannot make its evaluation endless.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	long := model.Facts{"list": make([]any, 30_000)}
+	for _, text := range []string{`any(facts.list, false)`, `all(facts.list, any(facts.list, # == 1))`} {
+		if _, err := compile(t, text).Evaluator().Match(web01(), long); !errors.Is(err, target.ErrTooCostly) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	// The next node has a budget of its own, in the same evaluator.
+	e := compile(t, `any(facts.list, false)`).Evaluator()
+	for _, size := range []int{15_000, 30_000, 15_000} {
+		_, err := e.Match(web01(), model.Facts{"list": make([]any, size)})
+		if (size > 20_000) != errors.Is(err, target.ErrTooCostly) {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
+}
+
+// FuzzTarget: no expression and no facts end the program.
+func FuzzTarget(f *testing.F) {
+	for _, text := range []string{
+		`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`, `any(facts.disks, .size > 6)`,
+		`node matches "^web[0-9]+$" ? facts.a?.b : !facts.memory`, `manifest("motd").revision in [1, 17]`, `-facts.memory / 0 < len(facts.text) ?? 1`, `(`, `"`, "`", `facts[facts.text]`,
+		`count(groups, # in facts.none) >= abs(clock) * 2`, `all(facts, true)`, `facts.disks | none(.a.b.c)`, `"a" + facts.text == upper(host)`,
+	} {
+		f.Add(text)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		e, err := target.Compile(text, words)
+		if err != nil {
+			if got := err.Error(); !strings.HasPrefix(got, "target expression ") {
+				t.Error(got)
+			}
+			return
+		}
+		run := e.Evaluator()
+		for _, known := range []model.Facts{nil, {}, facts()} {
+			first, err := run.Match(web01(), known)
+			again, same := run.Match(web01(), known)
+			if first != again || fmt.Sprint(err) != fmt.Sprint(same) {
+				t.Errorf("%s: %v %v, then %v %v", text, first, err, again, same)
+			}
+		}
+	})
+}
+
+// BenchmarkMatch evaluates an expression for 10,000 nodes.
+func BenchmarkMatch(b *testing.B) {
+	e, err := target.Compile(`group("web") && facts.host.info.platform == "debian" && labels.rack == "a3" && state != "unreachable"`, words)
+	if err != nil {
+		b.Fatal(err)
+	}
+	run, n, known := e.Evaluator(), web01(), facts()
+	for b.Loop() {
+		for range 10_000 {
+			if ok, err := run.Match(n, known); !ok || err != nil {
+				b.Fatal(ok, err)
+			}
+		}
+	}
+}
