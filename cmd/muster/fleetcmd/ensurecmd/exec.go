@@ -37,9 +37,12 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Runs the command with these arguments, as they are, on each node that the targets name; with --shell their text is handed to a shell there. Exit code 0: every node answered, and the command ended with 0 on each.\n\n" +
 		"  muster fleet exec --all -- uptime -p\n" +
 		"  muster fleet exec --group web --shell -- 'df -h / | tail -1'\n" +
+		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
 		"  muster fleet exec --node web01 --within 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").Required().StringsVar(&c.words)
 	c.AddTargets(cmd, "group")
+	c.AddOn(cmd)
+	cmd.Flag("yes", "Do not ask for confirmation of a command on all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("within", "Time limit; a command is ended after it").Default("2m").DurationVar(&c.within)
 	c.AddSignKey(cmd)

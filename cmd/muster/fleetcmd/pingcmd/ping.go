@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -25,6 +26,7 @@ type pingCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.On
 	timeout time.Duration
 }
 
@@ -33,17 +35,21 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pingCommand{Env: env}
 	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
 	cmd.HelpLong("Asks the agents themselves, all of them without a target, and prints answers as they come. A node is awaited that is named, or known (see muster fleet nodes); one that was stopped is not. Exit code 0: each of them answered, and at least one.\n\n" +
-		"  muster fleet ping\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --node web01")
+		"  muster fleet ping\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
 	c.AddTargets(cmd, "group")
+	c.AddOn(cmd)
 	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *pingCommand) run(ctx context.Context) error {
+	on, err := c.On.Compile(c.Env, c.Expression())
+	if err != nil {
+		return err
+	}
 	list := fleet.Targets(nil, nil, true)
 	if c.HasTargets() {
-		var err error
 		if list, err = c.TargetList(); err != nil {
 			return err
 		}
@@ -61,7 +67,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	if !store.KV.Places().InUse().IsOwn() {
 		return cli.Usagef("only administrators reach nodes at once; when each was last heard says %s", store.KV.Names().Run("fleet nodes"))
 	}
-	known, err := store.Nodes(ctx)
+	known, by, undecided, err := c.nodes(ctx, store, on)
 	if err != nil {
 		return err
 	}
@@ -69,7 +75,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
 	asking, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	pinged, err := fleet.Ping(asking, pinger{c.Env, store.KV}, list, running, func(p fleet.Pong) {
+	pinged, err := fleet.Ping(asking, by, list, running, func(p fleet.Pong) {
 		if !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
 		}
@@ -81,7 +87,25 @@ func (c *pingCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.conclude(ctx, pinged)
+	return errors.Join(c.conclude(ctx, pinged), undecided)
+}
+
+// nodes returns the nodes that are known, or those that an expression selects, and who asks
+// them: all are asked then, and only these count. undecided is the error of nodes of which
+// nobody knows whether they match.
+func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *target.Expression) (known []model.Node, by pinger, undecided, err error) {
+	by = pinger{Env: c.Env, store: store.KV}
+	if on == nil {
+		known, err = store.Nodes(ctx)
+		return known, by, nil, err
+	}
+	found, err := store.SelectNow(ctx, on)
+	by.only = map[string]bool{}
+	for _, n := range found.Nodes {
+		by.only[n.Node] = true
+	}
+
+	return found.Nodes, by, fleetcli.UndecidedError(found), err
 }
 
 // took returns how long an answer took, for people.
@@ -112,6 +136,8 @@ func (c *pingCommand) conclude(ctx context.Context, p fleet.Pinged) error {
 type pinger struct {
 	*cli.Env
 	store *kvstore.Store
+	// only are the nodes whose answers count, nil for all.
+	only map[string]bool
 }
 
 // Ping asks the nodes of a target.
@@ -125,7 +151,7 @@ func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string,
 			case errors.Is(err, requests.ErrLost):
 				p.Log.Warn("answers may be lost", "target", target.String(), "error", err)
 				continue
-			case err == nil && reply.Node == "":
+			case err == nil && (reply.Node == "" || p.only != nil && !p.only[reply.Node]):
 				// What no node proved to be its own does not count.
 				continue
 			}
