@@ -52,6 +52,7 @@ func serverKilled(t *testing.T, r *rand.Rand) {
 func leaderKilled(t *testing.T, r *rand.Rand) {
 	servers, store := startServers(t, 3)
 	w := newWorld(t, r, 10, servers[0].url+", "+servers[1].url+", "+servers[2].url, store)
+	w.pardons.disorder = true
 	leader := leaderOf(t, store, servers, []string{"KV_MUSTER_MANIFESTS", "MUSTER_REPORTS", "KV_MUSTER_NODES"}[r.IntN(3)])
 	w.during(func() {
 		w.pass(300 * time.Millisecond)

@@ -1,6 +1,7 @@
 package chaos
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -35,11 +36,18 @@ type accountedRun struct {
 // checkReports returns what is wrong with the reports in the stream.
 func (w judge) checkReports() error {
 	a := account{ids: map[string]bool{}, seqs: map[uint64]bool{}, runs: map[string]*accountedRun{}, stored: map[string]int{}, tried: map[string]int{}}
+	var all []model.Report
 	for r, err := range reports.New(w.store.Store).Reports(w.t.Context(), reports.Filter{Node: node}) {
-		if err == nil {
-			err = a.take(r, w.pardons)
-		}
 		if err != nil {
+			return err
+		}
+		all = append(all, r)
+	}
+	if w.pardons.disorder {
+		slices.SortStableFunc(all, func(a, b model.Report) int { return cmp.Compare(a.Seq, b.Seq) })
+	}
+	for _, r := range all {
+		if err := a.take(r, w.pardons); err != nil {
 			return err
 		}
 	}
