@@ -48,8 +48,9 @@ type pathWatch struct {
 	isLock bool
 	// written is that the file was written to where it is.
 	written atomic.Bool
-	// stale marks one whose route has to be resolved again, woken one to be woken.
-	stale, woken bool
+	// stale marks one whose route has to be resolved again, late one that waits for that,
+	// woken one to be woken.
+	stale, late, woken bool
 	// lost is why its path is not watched, failed why the point is not.
 	lost   error
 	failed failure

@@ -89,6 +89,26 @@ func TestErrBesideWork(t *testing.T) {
 	}
 }
 
+// TestWhatALinkThatWaitsLeadsTo: what happens there before its way is gone again is told then.
+func TestWhatALinkThatWaitsLeadsTo(t *testing.T) {
+	t.Parallel()
+	w, dir := newWatcher(t), t.TempDir()
+	mkdir(t, dir+"/one")
+	mkdir(t, dir+"/two")
+	check(t, os.Symlink("two/f", dir+"/l"))
+	link := arm(t, w, path(dir+"/l"))
+	for _, to := range []string{"one", "two", "one"} {
+		pass(t, w, link)
+		watch.Exhaust(w)
+		check(t, os.Remove(dir+"/l"))
+		check(t, os.Symlink(to+"/f", dir+"/l"))
+		link.waits(t, "the link is another")
+		pass(t, w, link)
+		write(t, dir+"/"+to+"/f", "x")
+		link.waits(t, "what it leads to was written")
+	}
+}
+
 // TestWaysThatChangeAllTheTime goes a way less often when the ways have taken much time
 // lately, and loses nothing.
 func TestWaysThatChangeAllTheTime(t *testing.T) {

@@ -37,7 +37,7 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 
 // settleRoutes resolves routes again, as far as their time has come, and at most for
 // effort.Free: the lock is held meanwhile. Who is in a folder that has to wait is woken
-// before and after it.
+// before and after it, and who has to wait for its own route after it.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
 		if r.walked.IsZero() {
@@ -73,8 +73,13 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 			continue
 		}
 		if waits(&x.route) {
+			x.late = true
 			stale = append(stale, x)
 			continue
+		}
+		if x.late {
+			x.late = false
+			f.marks.markWoken(x)
 		}
 		began := time.Now()
 		x.lost = f.folders.watchPath(x)
