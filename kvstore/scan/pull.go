@@ -18,6 +18,14 @@ import (
 // followed.
 const pullWait = 5 * time.Second
 
+// maxIdle is how many consumers in a row may deliver nothing of what they said is left: then
+// it is not there.
+const maxIdle = 3
+
+// errNothing is that a consumer delivers nothing more, although messages are left: they were
+// removed, or the server has forgotten the consumer.
+var errNothing = fmt.Errorf("%w: it delivers nothing more", errLost)
+
 // errLost is a consumer that is gone, or that skipped messages: another one goes on.
 var errLost = errors.New("the consumer was lost")
 
@@ -40,12 +48,14 @@ type pull struct {
 // behind the last message.
 func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message, error) bool) error {
 	var last uint64
+	idle := 0
 	for began := false; ; began = true {
+		idle++
 		more, err := oneConsumer(ctx, s, stream, cfg, follow, func(m kvstore.Message) bool {
 			if m.Sequence <= last {
 				return true // of a new consumer that begins with the newest of each subject
 			}
-			last = m.Sequence
+			last, idle = m.Sequence, 0
 
 			return yield(m, nil)
 		})
@@ -54,7 +64,7 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 			return errors.Join(ctx.Err(), context.Cause(ctx))
 		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn().IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
 			return err
-		case err == nil && !more:
+		case err == nil && !more, errors.Is(err, errNothing) && idle >= maxIdle:
 			return nil
 		}
 		if last > 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
@@ -160,7 +170,10 @@ func (p *pull) ask() error {
 func (p *pull) control(m *nats.Msg) error {
 	switch status := answer.Last(m.Header, "Status"); status {
 	case "404":
-		p.asked, p.pending = 0, 0
+		if p.pending > 0 {
+			return errNothing
+		}
+		p.asked = 0
 	case "408":
 		p.asked = 0
 	default:

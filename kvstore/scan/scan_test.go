@@ -117,3 +117,60 @@ func TestAnotherConsumerGoesOn(t *testing.T) {
 		}
 	}
 }
+
+// TestAConsumerThatDeliversNothingMore, although messages are left, is not the end: here
+// somebody else takes what was for it. Where they are removed, it is.
+func TestAConsumerThatDeliversNothingMore(t *testing.T) {
+	t.Parallel()
+	_, s := kvtest.New(t)
+	stream := kvstore.KVStream(s.Names().Nodes())
+	const count = 600 // more than are asked for at once
+	for n := range count {
+		if _, err := s.JetStream().PublishAsync(s.Names().NodeState(fmt.Sprintf("n%d", n)), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	<-s.JetStream().PublishAsyncComplete()
+	ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer cancel()
+	held, err := s.JetStream().Stream(ctx, stream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// read reads all, and calls meanwhile with the first message.
+	read := func(meanwhile func()) (got int) {
+		for _, err := range scan.Stream(ctx, s.Store, stream, jetstream.OrderedConsumerConfig{}, false) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got++; got == 1 {
+				meanwhile()
+			}
+		}
+
+		return got
+	}
+	if got := read(func() {
+		for name := range held.ConsumerNames(ctx).Name() {
+			c, err := held.Consumer(ctx, name)
+			if err != nil {
+				t.Fatal(err)
+			}
+			taken, err := c.FetchNoWait(count)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for more := true; more; _, more = <-taken.Messages() {
+			}
+		}
+	}); got != count {
+		t.Errorf("%d of %d are read where another takes some", got, count)
+	}
+	if got := read(func() {
+		if err := held.Purge(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}); got == 0 || got > count {
+		t.Errorf("%d are read of what is removed", got)
+	}
+}
