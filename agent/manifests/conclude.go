@@ -41,7 +41,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if len(r.late) > 0 {
 		r.follow(r.key, r.late)
 	}
-	if r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{}) {
+	// A repair that a limit puts off is none that did not help.
+	putOff := r.wake.Cause == model.CauseHealth && !summary.Resumes.IsZero()
+	if !putOff && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{})) {
 		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, v.Resolution.Resources); due {
 			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
 		}
