@@ -64,7 +64,7 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 			return errors.Join(ctx.Err(), context.Cause(ctx))
 		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn().IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
 			return err
-		case err == nil && !more, errors.Is(err, errNothing) && idle >= maxIdle:
+		case err == nil && !more, !follow && errors.Is(err, errNothing) && idle >= maxIdle:
 			return nil
 		}
 		if last > 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
