@@ -31,11 +31,12 @@ type Runs struct {
 	last    map[string]*model.LastRun
 }
 
-// Deviations are the resources of one run that are not in their desired state. They are
-// for one goroutine at a time; the zero value has none.
+// Deviations are the resources of one run that are not in their desired state, and its last
+// repair of drift. They are for one goroutine at a time; the zero value has none.
 type Deviations struct {
-	first []model.Deviation
-	more  int
+	first  []model.Deviation
+	more   int
+	repair *model.LastRepair
 }
 
 // NewRuns returns Runs without any.
@@ -77,6 +78,7 @@ func (r *Runs) Any() bool {
 // Note notes a result of the run. Of more than are listed, what failed is rather than what
 // only was not run.
 func (d *Deviations) Note(t *model.Transaction) {
+	d.repair = repairOf(t, d.repair)
 	if !Deviates(t) {
 		return
 	}
@@ -157,8 +159,12 @@ func (r *Runs) Conclude(key string, s *model.Run, found Deviations) {
 	for _, e := range s.Errors[:min(len(s.Errors), maxErrors)] {
 		last.Errors = append(last.Errors, bounds.TextTo(e, maxReason))
 	}
-	if before := r.last[key]; before != nil {
-		last.Repair = before.Repair
+	last.Repair = found.repair
+	if before := r.last[key]; before != nil && before.Repair != nil {
+		// That of the run of a part beside this one may be the later of the two.
+		if last.Repair == nil || before.Repair.At.After(last.Repair.At) {
+			last.Repair = before.Repair
+		}
 	}
 	r.last[key] = last
 }
