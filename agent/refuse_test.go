@@ -1043,6 +1043,28 @@ func TestBundlesThatAreNotUsedAreRemoved(t *testing.T) {
 	})
 }
 
+// TestBundleThatARunUsesIsRemovedAfterIt, not at the next change of the bucket.
+func TestBundleThatARunUsesIsRemovedAfterIt(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		data, digest := bundleOf(t, map[string]string{"manifest.yaml": s.manifest("m", "wait")})
+		n.outside.setBundle(digest, data)
+		n.start()
+		n.bucket.put("group.all.slow", "protocol: io.muster.v1.assignment\nbundle: "+digest+"\n")
+		<-s.begun
+		n.bucket.remove("group.all.slow")
+		n.settle()
+		if _, err := os.Stat(n.state + "/bundles/" + digest); err != nil {
+			t.Errorf("while a run uses it: %v", err)
+		}
+		close(s.release)
+		n.settle()
+		if _, err := os.Stat(n.state + "/bundles/" + digest); err == nil {
+			t.Error("the bundle is still there")
+		}
+	})
+}
+
 func TestUndeliverableReportDoesNotHoldUpOthers(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.stream.refuse = func(r model.Report) bool { return r.Kind == model.KindTransaction }

@@ -78,8 +78,10 @@ type Set struct {
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
 	bucket bucketRecord
-	// held are the bundles that runs in hand use, by digest.
-	held map[string]int
+	// held are the bundles that runs in hand use, by digest; leftover is that nothing else
+	// uses one of them.
+	held     map[string]int
+	leftover bool
 }
 
 // Open reads what is kept in the state directory. Nothing is active before Sync.
@@ -150,13 +152,18 @@ func (s *Set) Active(key string) *Version {
 // Has reports whether a key is assigned.
 func (s *Set) Has(key string) bool { return s.units[key] != nil }
 
-// Hold keeps an unpacked bundle, empty for none, until release: a run in hand uses it.
-func (s *Set) Hold(digest string) (release func()) {
+// Hold keeps an unpacked bundle, empty for none, until release: a run in hand uses it. Where
+// nothing does after that, it is removed.
+func (s *Set) Hold(ctx context.Context, digest string) (release func()) {
 	s.held[digest]++
 
 	return func() {
-		if s.held[digest]--; s.held[digest] == 0 {
-			delete(s.held, digest)
+		if s.held[digest]--; s.held[digest] > 0 {
+			return
+		}
+		delete(s.held, digest)
+		if s.leftover {
+			s.removeBundles(context.WithoutCancel(ctx))
 		}
 	}
 }

@@ -257,12 +257,9 @@ func (s *Set) remember(ctx context.Context, sync model.Sync) {
 	}
 }
 
-// removeBundles removes the bundles that no version refers to.
+// removeBundles removes the bundles that no version refers to, and no run uses.
 func (s *Set) removeBundles(ctx context.Context) {
-	used := map[string]bool{}
-	for digest := range s.held {
-		used[digest] = true
-	}
+	used := map[string]bool{"": true}
 	for _, u := range s.units {
 		for _, e := range u.candidates() {
 			if v, err := u.read(e); err == nil {
@@ -272,6 +269,11 @@ func (s *Set) removeBundles(ctx context.Context) {
 		if u.active != nil {
 			used[u.active.Bundle] = true
 		}
+	}
+	s.leftover = false
+	for digest := range s.held {
+		s.leftover = s.leftover || !used[digest]
+		used[digest] = true
 	}
 	if err := s.bundles.Keep(ctx, used); err != nil {
 		s.o.Log.WarnContext(ctx, "cannot remove unused bundles", "error", err)

@@ -127,7 +127,7 @@ func (r *run) graph() *graph.Graph {
 // begun completes the options of a run that begins.
 func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
 	r.version = r.o.Set.Active(r.key)
-	r.release = r.o.Set.Hold(r.version.Bundle)
+	r.release = r.o.Set.Hold(ctx, r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
 	if r.wake.Part != nil {
 		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
