@@ -135,6 +135,8 @@ func rooms() []room {
 		{folder: "fleet/describe", may: []string{"model"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},
+		{folder: "fleet/view", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target"}},
+		{folder: "fleet/web", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target", "fleet/view"}, tests: []string{"fleet/..."}},
 		{folder: "fleet/target", may: []string{"model", "resources/document"}},
 		{folder: "fleet/source", may: []string{"model", "resources/manifest"}},
 		{folder: "fleet", may: []string{"model/...", "fleet/describe", "fleet/source", "fleet/target", "resources/...", "schemas"}, tests: []string{"fleet/contents", "kvstore/..."}},
