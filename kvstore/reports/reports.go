@@ -46,16 +46,17 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subjects...))
 	defer func() { _ = done(nil) }()
 	var sent []jetstream.PubAckFuture
-	var failed error
-	for i, r := range reports {
-		var future jetstream.PubAckFuture
-		m, err := s.message(r)
-		if err == nil {
-			// The client would send it again behind those after it.
-			future, err = s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
+	messages, failed := s.messages(reports)
+	connections := s.store.Conn().Stats().Reconnects
+	for i, m := range messages {
+		if i > 0 && s.isCut(connections) {
+			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, nats.ErrDisconnected)
+			break
 		}
+		// The client would send it again behind those after it.
+		future, err := s.store.JetStream().PublishMsgAsync(m, jetstream.WithRetryAttempts(0))
 		if err != nil {
-			failed = fmt.Errorf("publish report %s: %w", r.ID, err)
+			failed = fmt.Errorf("publish report %s: %w", reports[i].ID, err)
 			break
 		}
 		if sent = append(sent, future); i > 0 {
@@ -63,7 +64,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 		}
 		// Where the first is not stored none is sent: the stream may be created by then.
 		if err := s.stored(permitted, future); err != nil {
-			return 0, fmt.Errorf("publish report %s: %w", r.ID, s.store.Routed(ctx, subjects[0], done(err)))
+			return 0, fmt.Errorf("publish report %s: %w", reports[0].ID, s.store.Routed(ctx, subjects[0], done(err)))
 		}
 	}
 	for i := 1; i < len(sent); i++ {
@@ -73,6 +74,28 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	}
 
 	return len(sent), failed
+}
+
+// messages encodes reports up to the first that cannot be, which the error names.
+func (s Stream) messages(reports []model.Report) (out []*nats.Msg, failed error) {
+	for _, r := range reports {
+		m, err := s.message(r)
+		if err != nil {
+			return out, fmt.Errorf("publish report %s: %w", r.ID, err)
+		}
+		out = append(out, m)
+	}
+
+	return out, nil
+}
+
+// isCut reports whether the connection was lost since it had been made for the nth time. The
+// client keeps what is published from then on for the next connection, which would store it
+// before what the lost one took with it and is published again.
+func (s Stream) isCut(connections uint64) bool {
+	nc := s.store.Conn()
+
+	return !nc.IsConnected() || nc.Stats().Reconnects != connections
 }
 
 // PublishBatch stores transactions of one run of a node, two at least, as one

@@ -31,6 +31,7 @@ func agentKilled(t *testing.T, r *rand.Rand) {
 func serverKilled(t *testing.T, r *rand.Rand) {
 	servers, store := startServers(t, 1)
 	w := newWorld(t, r, 10, servers[0].url, store)
+	w.pardons.disorder = true
 	w.during(func() {
 		for range 2 {
 			w.pass(500 * time.Millisecond)

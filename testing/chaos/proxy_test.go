@@ -15,6 +15,7 @@ func oneDirectionLost(t *testing.T, r *rand.Rand) {
 	srv, store := inProcess(t)
 	p := startProxy(t, srv.URL()[len("nats://"):])
 	w := newWorld(t, r, 10, "nats://"+p.listener.Addr().String(), store)
+	w.pardons.disorder = true
 	w.during(func() {
 		for range 4 {
 			w.pass(200 * time.Millisecond)

@@ -66,8 +66,8 @@ type pardons struct {
 	kills int
 	// dropped is that reports may be dropped, which must itself be reported.
 	dropped bool
-	// disorder is that a report may be stored after later ones, as a change of the leader
-	// does it: readers order them by their seq.
+	// disorder is that a report may be stored after later ones, as a change of the leader does
+	// it, or a connection that is lost between two: readers order them by their seq.
 	disorder bool
 	// litter is that temporary files of the state may be left until the next start, because
 	// they cannot be removed.
