@@ -26,17 +26,49 @@ type turn struct {
 
 // Schedule is which manifest runs next, for one goroutine. Make it with New.
 type Schedule struct {
-	// due are the manifests that a run was asked for.
-	due   map[string]Wake
+	due   due
 	turns map[string]*turn
 	// pace is this process's share of the jitter. It is the same for all intervals,
 	// so that a fleet spreads while the manifests of a node keep their order.
 	pace float64
 }
 
+// due are the manifests that a run was asked for: of all of one, or of a part. What asks for
+// both is kept apart, since the part may be able to run when the whole cannot.
+type due struct{ whole, part map[string]Wake }
+
+// of returns why a manifest is due that may run or not; nothing where it is not.
+func (d due) of(key string, may func(key string, part bool) bool) (w Wake, asked bool) {
+	whole, byWhole := d.whole[key]
+	part, byPart := d.part[key]
+	switch {
+	case byWhole && may(key, false):
+		return whole.over(part), true
+	case byPart && !(byWhole && isRequested(whole.Cause)) && may(key, true):
+		return part, true
+	default:
+		return Wake{}, false
+	}
+}
+
+// remove removes what a run is for that of returned.
+func (d due) remove(key string, w Wake) {
+	delete(d.part, key)
+	if w.Part == nil {
+		delete(d.whole, key)
+	}
+}
+
+// retain drops what is not active.
+func (d due) retain(active []string) {
+	inactive := func(key string, _ Wake) bool { return !slices.Contains(active, key) }
+	maps.DeleteFunc(d.whole, inactive)
+	maps.DeleteFunc(d.part, inactive)
+}
+
 // New returns a schedule without manifests.
 func New() *Schedule {
-	return &Schedule{due: map[string]Wake{}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
+	return &Schedule{due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 
 // Ask asks for a run of a manifest, which is due since a time.
@@ -46,7 +78,11 @@ func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
 
 // AskPart asks for a run of some resources of a manifest; nil is all of it.
 func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
-	s.due[key] = Wake{cause, at, part}.over(s.due[key])
+	of := s.due.whole
+	if part != nil {
+		of = s.due.part
+	}
+	of[key] = Wake{cause, at, part}.over(of[key])
 }
 
 // Next returns when the interval of a manifest is over.
@@ -66,7 +102,10 @@ func (s *Schedule) Resume(key string, at time.Time) {
 }
 
 // Forget drops a manifest that is not assigned any more.
-func (s *Schedule) Forget(key string) { delete(s.turns, key) }
+func (s *Schedule) Forget(key string) {
+	delete(s.turns, key)
+	s.due.remove(key, Wake{})
+}
 
 // Begin counts the runs of a manifest, and returns which one begins now.
 func (s *Schedule) Begin(key string) int {
@@ -102,10 +141,10 @@ func (s *Schedule) Paced(interval time.Duration) time.Duration {
 func (s *Schedule) Take(order []string, now time.Time, may func(key string, part bool) bool) (string, Wake) {
 	key, w := nextDue(order, s.due, s.turns, now, may)
 	if key == "" {
-		maps.DeleteFunc(s.due, func(key string, _ Wake) bool { return !slices.Contains(order, key) })
+		s.due.retain(order)
 	}
-	delete(s.due, key)
-	if t := s.turns[key]; t != nil {
+	s.due.remove(key, w)
+	if t := s.turns[key]; t != nil && w.Part == nil {
 		w, t.postponed = w.over(t.postponed), Wake{}
 	}
 
@@ -116,7 +155,7 @@ func (s *Schedule) Take(order []string, now time.Time, may func(key string, part
 // reason then.
 func (s *Schedule) Postpone(key string, w Wake) {
 	t := s.of(key)
-	t.postponed, t.next = w, time.Now().Add(t.again.Next())
+	t.postponed, t.next = w.over(t.postponed), time.Now().Add(t.again.Next())
 }
 
 // Ran plans the next turn of a manifest; began is that the run came to a resource.
@@ -140,17 +179,13 @@ func (s *Schedule) Retry(key string) {
 // nextDue returns the first manifest that a run was asked for, else the one whose
 // interval has been over for longest: one that takes longer than its interval
 // must not keep the others from their turn.
-func nextDue(order []string, due map[string]Wake, turns map[string]*turn, now time.Time, may func(key string, part bool) bool) (string, Wake) {
+func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may func(key string, part bool) bool) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
-		w, asked := due[key]
-		if !may(key, asked && w.Part != nil) {
-			continue
-		}
-		if asked {
+		if w, asked := due.of(key, may); asked {
 			return key, w
 		}
-		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) {
+		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) && may(key, false) {
 			oldest = key
 		}
 	}
@@ -174,5 +209,9 @@ func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (don
 // isPending reports whether a change that a run was asked for is still to be made
 // after it, so that the next run is not one that only looks for drift.
 func isPending(cause model.Cause, outcome model.Outcome) bool {
-	return outcome.IsFailure() && weight(cause) >= weight(model.CauseCommand)
+	return outcome.IsFailure() && isRequested(cause)
 }
+
+// isRequested reports whether somebody asked for the change, so that what a manifest is to be
+// like may never have been there: a part of it alone would take the rest for done.
+func isRequested(cause model.Cause) bool { return weight(cause) >= weight(model.CauseCommand) }

@@ -27,10 +27,71 @@ func TestNextDue(t *testing.T) {
 		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
 		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 	} {
-		key, w := nextDue([]string{"a", "b"}, c.due, c.turns, now, func(string, bool) bool { return true })
+		key, w := nextDue([]string{"a", "b"}, due{whole: c.due}, c.turns, now, func(string, bool) bool { return true })
 		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
 			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
 		}
+	}
+}
+
+// TestPartBesideItsWhole: what a whole waits for does not hold up a part, but where somebody
+// asked for the whole, which may not be there yet.
+func TestPartBesideItsWhole(t *testing.T) {
+	now := time.Unix(100, 0)
+	part := []model.Ref{{Type: "file", Name: "/a"}}
+	none := Wake{}
+	for name, c := range map[string]struct {
+		whole         model.Cause
+		busy          bool
+		first, second Wake
+	}{
+		"the whole may run":          {model.CauseSchedule, false, Wake{Cause: model.CauseDrift, At: now}, none},
+		"a whole is in progress":     {model.CauseSchedule, true, Wake{Cause: model.CauseDrift, At: now, Part: part}, none},
+		"somebody asked for a whole": {model.CauseManifest, true, none, none},
+		"and that may run":           {model.CauseManifest, false, Wake{Cause: model.CauseManifest, At: now}, none},
+	} {
+		s := New()
+		s.Ask("a", c.whole, now)
+		s.AskPart("a", model.CauseDrift, now, part)
+		s.of("a").next = now.Add(time.Hour)
+		may := func(_ string, part bool) bool { return part || !c.busy }
+		for _, want := range []Wake{c.first, c.second} {
+			key, w := s.Take([]string{"a"}, now, may)
+			if key == "" {
+				w = none
+			}
+			if !reflect.DeepEqual(w, want) {
+				t.Errorf("%s: %+v, want %+v", name, w, want)
+			}
+		}
+		if key, w := s.Take([]string{"a"}, now, func(string, bool) bool { return true }); (key != "") != (c.busy) || key != "" && w.Cause != c.whole && w.Cause != model.CauseManifest {
+			t.Errorf("%s: once nothing is in progress %q for %+v", name, key, w)
+		}
+	}
+	s := New()
+	s.Ask("a", model.CauseSchedule, now)
+	s.AskPart("a", model.CauseDrift, now, part)
+	s.Forget("a")
+	s.of("a").next = now.Add(time.Hour) // it is assigned again
+	if key, w := s.Take([]string{"a"}, now, func(string, bool) bool { return true }); key != "" {
+		t.Errorf("forgotten, and due for %+v", w)
+	}
+}
+
+// TestPostponedWhole goes on to be one, whatever else is asked for meanwhile.
+func TestPostponedWhole(t *testing.T) {
+	now := time.Now()
+	part := []model.Ref{{Type: "file", Name: "/a"}}
+	s := New()
+	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
+	s.AskPart("a", model.CauseDrift, now, part)
+	all := func(string, bool) bool { return true }
+	if _, w := s.Take([]string{"a"}, now, all); !reflect.DeepEqual(w.Part, part) {
+		t.Errorf("taken %+v", w)
+	}
+	s.Postpone("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
+	if _, w := s.Take([]string{"a"}, now.Add(time.Hour), all); w.Part != nil || w.Cause != model.CauseManifest {
+		t.Errorf("taken %+v", w)
 	}
 }
 

@@ -29,8 +29,9 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	s := New()
 	s.Ask("a", model.CauseDrift, early)
 	s.Ask("a", model.CauseManifest, late)
-	if len(s.due) != 1 || !reflect.DeepEqual(s.due["a"], Wake{Cause: model.CauseManifest, At: early}) {
-		t.Errorf("twice is %+v", s.due)
+	all := func(string, bool) bool { return true }
+	if got, _ := s.due.of("a", all); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
+		t.Errorf("twice is %+v", got)
 	}
 }
 
@@ -39,15 +40,15 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 func TestPartsAreBroughtTogether(t *testing.T) {
 	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
 	now := time.Unix(1, 0)
-	s := New()
+	s, all := New(), func(string, bool) bool { return true }
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
-	if got := s.due["m"].Part; !reflect.DeepEqual(got, []model.Ref{a, b}) {
-		t.Errorf("two parts are %v", got)
+	if got, _ := s.due.of("m", all); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {
+		t.Errorf("two parts are %v", got.Part)
 	}
 	s.Ask("m", model.CauseSchedule, now)
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
-	if got := s.due["m"]; got.Part != nil || got.Cause != model.CauseDrift {
+	if got, _ := s.due.of("m", all); got.Part != nil || got.Cause != model.CauseDrift {
 		t.Errorf("a part and the whole are %+v", got)
 	}
 }
