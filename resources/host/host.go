@@ -41,10 +41,16 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	runner := command.New(o.OnStart)
+	disk := files.New(files.Options{StateDir: o.StateDir, Log: o.Log})
+	runner := command.New(func(argv []string) {
+		disk.Settle()
+		if o.OnStart != nil {
+			o.OnStart(argv)
+		}
+	})
 
 	return &Host{
-		Disk:     files.New(files.Options{StateDir: o.StateDir, Log: o.Log}),
+		Disk:     disk,
 		Accounts: accounts.New(accounts.Options{Commands: runner, Log: o.Log}),
 		Runner:   runner,
 		Locks:    lock.New(o.StateDir),

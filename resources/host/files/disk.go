@@ -26,6 +26,8 @@ type Disk struct {
 	paths   paths.Resolver
 	digests digestCache
 	buffers buffers
+	// replaced are given back after they were replaced.
+	replaced replaced
 }
 
 // New returns a disk. It touches nothing yet.

@@ -48,6 +48,9 @@ func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attr
 
 // write is Write with a check, in a directory where others may exchange nothing.
 func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, check func(path string) error) error {
+	old := -1
+	defer func() { d.replaced.release(old) }()
+
 	return d.change(path, func(dir *paths.Dir, name string) error {
 		if check != nil && dir.TakesNames(0) {
 			return errShared
@@ -66,6 +69,7 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 			err = d.unchanged(filepath.Join(dir.Path(), temp), check)
 		}
 		if err == nil {
+			old = d.replaced.keep(dir, name)
 			err = rename(dir, temp, name)
 		}
 		if err != nil {

@@ -9,7 +9,9 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -53,6 +55,32 @@ func TestWritePutsAFileInPlaceOf(t *testing.T) {
 				t.Errorf("something was left behind: %v", tree)
 			}
 		})
+	}
+}
+
+// TestReplacedFilesAreGivenBack: what was replaced is open a moment longer, and not after Settle.
+func TestReplacedFilesAreGivenBack(t *testing.T) {
+	h, dir := hosttest.New(t).Disk, t.TempDir()
+	var writing sync.WaitGroup
+	for i := range 4 {
+		writing.Go(func() {
+			for range 50 {
+				if err := h.Write(t.Context(), filepath.Join(dir, strconv.Itoa(i)), strings.NewReader("x"), hosttest.Attrs(t, 0o644)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	h.Settle()
+	open, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, fd := range open {
+		if target, err := os.Readlink("/proc/self/fd/" + fd.Name()); err == nil && strings.HasPrefix(target, dir) {
+			t.Errorf("%s is still open", target)
+		}
 	}
 }
 
