@@ -25,9 +25,8 @@ func platforms() []platform {
 const flags = "fpu vme de pse tsc msr pae mce cx8 apic sep mtrr pge mca cmov pat pse36 clflush mmx fxsr sse sse2 ss ht syscall nx pdpe1gb rdtscp lm constant_tsc arch_perfmon rep_good nopl xtopology nonstop_tsc cpuid tsc_known_freq pni pclmulqdq vmx ssse3 fma cx16 pcid sse4_1 sse4_2 x2apic movbe popcnt tsc_deadline_timer aes xsave avx f16c rdrand hypervisor lahf_lm abm 3dnowprefetch cpuid_fault ssbd ibrs ibpb stibp ibrs_enhanced tpr_shadow flexpriority ept vpid ept_ad fsgsbase tsc_adjust bmi1 avx2 smep bmi2 erms invpcid avx512f avx512dq rdseed adx smap avx512ifma clflushopt clwb avx512cd sha_ni avx512bw avx512vl xsaveopt xsavec xgetbv1 xsaves wbnoinvd arat avx512vbmi umip pku ospke avx512_vbmi2 gfni vaes vpclmulqdq avx512_vnni avx512_bitalg avx512_vpopcntdq rdpid fsrm md_clear arch_capabilities"
 
 // facts returns the facts of a node at a time, in the shape and about the size of those of a
-// real one. What changes all the time differs at each call; stable is the same until the node
-// has other facts.
-func (s *Script) facts(now time.Time, cpuFlags []any) (facts model.Facts, stable string) {
+// real one: what a machine has is always the same, what changes all the time is that of then.
+func (s *Script) facts(now time.Time, cpuFlags []any) model.Facts {
 	r := rand.New(rand.NewPCG(s.seed[0], s.seed[1]))
 	system := place(platforms(), r.IntN(16))
 	cores, memory := 2<<r.IntN(5), uint64(4<<r.IntN(6))<<30
@@ -35,7 +34,7 @@ func (s *Script) facts(now time.Time, cpuFlags []any) (facts model.Facts, stable
 	address, boot := fmt.Sprintf("10.%d.%d.%d", a, b, c), 1_780_000_000+r.Int64N(10_000_000)
 	used := memory / 100 * uint64(20+(now.Unix()+int64(c))%60)
 	short, _, _ := strings.Cut(s.Host, ".")
-	facts = model.Facts{
+	facts := model.Facts{
 		"hostname": short, "fqdn": s.Host, "rack": s.Labels["rack"], "site": s.Labels["site"],
 		"host": map[string]any{"info": map[string]any{
 			"hostname": short, "os": "linux", "platform": system.name, "platformFamily": system.family, "platformVersion": system.version,
@@ -71,7 +70,7 @@ func (s *Script) facts(now time.Time, cpuFlags []any) (facts model.Facts, stable
 		facts[hostileText], facts["motd"] = hostileText, hostileLine(100<<10)
 	}
 
-	return facts, fmt.Sprint(s.seed)
+	return facts
 }
 
 // partition is a file system.

@@ -136,7 +136,7 @@ func rooms() []room {
 		{folder: "agent/simulate", may: []string{
 			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
 			"resources/manifest", "resources/resource/textdiff",
-		}},
+		}, tests: []string{"resources/host/facts"}},
 		{folder: "fleet/describe", may: []string{"model"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},

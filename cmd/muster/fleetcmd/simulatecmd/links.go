@@ -15,7 +15,9 @@ import (
 )
 
 // NodesPerConnection is how many nodes share a connection. They have subscriptions of their
-// own there: the server delivers to each what it would deliver to an agent.
+// own there: the server delivers to each what it would deliver to an agent. With a connection
+// each, a push costs twice the time of the processors, and the server takes twice the memory
+// (docs/performance.md): that of 5,000 sockets, which is not what is looked at.
 const NodesPerConnection = 250
 
 // Open connects to NATS; onStatus is called for each change of the connection.

@@ -5,6 +5,7 @@ package simulatecmd
 import (
 	"context"
 	"errors"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -42,6 +43,10 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(c.run))
 }
 
+// GCPercent is by how much the heap of a process that plays many nodes grows between two
+// collections: each looks at the stacks of more than 30 goroutines a node.
+const GCPercent = 400
+
 func (c *simulateCommand) run(ctx context.Context) error {
 	if c.Nodes < 1 || c.rate < 0 || c.RunTime <= 0 {
 		return cli.Usagef("--nodes and --run-time must be more than 0, --rate at least 0")
@@ -63,6 +68,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	if err := f.CheckNames(ctx, store.KV); err != nil {
 		return err
 	}
+	debug.SetGCPercent(GCPercent)
 	// The first interrupt ends the nodes, which are then removed; the second ends that.
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
