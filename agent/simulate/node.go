@@ -92,7 +92,7 @@ func (n *Node) wire(link Link) {
 	n.status = status.New(n.Version, n.config, n.outbox.shown, func() int { return bounds.MaxDocument(link.States.MaxMessage()) }, skewed)
 	n.report = reporter.New(reporter.Options{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
-	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: n.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
+	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: n.Node, MaxBatch: most, Connected: n.reachable[1], Drained: n.status.Changed, Log: n.log}
 	n.heart = &status.Heartbeat{
 		Store: states{link.States, n}, Node: n.status, Facts: func() (model.Facts, string) { return nil, n.Node }, Clock: skewed, ClockMoved: func() {}, Connected: n.reachable[0], Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },
@@ -189,7 +189,7 @@ func (n *Node) fallSilent(ctx context.Context) {
 	case <-ctx.Done():
 	}
 	for n.outbox.Len() > 0 && ctx.Err() == nil {
-		tasks.Pause(ctx, time.Second, n.delivery.Drained)
+		tasks.Pause(ctx, 10*time.Millisecond, nil)
 	}
 }
 
@@ -199,13 +199,14 @@ func (n *Node) sync(ctx context.Context) bool {
 	if !known.Complete() {
 		return false
 	}
-	now, states := map[string]*assignment{}, map[string]model.ManifestState{}
+	now, states, watches := map[string]*assignment{}, map[string]model.ManifestState{}, 0
 	for _, e := range choose(n.Families(), entries) {
 		a, problem := n.activate(ctx, e)
 		state := model.ManifestState{}
 		if a != nil {
 			now[e.Key] = a
 			state.Revision, state.Digest = a.Revision, a.manifest.Digest
+			watches += len(a.manifest.Resources)
 		}
 		if a == nil || a.Revision != e.Revision {
 			state.Seen, state.SeenAt, state.Late = e.Revision, e.Time, problem
@@ -219,6 +220,7 @@ func (n *Node) sync(ctx context.Context) bool {
 	}
 	n.active = now
 	n.status.SetAssignments(states)
+	n.status.SetWatches(watches, 0, nil)
 
 	return true
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -121,7 +122,7 @@ func (n *Node) answer(ctx context.Context) {
 			continue
 		}
 		n.requests.say(q, n.response(q.ID, model.EnsureRunning))
-		if !n.took(ctx) {
+		if tasks.Pause(ctx, min(n.RunTime, DefaultRunTime), nil); ctx.Err() != nil {
 			return
 		}
 		n.conclude(q, n.executed(q))
@@ -133,24 +134,23 @@ func (n *Node) executed(q *request) model.EnsureResponse {
 	run := n.begin("ensure", 0, "", model.CauseEnsure)
 	run.Noop, run.CorrelationID = q.Noop, q.ID
 	t := n.transaction(run, &Resource{Ref: model.Ref{Type: q.Type, Name: q.name}, Ensure: model.EnsurePresent, Properties: q.Properties})
-	t.Duration = n.RunTime / 2
+	t.Duration = min(n.RunTime, DefaultRunTime)
+	change := model.Change{Action: "store", Message: "Would have changed it"}
+	if q.Type == "exec" {
+		change = model.Change{Action: "execute", Message: "Would have executed"}
+	}
 	response := n.response(q.ID, model.EnsureDone)
 	response.State = t
 	switch {
+	case q.Noop:
+		t.Changed, t.Changes = true, []model.Change{change}
 	case n.Error != "":
 		response.Phase, t.Failed, t.Errors = model.EnsureFailed, true, []string{n.Error}
-	case q.Noop:
-		t.Changed, t.Changes = true, []model.Change{{Action: "store", Message: "Would have changed it"}}
 	default:
-		t.Changed, t.Changes = true, []model.Change{{Action: "store", Message: "changed it"}}
+		t.Changed, t.Changes = true, []model.Change{change.Done()}
 	}
 	if q.Type == "exec" && !q.Noop {
-		code := 0
-		if t.Failed {
-			code = 1
-		}
-		t.Changes[0] = model.Change{Action: "execute", Message: "executed"}
-		t.Outputs = map[string]any{"stdout": "simulated: " + q.name + "\n", "stderr": "", "exit_code": code}
+		t.Outputs = map[string]any{"stdout": "simulated: " + q.name + "\n", "stderr": n.Error, "exit_code": len(t.Errors)}
 	}
 
 	return response

@@ -8,7 +8,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,11 +29,20 @@ func (n *Node) transaction(run *model.Run, r *Resource) *model.Transaction {
 	}
 }
 
-// took waits as long as a run takes, and reports whether ctx goes on.
+// took waits as long as a run takes, and reports whether ctx goes on. Requests are executed
+// meanwhile, as an agent does.
 func (n *Node) took(ctx context.Context) bool {
-	tasks.Pause(ctx, n.between(n.RunTime/2, n.RunTime), nil)
-
-	return ctx.Err() == nil
+	over := time.After(n.between(n.RunTime/2, n.RunTime))
+	for {
+		select {
+		case <-over:
+			return true
+		case <-n.asked:
+			n.answer(ctx)
+		case <-ctx.Done():
+			return false
+		}
+	}
 }
 
 // runWhole runs the assignment of a key, which takes a while.

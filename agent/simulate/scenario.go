@@ -25,7 +25,7 @@ const (
 	KindFlapping Kind = "flapping"
 	// KindUnhealthy is a node with a health check that is critical now and then.
 	KindUnhealthy Kind = "unhealthy"
-	// KindLate is a node whose runs take minutes.
+	// KindLate is a node whose runs take minutes; requests do not.
 	KindLate Kind = "late"
 	// KindSilent is a node that runs what is assigned when it begins, and is not heard of again.
 	KindSilent Kind = "silent"

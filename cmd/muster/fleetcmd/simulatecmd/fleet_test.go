@@ -197,6 +197,67 @@ func TestScriptsArePlayed(t *testing.T) {
 	}
 }
 
+// TestRequestsAreAnswered, once for each id, also by nodes on which they fail; and reported.
+func TestRequestsAreAnswered(t *testing.T) {
+	t.Parallel()
+	const count = 25
+	srv, store := kvtest.New(t)
+	play(t, srv, simulate.Plan{Nodes: count, Scenario: "hostile"})
+	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer stop()
+	ask := func(request string, answering int) map[model.EnsurePhase]int {
+		t.Helper()
+		seen, final := map[string]bool{}, map[model.EnsurePhase]int{}
+		for reply, err := range requests.New(store.Store).Ask(ctx, store.Names().Request(kvstore.VerbEnsure, "group."+simulate.GroupSim), []byte(request)) {
+			var answer model.EnsureResponse
+			if err == nil {
+				err = json.Unmarshal(reply.Data, &answer)
+			}
+			if err != nil {
+				t.Fatal(err, final)
+			}
+			if answer.Phase.Final() && !seen[reply.Node] {
+				seen[reply.Node] = true
+				final[answer.Phase]++
+				if s := answer.State; s != nil && s.Type == "exec" && s.Outputs["stdout"] != "simulated: uptime\n" {
+					t.Errorf("%+v", s)
+				}
+			}
+			if len(seen) == answering {
+				break
+			}
+		}
+		return final
+	}
+	const there = count - 1 // one is silent
+	for range 2 {
+		if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"one","type":"exec","properties":{"name":"uptime"}}`, there); got[model.EnsureDone] != there-2 || got[model.EnsureFailed] != 2 {
+			t.Errorf("answers are %v", got)
+		}
+	}
+	if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"two","type":"file","properties":{"name":"/x"},"noop":true}`, there); got[model.EnsureDone] != there {
+		t.Errorf("answers for noop are %v", got)
+	}
+	if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"three","type":"file","properties":{"name":"/x"},"expires":"2020-01-01T00:00:00Z"}`, there); got[model.EnsureExpired] != there {
+		t.Errorf("answers to what expired are %v", got)
+	}
+	if got := ask(`{"type":`, there); got[model.EnsureFailed] != there {
+		t.Errorf("answers to garbage are %v", got)
+	}
+	reported := map[string]int{}
+	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if reported[r.CorrelationID]++; reported["three"] == there {
+			break
+		}
+	}
+	if reported["one"] != there || reported["two"] != there {
+		t.Errorf("reported are %v", reported)
+	}
+}
+
 // TestRate: as many reports are made as wanted.
 func TestRate(t *testing.T) {
 	t.Parallel()
