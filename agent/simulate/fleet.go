@@ -3,6 +3,7 @@ package simulate
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -178,20 +179,9 @@ func CheckNames(scripts []Script, known []model.Node) error {
 	for _, k := range known {
 		isOld := k.Unreadable == "" && k.Labels[Label] != "" && (k.Stopped() || k.Silent)
 		if played[k.Node] && !isOld {
-			return &takenError{k.Node}
+			return fmt.Errorf("%w: %s is known, and is no simulated node that has ended (end the simulation that runs, or give the node another name)", ErrTaken, k.Node)
 		}
 	}
 
 	return nil
 }
-
-// takenError is an ErrTaken.
-type takenError struct{ node string }
-
-// Error names the node.
-func (e *takenError) Error() string {
-	return "node " + e.node + " is known and no simulated one that has ended: end the simulation that runs, or give the node another name"
-}
-
-// Unwrap returns ErrTaken.
-func (e *takenError) Unwrap() error { return ErrTaken }

@@ -46,23 +46,15 @@ type Node struct {
 
 	// What follows belongs to the goroutine that makes the runs.
 	random *rand.Rand
-	// active are the assignments in force, by key.
-	active map[string]*assignment
+	// active are the assignments in force, rejected the last ones that were rejected, by key.
+	active   map[string]*assignment
+	rejected map[string]rejection
 	// at are the times of what comes by itself.
 	at struct{ run, drift, health time.Time }
 	// repairs counts those of drift; flaps is that this was reported, critical that a health
 	// check is.
 	repairs         int
 	flaps, critical bool
-}
-
-// assignment is an assignment in force on a node.
-type assignment struct {
-	model.Entry
-	manifest *Manifest
-	// pending is what its next run changes, ran that it was run.
-	pending changes
-	ran     bool
 }
 
 // agentInterval is how often an agent runs what is assigned, and a simulated one too.
@@ -72,7 +64,7 @@ const agentInterval = 5 * time.Minute
 func newNode(f *Fleet, s Script) *Node {
 	n := &Node{
 		Script: s, fleet: f, log: f.o.Log, cpuFlags: f.cpuFlags, changed: tasks.NewSignal(), asked: tasks.NewSignal(), due: tasks.NewSignal(),
-		reachable: [2]tasks.Signal{tasks.NewSignal(), tasks.NewSignal()}, joined: make(chan struct{}), random: rand.New(rand.NewPCG(s.seed[0], s.seed[1])), active: map[string]*assignment{},
+		reachable: [2]tasks.Signal{tasks.NewSignal(), tasks.NewSignal()}, joined: make(chan struct{}), random: rand.New(rand.NewPCG(s.seed[0], s.seed[1])), active: map[string]*assignment{}, rejected: map[string]rejection{},
 	}
 	if n.Version == "" {
 		n.Version = f.o.Version
@@ -191,94 +183,6 @@ func (n *Node) fallSilent(ctx context.Context) {
 	for n.outbox.Len() > 0 && ctx.Err() == nil {
 		tasks.Pause(ctx, 10*time.Millisecond, nil)
 	}
-}
-
-// sync takes over what is assigned, and reports whether all of that is known.
-func (n *Node) sync(ctx context.Context) bool {
-	entries, known := n.link.Assignments.Entries()
-	if !known.Complete() {
-		return false
-	}
-	now, states, watches := map[string]*assignment{}, map[string]model.ManifestState{}, 0
-	for _, e := range choose(n.Families(), entries) {
-		a, problem := n.activate(ctx, e)
-		state := model.ManifestState{}
-		if a != nil {
-			now[e.Key] = a
-			state.Revision, state.Digest = a.Revision, a.manifest.Digest
-			watches += len(a.manifest.Resources)
-		}
-		if a == nil || a.Revision != e.Revision {
-			state.Seen, state.SeenAt, state.Late = e.Revision, e.Time, problem
-		}
-		states[e.Key] = state
-	}
-	for _, key := range slices.Sorted(maps.Keys(n.active)) {
-		if e, is := entries[key]; !is || e.Deleted {
-			n.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
-		}
-	}
-	n.active = now
-	n.status.SetAssignments(states)
-	n.status.SetWatches(watches, 0, nil)
-
-	return true
-}
-
-// choose returns the entries that win: of each name that of the first family.
-func choose(families []string, entries map[string]model.Entry) []model.Entry {
-	var out []model.Entry
-	taken := map[string]bool{}
-	keys := slices.Sorted(maps.Keys(entries))
-	for _, family := range families {
-		for _, key := range keys {
-			e := entries[key]
-			of, name, ok := model.SplitKey(key)
-			if ok && of == family && !taken[name] && !e.Deleted && !e.Invalid && e.Refused == "" {
-				taken[name] = true
-				out = append(out, e)
-			}
-		}
-	}
-
-	return out
-}
-
-// activate returns the assignment of an entry, or the one before where that is not valid, with
-// the problem.
-func (n *Node) activate(ctx context.Context, e model.Entry) (*assignment, string) {
-	before := n.active[e.Key]
-	if before != nil && before.Revision == e.Revision && before.Time.Equal(e.Time) {
-		return before, ""
-	}
-	read, err := n.link.Assignments.Read(ctx, e.Key, e.Revision)
-	if err != nil {
-		tasks.Pause(ctx, time.Second, nil)
-		n.changed.Notify()
-		return before, err.Error()
-	}
-	m, err := n.fleet.o.Load(ctx, read)
-	if err != nil {
-		n.reject(read, err)
-		return before, model.LateRejected + bounds.Text(err.Error())
-	}
-	if !m.Expires.IsZero() && n.now().After(m.Expires) {
-		return nil, ""
-	}
-	var from *Manifest
-	if before != nil {
-		from = before.manifest
-	}
-
-	return &assignment{Entry: read, manifest: m, pending: n.fleet.compared.between(from, m)}, ""
-}
-
-// reject reports an assignment that is not valid.
-func (n *Node) reject(e model.Entry, err error) {
-	run := n.begin(e.Key, e.Revision, model.DigestOf(e.Value), model.CauseManifest)
-	run.Refused, run.Errors = true, []string{err.Error()}
-	n.report.Run(run)
-	n.report.Node("", model.NodeRefused, bounds.Text(err.Error()))
 }
 
 // runPending runs what is new.
