@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/schemas"
@@ -32,9 +31,25 @@ type Publisher interface {
 	PublishBatch(ctx context.Context, reports []model.Report) error
 }
 
+// Outbox has the reports that wait; *outbox.Outbox is one.
+type Outbox interface {
+	// Next returns the oldest waiting reports, at most a number of them, and leaves them in.
+	Next(most int) []model.Report
+	// Ack takes out the reports up to and including a seq: they are published. Drop does it
+	// for those that no server takes.
+	Ack(seq uint64) error
+	Drop(seq uint64) error
+	// Sync has Next return all that were appended.
+	Sync() error
+	// Len returns how many reports wait.
+	Len() int
+	// Ready receives a value when there may be reports to publish.
+	Ready() tasks.Signal
+}
+
 // Delivery publishes the reports of an outbox.
 type Delivery struct {
-	Outbox    *outbox.Outbox
+	Outbox    Outbox
 	Publisher Publisher
 	Node      string
 	// MaxBatch returns how long a batch may be.

@@ -18,11 +18,20 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// Outbox takes reports; *outbox.Outbox is one.
+type Outbox interface {
+	// Append takes a report and returns its seq. The error is that it cannot be encoded.
+	Append(r model.Report) (seq uint64, err error)
+	// Sync makes all reports durable. SyncSoon does so too, and does not wait for it.
+	Sync() error
+	SyncSoon()
+}
+
 // Reporter puts reports into the outbox. Only one goroutine at a time may report
 // transactions and runs, and End follows each run. Make it with New.
 type Reporter struct {
 	// Outbox takes the reports; it is set before the first.
-	Outbox *outbox.Outbox
+	Outbox Outbox
 	o      Options
 	// results are not reported again; lost is set when reports were dropped, perhaps of
 	// these.

@@ -30,19 +30,20 @@ const types = "resources/*"
 // commandRooms are the families of commands, which do not know each other, and what
 // each may import besides what they share. The demo runs a node.
 var commandRooms = map[string][]string{
-	"agentcmd":            {"agent/..."},
-	"demo":                {"agent/...", "cmd/muster/agentcmd"},
-	"fleetcmd":            {"fleet/..."},
-	"fleetcmd/ensurecmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/fleetcli":   {"fleet/..."},
-	"fleetcmd/pingcmd":    {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/reportcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/statuscmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/signatures": {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"localcmd":            {"agent/config"},
-	"provisioncmd":        nil,
-	"registrationcmd":     nil,
-	"trustcmd":            {"agent/config", "fleet/signing"},
+	"agentcmd":             {"agent/..."},
+	"demo":                 {"agent/...", "cmd/muster/agentcmd", "cmd/muster/fleetcmd/simulatecmd"},
+	"fleetcmd":             {"fleet/..."},
+	"fleetcmd/ensurecmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/fleetcli":    {"fleet/..."},
+	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/reportcmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/simulatecmd": {"agent/simulate", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/statuscmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/signatures":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"localcmd":             {"agent/config"},
+	"provisioncmd":         nil,
+	"registrationcmd":      nil,
+	"trustcmd":             {"agent/config", "fleet/signing"},
 }
 
 // kvstoreRooms are the rooms below kvstore, which do not know each other.
@@ -132,6 +133,10 @@ func rooms() []room {
 		{folder: "agent/metrics", may: []string{"model", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
+		{folder: "agent/simulate", may: []string{
+			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
+			"resources/manifest", "resources/resource/textdiff",
+		}, tests: []string{"resources/host/facts"}},
 		{folder: "fleet/describe", may: []string{"model"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},

@@ -40,6 +40,7 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	for _, exposed := range options.Exposed() {
 		e.Log.Warn("secret readable by others", "error", "--"+exposed.Error())
 	}
+	e.Flags.Connect.Password = options.Password
 	options.Name = "muster " + Version()
 	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
 	if file := (*connect.FileError)(nil); errors.As(err, &file) {
@@ -53,10 +54,19 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 	return store, nil
 }
 
+// OpenAnother returns the fleet on another connection than Store, which was called before and
+// asked for what is missing. onStatus is called for each change of it; the caller closes it.
+func (e *Env) OpenAnother(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error) {
+	options := e.Flags.Connect
+	options.Name, options.OnStatus = "muster "+Version(), onStatus
+
+	return kvstore.Open(ctx, options, e.Flags.Prefix)
+}
+
 // askPassword completes the password of a user, whose arguments everyone on the
 // machine can see: from the environment, or a terminal.
 func (e *Env) askPassword(o *connect.Options) error {
-	if o.User == "" || o.PasswordFile != "" {
+	if o.User == "" || o.PasswordFile != "" || o.Password != "" {
 		return nil
 	}
 	if o.Password = os.Getenv(envPassword); o.Password != "" {

@@ -206,8 +206,9 @@ func groups() []string { return []string{"web"} }
 // password is the file with the password of the node.
 func (d *demo) password() string { return filepath.Join(d.dir, "password") }
 
-// startNode starts an agent; its log goes to a file.
-func (d *demo) startNode(ctx context.Context) ([]string, error) {
+// startNode starts an agent, until node ends, and simulated nodes beside it. Its log goes to a
+// file.
+func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
 	file, err := os.Create(filepath.Join(d.dir, "agent.log"))
 	if err != nil {
 		return nil, err
@@ -218,12 +219,12 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 	config.StateDir = filepath.Join(d.dir, "state")
 	config.FactsDir = filepath.Join(d.dir, "facts")
 	config.NATS.Servers, config.NATS.User, config.NATS.PasswordFile = []string{d.url}, nodeName, d.password()
-	n, err := agentcmd.NewNode(ctx, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
+	n, err := agentcmd.NewNode(node, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
 	}
 	d.running.Go(func() {
-		err := n.Run(ctx, ctx)
+		err := n.Run(node, node)
 		n.Close()
 		if err := errors.Join(err, file.Close()); err != nil {
 			d.Log.Warn("agent stopped", "error", err)
@@ -233,7 +234,9 @@ func (d *demo) startNode(ctx context.Context) ([]string, error) {
 		return nil, err
 	}
 
-	return []string{"node " + nodeName + " reported that it started"}, nil
+	simulated, err := d.simulate(ctx, node)
+
+	return []string{"node " + nodeName + " reported that it started", simulated}, err
 }
 
 // command runs a command of muster, as one would in a terminal.

@@ -18,7 +18,7 @@ func (d *demo) steps(node context.Context) []step {
 	return []step{
 		{"an embedded NATS", d.startServer},
 		{"buckets and streams", d.provision},
-		{"a node", func(ctx context.Context) ([]string, error) { return d.startNode(node) }},
+		{"a node", func(ctx context.Context) ([]string, error) { return d.startNode(ctx, node) }},
 		{"a manifest is pushed, reconciled and reported", func(ctx context.Context) ([]string, error) { return d.push(ctx, 1) }},
 		{"a second version of it", func(ctx context.Context) ([]string, error) { return d.push(ctx, 2) }},
 		{"an ad-hoc ensure request", d.ensure},

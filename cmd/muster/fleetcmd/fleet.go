@@ -8,6 +8,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
 )
 
@@ -37,4 +38,5 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
 	pingcmd.Add(env, cmd)
+	simulatecmd.Add(env, cmd)
 }

@@ -1,0 +1,142 @@
+package simulate
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource/textdiff"
+)
+
+// Manifest is what an assignment comes to. It is shared by nodes, and not changed.
+type Manifest struct {
+	Digest string
+	Noop   bool
+	// Expires is when it ends, zero for never.
+	Expires   time.Time
+	Resources []Resource
+}
+
+// Resource is one resource of a manifest.
+type Resource struct {
+	Ref                     model.Ref
+	Alias, Ensure, Provider string
+	Source                  model.Position
+	// Properties are nil for a sensitive resource, which is shown without them.
+	Properties json.RawMessage
+	Sensitive  bool
+}
+
+// changes are those of the resources of a manifest, in their order, none for one that stays.
+type changes [][]model.Change
+
+// maxCompared bounds the comparisons that are kept.
+const maxCompared = 1000
+
+// comparisons has the changes between two manifests, which many nodes make.
+type comparisons struct {
+	mu   sync.Mutex
+	done map[[2]*Manifest]changes
+}
+
+// between returns what a node changes that had a manifest before, nil for none.
+func (c *comparisons) between(before, after *Manifest) changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pair := [2]*Manifest{before, after}
+	if out, known := c.done[pair]; known {
+		return out
+	}
+	if c.done == nil || len(c.done) >= maxCompared {
+		c.done = map[[2]*Manifest]changes{}
+	}
+	c.done[pair] = compare(before, after)
+
+	return c.done[pair]
+}
+
+func compare(before, after *Manifest) changes {
+	known := map[model.Ref]*Resource{}
+	if before != nil {
+		for i := range before.Resources {
+			known[before.Resources[i].Ref] = &before.Resources[i]
+		}
+	}
+	out := make(changes, len(after.Resources))
+	for i := range after.Resources {
+		r := &after.Resources[i]
+		if old := known[r.Ref]; old == nil || !bytes.Equal(old.Properties, r.Properties) {
+			out[i] = []model.Change{r.change(old)}
+		}
+	}
+
+	return out
+}
+
+// change returns how a resource comes into its state, in the words of its type. old is what
+// it was, nil for nothing.
+func (r *Resource) change(old *Resource) model.Change {
+	switch r.Ref.Type {
+	case "file":
+		return r.fileChange(old)
+	case "package":
+		return model.Change{Action: "install", Message: "Would have installed", Property: "ensure", From: model.EnsureAbsent, To: cmp.Or(r.Ensure, model.EnsurePresent)}
+	case "service":
+		return model.Change{Action: "start", Message: "Would have started", Property: "ensure", From: "stopped", To: cmp.Or(r.Ensure, "running")}
+	case "exec":
+		return model.Change{Action: "execute", Message: "Would have executed"}
+	default:
+		return model.Change{Action: "store", Message: "Would have created it", Property: "ensure", From: model.EnsureAbsent, To: cmp.Or(r.Ensure, model.EnsurePresent)}
+	}
+}
+
+func (r *Resource) fileChange(old *Resource) model.Change {
+	if r.Ensure == "directory" {
+		return model.Change{Action: "create_directory", Message: "Would have created directory", Property: "ensure", From: model.EnsureAbsent, To: r.Ensure}
+	}
+	before, after := textdiff.Content{Absent: true}, r.content()
+	out := model.Change{Action: "store", Message: "Would have created the file", Property: "content", From: model.EnsureAbsent, To: textdiff.DigestWord(after.Digest)}
+	if old != nil {
+		before = old.content()
+		out.Message, out.From = "Would have updated the file", textdiff.DigestWord(before.Digest)
+	}
+	if !r.Sensitive {
+		out.Diff = textdiff.Of(r.Ref.Name, before, after)
+	}
+
+	return out
+}
+
+// content returns the content that a file has.
+func (r *Resource) content() textdiff.Content {
+	var known struct{ Content string }
+	_ = json.Unmarshal(r.Properties, &known) // it is empty then
+
+	return contentOf(known.Content)
+}
+
+func contentOf(text string) textdiff.Content {
+	digest := strings.TrimPrefix(model.DigestOf([]byte(text)), model.DigestPrefix)
+
+	return textdiff.Content{Snippet: textdiff.SnippetOf(text), Size: int64(len(text)), Digest: digest}
+}
+
+// drifted returns what somebody changed of a resource, changed back. by is part of the
+// content that a file had.
+func (r *Resource) drifted(by string) model.Change {
+	if r.Ref.Type != "file" || r.Ensure == "directory" {
+		return r.change(r)
+	}
+	after := r.content()
+	before := contentOf(after.Text + by + "\n")
+	out := model.Change{Action: "store", Message: "Would have updated the file", Property: "content", From: textdiff.DigestWord(before.Digest), To: textdiff.DigestWord(after.Digest)}
+	if !r.Sensitive {
+		out.Diff = textdiff.Of(r.Ref.Name, before, after)
+	}
+
+	return out
+}

@@ -1,0 +1,175 @@
+package simulate
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"sync"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/manifest"
+)
+
+// maxRequests is how many requests a node remembers, so that one that comes again is not
+// executed again.
+const maxRequests = 1000
+
+// requests are those that a node accepted.
+type requests struct {
+	mu      sync.Mutex
+	known   map[string]*request
+	waiting []*request
+}
+
+// request is a request that a node accepted.
+type request struct {
+	model.EnsureRequest
+	name string
+	// last is its last response, respond are those who wait for others.
+	last    model.EnsureResponse
+	respond []func(model.EnsureResponse)
+}
+
+// add accepts a request unless its id is known, and calls respond with its last response.
+func (r *requests) add(q *request, respond func(model.EnsureResponse)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	known := r.known[q.ID]
+	if known == nil {
+		if r.known == nil || len(r.known) >= maxRequests {
+			r.known = map[string]*request{}
+		}
+		r.known[q.ID], known = q, q
+		r.waiting = append(r.waiting, q)
+	}
+	known.respond = append(known.respond, respond)
+	respond(known.last)
+}
+
+// next removes and returns the oldest request that waits, nil for none.
+func (r *requests) next() *request {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.waiting) == 0 {
+		return nil
+	}
+	q := r.waiting[0]
+	r.waiting = r.waiting[1:]
+
+	return q
+}
+
+// say hands a response to all who wait for it.
+func (r *requests) say(q *request, response model.EnsureResponse) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q.last = response
+	for _, respond := range q.respond {
+		respond(response)
+	}
+	if response.Phase.Final() {
+		q.respond = nil
+	}
+}
+
+// Ensure accepts an ensure request, whoever signed it, and calls respond with each of its
+// responses, as an agent does.
+func (n *Node) Ensure(_ context.Context, data []byte, respond func(model.EnsureResponse)) {
+	n.accept("", data, respond)
+}
+
+// Command accepts an ensure request that waited for the node under an id.
+func (n *Node) Command(id string, data []byte) { n.accept(id, data, func(model.EnsureResponse) {}) }
+
+// accept accepts an ensure request; id is that of one without.
+func (n *Node) accept(id string, data []byte, respond func(model.EnsureResponse)) {
+	content, err := signed.Content(data)
+	q := &request{}
+	if err == nil {
+		q.EnsureRequest, _, err = manifest.ParseRequest("request", content)
+	}
+	q.ID = cmp.Or(q.ID, id)
+	if err != nil {
+		response := n.response(q.ID, model.EnsureFailed)
+		response.Error = err.Error()
+		if respond(response); q.ID != "" {
+			n.report.Ensure(response)
+		}
+		return
+	}
+	var named struct{ Name string }
+	_ = json.Unmarshal(q.Properties, &named) // it is shown without one
+	q.name, q.ID = named.Name, cmp.Or(q.ID, ksuid.New().String())
+	q.last = n.response(q.ID, model.EnsureAcknowledged)
+	n.requests.add(q, respond)
+	n.asked.Notify()
+}
+
+func (n *Node) response(id string, phase model.EnsurePhase) model.EnsureResponse {
+	return model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: id, Phase: phase, Node: n.Node}
+}
+
+// answer executes the requests that wait.
+func (n *Node) answer(ctx context.Context) {
+	for q := n.requests.next(); q != nil; q = n.requests.next() {
+		if !q.Expires.IsZero() && time.Now().After(q.Expires) {
+			n.conclude(q, n.response(q.ID, model.EnsureExpired))
+			continue
+		}
+		n.requests.say(q, n.response(q.ID, model.EnsureRunning))
+		if tasks.Pause(ctx, min(n.RunTime, DefaultRunTime), nil); ctx.Err() != nil {
+			return
+		}
+		n.conclude(q, n.executed(q))
+	}
+}
+
+// executed returns the response to a request that was executed.
+func (n *Node) executed(q *request) model.EnsureResponse {
+	run := n.begin("ensure", 0, "", model.CauseEnsure)
+	run.Noop, run.CorrelationID = q.Noop, q.ID
+	t := n.transaction(run, &Resource{Ref: model.Ref{Type: q.Type, Name: q.name}, Ensure: model.EnsurePresent, Properties: q.Properties})
+	t.Duration = min(n.RunTime, DefaultRunTime)
+	change := model.Change{Action: "store", Message: "Would have changed it"}
+	if q.Type == "exec" {
+		change = model.Change{Action: "execute", Message: "Would have executed"}
+	}
+	response := n.response(q.ID, model.EnsureDone)
+	response.State = t
+	switch {
+	case q.Noop:
+		t.Changed, t.Changes = true, []model.Change{change}
+	case n.Error != "":
+		response.Phase, t.Failed, t.Errors = model.EnsureFailed, true, []string{n.Error}
+	default:
+		t.Changed, t.Changes = true, []model.Change{change.Done()}
+	}
+	if q.Type == "exec" && !q.Noop {
+		t.Outputs = map[string]any{"stdout": "simulated: " + q.name + "\n", "stderr": n.Error, "exit_code": len(t.Errors)}
+	}
+
+	return response
+}
+
+// conclude responds to a request, and reports that.
+func (n *Node) conclude(q *request, response model.EnsureResponse) {
+	n.requests.say(q, response)
+	n.report.Ensure(response)
+}
+
+// Status answers a request for the state of a resource: it is in its state.
+func (n *Node) Status(_ context.Context, data []byte) (any, error) {
+	q, _, err := manifest.ParseRequest("request", data)
+	if err != nil {
+		return nil, err
+	}
+	var named struct{ Name string }
+	_ = json.Unmarshal(q.Properties, &named)
+
+	return model.CommonState{Protocol: model.StateProtocol(q.Type), ResourceType: q.Type, Name: named.Name, Ensure: model.EnsurePresent}, nil
+}

@@ -1,0 +1,105 @@
+package simulatecmd
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/musterfleet/muster/agent/simulate"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/kvstore/watch"
+)
+
+// NodesPerConnection is how many nodes share a connection. They have subscriptions of their
+// own there: the server delivers to each what it would deliver to an agent. With a connection
+// each, a push costs twice the time of the processors, and the server takes twice the memory
+// (docs/performance.md): that of 5,000 sockets, which is not what is looked at.
+const NodesPerConnection = 250
+
+// Open connects to NATS; onStatus is called for each change of the connection.
+type Open func(ctx context.Context, onStatus func(connect.Status)) (*kvstore.Store, error)
+
+// links join nodes with NATS, many of them on each connection.
+type links struct {
+	open Open
+	// each is how many nodes have a connection.
+	each int
+	log  *slog.Logger
+
+	stores []*kvstore.Store
+	last   *connection
+}
+
+// connection is one that nodes share.
+type connection struct {
+	store *kvstore.Store
+
+	mu sync.Mutex
+	// nodes are called when it is up again.
+	nodes []func()
+}
+
+func (c *connection) changed(s connect.Status) {
+	if !s.Connected || s.Err != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, connected := range c.nodes {
+		connected()
+	}
+}
+
+// connect joins a node with NATS.
+func (l *links) connect(ctx context.Context, s simulate.Script, connected func()) (simulate.Link, error) {
+	if l.last == nil || len(l.last.nodes) >= l.each {
+		c := &connection{}
+		store, err := l.open(ctx, c.changed)
+		if err != nil {
+			return simulate.Link{}, err
+		}
+		c.store, l.last = store, c
+		l.stores = append(l.stores, store)
+	}
+	l.last.mu.Lock()
+	l.last.nodes = append(l.last.nodes, connected)
+	l.last.mu.Unlock()
+	store := l.last.store
+
+	return simulate.Link{
+		Assignments: watch.New(store, watch.Options{Node: s.Node, Groups: s.Groups, Log: l.log}),
+		States:      nodes.New(store),
+		Publisher:   reports.New(store),
+		Serve:       func(ctx context.Context, n *simulate.Node) error { return serve(ctx, requests.New(store), n, l.log) },
+	}, nil
+}
+
+// serve answers requests to a node, and hands over those that waited for it.
+func serve(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
+	ctx, stop := context.WithCancel(ctx)
+	ended := make(chan error, 2)
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer stop()
+	all.Go(func() {
+		ended <- client.Serve(ctx, requests.ServeOptions{
+			Node: n.Node, Groups: n.Groups, Version: n.Version, Log: log, Ensure: n.Ensure, Status: n.Status,
+			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
+			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
+		})
+	})
+	all.Go(func() {
+		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Node, Groups: n.Groups, Log: log}, func(_ context.Context, c requests.Command) error {
+			if c.Refused == nil {
+				n.Command(c.ID, c.Data)
+			}
+			return nil
+		})
+	})
+
+	return <-ended
+}
