@@ -16,9 +16,10 @@ const maxReleasing = 8
 // its blocks are free, and where the device is told so at once (discard), or the file is large,
 // that takes milliseconds for which the rename would wait.
 type replaced struct {
-	count atomic.Int32
-	// releasing is held for reading by each that is given back beside what goes on.
-	releasing sync.RWMutex
+	count     atomic.Int32
+	releasing sync.WaitGroup
+	// settling is held for writing while somebody waits for releasing: none begins meanwhile.
+	settling sync.RWMutex
 }
 
 // keep opens what has a name, without following it; less than 0 for nothing.
@@ -41,17 +42,18 @@ func (r *replaced) release(fd int) {
 		r.count.Add(-1)
 		return
 	}
-	r.releasing.RLock()
-	go func() {
-		defer r.releasing.RUnlock()
+	r.settling.RLock()
+	defer r.settling.RUnlock()
+	r.releasing.Go(func() {
 		_ = unix.Close(fd)
 		r.count.Add(-1)
-	}()
+	})
 }
 
 // Settle waits until no file is open any more that Write replaced: what is about to start may
 // unmount its file system.
 func (d *Disk) Settle() {
-	d.replaced.releasing.Lock()
-	defer d.replaced.releasing.Unlock()
+	d.replaced.settling.Lock()
+	defer d.replaced.settling.Unlock()
+	d.replaced.releasing.Wait()
 }
