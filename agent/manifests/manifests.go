@@ -31,6 +31,8 @@ type Options struct {
 	Host *host.Host
 	// Config returns the configuration in force.
 	Config func() config.Config
+	// IsPaused reports whether the node observes and changes nothing now.
+	IsPaused func() bool
 	// Facts returns the facts as they are known; RenewFacts gathers them again when a fact
 	// file changed since.
 	Facts      func() assignments.Facts
@@ -103,14 +105,30 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 	if now.Before(free) {
 		earlier(free)
 	}
+	paused := m.o.IsPaused()
 	for _, key := range m.o.Set.Keys() {
-		if !now.Before(free) && !m.o.Running.Lanes.Has(key) {
+		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key, paused) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))
 	}
 
 	return at
+}
+
+// mayRun reports whether a manifest may run for what it would run for now. On a paused node only
+// what looks for drift does, and changes nothing; all else waits.
+func (m *Manifests) mayRun(key string, paused bool) bool {
+	cause := m.schedule.Cause(key)
+
+	return !paused || cause == model.CauseSchedule || cause == model.CauseDrift
+}
+
+// Resume has all manifests run after a pause: what drifted meanwhile was only observed.
+func (m *Manifests) Resume(now time.Time) {
+	for _, key := range m.o.Set.Keys() {
+		m.schedule.Ask(key, model.CauseSchedule, now)
+	}
 }
 
 // input returns what assignments are judged by now.

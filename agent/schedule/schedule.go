@@ -49,6 +49,23 @@ func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []m
 	s.due[key] = Wake{cause, at, part}.over(s.due[key])
 }
 
+// Cause returns what a manifest would run for now.
+func (s *Schedule) Cause(key string) model.Cause {
+	w := Wake{Cause: model.CauseSchedule}
+	t := s.turns[key]
+	if t != nil && t.pending {
+		w.Cause = model.CauseManifest
+	}
+	if asked, is := s.due[key]; is {
+		w = asked
+	}
+	if t != nil {
+		w = w.over(t.postponed)
+	}
+
+	return w.Cause
+}
+
 // Next returns when the interval of a manifest is over.
 func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 
