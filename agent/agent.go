@@ -233,7 +233,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)
 	m := manifests.New(manifests.Options{
-		Host: o.Host, Config: a.config.get, IsPaused: a.isPaused, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
+		Host: o.Host, Config: a.config.get, Facts: a.facts.now, RenewFacts: func(ctx context.Context) { a.facts.renew(ctx, a.Config().FactsDir) },
 		Set: set, Running: running, Runner: runner, Registrar: a.registrar, Report: a.report, Status: a.status, Shown: a.runs,
 		Drift: drift.Options{Arm: o.Watch, Look: o.Host.Look, Wake: wakes.signal.Notify, Listen: o.Writers, Log: a.log},
 		Wake:  wakes.signal.Notify, Log: a.log,

@@ -49,9 +49,6 @@ func (a *Agent) noteControl() {
 	a.status.SetControl(a.control.Paused(), a.control.Labels(), problem, unread)
 }
 
-// isPaused reports whether the node observes and changes nothing now.
-func (a *Agent) isPaused() bool { return a.control.Paused() != nil }
-
 // pauseText describes the pause that holds, empty for none.
 func (a *Agent) pauseText() string {
 	if p := a.control.Paused(); p != nil {

@@ -145,10 +145,10 @@ func (l *loop) notePause(ctx context.Context, now time.Time) {
 	}
 	if paused != nil {
 		l.log.InfoContext(ctx, "paused, only observing", "pause", paused.String(), "from", paused.From)
-		return
+	} else {
+		l.log.InfoContext(ctx, "resumed")
 	}
-	l.log.InfoContext(ctx, "resumed")
-	l.manifests.Resume(now)
+	l.manifests.Pause(l.paused, now)
 }
 
 // step runs a part of the work; a panic ends that part alone.

@@ -31,8 +31,6 @@ type Options struct {
 	Host *host.Host
 	// Config returns the configuration in force.
 	Config func() config.Config
-	// IsPaused reports whether the node observes and changes nothing now.
-	IsPaused func() bool
 	// Facts returns the facts as they are known; RenewFacts gathers them again when a fact
 	// file changed since.
 	Facts      func() assignments.Facts
@@ -64,6 +62,8 @@ type Manifests struct {
 	repairs  *repairs.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
+	// paused is that the node observes and changes nothing.
+	paused bool
 }
 
 // kept is what the runs of a manifest leave for the next ones.
@@ -105,9 +105,8 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 	if now.Before(free) {
 		earlier(free)
 	}
-	paused := m.o.IsPaused()
 	for _, key := range m.o.Set.Keys() {
-		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key, paused) {
+		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))
@@ -118,14 +117,19 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 
 // mayRun reports whether a manifest may run for what it would run for now. On a paused node only
 // what looks for drift does, and changes nothing; all else waits.
-func (m *Manifests) mayRun(key string, paused bool) bool {
+func (m *Manifests) mayRun(key string) bool {
 	cause := m.schedule.Cause(key)
 
-	return !paused || cause == model.CauseSchedule || cause == model.CauseDrift
+	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift
 }
 
-// Resume has all manifests run after a pause: what drifted meanwhile was only observed.
-func (m *Manifests) Resume(now time.Time) {
+// Pause has what begins from now on observe and change nothing, or ends that: then all manifests
+// run, because what drifted meanwhile was only observed.
+func (m *Manifests) Pause(paused bool, now time.Time) {
+	m.paused = paused
+	if paused {
+		return
+	}
 	for _, key := range m.o.Set.Keys() {
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}

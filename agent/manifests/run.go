@@ -24,9 +24,8 @@ import (
 // RunNext begins the first run of a manifest that is due, and reports whether there was
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
-	paused := m.o.IsPaused()
 	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
-		if !m.mayRun(key, paused) {
+		if !m.mayRun(key) {
 			return false
 		}
 		if part {
@@ -43,7 +42,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return true
 	}
 	kind := lanes.Part
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: paused, deviates: map[model.Ref]bool{}}
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}}
 	if w.Part == nil {
 		kind, m.keptOf(key).whole = lanes.Manifest, r
 		if !r.observes {
@@ -114,7 +113,7 @@ func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
 	if r.o.Set.Active(r.key) == nil {
 		return nil, errInactive
 	}
-	if r.o.IsPaused() && !r.observes {
+	if r.paused && !r.observes {
 		return nil, errPaused
 	}
 	if r.wake.Part == nil || waited {
