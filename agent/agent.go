@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
@@ -49,9 +50,11 @@ type Options struct {
 	Host        *host.Host
 	Loader      Loader
 	Assignments Assignments
-	Bundles     bundles.Source
-	Publisher   Publisher
-	States      status.Store
+	// Control is what operators write about the node; nil is nothing.
+	Control   Watched
+	Bundles   bundles.Source
+	Publisher Publisher
+	States    status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
@@ -80,9 +83,12 @@ type Options struct {
 // Agent is a node. Make it with New, and run it once. Its other methods may be
 // called from several goroutines while it runs.
 type Agent struct {
-	config    *settings
-	host      *host.Host
-	watch     Assignments
+	config *settings
+	host   *host.Host
+	watch  Assignments
+	// written is what operators write about the node, nil for nothing, control what is made of it.
+	written   Watched
+	control   *control.Control
 	outbox    *outbox.Outbox
 	report    *reporter.Reporter
 	status    *status.Node
@@ -116,7 +122,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
-		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
+		config: config, host: o.Host, watch: o.Assignments, written: o.Control, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
@@ -172,7 +178,10 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
 		Inspect: a.inspectDirectory(dir),
-		Clock:   o.Clock, ClockMoved: func() { a.loop.wakes.assignmentsChanged() },
+		Clock:   o.Clock, ClockMoved: func() {
+			a.loop.wakes.assignmentsChanged()
+			a.control.Wake()
+		},
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { a.report.Node("", model.NodeDuplicate, message) },
 	}
@@ -207,6 +216,9 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		return err
 	}
 	wakes, done := &wakes{signal: tasks.NewSignal()}, &progress{}
+	if err := a.openControl(o, trust, wakes); err != nil {
+		return err
+	}
 	set, err := assignments.Open(assignments.Options{
 		Host: o.Host, Dir: dir, Source: countedSource{o.Assignments, done}, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
@@ -235,10 +247,11 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		},
 		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
+		Paused:  a.pauseText,
 	})
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
-		watch: o.Assignments, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
+		watch: o.Assignments, control: a.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
 			found := a.Describe()
@@ -294,6 +307,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})
+	a.followControl(ctx, &all)
 	all.Go(func() { tasks.Repeat(background, a.log, "syncing reports", nil, a.outbox.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
@@ -384,9 +398,13 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	a.log.InfoContext(ctx, event, attributes...)
 	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
+		a.control.Rejudge()
 	}
 	if slices.Contains(applied, "groups") {
 		a.watch.SetGroups(slices.Clone(c.Groups))
+		if a.written != nil {
+			a.written.SetGroups(slices.Clone(c.Groups))
+		}
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.status.SetConfig("")

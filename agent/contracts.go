@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
@@ -27,6 +28,14 @@ type Assignments interface {
 	Entries() (map[string]model.Entry, model.Sync)
 	// SetGroups replaces the groups of the node; Sync is not complete before their
 	// keys were read.
+	SetGroups(groups []string)
+}
+
+// Watched is a bucket of what concerns the node: what operators write about it.
+type Watched interface {
+	control.Source
+	// Run and SetGroups are those of Assignments.
+	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	SetGroups(groups []string)
 }
 

@@ -278,6 +278,8 @@ type node struct {
 	machine *machine
 	// resolved counts how often a manifest was resolved.
 	resolved int
+	// controlled is that operators may write about the node.
+	controlled bool
 	// held, when set, holds the resolving of requests until it is closed.
 	held chan struct{}
 	log  hosttest.LogText
@@ -396,6 +398,9 @@ func (n *node) options() agent.Options {
 			return f, string(b), failed
 		},
 		Log: slog.New(slog.NewTextHandler(io.MultiWriter(&n.log, logWriter{n.t}), &slog.HandlerOptions{Level: slog.LevelDebug})),
+	}
+	if n.controlled {
+		o.Control = watch.NewControl(n.nats.Store, watch.Options{Node: n.config.Node, Groups: n.config.Groups, Log: slog.New(slog.DiscardHandler), Rand: func() float64 { return 0 }})
 	}
 	if n.machine != nil {
 		o.Watch, o.Writers = n.machine.arm, n.machine.listen

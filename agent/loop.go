@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
@@ -32,6 +33,9 @@ type loop struct {
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
+	control  *control.Control
+	// paused is that the node was paused when the loop last looked.
+	paused   bool
 	bucket   bucketNotices
 	wakes    *wakes
 	progress *progress
@@ -73,6 +77,7 @@ func (l *loop) run(ctx, hard context.Context) {
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
 	m.NoteDrift(time.Now())
+	l.notePause(ctx, time.Now())
 	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
 	if l.wakes.retry.Swap(false) {
 		l.set.RetryNow(time.Now())
@@ -127,7 +132,23 @@ func (l *loop) awaitFacts(ctx context.Context) {
 func (l *loop) mayStart(now, startBy time.Time) bool {
 	_, sync := l.watch.Entries()
 
-	return sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil || !now.Before(startBy)
+	known := sync.Complete() || len(sync.Kept) > 0 || sync.Err != nil
+
+	return known && l.control.IsSettled() || !now.Before(startBy)
+}
+
+// notePause notes whether the node is paused; all manifests run once that is over.
+func (l *loop) notePause(ctx context.Context, now time.Time) {
+	before, paused := l.paused, l.control.Paused()
+	if l.paused = paused != nil; before == l.paused {
+		return
+	}
+	if paused != nil {
+		l.log.InfoContext(ctx, "paused, only observing", "pause", paused.String(), "from", paused.From)
+	} else {
+		l.log.InfoContext(ctx, "resumed")
+	}
+	l.manifests.Pause(l.paused, now)
 }
 
 // step runs a part of the work; a panic ends that part alone.

@@ -273,6 +273,9 @@ func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
 		if m.Revision == 0 && m.Seen == 0 && n.Message != "" {
 			s.Reason += ": " + said(n.Message)
 		}
+		if n.Paused != nil {
+			s.Reason = said(n.Paused.String()) + "; " + s.Reason
+		}
 	}
 
 	return s

@@ -13,6 +13,8 @@ const (
 	StatusOK Status = "ok"
 	// StatusStopped is a node whose agent was shut down.
 	StatusStopped Status = "stopped"
+	// StatusPaused is a node that operators have observe, and change nothing.
+	StatusPaused Status = "paused"
 )
 
 // Absent returns why nothing current is known of a node: unreadable, stopped or
@@ -32,14 +34,18 @@ func Absent(n model.Node) Status {
 
 // nodeStatuses are the statuses of a node as a whole, the one that hides all others first.
 func nodeStatuses() []Status {
-	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusFailed, StatusRejected, StatusPending, StatusOK}
+	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusPaused, StatusFailed, StatusRejected, StatusPending, StatusOK}
 }
 
-// NodeStatus returns the status of a node as a whole: why it is absent, else the worst of
-// the statuses of its manifests, see Overview: failed, rejected, pending or ok.
+// NodeStatus returns the status of a node as a whole: why it is absent, or that it is paused,
+// else the worst of the statuses of its manifests, see Overview: failed, rejected, pending or
+// ok.
 func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if absent := Absent(n); absent != "" {
 		return absent
+	}
+	if n.Paused != nil {
+		return StatusPaused
 	}
 	found := map[Status]bool{}
 	for _, s := range manifests {

@@ -52,6 +52,8 @@ func formatOf(c api.StreamConfig) string { return cmp.Or(c.Metadata[FormatKey], 
 type binding struct {
 	own  map[string]bool
 	lock chan struct{}
+	// there are the streams that were found.
+	there map[string]bool
 	// err holds until the next connection where complete, else until a time.
 	err      error
 	complete bool
@@ -80,6 +82,27 @@ func (s *Store) Bind(ctx context.Context, stream string) error {
 	}
 
 	return s.bindAll(ctx)
+}
+
+// Has reports whether the fleet has a stream, which keeps a subject. One that it lacked when
+// that was last asked is looked for again.
+func (s *Store) Has(ctx context.Context, stream, subject string) (bool, error) {
+	if err := s.bindAll(ctx); err != nil {
+		return false, err
+	}
+	unlock, err := s.binding.wait(ctx)
+	if err != nil {
+		return false, err
+	}
+	there := s.binding.there[stream]
+	unlock()
+	if there {
+		return true, nil
+	}
+	found, err := s.Infos(ctx, subject)
+	_, there = found[stream]
+
+	return there, err
 }
 
 func (s *Store) bindAll(ctx context.Context) error {
@@ -135,8 +158,10 @@ func (b *binding) refusal() error {
 func (b *binding) judge(n Names, found Infos) {
 	var wrong []error
 	missing := false
+	b.there = map[string]bool{}
 	for _, stream := range n.Streams() {
-		info := found[stream.Config.Name]
+		info, listed := found[stream.Config.Name]
+		b.there[stream.Config.Name] = listed
 		switch {
 		case info == nil:
 			missing = missing || !stream.Optional

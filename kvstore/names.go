@@ -51,6 +51,9 @@ func (n Names) Manifests() string { return n.upper + "_MANIFESTS" }
 // Bundles is the object store of bundles.
 func (n Names) Bundles() string { return n.upper + "_BUNDLES" }
 
+// Control is the key-value bucket of what operators write about nodes.
+func (n Names) Control() string { return n.upper + "_CONTROL" }
+
 // Data is the key-value bucket of hierarchical data.
 func (n Names) Data() string { return n.upper + "_DATA" }
 
@@ -82,6 +85,25 @@ func (n Names) Changed(key string) string { return n.prefix + ".changed." + key 
 // ChangedKey is the inverse of Changed.
 func (n Names) ChangedKey(subject string) (key string, ok bool) {
 	return strings.CutPrefix(subject, n.prefix+".changed.")
+}
+
+// controlToken is in the subjects of changes of control keys, between the family and the name:
+// it begins with _, as the name of no assignment does. So whoever may follow the changes of a
+// family follows these too.
+const controlToken = "_control"
+
+// ControlChanged is the subject on which the server republishes the headers of a change of a
+// control key of a family; name may be the wildcard *.
+func (n Names) ControlChanged(family, name string) string {
+	return n.Changed(family + "." + controlToken + "." + name)
+}
+
+// ControlKey is the inverse of ControlChanged: the control key that a subject is about.
+func (n Names) ControlKey(subject string) (key string, ok bool) {
+	changed, ok := n.ChangedKey(subject)
+	family, name, is := strings.Cut(changed, "."+controlToken+".")
+
+	return model.Key(family, name), ok && is && model.IsToken(name)
 }
 
 // Report is the subject of a report; each part may be the wildcard *.

@@ -27,6 +27,9 @@ const (
 	// half of it.
 	maxRegistration = 32 << 10
 
+	// maxControl is how large a control document is at most, with its signatures and headers.
+	maxControl = 64 << 10
+
 	historySize = 16
 
 	// reportWindow is how long the stream of reports knows the ids of messages: a report
@@ -75,6 +78,10 @@ func (n Names) Streams() []Stream {
 	// With a rollup of one key an operator of one group could remove all others.
 	manifests.RollupAllowed = false
 
+	control := bucketConfig(n.Control(), "What operators write about nodes: pause, labels", historySize)
+	control.RePublish = &api.RePublish{Source: KVSubject(n.Control(), "*.*.*"), Destination: n.ControlChanged("{{wildcard(1)}}.{{wildcard(2)}}", "{{wildcard(3)}}"), HeadersOnly: true}
+	control.RollupAllowed, control.MaxMsgSize = false, maxControl
+
 	nodes := bucketConfig(n.Nodes(), "Status and facts of nodes", 1)
 	nodes.AllowMsgTTL = true
 	// With a rollup of its own key a node could remove the keys of all others.
@@ -105,6 +112,7 @@ func (n Names) Streams() []Stream {
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},
 		{Config: commands, Reads: []string{n.Command(AnyFamily, ">")}, Lists: true},
 		{Config: registrations, Optional: true, Writes: []string{n.Registration("*", "*", "*", AnyNode, "*", "*")}, ReadsAll: true},
+		{Config: control, Optional: true, Reads: []string{KVSubject(n.Control(), model.Key(AnyFamily, ">"))}, Lists: true},
 	}
 }
 

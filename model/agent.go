@@ -24,6 +24,7 @@ type AgentStatus struct {
 	Outbox    int                `json:"outbox" jsonschema_description:"Reports waiting to be published"`
 	Watches   int                `json:"watches" jsonschema_description:"Resources that are watched for drift"`
 	Flapping  []FlappingState    `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
+	Paused    *Paused            `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
 	Clock     ClockOffset        `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`
 	// Notices are what is wrong with the node: a rejected configuration, another agent
 	// with its id, a bucket that cannot be read.

@@ -12,6 +12,8 @@ const (
 	ProtocolHealth         = "io.muster.v1.health"
 	ProtocolRegistration   = "io.muster.v1.registration"
 	ProtocolStatement      = "io.muster.v1.statement"
+	ProtocolPause          = "io.muster.v1.pause"
+	ProtocolLabels         = "io.muster.v1.labels"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

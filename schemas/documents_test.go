@@ -84,6 +84,11 @@ func documents() []struct {
 		}},
 		{"statement", "of an assignment", &signed.Statement{Protocol: model.ProtocolStatement, Fleet: "muster", Action: signed.Assign, Target: "group.web.motd", Content: "muster: {}", Issued: at, Expires: at}},
 		{"statement", "of a removal", &signed.Statement{Protocol: model.ProtocolStatement, Fleet: "muster", Action: signed.Remove, Target: "group.web.motd", Issued: at, Expires: at}},
+		{"statement", "of a pause", &signed.Statement{Protocol: model.ProtocolStatement, Fleet: "muster", Action: signed.Pause, Target: "group.web", Content: "{}", Issued: at, Expires: at}},
+		{"pause", "full", &model.Pause{Protocol: model.ProtocolPause, Until: at, By: "ann", Reason: "the disk is replaced", At: at}},
+		{"pause", "bare", &model.Pause{Protocol: model.ProtocolPause}},
+		{"labels", "full", &model.Labels{Protocol: model.ProtocolLabels, Labels: map[string]string{"rack": "a3"}}},
+		{"node", "paused", &model.NodeState{Protocol: model.ProtocolNode, Paused: &model.Paused{Until: at, By: "ann", From: "group.web.pause"}}},
 		{"assignment", "a bundle", &model.Assignment{Protocol: model.ProtocolAssignment, Bundle: "sha256-00"}},
 	}
 }

@@ -42,6 +42,8 @@ func Documents() []Document {
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
 		{"assignment", model.ProtocolAssignment, "A manifest assigned to a node or group"},
 		{"statement", model.ProtocolStatement, "What is signed: the payload of an envelope"},
+		{"pause", model.ProtocolPause, "A pause of the nodes of a family, in the bucket of control documents"},
+		{"labels", model.ProtocolLabels, "Labels that operators give a node, in the bucket of control documents"},
 		{"health", model.ProtocolHealth, "A change of a health check's status"},
 		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
 		{"node", model.ProtocolNode, "Status of a node"},

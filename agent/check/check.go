@@ -12,6 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
@@ -37,6 +38,7 @@ func State(c config.Config) model.Problems {
 		out.add(in("outbox"), err)
 	}
 	out.add(in("seen.json"), assignments.CheckBucket(in("seen.json")))
+	out.add(in("control.json"), control.CheckRecord(in("control.json")))
 	out.records(in("assignments"), assignments.CheckRecord)
 	out.records(in("requests"), requests.CheckRecord)
 	out.records(in("owed"), journal.CheckRecord)

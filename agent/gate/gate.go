@@ -95,6 +95,32 @@ func (g *Gate) Removal(ctx context.Context, e model.Entry) error {
 	return g.judge(ctx, e, signed.Remove, false)
 }
 
+// Pause judges the pause of a family, or the message that ended it. The error is model.Problems
+// where it does not pass.
+func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	action := signed.Pause
+	if e.Deleted {
+		action = signed.Resume
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, action, family)
+	}
+	if err == nil {
+		// An assignment may have the name of the key.
+		err = g.accept(ctx, string(signed.Pause)+" "+family, envelope)
+	}
+	if err != nil && e.Deleted {
+		err = fmt.Errorf("the end of the pause is not accepted: %w", err)
+	}
+
+	return problem(e.Key, pauseHint, err)
+}
+
 func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, before bool) error {
 	policy := g.o.Policy()
 	if !policy.On() {

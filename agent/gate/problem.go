@@ -58,3 +58,8 @@ func requestHint(reason error) string {
 
 	return "muster fleet ensure --sign-key FILE signs it"
 }
+
+// pauseHint returns what to do about a pause, or the end of one.
+func pauseHint(error) string {
+	return "muster fleet pause or resume with --sign-key FILE, once for each key"
+}

@@ -70,6 +70,9 @@ func Unconverged(status model.AgentStatus, active []string, sync model.Sync, awa
 	default:
 		out = append(out, "the assignments are not known: the bucket did not answer")
 	}
+	if status.Paused != nil {
+		out = append(out, "the node is "+status.Paused.String())
+	}
 	for _, m := range status.Manifests {
 		if m.State.Late != "" {
 			out = append(out, m.Key+": "+strings.TrimPrefix(m.State.Late, m.Key+": "))

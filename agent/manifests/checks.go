@@ -53,7 +53,7 @@ func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	v, conflicts := c.o.Set.Active(key), c.o.Set.Conflicts(key)
 	built := v.Resolution.Graph
-	o := options(hard, c.o.Runner, key, v, model.CauseHealth, ksuid.New().String())
+	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found health.Found, err error) {

@@ -20,6 +20,10 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if v == nil || summary == nil && (ctx.Err() != nil || errors.Is(err, errInactive)) {
 		return
 	}
+	if errors.Is(err, errPaused) {
+		r.schedule.AskPart(r.key, r.wake.Cause, r.wake.At, r.wake.Part)
+		return
+	}
 	switch {
 	case summary == nil:
 		summary = r.o.Runner.Unmade(v.Entry, v.Digest, r.wake.Cause)
@@ -43,7 +47,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	}
 	// A repair that a limit puts off is none that did not help.
 	putOff := r.wake.Cause == model.CauseHealth && !summary.Resumes.IsZero()
-	if !putOff && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{})) {
+	if !putOff && !r.observes && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{})) {
 		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, v.Resolution.Resources); due {
 			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
 		}

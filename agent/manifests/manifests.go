@@ -62,6 +62,8 @@ type Manifests struct {
 	repairs  *repairs.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
+	// paused is that the node observes and changes nothing.
+	paused bool
 }
 
 // kept is what the runs of a manifest leave for the next ones.
@@ -104,13 +106,33 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 		earlier(free)
 	}
 	for _, key := range m.o.Set.Keys() {
-		if !now.Before(free) && !m.o.Running.Lanes.Has(key) {
+		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
 		earlier(m.checks.passAt(key))
 	}
 
 	return at
+}
+
+// mayRun reports whether a manifest may run for what it would run for now. On a paused node only
+// what looks for drift does, and changes nothing; all else waits.
+func (m *Manifests) mayRun(key string) bool {
+	cause := m.schedule.Cause(key)
+
+	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift
+}
+
+// Pause has what begins from now on observe and change nothing, or ends that: then all manifests
+// run, because what drifted meanwhile was only observed.
+func (m *Manifests) Pause(paused bool, now time.Time) {
+	m.paused = paused
+	if paused {
+		return
+	}
+	for _, key := range m.o.Set.Keys() {
+		m.schedule.Ask(key, model.CauseSchedule, now)
+	}
 }
 
 // input returns what assignments are judged by now.

@@ -7,13 +7,13 @@ import (
 )
 
 // recallRegistrations registers what an earlier process did and no run comes to
-// unless one is asked for. What has health checks waits for them where they are made
-// between runs.
-func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Version, checked bool) {
+// unless one is asked for, nor any while the node is paused. What has health checks waits for
+// them where they are made between runs.
+func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Version, paused, checked bool) {
 	for _, res := range v.Resolution.Resources {
 		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
 		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
-		if unchanged || meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
+		if unchanged || !paused && meta.Drift != model.DriftReport && meta.Drift != model.DriftIgnore {
 			continue
 		}
 		to.Set(from, meta.RegisterWhenStable)

@@ -25,6 +25,9 @@ import (
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
+		if !m.mayRun(key) {
+			return false
+		}
 		if part {
 			return m.o.Running.Lanes.MayAddPart(key)
 		}
@@ -39,12 +42,14 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return true
 	}
 	kind := lanes.Part
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), deviates: map[model.Ref]bool{}}
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}}
 	if w.Part == nil {
 		kind, m.keptOf(key).whole = lanes.Manifest, r
-		m.checks.Cancel(key) // the run makes the checks itself
+		if !r.observes {
+			m.checks.Cancel(key) // the run makes the checks itself
+		}
 	}
-	o := options(hard, m.o.Runner, key, m.o.Set.Active(key), w.Cause, r.id)
+	o := r.options(m.o.Set.Active(key))
 	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
 
 	return true
@@ -57,7 +62,9 @@ type run struct {
 	key  string
 	wake schedule.Wake
 	id   string
-	lane *lanes.Lane
+	// observes is that the node is paused: the run changes nothing.
+	observes bool
+	lane     *lanes.Lane
 	// version is what runs, nil before the run has begun; release ends that it is kept.
 	version *assignments.Version
 	release func()
@@ -69,6 +76,9 @@ type run struct {
 	deviates map[model.Ref]bool
 	outdated bool
 }
+
+// errPaused is a run whose turn comes while the node is paused, since after it was asked for.
+var errPaused = errors.New("the node is paused")
 
 // errInactive is a run of a manifest that is not active any more when it is its turn.
 var errInactive = errors.New("the manifest is not active any more")
@@ -102,6 +112,9 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
 	if r.o.Set.Active(r.key) == nil {
 		return nil, errInactive
+	}
+	if r.paused && !r.observes {
+		return nil, errPaused
 	}
 	if r.wake.Part == nil || waited {
 		r.refresh(ctx, r.key, waited)
@@ -152,8 +165,11 @@ func (r *run) isCurrent() bool {
 // engineOptions are those of the engine. What it calls takes the turn.
 func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
-	o := options(r.hard, r.o.Runner, r.key, v, r.wake.Cause, r.id)
-	o.Woken, o.Refresh, o.Journal = r.wake.At, r.checks.TakeRefresh(r.key, r.wake.Part), r.keptOf(r.key).journal
+	o := r.options(v)
+	o.Woken, o.Journal = r.wake.At, r.keptOf(r.key).journal
+	if !r.observes {
+		o.Refresh = r.checks.TakeRefresh(r.key, r.wake.Part)
+	}
 	o.Admit = func(found []*resource.Resource) error {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
@@ -190,10 +206,15 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	return o.Options
 }
 
+// options are those of a run of a version.
+func (r *run) options(v *assignments.Version) reconcile.Options {
+	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
+}
+
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, cause model.Cause, id string) reconcile.Options {
-	o := by.Options(hard, id, v.Noop)
+func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) reconcile.Options {
+	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
 	o.Manifest, o.Revision, o.Digest, o.Cause = key, v.Entry.Revision, v.Digest, cause

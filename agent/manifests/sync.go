@@ -52,7 +52,7 @@ func (m *Manifests) activate(ctx context.Context, a assignments.Activation, now 
 	cause := model.CauseManifest
 	if a.Applied {
 		cause = model.CauseSchedule // what differs now is drift
-		recallRegistrations(m.o.Registrar, a.Key, v, m.o.Config().HealthInterval > 0)
+		recallRegistrations(m.o.Registrar, a.Key, v, m.paused, m.o.Config().HealthInterval > 0)
 	}
 	m.schedule.Ask(a.Key, cause, now)
 }

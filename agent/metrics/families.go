@@ -65,6 +65,9 @@ func families() []family {
 			emit(float64(s.state.Health.Critical), string(model.HealthCritical))
 			emit(float64(s.state.Health.Unknown), string(model.HealthUnknown))
 		}, "status"),
+		gauge("muster_paused", "Whether operators paused the node: it observes, and changes nothing.", func(s *snapshot, emit emit) {
+			emit(flag(s.state.Paused != nil))
+		}),
 		gauge("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot, emit emit) {
 			emit(float64(s.state.Watches))
 		}),

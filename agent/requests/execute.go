@@ -69,7 +69,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 		if !req.Expires.IsZero() && s.o.Expired(req.Expires) {
 			return errExpired
 		}
-		return nil
+		return s.paused(req.Noop)
 	}
 	if err := mayBegin(); err != nil {
 		return nil, err

@@ -13,6 +13,9 @@ import (
 // errNotRecorded is a request that was not accepted, but may be when it comes again.
 var errNotRecorded = errors.New("the request cannot be recorded, without which it could be executed twice")
 
+// errPaused is a request to a node that changes nothing for the time being.
+var errPaused = errors.New("refused, the node changes nothing now")
+
 // errOtherRequest is an id that comes again with something else.
 var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
 

@@ -70,6 +70,8 @@ type Options struct {
 	Env func(model.Facts) resource.Env
 	// Expired reports whether the time of a request is over.
 	Expired func(at time.Time) bool
+	// Paused describes why the node changes nothing now, empty where it may; nil is always.
+	Paused func() string
 	// Report reports a final response, Untrusted why a request was not accepted that is
 	// not signed as it must be.
 	Report    func(model.EnsureResponse)
@@ -244,6 +246,10 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 		return s.response(q.ID), err
 	}
 	response := q.Response
+	// One that comes again has its response.
+	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
+		return response, err
+	}
 	isNew, err := s.store.accept(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err
@@ -256,6 +262,19 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	}
 
 	return response, nil
+}
+
+// paused returns why a request is not executed while the node is paused; one in noop changes
+// nothing, and is.
+func (s *Service) paused(noop bool) error {
+	if noop || s.o.Paused == nil {
+		return nil
+	}
+	if why := s.o.Paused(); why != "" {
+		return fmt.Errorf("%w: %s", errPaused, why)
+	}
+
+	return nil
 }
 
 func (s *Service) response(id string) model.EnsureResponse {

@@ -85,6 +85,23 @@ func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []m
 	of[key] = Wake{cause, at, part}.over(of[key])
 }
 
+// Cause returns what a manifest would run for now.
+func (s *Schedule) Cause(key string) model.Cause {
+	w := Wake{Cause: model.CauseSchedule}
+	t := s.turns[key]
+	if t != nil && t.pending {
+		w.Cause = model.CauseManifest
+	}
+	if asked, is := s.due.of(key, func(string, bool) bool { return true }); is {
+		w = asked
+	}
+	if t != nil {
+		w = w.over(t.postponed)
+	}
+
+	return w.Cause
+}
+
 // Next returns when the interval of a manifest is over.
 func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 

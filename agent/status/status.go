@@ -35,6 +35,9 @@ type Node struct {
 	problems  problems
 	watches   int
 	flapping  []model.FlappingState
+	// paused is the pause that holds, labels are those that operators gave.
+	paused *model.Paused
+	labels map[string]string
 	// stopping is since when the agent shuts down; zero while it does not.
 	stopping time.Time
 }
@@ -42,25 +45,28 @@ type Node struct {
 // problems are texts of what is wrong with the node, empty for nothing.
 type problems struct {
 	// duplicate names another agent of this node, configuration is why the one on disk
-	// is not in force, watches why resources are polled, directory that the state directory
-	// is gone.
-	duplicate, configuration, assignments, watches, directory string
+	// is not in force, control why what operators wrote is not, unread why that is not known,
+	// watches why resources are polled, directory that the state directory is gone.
+	duplicate, configuration, assignments, control, unread, watches, directory string
 }
 
 // list returns the problems that there are.
 func (p problems) list() []string {
-	all := []string{p.duplicate, p.configuration, p.assignments, p.watches, p.directory}
+	if p.assignments != "" {
+		p.unread = "" // for the same reason
+	}
+	all := []string{p.duplicate, p.configuration, p.assignments, p.control, p.unread, p.watches, p.directory}
 
 	return slices.DeleteFunc(all, func(text string) bool { return text == "" })
 }
 
 // Wrong returns what is wrong with the node. That resources are polled is not: they are
-// looked at as often as they say.
+// looked at as often as they say. Nor is that nobody can pause it.
 func (n *Node) Wrong() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	wrong := n.problems
-	wrong.watches = ""
+	wrong.watches, wrong.unread = "", ""
 
 	return wrong.list()
 }
@@ -91,10 +97,11 @@ func (n *Node) State() model.NodeState { return bounds.State(n.Unbounded(), n.ma
 func (n *Node) Unbounded() model.NodeState {
 	c := n.config()
 	s := n.Identity()
-	s.Groups, s.Labels, s.Outbox = append(s.Groups, c.Groups...), maps.Clone(c.Labels), n.waiting()
+	s.Groups, s.Outbox = append(s.Groups, c.Groups...), n.waiting()
 	s.Clock = n.clock.Offset()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
 	s.Manifests, s.Health, s.Message, s.Watches, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.flapping
 
 	return s
@@ -108,10 +115,23 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	defer n.mu.Unlock()
 	out.Health, out.Notices = sum(n.health), n.problems.list()
 	out.Watches, out.Flapping, out.Clock, out.Stopping = n.watches, n.flapping, n.clock.Offset(), n.stopping
+	out.Paused = n.paused
 	out.Manifests = []model.AssignedManifest{}
 	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
 		out.Manifests = append(out.Manifests, model.AssignedManifest{Key: key, State: n.manifests[key]})
 	}
+}
+
+// labels returns the labels of a configuration with those that operators gave, which win.
+func labels(configured, given map[string]string) map[string]string {
+	if len(given) == 0 {
+		return maps.Clone(configured)
+	}
+	out := map[string]string{}
+	maps.Copy(out, configured)
+	maps.Copy(out, given)
+
+	return out
 }
 
 func sum(counts map[string]model.HealthCounts) model.HealthCounts {
@@ -298,6 +318,18 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 
 // SetMessage takes over what is wrong with the assignments, empty for nothing.
 func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
+
+// SetControl takes over what operators wrote about the node, what of that is not in force, and
+// why nothing is known of it; empty for nothing. Neither is changed afterwards.
+func (n *Node) SetControl(paused *model.Paused, labels map[string]string, problem, unread string) {
+	n.update(func() bool {
+		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
+		other := !same || !maps.Equal(labels, n.labels) || problem != n.problems.control || unread != n.problems.unread
+		n.paused, n.labels, n.problems.control, n.problems.unread = paused, labels, problem, unread
+
+		return other
+	})
+}
 
 // SetDirectory takes over what is wrong with the state directory, empty for nothing.
 func (n *Node) SetDirectory(problem string) { n.set(&n.problems.directory, problem) }

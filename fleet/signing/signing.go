@@ -48,6 +48,17 @@ func (s *Signing) Request(ctx context.Context, family string, request []byte, ex
 	return s.sign(ctx, signed.Statement{Action: signed.Ensure, Target: family, Content: string(request), Expires: expires}, nil)
 }
 
+// Pause returns the signed pause of a family, Resume the proof that it was ended; current is what
+// its control key has, nil for nothing.
+func (s *Signing) Pause(ctx context.Context, family string, pause, current []byte) ([]byte, error) {
+	return s.sign(ctx, signed.Statement{Action: signed.Pause, Target: family, Content: string(pause)}, current)
+}
+
+// Resume is described at Pause.
+func (s *Signing) Resume(ctx context.Context, family string, current []byte) ([]byte, error) {
+	return s.sign(ctx, signed.Statement{Action: signed.Resume, Target: family}, current)
+}
+
 // HasSigned reports whether the newest of the revisions of a key assigns, is signed by
 // all keys, is accepted for half of the time that a new signature would be, and is not
 // older than another one, or than what a key signed for this last: so it is no replay.
@@ -196,7 +207,7 @@ func (s *Signing) next(current []byte) (time.Time, error) {
 // makes sure that it never signs earlier.
 func (s *Signing) remember(ctx context.Context, statement signed.Statement) error {
 	target := ""
-	if statement.Action != signed.Ensure {
+	if !statement.Action.IsOfFamily() {
 		target = s.target(statement.Target)
 	}
 	for _, k := range s.Keys {

@@ -50,6 +50,8 @@ func (n *Node) since() time.Time {
 	switch n.State {
 	case fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable:
 		return n.Heard
+	case fleet.StatusPaused:
+		return n.Paused.At
 	}
 	var since time.Time
 	if n.State != fleet.StatusFailed && n.State != fleet.StatusRejected && n.State != fleet.StatusPending {

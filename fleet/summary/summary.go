@@ -251,7 +251,7 @@ func short(text string) string {
 
 // order is that in which statuses of nodes are shown.
 var order = [...]fleet.Status{
-	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
+	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
 }
 
 func (c *counter) states() []State {

@@ -90,9 +90,9 @@ func IsExplained(err error) bool {
 type Connection struct {
 	// Inbox is the subject below which answers arrive.
 	Inbox string
-	// Manifests and Commands are the subjects below which only operators write, Bundles
-	// is the stream that only administrators write to.
-	Manifests, Commands, Bundles string
+	// Manifests, Commands and Control are the subjects below which only operators write,
+	// Bundles is the stream that only administrators write to.
+	Manifests, Commands, Control, Bundles string
 	// States is the subject below which a node stores its state, and an operator nothing.
 	States string
 	// Whole are the streams of which a node reads its own subjects only.
@@ -191,9 +191,9 @@ func (c Connection) roleCause(subject string) error {
 	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
 		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}
-	key, isAssignment := strings.CutPrefix(subject, c.Manifests)
-	if !isAssignment {
-		key = strings.TrimPrefix(subject, c.Commands)
+	key := subject
+	for _, prefix := range []string{c.Manifests, c.Commands, c.Control} {
+		key = strings.TrimPrefix(key, prefix)
 	}
 	family, _, ok := model.SplitKey(key)
 	kind, name, _ := strings.Cut(family, ".")

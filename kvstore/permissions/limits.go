@@ -11,7 +11,7 @@ const (
 	operatorConnections = 500
 	// fleetConnections is the room that is left for administrators.
 	fleetConnections = 500
-	// maxSubscriptions are those of one connection: a node has six for each group, and
+	// maxSubscriptions are those of one connection: a node has seven for each group, and
 	// some twenty.
 	maxSubscriptions = 1000
 	// maxPending is what the server keeps for one connection that does not read. An

@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
@@ -70,6 +71,12 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	if _, state := w.Entries(); state.Err != nil || state.Stream.IsZero() {
 		t.Errorf("%s: %+v", node, state)
 	}
+	written(t, g.Admin, "node."+node+".pause", group+".pause", "group.all.pause")
+	c := kvtest.WatchControl(t, s, watch.Options{Node: node, Groups: kvtest.GroupsOf[node], Audit: kvtest.Never, GroupJitter: time.Millisecond}, model.Memory{})
+	c.Synced(t)
+	written(t, g.Admin, "node."+node+".labels")
+	c.Has(t, "group.all.pause=secret of group.all.pause", group+".pause=secret of "+group+".pause", "node."+node+".labels=secret of node."+node+".labels", "node."+node+".pause=secret of node."+node+".pause")
+	c.Stop()
 	put(group, "live")
 	value := "=secret of " + node
 	mine := []string{group + ".live" + value, group + ".team" + value, "node." + node + ".own" + value}
@@ -130,6 +137,16 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	stop()
 }
 
+// written has an administrator write control keys.
+func written(t *testing.T, s *kvtest.Store, keys ...string) {
+	t.Helper()
+	for _, key := range keys {
+		if _, err := control.New(s.Store).Put(t.Context(), key, []byte("secret of "+key)); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // refusedAll tries what is another node's, and everybody's but the node's.
 func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	t.Helper()
@@ -138,6 +155,11 @@ func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	group := kvtest.GroupsOf[other][0]
 	publish := []string{
 		"$KV.MUSTER_MANIFESTS.node." + other + ".evil", "$KV.MUSTER_MANIFESTS.node." + node + ".evil", "$KV.MUSTER_MANIFESTS.group.all.evil",
+		"$KV.MUSTER_CONTROL.node." + other + ".pause", "$KV.MUSTER_CONTROL.node." + node + ".pause", "$KV.MUSTER_CONTROL.node." + node + ".labels", "$KV.MUSTER_CONTROL.group.all.pause",
+		"muster.changed.node." + other + "._control.pause", "muster.changed.node." + node + "._control.pause",
+		api + ".DIRECT.GET.KV_MUSTER_CONTROL", api + ".DIRECT.GET.KV_MUSTER_CONTROL.>", api + ".DIRECT.GET.KV_MUSTER_CONTROL.$KV.MUSTER_CONTROL.>",
+		api + ".DIRECT.GET.KV_MUSTER_CONTROL.$KV.MUSTER_CONTROL.node." + other + ".pause", api + ".DIRECT.GET.KV_MUSTER_CONTROL.$KV.MUSTER_CONTROL.group." + group + ".pause",
+		api + ".STREAM.PURGE.KV_MUSTER_CONTROL", api + ".STREAM.MSG.GET.KV_MUSTER_CONTROL",
 		"$KV.MUSTER_NODES." + other + ".state", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.evil", "$O.MUSTER_BUNDLES.C.evil",
 		"muster.registration.prod.http.shop." + other + ".10_0_0_1.80", "muster.registration." + node + ".http.shop." + other + ".a.80", "muster.registration." + node,
 		api + ".DIRECT.GET.MUSTER_REGISTRATIONS.>", api + ".STREAM.PURGE.MUSTER_REGISTRATIONS",
@@ -170,7 +192,7 @@ func refusedAll(t *testing.T, g kvtest.Guarded, node, other string) {
 	}
 	subscribe := []string{
 		">", "muster.>", "_INBOX.>", "_INBOX_" + other + ".>", "_INBOX*.>", "*.x", "muster.changed.>", "muster.changed.node.>", "muster.changed.node.*.own",
-		"muster.changed.group." + group + ".>", "muster.report.>", "muster.report." + other + ".>", "muster.report." + node + ".>",
+		"muster.changed.group." + group + ".>", "muster.changed.node." + other + "._control.*", "muster.changed.*.*._control.*", "$KV.MUSTER_CONTROL.>", "muster.report.>", "muster.report." + other + ".>", "muster.report." + node + ".>",
 		"muster.ensure.>", "muster.ensure.node." + other, "muster.ensure.group." + group, "muster.command.>", "muster.command.node." + other + ".>", "muster.command.node." + node + ".>", "muster.changed.command.>", "muster.changed.command.node." + other + ".>",
 		"$KV.>", "$KV.MUSTER_MANIFESTS.node." + other + ".>", "$KV.MUSTER_NODES.>", "$JS.>", "$JS.EVENT.>", "$SRV.>", "$O.>",
 	}

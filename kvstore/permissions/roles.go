@@ -38,7 +38,7 @@ func Viewer(prefix, user string) (Permissions, error) {
 }
 
 // Operator returns what an operator of some groups and nodes needs beyond Viewer: to
-// assign to them, and to queue requests for them. That is root on these nodes. The
+// assign to them, to queue requests for them, and to pause them. That is root on these nodes. The
 // group of all nodes is an administrator's; so are bundles, of which an operator
 // could damage those of others, and live requests, which the server does not pass on
 // from one account by way of a second to a third.
@@ -66,15 +66,22 @@ func Operator(prefix, user string, groups, nodes []string) (Permissions, error) 
 	n, err := kvstore.NewNames(prefix)
 	for _, family := range families {
 		p.Publish = append(p.Publish, kvstore.KVSubject(n.Manifests(), model.Key(family, "*")), n.Command(family, "*"))
+		for _, name := range []string{model.ControlPause, model.ControlLabels} {
+			if key := model.Key(family, name); model.IsControlKey(key) {
+				p.Publish = append(p.Publish, kvstore.KVSubject(n.Control(), key))
+			}
+		}
 	}
 
 	return p, err
 }
 
-// operatorServices returns what operators publish: reads, assignments and commands.
+// operatorServices returns what operators publish: reads, assignments, commands, and what they
+// write about nodes.
 func operatorServices(n kvstore.Names) []Import {
 	return append(api(n),
 		Import{Service: true, Subject: kvstore.KVSubject(n.Manifests(), ">")},
 		Import{Service: true, Subject: n.Command("*.*", "*")},
+		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), "*.*.*")},
 	)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -135,6 +136,20 @@ func TestOperatorOfAGroup(t *testing.T) {
 			if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
 				t.Error(err)
 			}
+			if _, err := control.New(s.Store).Put(t.Context(), "group.web.pause", []byte("of the operator")); err != nil {
+				t.Error(err)
+			}
+			if e, err := control.New(s.Store).Get(t.Context(), "group.web.pause"); err != nil || string(e.Value) != "of the operator" {
+				t.Errorf("pause = %s, %v", e.Value, err)
+			}
+			if _, err := control.New(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
+				t.Error(err)
+			}
+			for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels"} {
+				if err := writtenBy(t, g, key); !errors.Is(err, kvstore.ErrNotPermitted) {
+					t.Errorf("put of %s = %v", key, err)
+				}
+			}
 			for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
 				if !errors.Is(err, requests.ErrNobody) {
 					t.Errorf("asked: %v", err)
@@ -165,6 +180,20 @@ func putOf(t *testing.T, g kvtest.Guarded, key string) error {
 	return err
 }
 
+// writtenBy writes a control key as the operator of another group.
+func writtenBy(t *testing.T, g kvtest.Guarded, key string) error {
+	t.Helper()
+	nc := g.Connect(t, kvtest.Operator)
+	nc.SetErrorHandler(nil)
+	s, err := kvtest.Of(nc, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = control.New(s.Store).Put(t.Context(), key, []byte("x"))
+
+	return err
+}
+
 // A rollup would remove what is assigned to others.
 func TestOperatorCannotRemoveWhatIsAssignedToOthers(t *testing.T) {
 	t.Parallel()
@@ -172,9 +201,11 @@ func TestOperatorCannotRemoveWhatIsAssignedToOthers(t *testing.T) {
 	populate(t, g)
 	nc := g.Connect(t, kvtest.Operator)
 	for _, rollup := range []string{"all", "sub"} {
-		m := &nats.Msg{Subject: "$KV.MUSTER_MANIFESTS.group.web.motd", Header: nats.Header{"Nats-Rollup": {rollup}}, Data: []byte("x")}
-		if reply, err := nc.RequestMsg(m, kvtest.Deadline); err != nil || !bytes.Contains(reply.Data, []byte("rollup not permitted")) {
-			t.Errorf("rollup %s = %s, %v", rollup, reply.Data, err)
+		for _, subject := range []string{"$KV.MUSTER_MANIFESTS.group.web.motd", "$KV.MUSTER_CONTROL.group.web.pause"} {
+			m := &nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {rollup}}, Data: []byte("x")}
+			if reply, err := nc.RequestMsg(m, kvtest.Deadline); err != nil || !bytes.Contains(reply.Data, []byte("rollup not permitted")) {
+				t.Errorf("rollup %s of %s = %s, %v", rollup, subject, reply.Data, err)
+			}
 		}
 	}
 	if listed, err := g.Admin.List(t.Context()); err != nil || len(listed) != 4 {

@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-var allStreams = []string{"KV_MUSTER_MANIFESTS", "KV_MUSTER_DATA", "KV_MUSTER_NODES", "OBJ_MUSTER_BUNDLES", "MUSTER_REPORTS", "MUSTER_COMMANDS", "MUSTER_REGISTRATIONS"}
+var allStreams = []string{"KV_MUSTER_MANIFESTS", "KV_MUSTER_DATA", "KV_MUSTER_NODES", "OBJ_MUSTER_BUNDLES", "MUSTER_REPORTS", "MUSTER_COMMANDS", "MUSTER_REGISTRATIONS", "KV_MUSTER_CONTROL"}
 
 func TestApplyIsIdempotent(t *testing.T) {
 	t.Parallel()

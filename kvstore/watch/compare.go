@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -30,6 +29,9 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 		}
 		return failed
 	}
+	if l.bucket.isOptional && !l.isThere(ctx, due, failed) {
+		return failed
+	}
 	found := l.heads(ctx, due, failed)
 	empty := len(found) == 0
 	for _, p := range l.parts {
@@ -47,6 +49,22 @@ func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
 	}
 
 	return failed
+}
+
+// isThere reports whether there is a bucket to compare with. Without one families have nothing
+// but what they had.
+func (l *loop) isThere(ctx context.Context, due []*part, failed map[*part]error) bool {
+	there, err := l.store.Has(ctx, l.bucket.stream(), l.bucket.subject(">"))
+	for _, p := range due {
+		switch {
+		case err != nil:
+			failed[p] = l.explained(err)
+		case !there:
+			l.keepAll(p, l.table.of(p.family))
+		}
+	}
+
+	return there && err == nil
 }
 
 // heads reads the newest message of each family that has one, all at once: one
@@ -175,16 +193,6 @@ func (l *loop) list(ctx context.Context, filter string) (kvstore.Listing, error)
 
 	return listed, err
 }
-
-// bucket is the name of the bucket of manifests.
-type bucket string
-
-// stream returns the stream behind it.
-func (b bucket) stream() string { return kvstore.KVStream(string(b)) }
-
-// subject returns the subject of a key, which may be a wildcard, and key the inverse.
-func (b bucket) subject(key string) string { return kvstore.KVSubject(string(b), key) }
-func (b bucket) key(subject string) string { return strings.TrimPrefix(subject, b.subject("")) }
 
 // missing are keys, and since when they are missing.
 type missing map[string]time.Time

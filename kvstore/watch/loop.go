@@ -39,8 +39,8 @@ type loop struct {
 	resubscription resubscription
 }
 
-func newLoop(s *kvstore.Store, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: bucket(s.Names().Manifests()), table: t, pending: newPending(), parts: newParts(families, o.Retry), missing: missing{}}
+func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table) *loop {
+	l := &loop{store: s, o: o, bucket: b, table: t, pending: newPending(), parts: newParts(families, o.Retry), missing: missing{}}
 	_, l.reported = t.takeChanged()
 
 	return l
@@ -61,6 +61,10 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	}
 	connected := l.store.Conn().StatusChanged(nats.CONNECTED)
 	defer l.store.Conn().RemoveStatusListener(connected)
+	var unsubscribed <-chan struct{}
+	if l.bucket.isMain {
+		unsubscribed = l.store.Denials().Unsubscribed()
+	}
 	for {
 		select {
 		case <-ctx.Done():
@@ -68,7 +72,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-connected:
 			l.parts.soon(l.spread)
 			l.resubscription.reconnected(time.Now(), l.o)
-		case <-l.store.Denials().Unsubscribed():
+		case <-unsubscribed:
 			l.resubscription.deny(ctx, l.o, l.denied())
 		case <-time.After(time.Until(l.next())):
 			err = l.step(ctx)
@@ -85,11 +89,10 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 // subscribe asks for the headers of each change of the node's families.
 func (l *loop) subscribe() ([]*nats.Subscription, error) {
 	var subs []*nats.Subscription
-	names := l.store.Names()
 	for i, p := range l.parts {
 		own := i == 0
-		sub, err := l.store.Conn().Subscribe(names.Changed(model.Key(p.family, ">")), func(m *nats.Msg) {
-			key, ok := names.ChangedKey(m.Subject)
+		sub, err := l.store.Conn().Subscribe(l.bucket.changed(p.family), func(m *nats.Msg) {
+			key, ok := l.bucket.announced(m.Subject)
 			if !ok || strings.ContainsAny(key, "*>") {
 				return // a client may publish on a wildcard, which is no key
 			}
@@ -216,7 +219,7 @@ func (l *loop) settle() {
 			s.At = time.Now()
 		}
 	})
-	if first {
+	if first && l.bucket.isMain {
 		l.o.Log.Warn("answer of NATS refused: it is not of what was asked for, or claims to come from elsewhere", "node", l.o.Node)
 	}
 }
@@ -235,7 +238,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 		level = slog.LevelWarn
 	}
 	p.err = err
-	l.o.Log.Log(ctx, level, "cannot read assignments, will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
+	l.o.Log.Log(ctx, level, "cannot read "+l.bucket.values+", will retry", "node", l.o.Node, "family", p.family, "in", p.retry, "error", err)
 	p.at = time.Now().Add(time.Duration((0.5 + l.o.Rand()/2) * float64(p.retry)))
 	p.retry = min(2*p.retry, kvstore.MaxRetry*l.o.Retry)
 }

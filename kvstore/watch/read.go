@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -14,7 +15,7 @@ import (
 // readKey brings one key up to date, also one that is no manifest's. A sequence other
 // than zero is one that was announced for it.
 func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
-	if _, _, ok := kvstore.AssignmentKey(key); !ok {
+	if !l.bucket.isKey(key) {
 		return l.readInvalid(ctx, key)
 	}
 	before, known := l.table.get(key)
@@ -107,7 +108,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 func (l *loop) keep(key string, h held) {
 	delete(l.missing, key)
 	if l.table.keep(key) {
-		l.o.Log.Warn("assignment lost by the bucket, kept until the key is put or deleted",
+		l.o.Log.Warn(strings.TrimSuffix(l.bucket.values, "s")+" lost by the bucket, kept until the key is put or deleted",
 			"node", l.o.Node, "key", key, "revision", h.Revision)
 	}
 }

@@ -109,7 +109,12 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 }
 
-// denied returns the first denial, by order, of a subscription on this connection.
+// denied returns the first denial, by order, of a subscription on this connection, nil for a
+// watch that does not connect again.
 func (l *loop) denied() error {
+	if !l.bucket.isMain {
+		return nil
+	}
+
 	return denial.WithRemedy(l.store.Denials().Subscription(), l.o.Node, l.o.Groups)
 }

@@ -15,6 +15,9 @@ import (
 // table is what is in force, without values, and how sure that is. Its methods may
 // be called from several goroutines.
 type table struct {
+	// isKey reports whether a key is one that nodes read.
+	isKey func(key string) bool
+
 	mu      sync.Mutex
 	entries map[string]held
 	sync    model.Sync
@@ -122,9 +125,9 @@ func (t *table) keep(key string) (isNew bool) {
 	return len(t.sync.Kept) > before
 }
 
-// noteInvalid notes that a key is no manifest's, or that it is gone.
+// noteInvalid notes that a key is none that nodes read, or that it is gone.
 func (t *table) noteInvalid(key string, there bool) {
-	if !kvstore.IsInvalidKey(key) {
+	if t.isKey(key) {
 		return
 	}
 	t.update(func(s *model.Sync) {

@@ -36,13 +36,14 @@ type Options struct {
 	Rand func() float64
 }
 
-// Watch follows what is assigned to one node, also when its groups change, and
-// reads the values of its keys, without a consumer. Its methods but for Run may be
+// Watch follows what is assigned to one node, or what operators write about it, also when its
+// groups change, and reads the values of its keys, without a consumer. Its methods but for Run may be
 // called at any time from any goroutine. Make it with New.
 type Watch struct {
-	store *kvstore.Store
-	o     Options
-	table table
+	store  *kvstore.Store
+	o      Options
+	bucket bucket
+	table  table
 
 	mu     sync.Mutex
 	groups []string
@@ -50,9 +51,15 @@ type Watch struct {
 	regroup context.CancelFunc
 }
 
-// New returns the watch of a node; it asks the server nothing yet.
-func New(s *kvstore.Store, o Options) *Watch {
-	return &Watch{store: s, o: o.withDefaults(), groups: o.Groups}
+// New returns the watch of what is assigned to a node; it asks the server nothing yet.
+func New(s *kvstore.Store, o Options) *Watch { return of(s, manifests(s.Names()), o) }
+
+// NewControl returns the watch of what operators write about a node. Where the fleet has no
+// bucket for that there is nothing.
+func NewControl(s *kvstore.Store, o Options) *Watch { return of(s, control(s.Names()), o) }
+
+func of(s *kvstore.Store, b bucket, o Options) *Watch {
+	return &Watch{store: s, bucket: b, o: o.withDefaults(), groups: o.Groups, table: table{isKey: b.isKey}}
 }
 
 func (o Options) withDefaults() Options {
@@ -121,7 +128,7 @@ func (w *Watch) begin(last model.Memory, stop context.CancelFunc) (*loop, error)
 	families := model.Families(o.Node, o.Groups)
 	w.table.recall(last, families)
 
-	return newLoop(w.store, o, families, &w.table), nil
+	return newLoop(w.store, w.bucket, o, families, &w.table), nil
 }
 
 // SetGroups replaces the groups of the node; Sync is not complete before their
@@ -139,10 +146,9 @@ func (w *Watch) SetGroups(groups []string) {
 // again for a while. The error wraps model.ErrNotFound when the bucket does not
 // hold the key. What must not be used is returned as Refused.
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
-	bucket := w.store.Names().Manifests()
 	var m kvstore.Message
 	err := kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
-		m, err = w.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+		m, err = w.store.Value(ctx, w.bucket.stream(), w.bucket.subject(key))
 		return last || m.Sequence >= revision, err
 	})
 	switch {
@@ -165,8 +171,7 @@ func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.En
 // there is a value again. The error wraps model.ErrNotFound where the bucket has
 // neither.
 func (w *Watch) Removal(ctx context.Context, key string) (model.Entry, error) {
-	bucket := w.store.Names().Manifests()
-	m, err := w.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	m, err := w.store.Last(ctx, w.bucket.stream(), w.bucket.subject(key))
 	if err != nil {
 		return model.Entry{}, err
 	}

@@ -22,7 +22,17 @@ const (
 	Remove Action = "remove"
 	// Ensure is an ensure request to the nodes of a family.
 	Ensure Action = "ensure"
+	// Pause has the nodes of a family observe and change nothing, Resume ends that. It has no
+	// content.
+	Pause  Action = "pause"
+	Resume Action = "resume"
 )
+
+// IsOfFamily reports whether the target of the action is a family, and not a key.
+func (a Action) IsOfFamily() bool { return a == Ensure || a == Pause || a == Resume }
+
+// isKnown reports whether a is one of the actions.
+func (a Action) isKnown() bool { return a == Assign || a == Remove || a.IsOfFamily() }
 
 // Statement is what is signed (io.muster.v1.statement): what is asked, of whom, and
 // when. The content is a part of it, so its signature covers every byte of that.
@@ -30,10 +40,10 @@ type Statement struct {
 	Protocol string `json:"protocol"`
 	// Fleet is the prefix of the fleet.
 	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
-	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure"`
-	// Target is a key, or of a request, a family.
-	Target  string `json:"target" jsonschema_description:"Key of the assignment; of a request, node.<node> or group.<group>"`
-	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document or request"`
+	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=pause,enum=resume"`
+	// Target is a key, or of a request or a pause, a family.
+	Target  string `json:"target" jsonschema_description:"Key of the assignment; of a request or a pause, node.<node> or group.<group>"`
+	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request or pause"`
 	// Issued is the time of signing and the counter: to the nanosecond, and a key
 	// signs later than before each time, whatever the clock is.
 	Issued time.Time `json:"issued" jsonschema_description:"Time of signing, to the nanosecond; grows with each signature of a key"`
@@ -60,13 +70,13 @@ func (s Statement) check() error {
 	switch {
 	case s.Protocol != model.ProtocolStatement:
 		return fmt.Errorf("the protocol is %q, it must be %s", bound(s.Protocol), model.ProtocolStatement)
-	case s.Action != Assign && s.Action != Remove && s.Action != Ensure:
+	case !s.Action.isKnown():
 		return fmt.Errorf("the action %q is not known", bound(string(s.Action)))
-	case s.Action == Ensure && model.CheckFamily(s.Target) != nil, s.Action != Ensure && model.CheckKey(s.Target) != nil:
+	case s.Action.IsOfFamily() && model.CheckFamily(s.Target) != nil, !s.Action.IsOfFamily() && model.CheckKey(s.Target) != nil:
 		return fmt.Errorf("the target %q is not one of the action %s", bound(s.Target), s.Action)
 	case !utf8.ValidString(s.Content): // JSON would replace what is none
 		return errors.New("the content is not UTF-8 (push it as a bundle)")
-	case s.Action == Remove && s.Content != "":
+	case (s.Action == Remove || s.Action == Resume) && s.Content != "":
 		return errors.New("a removal has no content")
 	case s.Issued.IsZero() || !s.Expires.After(s.Issued):
 		return errors.New("it expires before it is issued")
@@ -77,7 +87,7 @@ func (s Statement) check() error {
 
 // Family is that of the target.
 func (s Statement) Family() string {
-	if s.Action == Ensure {
+	if s.Action.IsOfFamily() {
 		return s.Target
 	}
 	family, _, _ := model.SplitKey(s.Target)

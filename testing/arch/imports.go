@@ -33,6 +33,7 @@ var commandRooms = map[string][]string{
 	"agentcmd":             {"agent/..."},
 	"demo":                 {"agent/...", "cmd/muster/agentcmd", "cmd/muster/fleetcmd/simulatecmd"},
 	"fleetcmd":             {"fleet/..."},
+	"fleetcmd/controlcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/ensurecmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/fleetcli":    {"fleet/..."},
 	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
@@ -47,11 +48,11 @@ var commandRooms = map[string][]string{
 }
 
 // kvstoreRooms are the rooms below kvstore, which do not know each other.
-var kvstoreRooms = []string{"assignments", "content", "nodes", "permissions", "provision", "registrations", "reports", "requests", "watch"}
+var kvstoreRooms = []string{"assignments", "content", "control", "nodes", "permissions", "provision", "registrations", "reports", "requests", "watch"}
 
 // agentRooms are the rooms below agent, which do not know each other. They share
 // the waits of agent/tasks and the texts of agent/bounds.
-var agentRooms = []string{"assignments", "gate", "health", "registrar", "requests", "schedule"}
+var agentRooms = []string{"assignments", "control", "gate", "health", "registrar", "requests", "schedule"}
 
 // rooms is the floor plan of docs/architecture.md as a table. The deepest folder that holds a file
 // is its room.
@@ -117,7 +118,7 @@ func rooms() []room {
 		{folder: "agent/bounds", may: []string{"model"}},
 		{folder: "agent/config", may: []string{"model/...", "agent/outbox", "resources/document/...", "resources/manifest"}},
 		{folder: "agent/status", may: []string{"model", "model/sparse", "agent/tasks", "agent/bounds", "agent/clock", "agent/config"}},
-		{folder: "agent/check", may: []string{"model/...", "agent/config", "agent/outbox", "agent/assignments", "agent/gate", "agent/requests", "resources/engine/journal", "resources/host/..."}},
+		{folder: "agent/check", may: []string{"model/...", "agent/config", "agent/control", "agent/outbox", "agent/assignments", "agent/gate", "agent/requests", "resources/engine/journal", "resources/host/..."}},
 		{folder: "agent/goal", may: []string{"model"}},
 		{folder: "agent/local", may: []string{"resources/host/..."}},
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	written "github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -130,7 +131,7 @@ func changeByAPI(a *attacker) {
 
 func readByAPI(a *attacker) {
 	var bodies []string
-	for _, subject := range []string{"$KV.MUSTER_MANIFESTS.node.web02.own", "$KV.MUSTER_MANIFESTS.group.db.own", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "muster.command.node.web02"} {
+	for _, subject := range []string{"$KV.MUSTER_MANIFESTS.node.web02.own", "$KV.MUSTER_MANIFESTS.group.db.own", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "$KV.MUSTER_CONTROL.node.web02.pause", "muster.command.node.web02"} {
 		for _, key := range []string{"last_by_subj", "next_by_subj"} {
 			bodies = append(bodies, fmt.Sprintf(`{%q:%q}`, key, subject), fmt.Sprintf(`{"seq":1,%q:%q,"batch":10}`, key, subject))
 		}
@@ -189,6 +190,9 @@ func (f *fleet) bait(a *attacker) {
 	_, err := f.admin.Put(ctx, "node.web02.bait", []byte(secret+"web02"))
 	if err == nil {
 		_, err = f.admin.Put(ctx, "group.db.bait", []byte(secret+"db"))
+	}
+	if err == nil {
+		_, err = written.New(f.admin.Store).Put(ctx, "node.web02.labels", []byte(secret+"web02"))
 	}
 	if err == nil {
 		err = f.admin.PutCommand(ctx, "node.web02", "bait", []byte(secret+"web02"), time.Hour)

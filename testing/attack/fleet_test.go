@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	written "github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -256,13 +257,25 @@ func (f *fleet) allowed(user string) func(subject string) bool {
 			if r == nil {
 				continue
 			}
-			if key, published := strings.CutPrefix(s, strings.TrimSuffix(r.Source, ">")); published {
-				own = append(own, strings.TrimSuffix(r.Destination, ">")+key)
+			if key, published := strings.CutPrefix(s, strings.TrimRight(r.Source, ".*>")+"."); published {
+				own = append(own, republished(r.Destination, key))
 			}
 		}
 	}
 
 	return func(subject string) bool { return matchesAny(subject, own) }
+}
+
+// republished is where the server republishes a key.
+func republished(destination, key string) string {
+	if start, all := strings.CutSuffix(destination, ">"); all {
+		return start + key
+	}
+	for i, token := range strings.Split(key, ".") {
+		destination = strings.ReplaceAll(destination, fmt.Sprintf("{{wildcard(%d)}}", i+1), token)
+	}
+
+	return destination
 }
 
 // heardBy reports what users may subscribe to, other than their inboxes: an ear hears
@@ -317,6 +330,14 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 		}
 		_, err := admin.Put(ctx, key, []byte(value))
 		must("put "+key, err)
+	}
+	for _, key := range []string{"node.web01.pause", "node.web02.pause", "node.web02.labels", "group.web.pause", "group.db.pause", "group.all.pause"} {
+		value := "plain"
+		if strings.Contains(key, victim) || strings.Contains(key, ".db.") {
+			value = secret + key
+		}
+		_, err := written.New(admin.Store).Put(ctx, key, []byte(value))
+		must("write "+key, err)
 	}
 	_, err = kvtest.PlainKV(t, admin.Conn(), "MUSTER_DATA").Put(ctx, "site", []byte("a: 1"))
 	must("data", err)

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 )
@@ -22,7 +23,8 @@ type Watching struct {
 	*watch.Watch
 	Stop func()
 
-	store  *Store
+	// get reads a key.
+	get    func(ctx context.Context, key string) (model.Entry, error)
 	mu     sync.Mutex
 	woken  []string
 	wakes  int
@@ -41,10 +43,28 @@ func Watch(t testing.TB, s *Store, o watch.Options) *Watching {
 // WatchSince is Watch for a node that remembers something.
 func WatchSince(t testing.TB, s *Store, o watch.Options, last model.Memory) *Watching {
 	t.Helper()
+
+	return run(t, watch.New(s.Store, quiet(o)), s.Get, o, last)
+}
+
+// WatchControl watches what operators write about a node until the test ends.
+func WatchControl(t testing.TB, s *Store, o watch.Options, last model.Memory) *Watching {
+	t.Helper()
+
+	return run(t, watch.NewControl(s.Store, quiet(o)), control.New(s.Store).Get, o, last)
+}
+
+// quiet has a watch log nothing.
+func quiet(o watch.Options) watch.Options {
 	o.Log = slog.New(slog.DiscardHandler)
-	w := watch.New(s.Store, o)
+
+	return o
+}
+
+func run(t testing.TB, w *watch.Watch, get func(context.Context, string) (model.Entry, error), o watch.Options, last model.Memory) *Watching {
+	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	running := &Watching{Watch: w, store: s, values: maps.Clone(last.Entries)}
+	running := &Watching{Watch: w, get: get, values: maps.Clone(last.Entries)}
 	if running.values == nil {
 		running.values = map[string]model.Entry{}
 	}
@@ -79,7 +99,7 @@ func (w *Watching) read() map[string]model.Entry {
 	for key, e := range entries {
 		if known := w.values[key]; known.Revision != e.Revision || !known.Time.Equal(e.Time) {
 			// A later revision is read when the watch knows of it.
-			found, err := w.store.Get(context.Background(), key)
+			found, err := w.get(context.Background(), key)
 			if err != nil || found.Revision != e.Revision {
 				continue
 			}

@@ -309,6 +309,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	return agent.Options{
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
 		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
+		Control:     watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
 		Registry:    registrations.New(store),
 		Watch:       watcher.Arm,
 		Writers:     listen,

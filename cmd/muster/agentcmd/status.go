@@ -108,6 +108,9 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		line("state", "%s", stopping(s, now))
 	}
 	line("node", "%s, groups %s", s.Node, strings.Join(append(s.Groups, model.GroupAll), ", "))
+	if s.Paused != nil {
+		line("paused", "%s (%s)", strings.TrimPrefix(s.Paused.String(), "paused "), s.Paused.From)
+	}
 	line("NATS", "%s", connection(s.NATS, now))
 	if s.NATS.Error != "" {
 		line("", "last error %s ago: %s", age(now, s.NATS.ErrorAt), s.NATS.Error)

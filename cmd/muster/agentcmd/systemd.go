@@ -92,6 +92,9 @@ func statusLine(s model.AgentStatus) string {
 			outdated++
 		}
 	}
+	if s.Paused != nil {
+		parts = append(parts, print.Text(s.Paused.String()))
+	}
 	if failed > 0 {
 		parts = append(parts, fmt.Sprintf("%d failed", failed))
 	}

@@ -5,6 +5,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/controlcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
@@ -39,4 +40,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addWait(env, cmd)
 	pingcmd.Add(env, cmd)
 	simulatecmd.Add(env, cmd)
+	controlcmd.AddPause(env, cmd)
+	controlcmd.AddResume(env, cmd)
+	controlcmd.AddLabel(env, cmd)
 }

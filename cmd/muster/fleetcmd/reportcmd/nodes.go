@@ -202,10 +202,15 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	if n.Clock.Apparent() {
 		n.Message = strings.TrimPrefix(n.Message+"; its clock is "+n.Clock.String(), "; ")
 	}
+	word := away
+	if n.Paused != nil && away == "" {
+		n.Message = strings.TrimSuffix(n.Paused.String()+"; "+n.Message, "; ")
+		word = string(fleet.StatusPaused)
+	}
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {
-		rows = append(rows, append(first, "-", "", away, p.Short(n.Message)))
+		rows = append(rows, append(first, "-", "", word, p.Short(n.Message)))
 		first = make([]string, len(first))
 	}
 	shown, more := withoutMost(n.Statuses)

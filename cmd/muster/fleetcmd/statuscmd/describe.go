@@ -145,6 +145,9 @@ func (p screen) properties(n model.Node, now time.Time) {
 	if len(labels) > 0 {
 		p.line("labels", "%s", list(labels))
 	}
+	if n.Paused != nil {
+		p.line("paused", "%s (%s)", strings.TrimPrefix(n.Paused.String(), "paused "), n.Paused.From)
+	}
 	if n.Clock.Within > 0 { // else it is not measured
 		p.line("clock", "%s", n.Clock)
 	}

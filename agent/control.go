@@ -1,0 +1,77 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"path/filepath"
+	"sync"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
+)
+
+// openControl opens what is on disk of what operators wrote about the node.
+func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err error) {
+	rejected := sparse.Log{}
+	a.control, err = control.Open(control.Options{
+		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
+		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
+		Changed: func() {
+			a.noteControl()
+			wakes.signal.Notify()
+		},
+		Rejected: func(why string) {
+			rejected.Log(context.Background(), a.log, slog.LevelError, "control document rejected", "error", why)
+			a.report.Node("", model.NodeRefused, bounds.Text(why))
+		},
+	})
+	if err == nil {
+		a.noteControl()
+	}
+
+	return err
+}
+
+// noteControl shows what operators wrote about the node.
+func (a *Agent) noteControl() {
+	problem, unread := "", ""
+	if all := a.control.Problems(); len(all) > 0 {
+		problem = bounds.Text("rejected: " + all[0])
+	}
+	if err := a.control.Unread(); err != nil {
+		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
+	}
+	a.status.SetControl(a.control.Paused(), a.control.Labels(), problem, unread)
+}
+
+// pauseText describes the pause that holds, empty for none.
+func (a *Agent) pauseText() string {
+	if p := a.control.Paused(); p != nil {
+		return p.String()
+	}
+
+	return ""
+}
+
+// followControl keeps what operators write about the node current until ctx ends.
+func (a *Agent) followControl(ctx context.Context, all *sync.WaitGroup) {
+	if a.written == nil {
+		return
+	}
+	last := a.control.Memory()
+	all.Go(func() {
+		tasks.Repeat(ctx, a.log, "watching control documents", nil, func(ctx context.Context) error {
+			err := a.written.Run(ctx, last, func([]string) { a.control.Wake() })
+			if err == nil {
+				err = errors.New("it ended by itself")
+			}
+			return err
+		})
+	})
+	all.Go(func() { tasks.Repeat(ctx, a.log, "reading control documents", nil, a.control.Run) })
+}

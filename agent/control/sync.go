@@ -1,0 +1,173 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// sync takes over what the bucket has. The error is what may pass.
+func (c *Control) sync(ctx context.Context) error {
+	if c.o.Source == nil {
+		return nil
+	}
+	entries, state := c.o.Source.Entries()
+	families := c.o.Families()
+	var failed []error
+	changed := c.forget(families)
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		if family, _, ok := model.SplitKey(key); ok && slices.Contains(families, family) && model.IsControlKey(key) {
+			took, err := c.take(ctx, entries[key], family)
+			changed = changed || took
+			failed = append(failed, err)
+		}
+	}
+	for _, key := range c.keys() {
+		family, _, _ := model.SplitKey(key)
+		if _, there := entries[key]; !there && state.Knows(family) {
+			ended, err := c.end(ctx, key, family)
+			changed = changed || ended
+			failed = append(failed, err)
+		}
+	}
+	err := errors.Join(failed...)
+	c.settle(ctx, state, changed, err == nil)
+
+	return err
+}
+
+// keys returns those of the documents in force, and of those that were rejected.
+func (c *Control) keys() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.AppendSeq(slices.Collect(maps.Keys(c.documents)), maps.Keys(c.rejected))
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
+// forget drops what is of families that the node is not of any more.
+func (c *Control) forget(families []string) (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	gone := func(key string) bool {
+		family, _, _ := model.SplitKey(key)
+		return !slices.Contains(families, family)
+	}
+	before := len(c.documents)
+	maps.DeleteFunc(c.documents, func(key string, _ document) bool { return gone(key) })
+	maps.DeleteFunc(c.rejected, func(key string, _ rejection) bool { return gone(key) })
+
+	return len(c.documents) != before
+}
+
+// isKnown reports whether a revision is in force, or was rejected.
+func (c *Control) isKnown(e model.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, is := c.documents[e.Key]
+	r, was := c.rejected[e.Key]
+
+	return was && r.revision == e.Revision && r.at.Equal(e.Time) || !was && is && d.entry.Revision == e.Revision && d.entry.Time.Equal(e.Time)
+}
+
+// take reads a key that changed, and puts it in force unless it is rejected: what was in force
+// stays so then.
+func (c *Control) take(ctx context.Context, known model.Entry, family string) (changed bool, err error) {
+	if c.isKnown(known) {
+		return false, nil
+	}
+	e, err := c.o.Source.Read(ctx, known.Key, known.Revision)
+	if err != nil {
+		return false, err
+	}
+	d, err := decode(e)
+	if err == nil && d.pause != nil {
+		err = c.o.Gate.Pause(ctx, e, family)
+	}
+	if err != nil {
+		return false, c.reject(e, err)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.documents[e.Key] = d
+	delete(c.rejected, e.Key)
+	c.o.Log.InfoContext(ctx, "control document in force", "key", e.Key, "revision", e.Revision)
+
+	return true, nil
+}
+
+// end ends a key that the bucket does not have any more. Where signatures are demanded the
+// message that ended a pause must be signed too: else it stays in force.
+func (c *Control) end(ctx context.Context, key, family string) (changed bool, err error) {
+	c.mu.Lock()
+	pauses := c.documents[key].pause != nil
+	c.mu.Unlock()
+	if pauses && c.o.Gate.Demands() {
+		e, err := c.o.Source.Removal(ctx, key)
+		switch {
+		case errors.Is(err, model.ErrNotFound):
+			e = model.Entry{Key: key, Deleted: true}
+		case err != nil:
+			return false, err
+		case !e.Deleted:
+			return false, nil // it was put again meanwhile
+		}
+		if err := c.o.Gate.Pause(ctx, e, family); err != nil {
+			return false, c.reject(e, err)
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.documents, key)
+	delete(c.rejected, key)
+	c.o.Log.InfoContext(ctx, "control document removed", "key", key)
+
+	return true, nil
+}
+
+// reject notes and reports what never passes; it returns any other error.
+func (c *Control) reject(e model.Entry, err error) error {
+	if _, never := model.FindProblems(err); !never && !errors.Is(err, model.ErrInvalidControl) {
+		return err
+	}
+	why := err.Error()
+	if errors.Is(err, model.ErrInvalidControl) {
+		why = e.Key + ": " + why
+	}
+	c.mu.Lock()
+	before := c.rejected[e.Key]
+	c.rejected[e.Key] = rejection{e.Revision, e.Time, why}
+	c.mu.Unlock()
+	if before.why != why || before.revision != e.Revision {
+		c.o.Rejected(why)
+	}
+
+	return nil
+}
+
+// settle keeps on disk what changed.
+func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	bucket := bucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
+	// Before the bucket was read nothing of it is known.
+	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
+		c.bucket, changed = bucket, true
+	}
+	c.unread = state.Err
+	c.settled = c.settled || complete && (state.Complete() || len(state.Kept) > 0) || state.Err != nil
+	if !changed {
+		return
+	}
+	r := record{c.bucket, map[string]model.Entry{}}
+	for key, d := range c.documents {
+		r.Keys[key] = d.entry
+	}
+	if err := c.store.write(ctx, r); err != nil {
+		c.o.Log.ErrorContext(ctx, "cannot store control documents, they would be missing after a restart without NATS", "error", err)
+	}
+}

@@ -1,0 +1,108 @@
+// Package controlcmd holds the commands that write about nodes: muster fleet pause, resume and
+// label.
+package controlcmd
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxUnasked is how many nodes a fleet can have of which all are meant without a question.
+const maxUnasked = 10
+
+// aim is about whom something is written.
+type aim struct {
+	*cli.Env
+	fleetcli.On
+	names, groups []string
+	all, yes      bool
+}
+
+// add adds the flags; named are those of groups, which not everything can be written about.
+func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
+	a.Env = env
+	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").StringsVar(&a.names)
+	if named {
+		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").StringsVar(&a.groups)
+		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
+	}
+	cmd.Flag("yes", "Do not ask before all nodes of a fleet of more than ten are meant").UnNegatableBoolVar(&a.yes)
+	a.AddOn(cmd)
+}
+
+// compile returns the expression of the targets, or without one the list of them; more are the
+// nodes that are named besides by flags.
+func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error) {
+	nodes := slices.Concat(more, a.names)
+	on, err := a.Compile(a.Env, fleetcli.AnyOf(nodes, a.groups))
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case on != nil && a.all:
+		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
+	case on != nil:
+		return on, nil, nil
+	}
+	list := fleet.Targets(nodes, a.groups, a.all)
+	if len(list) == 0 {
+		return nil, nil, cli.Usagef("no target: name a node, or give --on EXPR")
+	}
+	for _, t := range list {
+		if err := model.CheckFamily(t.String()); err != nil {
+			return nil, nil, cli.Usagef("%w", err)
+		}
+	}
+
+	return nil, list, nil
+}
+
+// selected is whom an expression or a list means.
+type selected struct {
+	targets []fleet.Target
+	// states are those of the nodes that are known, by name.
+	states map[string]model.Node
+	// byExpression is that the targets are those that match.
+	byExpression bool
+	// undecided is the error of nodes of which nobody knows whether they match.
+	undecided error
+}
+
+// find finds whom the targets mean, warns of what nobody is, and asks before all are.
+func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return selected{}, err
+	}
+	out := selected{targets: list, states: map[string]model.Node{}}
+	for _, n := range all {
+		out.states[n.Node] = n
+	}
+	every := slices.Contains(list, fleet.Target{Group: model.GroupAll})
+	if on != nil {
+		found, err := store.Select(ctx, on, all)
+		if err == nil {
+			err = fleetcli.NoMatch(on, found)
+		}
+		if err != nil {
+			return out, err
+		}
+		out.targets, out.byExpression, out.undecided = found.Targets(), true, fleetcli.UndecidedError(found)
+		every = len(found.Nodes) == found.Known
+	} else {
+		fleetcli.WarnUnknown(a.Log, list, all)
+	}
+	if every && len(all) > maxUnasked && !a.yes {
+		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(all)))
+	}
+
+	return out, nil
+}

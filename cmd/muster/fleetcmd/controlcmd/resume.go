@@ -1,0 +1,123 @@
+package controlcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// resumeCommand is muster fleet resume.
+type resumeCommand struct {
+	aim
+	print.Format
+	fleetcli.Signing
+	nodes []string
+}
+
+// AddResume adds muster fleet resume.
+func AddResume(env *cli.Env, parent *fisk.CmdClause) {
+	c := &resumeCommand{}
+	cmd := parent.Command("resume", "End a pause of nodes")
+	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is.\n\n" +
+		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
+	cmd.Arg("node", "Nodes to resume").StringsVar(&c.nodes)
+	c.add(env, cmd, true)
+	c.AddSigning(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+func (c *resumeCommand) run(ctx context.Context) error {
+	on, list, err := c.compile(c.nodes)
+	if err != nil {
+		return err
+	}
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
+	store, err := fleetcli.Open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	found, err := c.find(ctx, store, on, list)
+	if err != nil {
+		return err
+	}
+	bucket := control.New(store.KV)
+	var done []written
+	var failed []error
+	for _, t := range found.targets {
+		w, err := c.end(ctx, bucket, signer, t, found.states[t.Node])
+		switch {
+		case errors.Is(err, model.ErrNotFound) && found.byExpression && len(found.targets) > 1:
+			// Who matches need not be paused.
+		case err != nil:
+			failed = append(failed, err)
+		default:
+			done = append(done, w)
+		}
+	}
+	if len(done) == 0 && len(failed) == 0 {
+		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", print.Count(len(found.targets), "node")))
+	}
+	err = c.Print.Result(c.Format, done, func() {
+		for _, w := range done {
+			c.Print.Printf("%s removed, revision %d\n", w.Key, w.Revision)
+		}
+	})
+
+	return errors.Join(append(failed, err, found.undecided)...)
+}
+
+// end ends the pause of a target; the error wraps model.ErrNotFound where it is not paused. n is
+// what is known of the node.
+func (c *resumeCommand) end(ctx context.Context, bucket control.Bucket, signer *signing.Signing, t fleet.Target, n model.Node) (written, error) {
+	key := t.Key(model.ControlPause)
+	from := ""
+	if n.Paused != nil {
+		from = n.Paused.From
+	}
+	current, err := bucket.Get(ctx, key)
+	switch {
+	case errors.Is(err, model.ErrNotFound) && from != key:
+		return written{}, notPaused(t, from)
+	case err != nil && !errors.Is(err, model.ErrNotFound):
+		return written{}, err
+	}
+	var proof []byte
+	switch {
+	case signer != nil:
+		if proof, err = signer.Resume(ctx, t.String(), current.Value); err != nil {
+			return written{}, err
+		}
+	case signed.IsEnvelope(current.Value):
+		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", key)
+	}
+	revision, err := bucket.Delete(ctx, key, proof)
+	if err == nil && from != "" && from != key {
+		c.Log.Warn("the node stays paused", "node", t.Node, "by", print.Text(from))
+	}
+
+	return written{key, revision}, err
+}
+
+// notPaused is the error of a target that has no pause of its own, with what pauses a node.
+func notPaused(t fleet.Target, from string) error {
+	if from != "" {
+		return fmt.Errorf("%s is paused by %s, and by nothing of its own: %w", t, print.Text(from), model.ErrNotFound)
+	}
+
+	return fmt.Errorf("%s is not paused: %w", t, model.ErrNotFound)
+}

@@ -1,0 +1,46 @@
+package fleet_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// A paused node is that, unless nothing current is known of it, and whoever waits is told.
+func TestPausedNodes(t *testing.T) {
+	t.Parallel()
+	entries := []model.Entry{{Key: "group.all.motd", Revision: 2}, {Key: "group.all.old", Revision: 1}}
+	node := func(change func(*model.Node)) model.Node {
+		n := model.Node{NodeState: model.NodeState{Node: "web01", Paused: &model.Paused{By: "ann", From: "group.all.pause"}, Manifests: map[string]model.ManifestState{
+			"group.all.motd": {Revision: 2, Counts: model.Counts{}},
+			"group.all.old":  {Revision: 1, Outcome: model.OutcomeNoop},
+		}}}
+		change(&n)
+		return n
+	}
+	for want, n := range map[fleet.Status]model.Node{
+		fleet.StatusPaused:      node(func(*model.Node) {}),
+		fleet.StatusUnreachable: node(func(n *model.Node) { n.Silent = true }),
+		fleet.StatusStopped:     node(func(n *model.Node) { n.Event = model.NodeStopped }),
+		fleet.StatusPending:     node(func(n *model.Node) { n.Paused = nil }),
+	} {
+		statuses := fleet.Overview([]model.Node{n}, entries)[0]
+		if got := fleet.NodeStatus(n, statuses); got != want {
+			t.Errorf("the status is %s, want %s", got, want)
+		}
+		if want != fleet.StatusPaused {
+			continue
+		}
+		if s := statuses[0]; s.Status != fleet.StatusPending || !strings.HasPrefix(s.Reason, "paused by ann; ") {
+			t.Errorf("what waits is %+v", s)
+		}
+		if s := statuses[1]; s.Status != fleet.StatusUpToDate || s.Outcome != model.OutcomeNoop {
+			t.Errorf("what was done before is %+v", s)
+		}
+	}
+	if _, err := fleet.CompileTarget(`state == "paused"`); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,107 @@
+// Package control is the operator's side of what is written about nodes: it puts, reads and
+// deletes pauses and labels.
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// ErrChanged is a key with a newer revision than the one to be replaced: another operator wrote
+// it meanwhile.
+var ErrChanged = errors.New("it was changed meanwhile, try again")
+
+// Bucket is the bucket of control documents.
+type Bucket struct{ store *kvstore.Store }
+
+// New returns the bucket of a fleet.
+func New(s *kvstore.Store) Bucket { return Bucket{s} }
+
+// Put writes a control key and returns its revision. Of several operators the last wins. The
+// error wraps model.ErrInvalidName, or kvstore.ErrNotProvisioned where the fleet has no such
+// bucket.
+func (b Bucket) Put(ctx context.Context, key string, value []byte) (uint64, error) {
+	return b.change(ctx, "put", key, false, value)
+}
+
+// Replace is Put where the newest revision of the key is still the one given, zero for a key
+// that never was. The error wraps ErrChanged where it is not.
+func (b Bucket) Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error) {
+	return b.change(ctx, "put", key, false, value, jetstream.WithExpectLastSequencePerSubject(revision))
+}
+
+// Delete ends a control key and returns the revision of that, with a proof for nodes that
+// demand signatures, nil for none.
+func (b Bucket) Delete(ctx context.Context, key string, proof []byte) (uint64, error) {
+	return b.change(ctx, "delete", key, true, proof)
+}
+
+func (b Bucket) change(ctx context.Context, verb, key string, removal bool, value []byte, opts ...jetstream.PublishOpt) (uint64, error) {
+	revision, err := b.publish(ctx, key, removal, value, opts)
+	if err != nil {
+		return 0, fmt.Errorf("%s %s: %w", verb, key, err)
+	}
+
+	return revision, nil
+}
+
+func (b Bucket) publish(ctx context.Context, key string, removal bool, value []byte, opts []jetstream.PublishOpt) (uint64, error) {
+	if !model.IsControlKey(key) {
+		return 0, fmt.Errorf("%w: no control key", model.ErrInvalidName)
+	}
+	subject := kvstore.KVSubject(b.store.Names().Control(), key)
+	m := kvstore.NewMsg(subject, nil)
+	if removal {
+		m = kvstore.NewDeletion(subject)
+	}
+	m.Data = value
+	if err := b.there(ctx); err != nil {
+		return 0, err
+	}
+	revision, err := b.store.Publish(ctx, m, opts...)
+	var refused *jetstream.APIError
+	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+		err = ErrChanged
+	}
+
+	return revision, err
+}
+
+// there returns an error where the fleet has no such bucket.
+func (b Bucket) there(ctx context.Context) error {
+	n := b.store.Names()
+	there, err := b.store.Has(ctx, kvstore.KVStream(n.Control()), kvstore.KVSubject(n.Control(), ">"))
+	if err == nil && !there {
+		err = fmt.Errorf("%w, there is no bucket %s: run `%s`", kvstore.ErrNotProvisioned, n.Control(), n.Init())
+	}
+
+	return err
+}
+
+// Get reads a control key. The revision is also that of one that was deleted, zero for one that
+// never was; the error wraps model.ErrNotFound for both, or answer.ErrServerHeaders.
+func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	if err := b.there(ctx); err != nil {
+		return model.Entry{}, err
+	}
+	bucket := b.store.Names().Control()
+	m, err := b.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	switch {
+	case err != nil:
+	case m.Forged:
+		err = m.Refusal()
+	case m.Deleted():
+		err = model.ErrNotFound
+	}
+	if err != nil {
+		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s: %w", key, err)
+	}
+
+	return kvstore.NewEntry(key, m), nil
+}
