@@ -49,6 +49,9 @@ func (s Selection) Names() map[string]bool {
 type Selector struct {
 	// List returns all assignments.
 	List func(ctx context.Context) ([]model.Entry, error)
+	// Statuses returns those of a node, as Overview does, where they are known: List is not
+	// called then. It may be nil.
+	Statuses func(n model.Node) []RolloutStatus
 	// Facts yields the facts of some nodes, in any order, none for a node that has not
 	// stored any. Of those that it yields twice the later ones count. An error is the
 	// last thing.
@@ -145,13 +148,19 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 	if !e.UsesStatus() {
 		return out, nil
 	}
-	entries, err := s.List(ctx)
-	if err != nil {
-		return nil, err
+	statuses := s.Statuses
+	if statuses == nil {
+		entries, err := s.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		all := NewAssigned(entries)
+		statuses = all.Statuses
 	}
-	for i, statuses := range Overview(nodes, entries) {
-		out[i].State = string(NodeStatus(nodes[i], statuses))
-		out[i].Manifest = manifestsOf(statuses)
+	for i, n := range nodes {
+		of := statuses(n)
+		out[i].State = string(NodeStatus(n, of))
+		out[i].Manifest = manifestsOf(of)
 	}
 
 	return out, nil

@@ -86,6 +86,7 @@ type Rollout struct {
 
 // Statuses returns the statuses of a rollout, by node and key.
 func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
+	all := NewAssigned(r.Entries)
 	var out []RolloutStatus
 	for _, n := range nodes {
 		if !r.selectsNode(n.Node) {
@@ -95,9 +96,14 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 			out = append(out, r.unreadable(n)...)
 			continue
 		}
-		out = append(out, r.statusesOf(newView(n))...)
+		v := newView(n)
+		out = r.appendStatuses(out, v, all.of(v))
 	}
-	for _, s := range NeverSeen(nodes, r.Entries) {
+	known := map[string]bool{}
+	for _, n := range nodes {
+		known[n.Node] = true
+	}
+	for _, s := range all.NeverSeen(func(node string) bool { return known[node] }) {
 		if r.selects(s.Key) && r.selectsNode(s.Node) {
 			out = append(out, s)
 		}
@@ -111,27 +117,27 @@ func (r Rollout) selects(key string) bool { return len(r.Keys) == 0 || slices.Co
 
 func (r Rollout) selectsNode(node string) bool { return r.Nodes == nil || r.Nodes[node] }
 
-// statusesOf returns the status of the assignment that applies to a node, of
-// those before it that do not, and of selected ones behind it.
-func (r Rollout) statusesOf(v view) []RolloutStatus {
-	n := v.Node
-	var out []RolloutStatus
+// appendStatuses appends, by key, the status of the assignment of a name that applies to a
+// node, of those before it that do not, and of selected ones behind it. The assignments are
+// in the order in which the node considers them.
+func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) []RolloutStatus {
+	before := len(out)
 	applies, held := "", ""
-	for _, e := range r.byPrecedence(v) {
-		s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision}
+	for _, e := range ordered {
+		s := RolloutStatus{Node: v.Node.Node, Key: e.Key, Desired: e.Revision}
 		switch {
 		case applies != "":
 			s.Status, s.Reason = StatusOverridden, applies+" applies to it instead"
 			if len(r.Keys) == 0 {
 				continue
 			}
-		case r.skipped(e, n):
+		case r.skipped(e.Entry, v.Node):
 			// The node goes on to the next one.
-			s.Status, s.Reason = r.whySkipped(e, v, held)
+			s.Status, s.Reason = whySkipped(e, v, held)
 		default:
-			s = r.status(e, n)
+			s = r.status(e.Entry, v.Node)
 			// One that was never valid there leaves the next in force.
-			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || n.Manifests[e.Key].Late == "" {
+			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || v.Manifests[e.Key].Late == "" {
 				applies = e.Key
 			}
 			held = e.Key
@@ -140,22 +146,7 @@ func (r Rollout) statusesOf(v view) []RolloutStatus {
 			out = append(out, s)
 		}
 	}
-
-	return out
-}
-
-// byPrecedence returns the assignments for a node, in the order in which it
-// considers them.
-func (r Rollout) byPrecedence(v view) []model.Entry {
-	places := map[string]int{}
-	var out []model.Entry
-	for _, e := range r.Entries {
-		if t, _, err := ParseKey(e.Key); err == nil && v.isIn(t) {
-			places[e.Key] = v.places[t.String()]
-			out = append(out, e)
-		}
-	}
-	slices.SortStableFunc(out, func(a, b model.Entry) int { return cmp.Compare(places[a.Key], places[b.Key]) })
+	slices.SortFunc(out[before:], func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
 
 	return out
 }
@@ -170,9 +161,8 @@ func (r Rollout) skipped(e model.Entry, n model.Node) bool {
 
 // whySkipped returns the status of an assignment that a node does not run, and why.
 // held is one before it that the node rejected.
-func (r Rollout) whySkipped(e model.Entry, v view, held string) (Status, string) {
-	t, name, _ := ParseKey(e.Key)
-	switch ahead := v.activeAhead(t, name); {
+func whySkipped(e placed, v *view, held string) (Status, string) {
+	switch ahead := v.activeAhead(e.target, e.name); {
 	case ahead != "":
 		return StatusPending, said(ahead) + " still runs instead"
 	case held != "":

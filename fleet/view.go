@@ -8,37 +8,47 @@ type view struct {
 	model.Node
 	// places are those of its families, the ones that win first.
 	places map[string]int
-	// active are the keys that it runs and that are for it, by name those that win.
-	active map[string]string
+	// running are the keys that it runs and that are for it, by name those that win; see active.
+	running map[string]string
 }
 
-func newView(n model.Node) view {
-	v := view{Node: n, places: map[string]int{}, active: map[string]string{}}
+func newView(n model.Node) *view {
+	v := &view{Node: n, places: map[string]int{}}
 	for i, family := range model.Families(n.Node, n.Groups) {
 		v.places[family] = i
-	}
-	for key, m := range n.Manifests {
-		t, name, err := ParseKey(key)
-		if err != nil || m.Revision == 0 || !v.isIn(t) {
-			continue
-		}
-		if other, ok := v.active[name]; !ok || v.wins(t, other) {
-			v.active[name] = key
-		}
 	}
 
 	return v
 }
 
+// active returns the key of a name that the node runs and that is for it. It looks through
+// all that a node runs only where one is asked for, which is rare.
+func (v *view) active(name string) string {
+	if v.running == nil {
+		v.running = map[string]string{}
+		for key, m := range v.Manifests {
+			t, name, err := ParseKey(key)
+			if err != nil || m.Revision == 0 || !v.isIn(t) {
+				continue
+			}
+			if other, ok := v.running[name]; !ok || v.wins(t, other) {
+				v.running[name] = key
+			}
+		}
+	}
+
+	return v.running[name]
+}
+
 // isIn reports whether the node is the target, or in its group.
-func (v view) isIn(t Target) bool {
+func (v *view) isIn(t Target) bool {
 	_, is := v.places[t.String()]
 
 	return is
 }
 
 // wins reports whether a target wins over a key of the same name.
-func (v view) wins(t Target, key string) bool {
+func (v *view) wins(t Target, key string) bool {
 	other, _, _ := ParseKey(key)
 
 	return v.places[t.String()] < v.places[other.String()]
@@ -46,8 +56,8 @@ func (v view) wins(t Target, key string) bool {
 
 // activeAhead returns the key of a name that the node runs from a target that wins
 // over t, empty for none.
-func (v view) activeAhead(t Target, name string) string {
-	key := v.active[name]
+func (v *view) activeAhead(t Target, name string) string {
+	key := v.active(name)
 	if other, _, err := ParseKey(key); err != nil || v.places[other.String()] >= v.places[t.String()] {
 		return ""
 	}

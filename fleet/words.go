@@ -1,6 +1,8 @@
 package fleet
 
 import (
+	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/fleet/target"
@@ -47,17 +49,45 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if n.Paused != nil {
 		return StatusPaused
 	}
-	found := map[Status]bool{}
+	order := nodeStatuses()
+	worst := len(order) - 1
 	for _, s := range manifests {
-		found[s.Status] = true
-	}
-	for _, s := range nodeStatuses() {
-		if found[s] {
-			return s
+		if at := slices.Index(order, s.Status); at >= 0 {
+			worst = min(worst, at)
 		}
 	}
 
-	return StatusOK
+	return order[worst]
+}
+
+// WhyNot returns why a node is not ok, by its statuses, see Overview; empty where it is.
+func WhyNot(n model.Node, manifests []RolloutStatus) string {
+	status := NodeStatus(n, manifests)
+	switch status {
+	case StatusOK:
+		return ""
+	case StatusUnreadable:
+		return WhyUnreadable(n)
+	case StatusStopped, StatusUnreachable:
+		return absence(n)
+	case StatusPaused:
+		return n.Paused.String()
+	}
+	text, more := "", 0
+	for _, s := range manifests {
+		switch {
+		case s.Status != status:
+		case text != "":
+			more++
+		default:
+			text = s.Key + ": " + s.Reason
+		}
+	}
+	if more > 0 {
+		text += fmt.Sprintf(", and %d more manifests", more)
+	}
+
+	return text
 }
 
 // CompileTarget compiles the expression of a target. The error is a *target.Error.

@@ -21,9 +21,9 @@ func Report(r model.Report) (subject, summary string) {
 	case model.ProtocolTransaction:
 		t := decoded[model.Transaction](r.Data)
 		if len(t.Errors) > 0 {
-			return t.Label(), transactionSummary(&t)
+			return t.Label(), Transaction(&t)
 		}
-		return t.Ref().String(), transactionSummary(&t)
+		return t.Ref().String(), Transaction(&t)
 	case model.ProtocolEnsureResponse:
 		subject, response := "ensure", decoded[model.EnsureResponse](r.Data)
 		if response.State != nil {
@@ -43,7 +43,7 @@ func Report(r model.Report) (subject, summary string) {
 		}
 		return "", state.Message
 	case model.ProtocolRun:
-		summary = runSummary(decoded[model.Run](r.Data))
+		summary = Run(decoded[model.Run](r.Data))
 	}
 	if r.Manifest != "" && r.Revision != 0 {
 		return fmt.Sprintf("%s@%d", r.Manifest, r.Revision), summary
@@ -86,7 +86,8 @@ func Counts(c model.Counts) string {
 // number of them.
 const maxUnchanged = 10
 
-func runSummary(r model.Run) string {
+// Run returns what came of a run in a line: counts, duration, errors.
+func Run(r model.Run) string {
 	text := Counts(r.Counts) + " in " + r.Duration.Round(time.Millisecond).String()
 	if r.Noop {
 		text += " (noop)"
@@ -117,9 +118,9 @@ func runTime(id string) string {
 	return at.Time().Local().Format(model.TimeFormat) + " (run " + id + ")"
 }
 
-// transactionSummary returns what happened to a resource in a few words, and in how long
+// Transaction returns what happened to a resource in a few words, and in how long
 // drift was repaired.
-func transactionSummary(t *model.Transaction) string {
+func Transaction(t *model.Transaction) string {
 	text := happened(t)
 	if d := t.Drift; d != nil && len(t.Errors) == 0 && !t.Refreshed {
 		text += " (drift, repaired in " + model.ShortDuration(d.Latency) + ")"
@@ -187,7 +188,7 @@ func Answer(r model.EnsureResponse) string {
 	case r.Error != "":
 		return r.Error
 	case r.State != nil:
-		return transactionSummary(r.State)
+		return Transaction(r.State)
 	default:
 		return string(r.Phase)
 	}

@@ -32,13 +32,14 @@ func (a Assignment) Late() bool {
 
 // OfNode returns what is known of a node with the statuses of its assignments (fleet.Overview).
 func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry) Node {
-	assigned := map[string]time.Time{}
-	for _, e := range entries {
-		assigned[e.Key] = e.Time
-	}
-	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: []Assignment{}}
-	for _, s := range statuses {
-		out.Statuses = append(out.Statuses, Assignment{s, assigned[s.Key]})
+	return NewNode(n, statuses, fleet.NewAssigned(entries))
+}
+
+// NewNode is OfNode with assignments that are prepared.
+func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) Node {
+	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: make([]Assignment, len(statuses))}
+	for i, s := range statuses {
+		out.Statuses[i] = Assignment{s, all.Assigned(s.Key)}
 	}
 	out.Since = out.since()
 

@@ -59,6 +59,18 @@ func (m *Members) add(node string) {
 	}
 }
 
+// MembersOf counts a set of nodes.
+func MembersOf(nodes map[string]struct{}) Members {
+	m := Members{Nodes: len(nodes), First: make([]string, 0, maxFirst)}
+	for node := range nodes {
+		if at, _ := slices.BinarySearch(m.First, node); at < maxFirst {
+			m.First = slices.Insert(m.First[:min(len(m.First), maxFirst-1)], at, node)
+		}
+	}
+
+	return m
+}
+
 // State counts the nodes of one state.
 type State struct {
 	State fleet.Status `json:"state"`
@@ -96,18 +108,29 @@ type Failure struct {
 // assignments, as of a time. Nodes of an earlier version than the one given are marked as such;
 // one that is no number marks none.
 func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
-	c := newCounter(entries)
-	overview := fleet.Overview(nodes, entries)
-	unreadable := 0
+	all := fleet.NewAssigned(entries)
+	known := make([]*Node, len(nodes))
 	for i, n := range nodes {
-		c.node(n, overview[i])
-		if n.Unreadable != "" {
+		one := NewNode(n, all.Statuses(n), all)
+		known[i] = &one
+	}
+
+	return From(known, all, version, now)
+}
+
+// From is Of with nodes whose statuses are known.
+func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Summary {
+	c := newCounter(all)
+	unreadable, known := 0, make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		c.node(n)
+		if known[n.Node.Node] = true; n.Unreadable != "" {
 			unreadable++
 		}
 	}
 	never := map[string]bool{}
-	for _, s := range fleet.NeverSeen(nodes, entries) {
-		c.status(model.Node{}, s)
+	for _, s := range all.NeverSeen(func(node string) bool { return known[node] }) {
+		c.status(nil, s)
 		never[s.Node] = true
 	}
 	out := Summary{At: now, Total: len(nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
@@ -128,12 +151,9 @@ func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time
 	return out
 }
 
-// counter counts what is in a Summary.
+// counter collects the overview.
 type counter struct {
-	// assigned are the times at which the revisions were assigned, by key, names the names of
-	// manifests by key.
-	assigned  map[string]time.Time
-	names     map[string]string
+	keys      map[string]assigned
 	byStatus  map[fleet.Status]*State
 	manifests map[string]*Manifest
 	failures  map[failureID]*Failure
@@ -143,60 +163,80 @@ type counter struct {
 	outboxes  []Outbox
 }
 
-// failureID is what equal errors have in common.
+// assigned is the manifest that a key assigns, and since when.
+type assigned struct {
+	manifest *Manifest
+	since    time.Time
+}
+
+// failureID tells failures apart.
 type failureID struct {
 	name   string
 	status fleet.Status
 	text   string
 }
 
-func newCounter(entries []model.Entry) *counter {
+func newCounter(all *fleet.Assigned) *counter {
 	c := &counter{
-		assigned: map[string]time.Time{}, names: map[string]string{}, byStatus: map[fleet.Status]*State{}, manifests: map[string]*Manifest{},
+		keys: map[string]assigned{}, byStatus: map[fleet.Status]*State{}, manifests: map[string]*Manifest{},
 		failures: map[failureID]*Failure{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{},
 	}
-	for _, e := range entries {
-		if _, name, err := fleet.ParseKey(e.Key); err == nil {
-			c.assigned[e.Key], c.names[e.Key] = e.Time, name
-			if c.manifests[name] == nil {
-				c.manifests[name] = &Manifest{Name: name}
-			}
+	for name, e := range all.All() {
+		m := c.manifests[name]
+		if m == nil {
+			m = &Manifest{Name: name}
+			c.manifests[name] = m
 		}
+		c.keys[e.Key] = assigned{m, e.Time}
 	}
 
 	return c
 }
 
-// node counts a node with the statuses of its assignments.
-func (c *counter) node(n model.Node, statuses []fleet.RolloutStatus) {
-	status := fleet.NodeStatus(n, statuses)
-	if c.byStatus[status] == nil {
-		c.byStatus[status] = &State{State: status}
-	}
-	c.byStatus[status].add(n.Node)
-	for _, s := range statuses {
-		c.status(n, s)
+// node counts a node.
+func (c *counter) node(n *Node) {
+	c.state(n)
+	for _, s := range n.Statuses {
+		c.status(n, s.RolloutStatus)
 	}
 	if n.Unreadable != "" {
 		return
 	}
-	c.version(n)
-	if status == fleet.StatusStopped || status == fleet.StatusUnreachable {
+	c.version(n.Node)
+	if n.State == fleet.StatusStopped || n.State == fleet.StatusUnreachable {
 		return // it was so at another time
 	}
-	c.flaps(n)
+	c.flaps(n.Node)
 	if n.Clock.Apparent() {
-		c.clocks = append(c.clocks, Clock{n.Node, n.Clock})
+		c.clocks = append(c.clocks, Clock{n.Node.Node, n.Clock})
 	}
 	if n.Outbox > 0 {
-		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
+		c.outboxes = append(c.outboxes, Outbox{n.Node.Node, n.Outbox})
 	}
 }
 
-// status counts the status of an assignment on a node.
-func (c *counter) status(n model.Node, s fleet.RolloutStatus) {
-	m := c.manifests[c.names[s.Key]]
+// state counts the state of a node.
+func (c *counter) state(n *Node) {
+	if c.byStatus[n.State] == nil {
+		c.byStatus[n.State] = &State{State: n.State}
+	}
+	c.byStatus[n.State].add(n.Node.Node)
+}
+
+// States counts nodes, which are in the order of their names, by their states.
+func States(nodes []*Node) []State {
+	c := counter{byStatus: map[fleet.Status]*State{}}
+	for _, n := range nodes {
+		c.state(n)
+	}
+
+	return c.states()
+}
+
+// status counts a status of a node, which is nil where it was never seen.
+func (c *counter) status(n *Node, s fleet.RolloutStatus) {
+	m := c.keys[s.Key].manifest
 	if m == nil {
 		return // it is not assigned
 	}
@@ -207,7 +247,7 @@ func (c *counter) status(n model.Node, s fleet.RolloutStatus) {
 			m.Noop++
 		}
 	case fleet.StatusPending:
-		since := c.assigned[s.Key]
+		since := c.keys[s.Key].since
 		if m.Oldest == nil || since.Before(m.Oldest.Since) {
 			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: since}
 		}
@@ -253,6 +293,10 @@ func short(text string) string {
 var order = [...]fleet.Status{
 	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
 }
+
+// Severity returns the place of a state of nodes in the order in which they are shown, the
+// worst first.
+func Severity(state fleet.Status) int { return slices.Index(order[:], state) }
 
 func (c *counter) states() []State {
 	out := []State{}

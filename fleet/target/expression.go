@@ -60,6 +60,9 @@ func (e *Expression) String() string { return e.text }
 // is assigned must be known.
 func (e *Expression) UsesStatus() bool { return e.used["state"] || e.used["manifest"] }
 
+// UsesFacts reports whether the expression may depend on facts.
+func (e *Expression) UsesFacts() bool { return e.used["facts"] }
+
 // UsesOnly reports whether the expression names nothing but some names.
 func (e *Expression) UsesOnly(names ...string) bool {
 	for name := range e.used {

@@ -10,9 +10,10 @@ import (
 
 // Progress is how complete the view is: what is shown says so until it is.
 type Progress struct {
-	// Nodes is set once the states of all nodes and all assignments are known, LastRuns once the
-	// last run of each of their manifests is, History once every stored report was read that is
-	// to be kept.
+	// Nodes is set once the states of all nodes and all assignments are known, and with them what
+	// came of the last run of each manifest on each node; LastRuns once the report of the newest
+	// run of each node and outcome is, History once every stored report was read that is to be
+	// kept.
 	Nodes    bool `json:"nodes"`
 	LastRuns bool `json:"last_runs"`
 	History  bool `json:"history"`
@@ -33,7 +34,8 @@ type Overview struct {
 	Top Top `json:"top"`
 }
 
-// Point counts what happened within one interval of time.
+// Point counts what was reported within one interval of time, by the clock of the server: runs,
+// of these such as changed something or failed, and repairs of drift.
 type Point struct {
 	At       time.Time `json:"at"`
 	Runs     int       `json:"runs"`
@@ -182,6 +184,7 @@ type RunDetail struct {
 // Event is a report in the feed.
 type Event struct {
 	// Seq is its place in the stream, by which the feed goes on. A batch of reports has one.
+	// Time is when the server stored it.
 	Seq      uint64        `json:"seq"`
 	ID       string        `json:"id"`
 	Time     time.Time     `json:"time"`
@@ -204,8 +207,8 @@ type EventQuery struct {
 	Outcome                     model.Outcome
 	Cause                       model.Cause
 	Search                      string
-	// Before selects those of lower Seq, 0 all.
-	Before uint64
+	// Before selects those of lower Seq, 0 all; After, for Follow alone, those of higher Seq.
+	Before, After uint64
 	// Limit is the most events, 0 for 100.
 	Limit int
 }

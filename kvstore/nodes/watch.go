@@ -41,3 +41,21 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 		}
 	}
 }
+
+// Stored yields the nodes that have stored a state which is still there, in no order. One whose
+// state has headers that cannot be read, or that a replica does not know yet, may be missing. An
+// error is the last thing it yields.
+func (b Bucket) Stored(ctx context.Context) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		names := b.store.Names()
+		for m, err := range scan.Direct(ctx, b.store, b.stream(), names.NodeState("*"), pageSize) {
+			if err != nil {
+				yield("", err)
+				return
+			}
+			if (!m.Deleted() || m.Forged) && !yield(nodeOf(names, m.Subject), nil) {
+				return
+			}
+		}
+	}
+}

@@ -58,6 +58,31 @@ func TestWatch(t *testing.T) {
 	}
 }
 
+// TestStored: the names of the nodes whose state is there, also where it cannot be read.
+func TestStored(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	kv := kvtest.PlainKV(t, srv.Connect(t), "MUSTER_NODES")
+	for _, key := range []string{"web01.state", "web02.state", "web03.state", "web04.facts"} {
+		if _, err := kv.PutString(t.Context(), key, "garbage"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kv.Delete(t.Context(), "web02.state"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for name, err := range nodes.New(store.Store).Stored(t.Context()) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, name)
+	}
+	if fmt.Sprint(got) != "[web01 web03]" {
+		t.Errorf("names %v", got)
+	}
+}
+
 // TestFacts: as they are stored.
 func TestFacts(t *testing.T) {
 	t.Parallel()

@@ -9,6 +9,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
 )
@@ -33,6 +34,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	statuscmd.AddStatus(env, cmd)
 	statuscmd.AddDescribe(env, cmd)
 	statuscmd.AddFacts(env, cmd)
+	servecmd.Add(env, cmd)
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
 	ensurecmd.AddExec(env, cmd)

@@ -1,0 +1,183 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// firstPause and maxPause are the pauses before something is tried again.
+	firstPause = 500 * time.Millisecond
+	maxPause   = 30 * time.Second
+	// worksAfter is how long something goes on that works: an answer takes less.
+	worksAfter = 2 * kvstore.RequestTimeout
+	// awayPause is how often the connection is looked at.
+	awayPause = 500 * time.Millisecond
+	// listPause is how often nodes are looked for that are no more, and assignments are listed although
+	// none has changed.
+	listPause = 5 * time.Minute
+	// streamPause is how often the stream of reports is looked at.
+	streamPause = 30 * time.Second
+	// settlePause is how long assignments may change before they are listed again.
+	settlePause = 100 * time.Millisecond
+	// nodesPatience is how long the reports wait for the nodes, which are to be shown first.
+	nodesPatience = 5 * time.Second
+)
+
+// feed tells a view what is in NATS.
+type feed struct {
+	store       *kvstore.Store
+	nodes       nodes.Bucket
+	assignments assignments.Bucket
+	reports     reports.Stream
+	to          *view.Fleet
+	keep        time.Duration
+	log         *slog.Logger
+	// listed is closed when the nodes were listed once, begun when the newest reports were told.
+	listed, begun chan struct{}
+	isListed      sync.Once
+	isBegun       bool
+	// after is the last sequence of the reports that was told, until the first one behind the past
+	// that was not told yet.
+	after, until uint64
+}
+
+func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
+	return &feed{
+		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, log: log,
+		listed: make(chan struct{}), begun: make(chan struct{}),
+	}
+}
+
+// run tells what there is, and then what changes, until ctx ends. It returns errRecreated where
+// all has to be told anew, and the error of ctx else.
+func (f *feed) run(ctx context.Context) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	var all sync.WaitGroup
+	all.Go(func() { f.watchConnection(ctx) })
+	all.Go(func() { stop(f.watchStream(ctx)) })
+	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
+	all.Go(func() {
+		wait(ctx, f.listed, nodesPatience)
+		f.persist(ctx, "changes of nodes", f.followNodes)
+	})
+	changed := make(chan struct{}, 1)
+	all.Go(func() {
+		f.persist(ctx, "assignments", func(ctx context.Context) error { return f.listAssignments(ctx, changed) })
+	})
+	all.Go(func() {
+		f.persist(ctx, "changes of assignments", func(ctx context.Context) error { return f.followAssignments(ctx, changed) })
+	})
+	all.Go(func() {
+		wait(ctx, f.listed, nodesPatience)
+		f.persist(ctx, "reports", f.followReports)
+	})
+	all.Go(func() {
+		wait(ctx, f.begun, 0)
+		f.persist(ctx, "older reports", f.readHistory)
+	})
+	all.Wait()
+
+	return context.Cause(ctx)
+}
+
+// wait waits until a channel is closed, for a time at most unless that is 0, or until ctx ends.
+func wait(ctx context.Context, c <-chan struct{}, most time.Duration) {
+	if most > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, most)
+		defer cancel()
+	}
+	select {
+	case <-c:
+	case <-ctx.Done():
+	}
+}
+
+// persist calls read until it returns nil or ctx ends, and says in the view why it has to try
+// again.
+func (f *feed) persist(ctx context.Context, what string, read func(context.Context) error) {
+	pause := firstPause
+	var failing time.Time
+	for ctx.Err() == nil {
+		began := time.Now()
+		works := time.AfterFunc(worksAfter, func() { f.to.Clear(what) })
+		err := read(ctx)
+		works.Stop()
+		if err == nil {
+			f.to.Clear(what)
+		}
+		if ctx.Err() != nil || err == nil {
+			return
+		}
+		if time.Since(began) > worksAfter {
+			pause, failing = firstPause, time.Time{}
+		}
+		if failing.IsZero() {
+			failing = time.Now()
+			f.log.Warn("cannot be read, will retry", "what", what, "error", err)
+		}
+		f.to.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
+		if kvstore.Pause(ctx, pause) != nil {
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}
+
+// clock returns a time for people.
+func clock(at time.Time) string { return at.Local().Format(model.TimeFormat) }
+
+// errRecreated is a stream of reports whose sequences begin anew: what is known of it is over.
+var errRecreated = errors.New("the stream of reports was created again: serve it again")
+
+// watchStream returns errRecreated, or nil when ctx ends.
+func (f *feed) watchStream(ctx context.Context) error {
+	for highest, err := uint64(0), error(nil); kvstore.Pause(ctx, streamPause) == nil; {
+		if highest, err = f.checkStream(ctx, highest); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// checkStream returns the highest sequence of the stream, or errRecreated where it was higher.
+func (f *feed) checkStream(ctx context.Context, highest uint64) (uint64, error) {
+	newest, err := f.reports.NewestMessage(ctx)
+	switch {
+	case err != nil || newest.Sequence == 0:
+		return highest, nil // it is empty, or what reads it says why it cannot
+	case newest.Sequence < highest:
+		return 0, errRecreated
+	default:
+		return newest.Sequence, nil
+	}
+}
+
+// watchConnection says when NATS cannot be reached: reading waits then, and is no error.
+func (f *feed) watchConnection(ctx context.Context) {
+	const about = " NATS" // the first of all problems
+	for away := false; ctx.Err() == nil; _ = kvstore.Pause(ctx, awayPause) {
+		err := f.store.Away()
+		switch {
+		case err == nil && away:
+			f.to.Clear(about)
+		case err != nil && !away:
+			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): this is what was known then", clock(time.Now()), err))
+		}
+		away = err != nil
+	}
+}

@@ -1,0 +1,259 @@
+package servecmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go/api"
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// The seam between what is known and what serves it.
+var (
+	_ web.Model  = (*view.Fleet)(nil)
+	_ web.Source = source{}
+)
+
+// follow runs a feed until the test ends.
+func follow(t *testing.T, store *kvtest.Store) *view.Fleet {
+	t.Helper()
+	f := view.New(view.Options{Facts: store.Facts})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		if err := newFeed(store.Store, f, 24*time.Hour, slog.New(slog.DiscardHandler)).run(ctx); !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	}()
+	t.Cleanup(func() { cancel(); <-done })
+
+	return f
+}
+
+// report publishes the run of a node.
+func report(t *testing.T, store *kvtest.Store, node, id string) {
+	t.Helper()
+	r := kvtest.Outgoing(node, model.KindRun, model.OutcomeStable, 1)
+	r.RunID, r.Manifest = id, "group.all.motd"
+	if err := kvtest.Publish(t.Context(), store, r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// put stores the state of a node.
+func put(t *testing.T, store *kvtest.Store, node string, revision uint64) {
+	t.Helper()
+	state := model.NodeState{Node: node, Manifests: map[string]model.ManifestState{"group.all.motd": {Revision: revision, Outcome: model.OutcomeStable}}}
+	if err := store.PutState(t.Context(), state, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// known describes what is known.
+func known(f *view.Fleet) string {
+	o := f.Overview()
+	var runs []string
+	for _, r := range f.Runs(view.EventQuery{}) {
+		runs = append(runs, r.RunID)
+	}
+	slices.Sort(runs)
+	var states []string
+	for _, s := range o.States {
+		states = append(states, fmt.Sprint(s.Nodes, " ", s.State))
+	}
+
+	return fmt.Sprint(states, " ", runs, " ", o.Progress.Nodes, o.Progress.LastRuns, o.Progress.History)
+}
+
+func is(t *testing.T, f *view.Fleet, want string) {
+	t.Helper()
+	kvtest.Eventually(t, "the view is "+want, func() (bool, string) {
+		got := known(f)
+		return got == want, got + fmt.Sprint(f.Progress().Problems)
+	})
+}
+
+// TestFeed: what there is, what changes, and all of it again after NATS was away; another one that
+// starts later knows the same. So it is for who may make no consumer.
+func TestFeed(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	revision, err := store.Put(t.Context(), "group.all.motd", []byte("muster: {resources: []}"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, store, "web01", revision)
+	report(t, store, "web01", "r1")
+	f := follow(t, store)
+	is(t, f, "[1 ok] [r1] true true true")
+
+	put(t, store, "web02", revision)
+	report(t, store, "web02", "r2")
+	is(t, f, "[2 ok] [r1 r2] true true true")
+	if _, err := store.Put(t.Context(), "group.all.motd", []byte("muster: {resources: [], data: {}}")); err != nil {
+		t.Fatal(err)
+	}
+	is(t, f, "[2 pending] [r1 r2] true true true")
+
+	srv.Stop()
+	kvtest.Eventually(t, "it says that NATS is away", func() (bool, string) {
+		p := f.Progress().Problems
+		return len(p) > 0 && strings.HasPrefix(p[0], "NATS cannot be reached since "), fmt.Sprint(p)
+	})
+	is(t, f, "[2 pending] [r1 r2] true true true")
+	srv.Start(t)
+	other := kvtest.Bind(t, srv)
+	put(t, other, "web01", revision+1)
+	report(t, other, "web01", "r3")
+	if _, err := other.Delete(t.Context(), "group.all.motd"); err != nil {
+		t.Fatal(err)
+	}
+	is(t, f, "[2 ok] [r1 r2 r3] true true true")
+	kvtest.Eventually(t, "nothing is wrong any more", func() (bool, string) {
+		p := f.Progress().Problems
+		return len(p) == 0, fmt.Sprint(p)
+	})
+	is(t, follow(t, other), "[2 ok] [r1 r2 r3] true true true")
+}
+
+// TestFeedOfAViewer: it needs no right to make consumers.
+func TestFeedOfAViewer(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	put(t, g.Admin, "web01", 1)
+	report(t, g.Admin, "web01", "r1")
+	f := follow(t, kvtest.BindTo(t, g.Connect(t, kvtest.Viewer)))
+	is(t, f, "[1 ok] [r1] true true true")
+	report(t, g.Admin, "web01", "r2")
+	is(t, f, "[1 ok] [r1 r2] true true true")
+}
+
+// TestPrune: a node whose state has expired is not known any more.
+func TestPrune(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	f := view.New(view.Options{})
+	put(t, store, "web01", 1)
+	for _, name := range []string{"web01", "web02"} {
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: name}})
+	}
+	if err := newFeed(store.Store, f, time.Hour, slog.New(slog.DiscardHandler)).pruneNodes(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.NodeNames(); !slices.Equal(got, []string{"web01"}) {
+		t.Errorf("nodes %v", got)
+	}
+}
+
+// TestAnotherStream: one that was created again ends what is known, an empty one does not.
+func TestAnotherStream(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	feed := newFeed(store.Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
+	check := func(highest, want uint64, wantErr error) {
+		t.Helper()
+		if got, err := feed.checkStream(t.Context(), highest); got != want || !errors.Is(err, wantErr) {
+			t.Errorf("after %d: %d, %v", highest, got, err)
+		}
+	}
+	check(0, 0, nil)
+	report(t, store, "web01", "r1")
+	report(t, store, "web01", "r2")
+	check(0, 2, nil)
+	check(2, 2, nil)
+	kvtest.Recreate(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", func(*api.StreamConfig) {})
+	check(2, 2, nil)
+	report(t, store, "web01", "r3")
+	check(2, 0, errRecreated)
+}
+
+// TestHistory: the past is read in blocks, the newest first, until it is older than is kept, over
+// what was removed of it and what cannot be read.
+func TestHistory(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for i := range 5 {
+		report(t, store, "web01", fmt.Sprintf("r%d", i))
+	}
+	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	report(t, store, "web01", "r5")
+	f := view.New(view.Options{})
+	feed := newFeed(store.Store, f, time.Hour, slog.New(slog.DiscardHandler))
+	feed.until = 7
+	if err := feed.readHistory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := len(f.Events(view.EventQuery{}).Events); got != 5 || !f.Progress().History || len(f.Progress().Problems) != 1 {
+		t.Errorf("%d events, %+v", got, f.Progress())
+	}
+}
+
+// TestSource: a run is found by its id, also where the clock of its node is wrong.
+func TestSource(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	s := source{store.Store, slog.New(slog.DiscardHandler)}
+	wrong, err := ksuid.NewRandomWithTime(time.Now().Add(48 * time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{wrong.String(), ksuid.New().String()} {
+		transaction := kvtest.Outgoing("web01", model.KindTransaction, model.OutcomeChanged, 1)
+		transaction.Type, transaction.RunID = model.ProtocolTransaction, id
+		transaction.Data, _ = json.Marshal(model.Transaction{Type: "file", Name: id})
+		run := kvtest.Outgoing("web01", model.KindRun, model.OutcomeChanged, 2)
+		run.RunID = id
+		run.Data, _ = json.Marshal(model.Run{RunID: id})
+		for _, r := range []model.Report{transaction, run} {
+			if err := kvtest.Publish(t.Context(), store, r); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, id := range []string{wrong.String(), ksuid.New().String()} {
+		d, err := s.Run(t.Context(), "web01", id)
+		switch {
+		case id != wrong.String():
+			if !errors.Is(err, model.ErrNotFound) {
+				t.Errorf("one that there is not: %+v, %v", d, err)
+			}
+		case err != nil || d.Run == nil || d.Run.RunID != id || len(d.Transactions) != 1 || d.Transactions[0].Name != id || d.Node != "web01":
+			t.Errorf("%+v, %v", d, err)
+		}
+	}
+	if _, err := s.Run(t.Context(), "web.01", wrong.String()); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("of no node: %v", err)
+	}
+	if all, err := s.Registrations(t.Context()); err != nil || len(all) != 0 {
+		t.Errorf("%v, %v", all, err)
+	}
+	if _, err := s.Facts(t.Context(), "web01"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("facts: %v", err)
+	}
+	if _, err := s.History(t.Context(), "group.all.motd"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("history: %v", err)
+	}
+}
+
+// TestAddresses: only this machine is served.
+func TestAddresses(t *testing.T) {
+	t.Parallel()
+	for address, ok := range map[string]bool{"127.0.0.1:8420": true, "[::1]:0": true, "localhost:1": true, "127.0.0.9:1": true, ":8420": false, "0.0.0.0:1": false, "10.0.0.1:1": false, "8420": false, "example.net:1": false} {
+		if err := checkAddress(address); (err == nil) != ok {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+}

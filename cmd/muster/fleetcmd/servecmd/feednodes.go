@@ -1,0 +1,118 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/model"
+)
+
+// listNodes tells all nodes, and now and then which are no more.
+func (f *feed) listNodes(ctx context.Context) error {
+	if err := f.listOnce(ctx); err != nil {
+		return err
+	}
+	f.to.Clear("nodes")
+	f.isListed.Do(func() { close(f.listed) })
+	for {
+		if err := kvstore.Pause(ctx, listPause); err != nil {
+			return err
+		}
+		if err := f.pruneNodes(ctx); err != nil {
+			return err
+		}
+	}
+}
+
+// listOnce tells all nodes.
+func (f *feed) listOnce(ctx context.Context) error {
+	asked := time.Now()
+	all, err := f.nodes.Nodes(ctx)
+	for _, err := range denial.Split(err) {
+		if !errors.Is(err, nodes.ErrInvalidState) { // such a node is unreadable in the view
+			return err
+		}
+	}
+	f.to.SetNodes(asked, all)
+
+	return nil
+}
+
+// pruneNodes removes nodes whose state has expired, which is not announced.
+func (f *feed) pruneNodes(ctx context.Context) error {
+	stored := map[string]bool{}
+	for name, err := range f.nodes.Stored(ctx) {
+		if err != nil {
+			return err
+		}
+		stored[name] = true
+	}
+	for _, name := range f.to.NodeNames() {
+		if stored[name] {
+			continue
+		}
+		if _, err := f.nodes.State(ctx, name); errors.Is(err, model.ErrNotFound) {
+			f.to.RemoveNode(name)
+		}
+	}
+
+	return nil
+}
+
+// followNodes tells what nodes store: first once more what they have.
+func (f *feed) followNodes(ctx context.Context) error {
+	for c, err := range f.nodes.Watch(ctx) {
+		if err != nil {
+			return err
+		}
+		if c.Gone {
+			f.to.RemoveNode(c.Node.Node)
+		} else {
+			f.to.SetNode(c.Node)
+		}
+	}
+
+	return ctx.Err()
+}
+
+// listAssignments tells what is assigned, again whenever that changed.
+func (f *feed) listAssignments(ctx context.Context, changed <-chan struct{}) error {
+	again := time.NewTicker(listPause)
+	defer again.Stop()
+	for {
+		entries, err := f.assignments.List(ctx)
+		if err != nil {
+			return err
+		}
+		f.to.SetAssignments(entries)
+		f.to.Clear("assignments")
+		select {
+		case <-changed:
+			if err := kvstore.Pause(ctx, settlePause); err != nil {
+				return err
+			}
+		case <-again.C:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// followAssignments notes when an assignment changes.
+func (f *feed) followAssignments(ctx context.Context, changed chan<- struct{}) error {
+	for err := range f.assignments.Changes(ctx) {
+		if err != nil {
+			return err
+		}
+		select {
+		case changed <- struct{}{}:
+		default: // it is noted already
+		}
+	}
+
+	return ctx.Err()
+}

@@ -1,0 +1,151 @@
+package servecmd
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// newestReports is how many messages before the end are read first.
+	newestReports = 10_000
+	// blockSize is how many messages of the past are read at once, the newest block first.
+	blockSize = 50_000
+	// maxHistory is how many bytes of the past are read.
+	maxHistory = 2 << 30
+)
+
+// followReports tells the newest reports, and then what arrives.
+func (f *feed) followReports(ctx context.Context) error {
+	end := uint64(0) // the newest there was when this began for the first time
+	if !f.isBegun {
+		newest, err := f.reports.NewestMessage(ctx)
+		if err != nil {
+			return err
+		}
+		end = newest.Sequence
+		f.after = end - min(end, newestReports)
+		f.until = f.after + 1
+	}
+	if end == 0 {
+		f.begin(time.Now())
+	}
+	var first time.Time
+
+	return each(f.reports.Messages(ctx, reports.Range{After: f.after, Follow: true}), math.MaxUint64, func(m reports.Message) {
+		f.to.Add(told(m))
+		f.after = m.Sequence
+		if first.IsZero() {
+			first = m.Stored
+		}
+		if m.Sequence >= end {
+			f.begin(first)
+		}
+	})
+}
+
+// each calls tell for each message up to a sequence, while the next ones are read and decoded.
+func each(all iter.Seq2[reports.Message, error], until uint64, tell func(reports.Message)) error {
+	const waiting = 64
+	read := make(chan reports.Message, waiting)
+	var telling sync.WaitGroup
+	telling.Go(func() {
+		for m := range read {
+			tell(m)
+		}
+	})
+	defer telling.Wait()
+	defer close(read)
+	for m, err := range all {
+		if err != nil {
+			return err
+		}
+		if m.Sequence >= until {
+			break
+		}
+		read <- m
+	}
+
+	return nil
+}
+
+// begin has the past read, when all reports since a time are told.
+func (f *feed) begin(since time.Time) {
+	if !f.isBegun {
+		f.isBegun = true
+		f.to.SetSince(since, false)
+		close(f.begun)
+	}
+}
+
+func told(m reports.Message) view.Message {
+	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
+}
+
+// readHistory tells the last run of each node, and then what was reported before the newest
+// reports, the newest block first.
+func (f *feed) readHistory(ctx context.Context) error {
+	newest := reports.Range{Kind: model.KindRun, Newest: true}
+	if err := each(f.reports.Messages(ctx, newest), math.MaxUint64, func(m reports.Message) { f.to.AddRuns(told(m)) }); err != nil {
+		return err
+	}
+	f.to.SetLastRuns()
+	oldest := time.Now().Add(-f.keep)
+	read, size := 0, uint64(blockSize)
+	for f.until > 1 && read < maxHistory {
+		from := f.until - min(size, f.until-1)
+		b, err := f.readBlock(ctx, from, oldest)
+		if err != nil {
+			return err
+		}
+		f.until = from
+		read += b.bytes
+		if b.first.Before(oldest) && b.count > 0 {
+			break
+		}
+		if b.count > 0 {
+			f.to.SetSince(b.first, false)
+		}
+		// Where most were removed, the ones before them are far away.
+		if size *= 2; uint64(b.count) > size/4 {
+			size = blockSize
+		}
+	}
+	if read >= maxHistory {
+		f.to.Problem("the past", fmt.Sprintf("the reports of the last %s are more than %d GiB: older ones are not counted", f.keep, maxHistory>>30))
+		return nil
+	}
+	f.to.SetSince(oldest, true)
+
+	return nil
+}
+
+// block is what was read of the past.
+type block struct {
+	count, bytes int
+	// first is when the first message was stored.
+	first time.Time
+}
+
+// readBlock tells what was stored from a sequence on, and not before a time, up to what is told
+// already.
+func (f *feed) readBlock(ctx context.Context, from uint64, oldest time.Time) (b block, err error) {
+	err = each(f.reports.Messages(ctx, reports.Range{After: from - 1}), f.until, func(m reports.Message) {
+		b.bytes += m.Size
+		if b.count++; b.count == 1 {
+			b.first = m.Stored
+		}
+		if !m.Stored.Before(oldest) {
+			f.to.Add(told(m))
+		}
+	})
+
+	return b, err
+}

@@ -1,0 +1,119 @@
+package servecmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// source reads what pages need and the view does not keep.
+type source struct {
+	store *kvstore.Store
+	log   *slog.Logger
+}
+
+// Facts returns the document of the facts of a node.
+func (s source) Facts(ctx context.Context, node string) (json.RawMessage, error) {
+	return nodes.New(s.store).FactsDocument(ctx, node)
+}
+
+// History returns the revisions of an assignment that the bucket has.
+func (s source) History(ctx context.Context, key string) ([]model.Entry, error) {
+	return assignments.New(s.store).History(ctx, key)
+}
+
+// Registrations returns what nodes registered; where nothing can be registered, nothing.
+func (s source) Registrations(ctx context.Context) ([]registration.Registration, error) {
+	all, err := cli.FindRegistrations(ctx, s.log, s.store, registrations.Filter{})
+	if errors.Is(err, kvstore.ErrNotProvisioned) {
+		err = nil
+	}
+	out := make([]registration.Registration, len(all))
+	for i, r := range all {
+		out[i] = r.Registration
+	}
+
+	return out, err
+}
+
+const (
+	// maxTransactions is how many transactions of a run are returned, maxRunBytes how much is
+	// read to find them.
+	maxTransactions = 1000
+	maxRunBytes     = 64 << 20
+	// beforeRun is how long before a run, by the clock of its node, reading begins, for a clock
+	// that is somewhat wrong.
+	beforeRun = 10 * time.Minute
+)
+
+// Run returns a run with its transactions. It is looked for where its id says that it began, and
+// then, since the clock of the node may have been wrong, in all that the stream has of the node.
+func (s source) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
+	began, err := ksuid.Parse(id)
+	if err != nil || model.CheckNode(node, nil) != nil {
+		return view.RunDetail{}, fmt.Errorf("run %q of node %q: %w", id, node, model.ErrNotFound)
+	}
+	for _, since := range []time.Time{began.Time().Add(-beforeRun), {}} {
+		d, err := s.findRun(ctx, node, id, since)
+		if err != nil || d.Run != nil || len(d.Transactions) > 0 {
+			return d, err
+		}
+	}
+
+	return view.RunDetail{}, fmt.Errorf("run %s of node %s: %w", id, node, model.ErrNotFound)
+}
+
+// findRun reads the reports of a node since a time until the summary of a run.
+func (s source) findRun(ctx context.Context, node, id string, since time.Time) (view.RunDetail, error) {
+	out, read := view.RunDetail{Node: node, Transactions: []model.Transaction{}}, 0
+	known := map[string]bool{}
+	for m, err := range reports.New(s.store).Messages(ctx, reports.Range{Node: node, Since: since}) {
+		if err != nil {
+			return out, err
+		}
+		for _, r := range m.Reports {
+			if r.RunID != id || known[r.ID] {
+				continue
+			}
+			known[r.ID] = true
+			addReport(&out, r)
+		}
+		if read += m.Size; out.Run != nil || read > maxRunBytes {
+			break
+		}
+	}
+
+	return out, nil
+}
+
+// addReport adds a report of a run. The transactions come before the summary.
+func addReport(d *view.RunDetail, r model.Report) {
+	var t model.Transaction
+	switch {
+	case r.Type == model.ProtocolRun:
+		var run model.Run
+		if json.Unmarshal(r.Data, &run) == nil {
+			d.Run = &run
+		}
+	case r.Type != model.ProtocolTransaction || json.Unmarshal(r.Data, &t) != nil:
+	case len(d.Transactions) < maxTransactions:
+		d.Transactions = append(d.Transactions, t)
+	default:
+		d.More++
+	}
+}

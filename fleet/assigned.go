@@ -1,0 +1,164 @@
+package fleet
+
+import (
+	"cmp"
+	"iter"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Assigned is the assignments of a fleet, prepared for comparing them with many nodes. Several
+// goroutines may use it.
+type Assigned struct {
+	byFamily map[string][]*named
+	byKey    map[string]*named
+	// all are in the order in which they were given.
+	all []*named
+}
+
+// named is an assignment with its name and target.
+type named struct {
+	name   string
+	target Target
+	model.Entry
+}
+
+// NewAssigned prepares assignments. What is under a key of another kind is left out.
+func NewAssigned(entries []model.Entry) *Assigned {
+	a := &Assigned{byFamily: map[string][]*named{}, byKey: make(map[string]*named, len(entries))}
+	for _, e := range entries {
+		t, name, err := ParseKey(e.Key)
+		if err != nil {
+			continue
+		}
+		n := &named{name, t, e}
+		family := t.String()
+		a.byFamily[family] = append(a.byFamily[family], n)
+		a.byKey[e.Key] = n
+		a.all = append(a.all, n)
+	}
+
+	return a
+}
+
+// All yields the assignments with the names of their manifests, in the order in which they
+// were given.
+func (a *Assigned) All() iter.Seq2[string, model.Entry] {
+	return func(yield func(string, model.Entry) bool) {
+		for _, n := range a.all {
+			if !yield(n.name, n.Entry) {
+				return
+			}
+		}
+	}
+}
+
+// Assigned returns when the newest revision of a key was assigned, zero where nothing is.
+func (a *Assigned) Assigned(key string) time.Time {
+	if n := a.byKey[key]; n != nil {
+		return n.Time
+	}
+
+	return time.Time{}
+}
+
+// placed is an assignment and the place of its family among those of a node.
+type placed struct {
+	*named
+	place int
+}
+
+// Statuses returns the statuses of all assignments on a node, by name and key, and
+// behind them what it runs without an assignment: one that ended just now, or the
+// bucket was recreated. A node whose state cannot be read has none.
+func (a *Assigned) Statuses(n model.Node) []RolloutStatus {
+	if n.Unreadable != "" {
+		return []RolloutStatus{}
+	}
+	v := newView(n)
+	all := a.of(v)
+	out := make([]RolloutStatus, 0, len(all))
+	for len(all) > 0 {
+		same := 1
+		for same < len(all) && all[same].name == all[0].name {
+			same++
+		}
+		out = Rollout{}.appendStatuses(out, v, all[:same])
+		all = all[same:]
+	}
+
+	return append(out, a.unassigned(n)...)
+}
+
+// of returns the assignments for a node by their names, and those of a name in the order in
+// which it considers them.
+func (a *Assigned) of(v *view) []placed {
+	count := 0
+	for family := range v.places {
+		count += len(a.byFamily[family])
+	}
+	all := make([]placed, 0, count)
+	for family, place := range v.places {
+		for _, e := range a.byFamily[family] {
+			all = append(all, placed{e, place})
+		}
+	}
+	slices.SortFunc(all, func(a, b placed) int { return cmp.Or(cmp.Compare(a.name, b.name), cmp.Compare(a.place, b.place)) })
+
+	return all
+}
+
+// NeverSeen returns the status of each assignment to a node that is not a known one, in the
+// order in which the assignments were given.
+func (a *Assigned) NeverSeen(known func(node string) bool) []RolloutStatus {
+	var out []RolloutStatus
+	for _, e := range a.all {
+		if e.target.Node != "" && !known(e.target.Node) {
+			out = append(out, RolloutStatus{Node: e.target.Node, Key: e.Key, Status: StatusUnreachable, Desired: e.Revision, Reason: "never seen; is an agent running under this name?"})
+		}
+	}
+
+	return out
+}
+
+// Difference is by which keys assignments differ from others.
+type Difference struct{ keys, families map[string]bool }
+
+// Difference returns by which keys they differ from others.
+func (a *Assigned) Difference(others *Assigned) Difference {
+	d := Difference{map[string]bool{}, map[string]bool{}}
+	note := func(n *named) { d.keys[n.Key], d.families[n.target.String()] = true, true }
+	for key, n := range a.byKey {
+		if o := others.byKey[key]; o == nil || o.Revision != n.Revision || o.Digest != n.Digest || !o.Time.Equal(n.Time) {
+			note(n)
+		}
+	}
+	for key, o := range others.byKey {
+		if a.byKey[key] == nil {
+			note(o)
+		}
+	}
+
+	return d
+}
+
+// IsEmpty reports whether there is none.
+func (d Difference) IsEmpty() bool { return len(d.keys) == 0 }
+
+// Concerns reports whether the statuses of a node depend on it.
+func (d Difference) Concerns(n model.Node) bool {
+	for _, family := range model.Families(n.Node, n.Groups) {
+		if d.families[family] {
+			return true
+		}
+	}
+	for key := range n.Manifests {
+		if d.keys[key] {
+			return true
+		}
+	}
+
+	return false
+}

@@ -1,0 +1,162 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/google/btree"
+)
+
+// place is where something is in the order of the stream: the sequence of its message, and its
+// number within that.
+type place struct {
+	seq  uint64
+	part int
+}
+
+func (p place) compare(o place) int {
+	return cmp.Or(cmp.Compare(p.seq, o.seq), cmp.Compare(p.part, o.part))
+}
+
+// item is a thing of a node.
+type item[T any] struct {
+	place
+	node  string
+	value T
+	// retired means that it is kept as one of the last of its node alone.
+	retired bool
+}
+
+// bounded keeps the newest things of nodes, in the order of their places, whatever the order
+// in which they come. Where there are too many, nodes that have more than their share lose their
+// oldest first: one that floods pushes out none of the others'. The last few of a known node stay
+// with it, however old they are.
+type bounded[T any] struct {
+	most, share int
+	all         *btree.BTreeG[*item[T]]
+	byNode      map[string][]*item[T]
+	// over are the nodes that have more than their share.
+	over map[string]bool
+	// isKnown reports whether the last few things of a node stay.
+	isKnown func(node string) bool
+	// dropped is called for what is not kept any more.
+	dropped func(*item[T])
+}
+
+const (
+	// shares is how many nodes can have their whole share.
+	shares = 100
+	// lastFew is how many things stay with a known node.
+	lastFew = 3
+)
+
+func newBounded[T any](most int) *bounded[T] {
+	const degree = 32
+
+	return &bounded[T]{
+		most: most, share: max(most/shares, lastFew), all: btree.NewG(degree, func(a, b *item[T]) bool { return a.compare(b.place) < 0 }),
+		byNode: map[string][]*item[T]{}, over: map[string]bool{}, isKnown: func(string) bool { return false }, dropped: func(*item[T]) {},
+	}
+}
+
+// put keeps a thing, for which there is none at its place.
+func (b *bounded[T]) put(node string, at place, value T) {
+	it := &item[T]{place: at, node: node, value: value}
+	b.all.ReplaceOrInsert(it)
+	own := b.byNode[node]
+	i, _ := find(own, at)
+	own = slices.Insert(own, i, it)
+	if b.byNode[node] = own; len(own) > b.share {
+		b.over[node] = true
+	}
+	for len(own) > lastFew && own[0].retired {
+		b.drop(own[0])
+		own = b.byNode[node]
+	}
+	for b.all.Len() > b.most {
+		b.giveUp(b.oldest())
+	}
+}
+
+// oldest returns what is given up next.
+func (b *bounded[T]) oldest() *item[T] {
+	var out *item[T]
+	for node := range b.over {
+		if first := b.byNode[node][0]; out == nil || first.compare(out.place) < 0 {
+			out = first
+		}
+	}
+	if out == nil {
+		out, _ = b.all.Min()
+	}
+
+	return out
+}
+
+// giveUp takes a thing out, or leaves it to its node alone.
+func (b *bounded[T]) giveUp(it *item[T]) {
+	if len(b.byNode[it.node]) > lastFew || !b.isKnown(it.node) {
+		b.drop(it)
+		return
+	}
+	b.all.Delete(it)
+	it.retired = true
+}
+
+// forget gives up what is kept for a node that is not known any more.
+func (b *bounded[T]) forget(node string) {
+	for own := b.byNode[node]; len(own) > 0 && own[0].retired; own = b.byNode[node] {
+		b.drop(own[0])
+	}
+}
+
+// drop takes a thing out.
+func (b *bounded[T]) drop(it *item[T]) {
+	b.remove(it)
+	b.dropped(it)
+}
+
+func (b *bounded[T]) remove(it *item[T]) {
+	b.all.Delete(it)
+	own := b.byNode[it.node]
+	if i, found := find(own, it.place); found {
+		own = slices.Delete(own, i, i+1)
+	}
+	b.byNode[it.node] = own
+	if len(own) <= b.share {
+		delete(b.over, it.node)
+	}
+	if len(own) == 0 {
+		delete(b.byNode, it.node)
+	}
+}
+
+// newest yields what there is, the newest first, before a sequence unless that is 0.
+func (b *bounded[T]) newest(before uint64, yield func(*item[T]) bool) {
+	if before == 0 {
+		b.all.Descend(yield)
+		return
+	}
+	b.all.DescendLessOrEqual(&item[T]{place: place{before, -1}}, yield)
+}
+
+// after yields what there is after a sequence, the oldest first.
+func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
+	b.all.AscendGreaterOrEqual(&item[T]{place: place{seq + 1, 0}}, yield)
+}
+
+// of returns the newest things of a node, the newest first.
+func (b *bounded[T]) of(node string, most int) []T {
+	own := b.byNode[node]
+	own = own[max(len(own)-most, 0):]
+	out := make([]T, 0, len(own))
+	for _, it := range slices.Backward(own) {
+		out = append(out, it.value)
+	}
+
+	return out
+}
+
+func find[T any](own []*item[T], at place) (int, bool) {
+	return slices.BinarySearchFunc(own, at, func(it *item[T], at place) int { return it.compare(at) })
+}

@@ -1,0 +1,197 @@
+package view_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestAFloodPushesOutNobodyElse: of what others reported their share stays, and of the node that
+// floods the newest is there.
+func TestAFloodPushesOutNobodyElse(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Events: 1000, Runs: 1000})
+	seq := uint64(0)
+	add := func(name string) {
+		seq++
+		id := fmt.Sprintf("run%d", seq)
+		f.Add(message(seq, 0, failureOf(name, "group.web.motd", id, "/"+name+id), runOf(name, "group.web.motd", id, model.OutcomeFailed)))
+		r := document(name, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeStable, model.EnsureResponse{})
+		r.CorrelationID = "q" + id
+		f.Add(message(1_000_000+seq, 0, r))
+	}
+	for range 10 {
+		for i := range 10 {
+			add(fmt.Sprintf("web%d", i))
+		}
+	}
+	for range 1500 {
+		add("flood")
+	}
+	for i := range 10 {
+		name := fmt.Sprintf("web%d", i)
+		if got := f.Events(view.EventQuery{Node: name}); len(got.Events) != 10 {
+			t.Errorf("%d events of %s are left", len(got.Events), name)
+		}
+		if got := f.Runs(view.EventQuery{Node: name}); len(got) != 10 {
+			t.Errorf("%d runs of %s are left", len(got), name)
+		}
+	}
+	if got := f.Events(view.EventQuery{Node: "flood", Limit: 1000}).Events; len(got) != 900 || got[0].Seq != 1_000_000+seq {
+		t.Errorf("%d events of the flood, the newest %d", len(got), got[0].Seq)
+	}
+	requests := f.Requests()
+	if len(requests) != 1000 || !slices.ContainsFunc(requests, func(r view.RequestRow) bool { return r.ID == "qrun1" }) {
+		t.Errorf("%d requests", len(requests))
+	}
+	if top := f.Overview().Top.Failing; len(top) != 20 {
+		t.Errorf("%d failing", len(top))
+	}
+}
+
+// TestTheLastOfANodeStays: of a known node, however many others report, and as long as it is
+// known.
+func TestTheLastOfANodeStays(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Events: 100, Runs: 100})
+	f.SetNode(node("quiet", time.Now(), model.OutcomeStable))
+	f.AddRuns(message(5, time.Hour, runOf("quiet", "group.web.motd", "r5", model.OutcomeStable)))
+	for i := range 4 {
+		f.Add(message(uint64(i+1), time.Hour, runOf("quiet", "group.web.motd", fmt.Sprintf("r%d", i+1), model.OutcomeStable)))
+	}
+	for i := range 1000 {
+		f.Add(message(uint64(100+i), 0, runOf(fmt.Sprintf("web%d", i), "group.web.motd", fmt.Sprintf("r%d", i), model.OutcomeStable)))
+	}
+	d, _ := f.Node("quiet")
+	var runs []string
+	for _, r := range d.Runs {
+		runs = append(runs, r.RunID)
+	}
+	if !slices.Equal(runs, []string{"r5", "r4", "r3"}) || !slices.Equal(seqs(d.Events), []uint64{4, 3, 2}) {
+		t.Errorf("runs %v, events %v", runs, seqs(d.Events))
+	}
+	f.Add(message(5000, 0, runOf("quiet", "group.web.motd", "r9", model.OutcomeStable)))
+	if d, _ := f.Node("quiet"); !slices.Equal(seqs(d.Events), []uint64{5000, 4, 3}) {
+		t.Errorf("then events %v", seqs(d.Events))
+	}
+	f.RemoveNode("quiet")
+	f.SetNode(node("quiet", time.Now(), model.OutcomeStable))
+	if d, _ := f.Node("quiet"); !slices.Equal(seqs(d.Events), []uint64{5000}) {
+		t.Errorf("of another of the name: %v", seqs(d.Events))
+	}
+}
+
+// TestLongTextsAreCut: what a node says takes little memory, and too much of it none.
+func TestLongTextsAreCut(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("é", 500_000)
+	f := view.New(view.Options{})
+	n := node("web1", time.Now(), model.OutcomeFailed, "group.web.motd")
+	n.Message, n.Host, n.Version, n.Labels = long, long, long, map[string]string{"rack": long}
+	n.Manifests["group.web.motd"] = model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: long, Late: long, Digest: long}
+	many := node("web2", time.Now(), model.OutcomeStable)
+	for i := range 3000 {
+		many.Manifests[fmt.Sprintf("group.web.m%d", i)] = model.ManifestState{Revision: 1}
+	}
+	f.SetNodes(time.Now(), []model.Node{n, many})
+	f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
+	r := failureOf(long[:1000], "group.web."+long, long, long)
+	r.ID, r.CorrelationID, r.Cause = long, long, model.Cause(long)
+	f.Add(message(1, 0, r))
+	d, _ := f.Node("web1")
+	p, err := f.Nodes(view.NodeQuery{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for what, shown := range map[string]any{"a node": d, "a list": p, "events": f.Events(view.EventQuery{}), "the overview": f.Overview().Summary} {
+		if size := len(fmt.Sprint(shown)); size > 30_000 {
+			t.Errorf("%s has %d bytes", what, size)
+		}
+	}
+	if d, _ := f.Node("web2"); d.State != fleet.StatusUnreadable || d.Unreadable != "it has 3000 manifests, more than the 2000 that are looked at" {
+		t.Errorf("%s %s", d.State, d.Unreadable)
+	}
+}
+
+// TestFollow: events come in their order, those that a reader missed first; one that does not
+// read holds up nobody.
+func TestFollow(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	add := func(seq uint64) {
+		f.Add(message(seq, 0, runOf("web1", "group.web.motd", fmt.Sprintf("r%d", seq), model.OutcomeStable)))
+	}
+	for seq := uint64(11); seq <= 20; seq++ {
+		add(seq)
+	}
+	slow, cancelSlow := f.Follow(view.EventQuery{})
+	missed, cancel := f.Follow(view.EventQuery{After: 18})
+	other, cancelOther := f.Follow(view.EventQuery{Node: "web2"})
+	add(21)
+	add(5) // of the past
+	var got []uint64
+	for range 3 {
+		got = append(got, (<-missed).Seq)
+	}
+	if !slices.Equal(got, []uint64{19, 20, 21}) {
+		t.Errorf("got %v", got)
+	}
+	cancel()
+	if e, open := <-missed; open {
+		t.Errorf("after the end %+v", e)
+	}
+	for seq := uint64(22); seq < 2000; seq++ {
+		add(seq)
+	}
+	read := 0
+	for range slow { // it is closed
+		read++
+	}
+	if read == 0 || read > 1000 {
+		t.Errorf("the slow one got %d", read)
+	}
+	cancelSlow() // once more
+	select {
+	case e, open := <-other:
+		t.Errorf("the other got %+v, %v", e, open)
+	default:
+	}
+	cancelOther()
+	behind, cancel := f.Follow(view.EventQuery{After: 10})
+	defer cancel()
+	for range behind {
+		read++
+	}
+}
+
+// TestOldAndWrongTimes: what happened when is told by the clock of the server, and what is older
+// than is kept counts for nothing.
+func TestOldAndWrongTimes(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Keep: time.Hour})
+	wrong := runOf("web1", "group.web.motd", "r1", model.OutcomeStable)
+	wrong.Time = time.Now().Add(24 * time.Hour) // by the clock of the node
+	f.Add(message(3, time.Minute, wrong))
+	f.Add(message(2, 30*time.Minute, runOf("web1", "group.web.motd", "r2", model.OutcomeStable)))
+	f.Add(message(1, 3*time.Hour, runOf("web1", "group.web.motd", "r3", model.OutcomeStable), failureOf("web1", "group.web.motd", "r3", "/etc/motd")))
+	o := f.Overview()
+	total := 0
+	for i, p := range o.History {
+		if total += p.Runs; i > 0 && !p.At.After(o.History[i-1].At) {
+			t.Errorf("%s is not after %s", p.At, o.History[i-1].At)
+		}
+	}
+	if total != 2 || len(o.Top.Failing) != 0 || o.History[len(o.History)-1].At.After(time.Now()) {
+		t.Errorf("%d runs, %+v", total, o.Top)
+	}
+	f.SetSince(time.Now().Add(-10*time.Minute), false)
+	if o := f.Overview(); len(o.History) > 52 || o.Progress.Since.IsZero() || o.Progress.History {
+		t.Errorf("%d intervals since %s", len(o.History), o.Progress.Since)
+	}
+}

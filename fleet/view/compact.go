@@ -1,0 +1,58 @@
+package view
+
+import (
+	"fmt"
+
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// maxManifests is how many manifests a node may say that it runs, maxGroups in how many groups
+	// it is, maxLabels how many labels it has: whoever has more is none of muster.
+	maxManifests = 2000
+	maxGroups    = 1000
+	maxLabels    = 1000
+	// maxReason is how many bytes are kept of an error or a message in the state of a node.
+	maxReason = 2000
+	// maxFlapping is how many of the resources that flap are kept. Agents write no more.
+	maxFlapping = 20
+)
+
+// compact returns a node in little memory. One that says too much about itself counts as one
+// whose state cannot be read.
+func (i interned) compact(n model.Node) model.Node {
+	if problem := excess(n); problem != "" {
+		n = model.Node{NodeState: model.NodeState{Node: n.Node}, Heard: n.Heard, Unreadable: problem}
+	}
+	n.Protocol, n.Node, n.Version, n.Event = i.share(n.Protocol), i.share(n.Node), i.share(cut(n.Version, maxWord)), model.NodeEvent(i.share(string(n.Event)))
+	n.Host, n.Message, n.Unreadable = cut(n.Host, maxWord), cut(n.Message, maxReason), cut(n.Unreadable, maxReason)
+	n.DroppedRanges = nil
+	n.Flapping = n.Flapping[:min(len(n.Flapping), maxFlapping)]
+	for at, g := range n.Groups {
+		n.Groups[at] = i.share(cut(g, maxWord))
+	}
+	for key, value := range n.Labels {
+		n.Labels[key] = i.share(cut(value, maxReason))
+	}
+	for key, m := range n.Manifests {
+		m.Digest, m.Outcome = i.share(cut(m.Digest, maxWord)), model.Outcome(i.share(string(m.Outcome)))
+		m.Error, m.Late = cut(m.Error, maxReason), cut(m.Late, maxReason)
+		n.Manifests[key] = m
+	}
+
+	return n
+}
+
+// excess returns of what a node has too much, empty for nothing.
+func excess(n model.Node) string {
+	for _, has := range []struct {
+		what        string
+		count, most int
+	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"labels", len(n.Labels), maxLabels}} {
+		if has.count > has.most {
+			return fmt.Sprintf("it has %d %s, more than the %d that are looked at", has.count, has.what, has.most)
+		}
+	}
+
+	return ""
+}

@@ -1,0 +1,9 @@
+package view
+
+import "time"
+
+// Forget makes the next overview a new one.
+func (f *Fleet) Forget() { f.overview.made = time.Time{} }
+
+// Seq returns the newest sequence.
+func (f *Fleet) Seq() uint64 { return f.last.seq }

@@ -1,0 +1,195 @@
+package view_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+)
+
+// names returns the nodes of a page.
+func names(t *testing.T, f *view.Fleet, q view.NodeQuery) []string {
+	t.Helper()
+	p, err := f.Nodes(q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := []string{}
+	for _, r := range p.Rows {
+		out = append(out, r.Node)
+	}
+
+	return out
+}
+
+// TestSilenceNeedsNoEvent: a node that stores nothing more becomes unreachable, and readers are
+// told.
+func TestSilenceNeedsNoEvent(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := view.New(view.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); f.Run(ctx) }()
+		f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
+		f.SetNode(node("web1", time.Now(), model.OutcomeStable, "group.web.motd"))
+		changed, stop := f.Changes()
+		<-changed
+		if o := f.Overview(); o.States[0].State != fleet.StatusOK {
+			t.Errorf("at first %+v", o.States)
+		}
+		<-changed
+		if d, _ := f.Node("web1"); time.Since(d.Heard) < time.Minute || d.State != fleet.StatusUnreachable {
+			t.Errorf("after %s it is %s", time.Since(d.Heard), d.State)
+		}
+		if o := f.Overview(); o.States[0].State != fleet.StatusUnreachable || o.Manifests[0].Unreachable != 1 {
+			t.Errorf("then %+v", o.States)
+		}
+		f.SetNode(node("web1", time.Now(), model.OutcomeFailed, "group.web.motd"))
+		<-changed
+		if o := f.Overview(); o.States[0].State != fleet.StatusFailed || len(o.Failing) != 1 {
+			t.Errorf("back: %+v", o.States)
+		}
+		stop()
+		cancel()
+		<-done
+	})
+}
+
+// TestNodesOfAList: what was told since the list was asked for stays.
+func TestNodesOfAList(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	if f.Progress().Nodes {
+		t.Error("complete before anything is known")
+	}
+	f.SetNode(node("old", time.Now(), "", "group.web.motd"))
+	f.SetNode(node("changed", time.Now(), ""))
+	asked := time.Now()
+	f.SetNode(node("new", time.Now(), ""))
+	f.SetNode(node("changed", time.Now(), "", "group.web.motd"))
+	f.SetNodes(asked, []model.Node{node("changed", time.Now(), ""), node("listed", time.Now(), "")})
+	f.SetAssignments(nil)
+	if got := names(t, f, view.NodeQuery{}); !slices.Equal(got, []string{"changed", "listed", "new"}) {
+		t.Errorf("nodes %v", got)
+	}
+	if d, _ := f.Node("changed"); len(d.Manifests) != 1 {
+		t.Errorf("an older state won: %+v", d.Manifests)
+	}
+	if !f.Progress().Nodes {
+		t.Error("not complete")
+	}
+	f.RemoveNode("new")
+	if _, is := f.Node("new"); is {
+		t.Error("still known")
+	}
+}
+
+// TestAssignmentsChange: the statuses of the nodes for which they are follow, and of those that
+// still run what is not assigned any more.
+func TestAssignmentsChange(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	now := time.Now()
+	f.SetNodes(now, []model.Node{node("web1", now, model.OutcomeStable, "group.web.motd"), node("web2", now, model.OutcomeStable, "node.web2.own", "group.gone.x")})
+	status := func(want ...string) {
+		t.Helper()
+		var got []string
+		for _, name := range []string{"web1", "web2"} {
+			d, _ := f.Node(name)
+			for _, s := range d.Statuses {
+				got = append(got, fmt.Sprint(name, " ", s.Key, " ", s.Status))
+			}
+		}
+		if !slices.Equal(got, want) {
+			t.Errorf("statuses %q, want %q", got, want)
+		}
+	}
+	f.SetAssignments([]model.Entry{entry("group.web.motd", 7), entry("group.gone.x", 7)})
+	status("web1 group.web.motd up-to-date", "web2 group.web.motd pending", "web2 node.web2.own unassigned")
+	f.SetAssignments([]model.Entry{entry("group.web.motd", 8), entry("node.web2.own", 7), entry("node.web9.own", 7)})
+	status("web1 group.web.motd pending", "web2 group.web.motd pending", "web2 node.web2.own up-to-date", "web2 group.gone.x unassigned")
+	d, is := f.Manifest(view.ManifestQuery{Name: "own"})
+	if !is || d.Matching != 2 || d.Nodes[0].Node != "web9" || d.Nodes[0].Status != fleet.StatusUnreachable || d.Nodes[0].Assigned.IsZero() || len(d.Keys) != 2 || d.Changed.IsZero() || d.Targets != 2 {
+		t.Errorf("own: %+v", d)
+	}
+	if d, _ := f.Manifest(view.ManifestQuery{Name: "own", Status: fleet.StatusUpToDate}); d.Matching != 1 || d.Nodes[0].Node != "web2" {
+		t.Errorf("own up to date: %+v", d.Nodes)
+	}
+	if _, is := f.Manifest(view.ManifestQuery{Name: "none"}); is {
+		t.Error("what is not assigned is known")
+	}
+}
+
+// TestQueriesOfNodes: search, targets, states, sorting and pages.
+func TestQueriesOfNodes(t *testing.T) {
+	t.Parallel()
+	asked := 0
+	f := view.New(view.Options{Facts: func(_ context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
+		asked++
+		return func(yield func(model.NodeFacts, error) bool) {
+			for _, n := range nodes {
+				if n != "web3" && !yield(model.NodeFacts{Node: n, Facts: model.Facts{"name": n}}, nil) {
+					return
+				}
+			}
+		}
+	}})
+	now := time.Now()
+	var all []model.Node
+	for i := range 5 {
+		n := node(fmt.Sprintf("web%d", i), now.Add(-time.Duration(i)*time.Second), model.OutcomeStable, "group.web.motd")
+		n.Labels = map[string]string{"rack": fmt.Sprintf("a%d", i%2)}
+		n.Version = []string{"1.10.0", "1.9.0", "1.2.0", "1.2.0", "1.2.0"}[i]
+		if i == 2 {
+			n.Manifests["group.web.motd"] = model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: "no space", Counts: model.Counts{Total: 1, Failed: 1}, At: now}
+		}
+		all = append(all, n)
+	}
+	f.SetNodes(now, all)
+	f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
+	for name, c := range map[string]struct {
+		view.NodeQuery
+		want string
+	}{
+		"all":         {view.NodeQuery{}, "web0 web1 web2 web3 web4"},
+		"state":       {view.NodeQuery{State: fleet.StatusFailed}, "web2"},
+		"search":      {view.NodeQuery{Search: "RACK=A1"}, "web1 web3"},
+		"target":      {view.NodeQuery{On: `labels.rack == "a0" && state == "ok"`}, "web0 web4"},
+		"manifest":    {view.NodeQuery{On: `manifest("motd").outcome == "failed"`}, "web2"},
+		"facts":       {view.NodeQuery{On: `facts.name in ["web1", "web3"]`}, "web1"},
+		"facts again": {view.NodeQuery{On: `facts.name in ["web1", "web3"]`, Descending: true}, "web1"},
+		"by state":    {view.NodeQuery{Sort: "state", Limit: 2}, "web2 web0"},
+		"by heard":    {view.NodeQuery{Sort: "heard", Offset: 3}, "web1 web0"},
+		"by version":  {view.NodeQuery{Sort: "version", Descending: true, Limit: 2}, "web0 web1"},
+		"beyond":      {view.NodeQuery{Offset: 9}, ""},
+	} {
+		if got := strings.Join(names(t, f, c.NodeQuery), " "); got != c.want {
+			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+	if asked != 1 {
+		t.Errorf("facts were asked for %d times", asked)
+	}
+	p, err := f.Nodes(view.NodeQuery{On: `facts.name in ["web1", "web3"]`, State: fleet.StatusOK})
+	if err != nil || p.Known != 5 || p.Matching != 1 || len(p.Undecided) != 1 || p.Undecided[0].Node != "web3" || len(p.States) != 1 {
+		t.Errorf("%+v, %v", p, err)
+	}
+	if row := p.Rows[0]; row.Reason != "" || row.Tally.UpToDate != 1 || row.Labels["rack"] != "a1" {
+		t.Errorf("row %+v", row)
+	}
+	if p, _ := f.Nodes(view.NodeQuery{State: fleet.StatusFailed}); p.Rows[0].Reason != "group.web.motd: 1 resource, 1 failed: no space" || len(p.States) != 2 {
+		t.Errorf("row %+v, states %+v", p.Rows[0], p.States)
+	}
+	if _, err := f.Nodes(view.NodeQuery{On: "nonsense("}); err == nil {
+		t.Error("no error")
+	}
+}

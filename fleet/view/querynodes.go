@@ -1,0 +1,152 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+)
+
+const (
+	// defaultLimit and maxLimit are how many rows a page has.
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// page returns the part of a list that is asked for.
+func page[T any](all []T, offset, limit int) []T {
+	if limit <= 0 {
+		limit = defaultLimit
+	}
+	offset = min(max(offset, 0), len(all))
+
+	return all[offset:min(offset+min(limit, maxLimit), len(all))]
+}
+
+// Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
+// why the facts that it depends on cannot be read.
+func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
+	f.mu.RLock()
+	all, progress := f.nodes.all(), f.progress.get()
+	f.mu.RUnlock()
+	out := NodePage{Progress: progress, Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
+	if q.On != "" {
+		found, err := f.selectNodes(q.On, all)
+		if err != nil {
+			return NodePage{}, err
+		}
+		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !found.matches[n.Node.Node] })
+		out.Undecided = append(out.Undecided, found.undecided...)
+	}
+	if search := strings.ToLower(q.Search); search != "" {
+		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !isFound(n, search) })
+	}
+	out.States = summary.States(all)
+	if q.State != "" {
+		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return n.State != q.State })
+	}
+	out.Matching = len(all)
+	if compare := orderOf(q.Sort); compare != nil {
+		slices.SortStableFunc(all, compare)
+	}
+	if q.Descending {
+		slices.Reverse(all)
+	}
+	for _, n := range page(all, q.Offset, q.Limit) {
+		out.Rows = append(out.Rows, rowOf(n))
+	}
+
+	return out, nil
+}
+
+// isFound reports whether a text in lower case is a part of what names a node.
+func isFound(n *summary.Node, search string) bool {
+	has := func(text string) bool { return strings.Contains(strings.ToLower(text), search) }
+	if has(n.Node.Node) || has(n.Host) || slices.ContainsFunc(n.Groups, has) {
+		return true
+	}
+	for key, value := range n.Labels {
+		if has(key + "=" + value) {
+			return true
+		}
+	}
+
+	return false
+}
+
+// orderOf returns what compares nodes by a column, nil for their names, by which they are sorted.
+func orderOf(column string) func(a, b *summary.Node) int {
+	switch column {
+	case "state":
+		return func(a, b *summary.Node) int {
+			return cmp.Compare(summary.Severity(a.State), summary.Severity(b.State))
+		}
+	case "since":
+		return func(a, b *summary.Node) int { return a.Since.Compare(b.Since) }
+	case "heard":
+		return func(a, b *summary.Node) int { return a.Heard.Compare(b.Heard) }
+	case "version":
+		return func(a, b *summary.Node) int {
+			switch {
+			case summary.IsOlder(a.Version, b.Version):
+				return -1
+			case summary.IsOlder(b.Version, a.Version):
+				return 1
+			default:
+				return cmp.Compare(a.Version, b.Version)
+			}
+		}
+	case "host":
+		return func(a, b *summary.Node) int { return cmp.Compare(a.Host, b.Host) }
+	default:
+		return nil
+	}
+}
+
+func rowOf(n *summary.Node) NodeRow {
+	statuses := rolloutsOf(n)
+
+	return NodeRow{
+		Node: n.Node.Node, Host: n.Host, State: n.State, Since: n.Since, Heard: n.Heard, Version: n.Version, Groups: n.Groups, Labels: n.Labels,
+		Tally: fleet.TallyOf(statuses), Reason: fleet.WhyNot(n.Node, statuses), Outbox: n.Outbox,
+	}
+}
+
+// rolloutsOf returns the statuses of a node as package fleet has them.
+func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
+	out := make([]fleet.RolloutStatus, len(n.Statuses))
+	for i, s := range n.Statuses {
+		out[i] = s.RolloutStatus
+	}
+
+	return out
+}
+
+// The newest runs and events that are returned of a node.
+const (
+	maxRunsOfNode   = 50
+	maxEventsOfNode = 100
+)
+
+// Node returns what is known of a node, and whether it is known.
+func (f *Fleet) Node(name string) (NodeDetail, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	k := f.nodes.byName[name]
+	if k == nil {
+		return NodeDetail{}, false
+	}
+
+	return NodeDetail{Progress: f.progress.get(), Node: *k.Node, Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
+}
+
+func valuesOf(all []*RunRow) []RunRow {
+	out := make([]RunRow, len(all))
+	for i, r := range all {
+		out[i] = *r
+	}
+
+	return out
+}

@@ -1,0 +1,58 @@
+package view
+
+import "github.com/musterfleet/muster/model"
+
+// maxRequests is how many requests are kept.
+const maxRequests = 1000
+
+// requests are the newest requests, by the place of the first answer that was told.
+type requests struct {
+	*bounded[*RequestRow]
+	byID map[string]*RequestRow
+}
+
+func newRequests() requests {
+	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}}
+	r.dropped = func(it *item[*RequestRow]) { delete(r.byID, it.value.ID) }
+
+	return r
+}
+
+// add counts an answer. A node could answer what nobody asked: the request takes of its share.
+func (r requests) add(at place, e *Event) {
+	row := r.byID[e.CorrelationID]
+	if row == nil {
+		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
+		r.byID[row.ID] = row
+		r.put(e.Node, at, row)
+	}
+	row.Answers++
+	if row.Resource == "" {
+		row.Resource = e.Resource
+	}
+	if e.Time.Before(row.First) {
+		row.First = e.Time
+	}
+	if e.Time.After(row.Last) {
+		row.Last = e.Time
+	}
+	switch {
+	case e.Outcome.IsFailure(), e.Outcome == model.OutcomeUnmet:
+		row.Failed++
+	case e.Outcome == model.OutcomeChanged, e.Outcome == model.OutcomeRefreshed:
+		row.Changed++
+	}
+}
+
+// Requests returns the requests that nodes answered, the newest first.
+func (f *Fleet) Requests() []RequestRow {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	out := []RequestRow{}
+	f.requests.newest(0, func(it *item[*RequestRow]) bool {
+		out = append(out, *it.value)
+		return true
+	})
+
+	return out
+}

@@ -1,0 +1,174 @@
+package view
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/summary"
+)
+
+const (
+	// maxTop is how many resources of a kind are returned.
+	maxTop = 20
+	// maxCounted is how many are counted of a kind, maxCountedOfNode how many of them one node
+	// can bring in: it chooses their names.
+	maxCounted, maxCountedOfNode = 2000, 50
+	// maxPairs is how many nodes are remembered of all of them together; the nodes of a
+	// resource are a lower bound then.
+	maxPairs = 100_000
+	// slots is into how many parts the time is divided that counts.
+	slots = 24
+)
+
+// top counts which resources need attention.
+type top struct {
+	every  time.Duration
+	counts [kinds]map[topID]*counted
+	// broughtIn counts what nodes brought in, pairs the nodes of all.
+	broughtIn map[string]int
+	pairs     int
+	// pruned is the slot in which what is over was removed last.
+	pruned int64
+}
+
+// topID tells resources apart.
+type topID struct{ manifest, resource string }
+
+// counted is a resource, and how often it needed attention.
+type counted struct {
+	by    string
+	slots [slots]slot
+	nodes map[string]struct{}
+	last  time.Time
+	text  string
+}
+
+// slot counts what happened within one part of the time, which is numbered from 1970.
+type slot struct {
+	number int64
+	count  int
+}
+
+func newTop(keep time.Duration) top {
+	t := top{every: max(keep/slots, time.Second), broughtIn: map[string]int{}}
+	for i := range t.counts {
+		t.counts[i] = map[topID]*counted{}
+	}
+
+	return t
+}
+
+func (t *top) number(at time.Time) int64 { return at.UnixNano() / int64(t.every) }
+
+// add counts a resource that an event is about.
+func (t *top) add(e *Event, a attention) {
+	number := t.number(e.Time)
+	t.prune(number)
+	id, all := topID{a.manifest, a.resource}, t.counts[a.kind]
+	c := all[id]
+	if c == nil {
+		if t.broughtIn[e.Node] >= maxCountedOfNode {
+			return
+		}
+		if len(all) >= maxCounted {
+			t.forget(a.kind, e.Time)
+		}
+		c = &counted{by: e.Node, nodes: map[string]struct{}{}}
+		all[id] = c
+		t.broughtIn[e.Node]++
+	}
+	in := &c.slots[uint64(number)%slots]
+	if in.number < number {
+		*in = slot{number: number}
+	}
+	if in.number == number {
+		in.count++
+	}
+	if _, is := c.nodes[e.Node]; !is && t.pairs < maxPairs {
+		c.nodes[e.Node] = struct{}{}
+		t.pairs++
+	}
+	if !e.Time.Before(c.last) {
+		c.last, c.text = e.Time, a.text
+	}
+}
+
+// prune removes what did not need attention within the time that counts.
+func (t *top) prune(now int64) {
+	if now <= t.pruned {
+		return
+	}
+	t.pruned = now
+	for k := range kinds {
+		for id, c := range t.counts[k] {
+			if c.total(now) == 0 {
+				t.remove(k, id)
+			}
+		}
+	}
+}
+
+// forget gives up the half of a kind that needed attention least.
+func (t *top) forget(k kind, now time.Time) {
+	type one struct {
+		id    topID
+		count int
+		last  time.Time
+	}
+	var all []one
+	for id, c := range t.counts[k] {
+		all = append(all, one{id, c.total(t.number(now)), c.last})
+	}
+	slices.SortFunc(all, func(a, b one) int { return cmp.Or(cmp.Compare(a.count, b.count), a.last.Compare(b.last)) })
+	for _, o := range all[:len(all)/2] {
+		t.remove(k, o.id)
+	}
+}
+
+func (t *top) remove(k kind, id topID) {
+	c := t.counts[k][id]
+	delete(t.counts[k], id)
+	t.pairs -= len(c.nodes)
+	if t.broughtIn[c.by]--; t.broughtIn[c.by] <= 0 {
+		delete(t.broughtIn, c.by)
+	}
+}
+
+// total returns how often it needed attention within the time until a slot.
+func (c *counted) total(now int64) int {
+	sum := 0
+	for _, s := range c.slots {
+		if s.number > now-slots {
+			sum += s.count
+		}
+	}
+
+	return sum
+}
+
+// get returns what needed attention most, of one manifest, or of all for an empty name.
+func (t *top) get(manifest string, now time.Time) Top {
+	return Top{Failing: t.of(failing, manifest, now), Drifting: t.of(drifting, manifest, now), Flapping: t.of(flapping, manifest, now)}
+}
+
+func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
+	out := []TopResource{}
+	for id, c := range t.counts[k] {
+		if manifest != "" && id.manifest != manifest {
+			continue
+		}
+		if count := c.total(t.number(now)); count > 0 {
+			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text})
+		}
+	}
+	slices.SortFunc(out, func(a, b TopResource) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+	})
+	out = out[:min(len(out), maxTop)]
+	for i := range out {
+		out[i].Members = summary.MembersOf(t.counts[k][topID{out[i].Manifest, out[i].Resource}].nodes)
+	}
+
+	return out
+}

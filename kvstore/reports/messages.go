@@ -1,0 +1,90 @@
+package reports
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
+)
+
+// Message is what the stream stored at once: a report, or a batch of one run.
+type Message struct {
+	// Sequence is its number in the stream, Stored when the server took it: the times in
+	// reports are those of nodes.
+	Sequence uint64
+	Stored   time.Time
+	// Size is how many bytes it has.
+	Size    int
+	Reports []model.Report
+	// Invalid is why some of it cannot be read, nil where all can; it wraps ErrInvalidEvent.
+	Invalid error
+}
+
+// Range is a part of the stream. What is zero has no bound.
+type Range struct {
+	// Node and Kind select some reports.
+	Node, Kind string
+	// After leaves out what has this sequence or a lower one, Since what was stored before.
+	After uint64
+	Since time.Time
+	// Newest selects the last message of each subject: of each node, kind and outcome.
+	Newest bool
+	// Follow goes on with what arrives, until the context ends.
+	Follow bool
+}
+
+// Messages yields the messages of a range in the order in which they were stored. An error is
+// the last thing it yields.
+func (s Stream) Messages(ctx context.Context, r Range) iter.Seq2[Message, error] {
+	return func(yield func(Message, error) bool) {
+		names := s.store.Names()
+		cfg, err := Filter{Node: r.Node, Kind: r.Kind, Since: r.Since}.consumer(names)
+		if err != nil {
+			yield(Message{}, err)
+			return
+		}
+		switch {
+		case r.Newest:
+			cfg.DeliverPolicy = jetstream.DeliverLastPerSubjectPolicy
+		case r.After > 0:
+			cfg.DeliverPolicy, cfg.OptStartSeq, cfg.OptStartTime = jetstream.DeliverByStartSequencePolicy, r.After+1, nil
+		}
+		for m, err := range scan.Stream(ctx, s.store, names.Reports(), cfg, r.Follow) {
+			if err != nil {
+				yield(Message{}, err)
+				return
+			}
+			if !yield(s.read(m), nil) {
+				return
+			}
+		}
+	}
+}
+
+// NewestMessage returns the last one; its sequence is 0 where there is none.
+func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
+	names := s.store.Names()
+	m, err := s.store.Last(ctx, names.Reports(), names.Report("*", "*", "*"))
+	if errors.Is(err, model.ErrNotFound) {
+		return Message{}, nil
+	}
+	if err != nil {
+		return Message{}, err
+	}
+
+	return s.read(m), nil
+}
+
+// read decodes a message.
+func (s Stream) read(m kvstore.Message) Message {
+	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+	out.Reports, out.Invalid = s.reportsOf(m)
+
+	return out
+}
