@@ -34,7 +34,7 @@ chaos rounds="50":
     MUSTER_CHAOS={{rounds}} go test -race -count=1 -parallel 4 -timeout 12h -tags system ./testing/chaos
 
 generate:
-    go generate ./schemas ./docs
+    go generate ./schemas ./docs ./fleet/web/page
 
 # the deb and the rpm, in dist
 package *version:

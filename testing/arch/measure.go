@@ -11,10 +11,10 @@ import (
 	"strings"
 )
 
-// product reports whether a file is part of what is shipped: no test, harness or
-// generator.
+// product reports whether a file is part of what is shipped, and somebody wrote it: no test,
+// harness or generator, and nothing that one made.
 func (f *File) product() bool {
-	return !f.Test && !within(f.Folder, "testing") && !strings.Contains("/"+f.Folder+"/", "/internal/")
+	return !f.Test && !ast.IsGenerated(f.syntax) && !within(f.Folder, "testing") && !strings.Contains("/"+f.Folder+"/", "/internal/")
 }
 
 // house is the measures of a tree.

@@ -1,0 +1,154 @@
+package page
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+)
+
+// concern is something of a fleet that needs attention.
+type concern struct {
+	look
+	what, why string
+	url       templ.SafeURL
+	// nodes are the first of those that are concerned, of all.
+	nodes []string
+	all   int
+	// since is when it began, zero where nobody knows.
+	since time.Time
+}
+
+// maxConcerns is how many of a kind are named: the pages they lead to have all.
+const maxConcerns = 5
+
+// concernsOf returns what needs attention, what is most serious first.
+func concernsOf(o view.Overview) []concern {
+	var out []concern
+	out = append(out, failures(o.Failing, fleet.StatusFailed)...)
+	out = append(out, failures(o.Failing, fleet.StatusRejected)...)
+	out = append(out, pending(o.Manifests)...)
+	for _, s := range o.States {
+		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
+			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State), url: stateURL(s.State), nodes: s.First, all: s.Nodes})
+		}
+	}
+	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
+		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: texts.Row(f.Resource) + " flaps", why: "of " + texts.Row(f.Manifest) + ", " + texts.Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
+	}
+	if n := len(o.Clocks); n > 0 {
+		c := o.Clocks[0]
+		out = append(out, concern{look: look{"clock", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
+	}
+	if n := len(o.Outboxes); n > 0 {
+		b := o.Outboxes[0]
+		out = append(out, concern{look: look{"outbox", "wait", "Outbox"}, what: "Reports wait on " + texts.Count(n, "node"), why: "most of them, " + texts.Number(b.Reports) + ", on " + b.Node, url: NodeURL(b.Node), nodes: nodesOf(o.Outboxes, func(b summary.Outbox) string { return b.Node }), all: n})
+	}
+
+	return out
+}
+
+func failures(all []summary.Failure, status fleet.Status) []concern {
+	var out []concern
+	more, nodes := 0, 0
+	for _, f := range all {
+		if f.Status != status {
+			continue
+		}
+		if len(out) == maxConcerns {
+			more, nodes = more+1, nodes+f.Nodes
+			continue
+		}
+		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes})
+	}
+	if more > 0 {
+		out = append(out, concern{look: ofStatus(status), what: fmt.Sprintf("%s %s more", texts.Count(more, "other error"), statusWord(status)), why: "counted " + texts.Number(nodes) + " times on nodes", url: stateURL(status)})
+	}
+
+	return out
+}
+
+func statusWord(s fleet.Status) string { return strings.ToLower(ofStatus(s).word) }
+
+// pending names the manifests that nodes do not run yet, each with its oldest node, and why.
+func pending(all []summary.Manifest) []concern {
+	var out []concern
+	for _, m := range all {
+		if m.Oldest == nil || len(out) == maxConcerns {
+			continue
+		}
+		out = append(out, concern{
+			look: ofStatus(fleet.StatusPending), what: texts.Row(m.Name) + " pending on " + texts.Count(m.Pending, "node"), why: "longest on " + m.Oldest.Node + ": " + texts.Row(m.Oldest.Reason),
+			url: manifestStatusURL(m.Name, fleet.StatusPending), nodes: []string{m.Oldest.Node}, all: m.Pending, since: m.Oldest.Since,
+		})
+	}
+
+	return out
+}
+
+func whyAbsent(s fleet.Status) string {
+	if s == fleet.StatusUnreadable {
+		return "what they report cannot be read by this version of muster"
+	}
+
+	return "no update arrived in the time that they promise one"
+}
+
+func nodesOf[T any](all []T, name func(T) string) []string {
+	var out []string
+	for _, v := range all[:min(len(all), 10)] {
+		out = append(out, name(v))
+	}
+
+	return out
+}
+
+func differ(n int) string {
+	if n == 1 {
+		return " differs"
+	}
+
+	return " differ"
+}
+
+// okOf returns how many nodes are in order.
+func okOf(states []summary.State) int {
+	for _, s := range states {
+		if s.State == fleet.StatusOK {
+			return s.Nodes
+		}
+	}
+
+	return 0
+}
+
+// ofStates returns the parts of the bar of a fleet.
+func ofStates(states []summary.State) []share {
+	var out []share
+	for _, s := range states {
+		out = append(out, share{ofStatus(s.State), s.Nodes})
+	}
+
+	return out
+}
+
+// incomplete returns what is not known yet, in sentences; none where everything is.
+func incomplete(p view.Progress) []string {
+	var out []string
+	switch {
+	case !p.Nodes:
+		out = append(out, "The nodes are still being read: counts and lists are incomplete.")
+	case !p.LastRuns:
+		out = append(out, "The last runs are still being read: some nodes do not show theirs yet.")
+	case !p.History:
+		out = append(out, "The history is still being read: charts and lists of events are incomplete.")
+	}
+
+	return append(out, p.Problems...)
+}

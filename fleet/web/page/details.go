@@ -1,0 +1,118 @@
+package page
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxStatuses is how many assignments of a node are shown.
+const maxStatuses = 200
+
+// nodeReason returns why a node is not in order: that of the first assignment with its state.
+func nodeReason(d view.NodeDetail) string {
+	if d.Unreadable != "" {
+		return texts.Row(d.Unreadable)
+	}
+	for _, s := range d.Statuses {
+		if s.Status == d.State && s.Status != fleet.StatusUpToDate {
+			return texts.Row(nameOf(s.Key)) + ": " + assignmentReason(s)
+		}
+	}
+
+	return texts.Row(d.Message)
+}
+
+// assignmentReason returns why an assignment is not in force; a pending one always has a reason.
+func assignmentReason(s summary.Assignment) string {
+	if s.Status == fleet.StatusPending {
+		return reasonOf(s.Reason, "it has not said why")
+	}
+
+	return texts.Row(s.Reason)
+}
+
+func silentAfter(d view.NodeDetail) string {
+	if d.SilentAfter == 0 {
+		return "never"
+	}
+
+	return d.SilentAfter.String()
+}
+
+func clockText(d view.NodeDetail) string {
+	if d.Clock == (model.ClockOffset{}) {
+		return ""
+	}
+	if d.Clock.Apparent() {
+		return d.Clock.String()
+	}
+
+	return "agrees with the NATS server's"
+}
+
+// healthOf returns the statuses of health checks that there are.
+func healthOf(h model.HealthCounts) []share {
+	var out []share
+	for _, s := range []share{
+		{ofEvent(string(model.HealthCritical)), h.Critical}, {ofEvent(string(model.HealthWarning)), h.Warning},
+		{ofEvent(string(model.HealthUnknown)), h.Unknown}, {ofEvent(string(model.HealthOK)), h.OK},
+	} {
+		if s.count > 0 {
+			out = append(out, s)
+		}
+	}
+
+	return out
+}
+
+// ManifestData is what the page of a manifest shows.
+type ManifestData struct {
+	Query  view.ManifestQuery
+	Detail view.ManifestDetail
+}
+
+// targetOf returns whom a key is for, in words.
+func targetOf(key string) string {
+	t, _, err := fleet.ParseKey(key)
+	if err != nil {
+		return ""
+	}
+
+	return strings.Replace(t.String(), ".", " ", 1)
+}
+
+// refs returns references in a line.
+func refs(all []model.Ref) string {
+	var out []string
+	for _, r := range all[:min(len(all), 20)] {
+		out = append(out, r.String())
+	}
+
+	return texts.Row(strings.Join(out, ", "))
+}
+
+// placeOfStep returns where a resource is declared, and what it is part of.
+func placeOfStep(t model.Transaction) string {
+	text := cmp.Or(texts.Row(t.Source.String()), "")
+	if t.Within != (model.Ref{}) {
+		text += ", within " + texts.Row(t.Within.String())
+	}
+
+	return text
+}
+
+func (d ManifestData) statusURL(s fleet.Status) templ.SafeURL {
+	return manifestStatusURL(d.Query.Name, s)
+}
+
+func (d ManifestData) pageURL(from int) templ.SafeURL {
+	return at(values("status", string(d.Query.Status), "offset", offset(from)), "manifests", d.Query.Name)
+}

@@ -1,0 +1,75 @@
+package page
+
+import (
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// addressOf returns where a service is.
+func addressOf(r registration.Registration) string {
+	return texts.Row(net.JoinHostPort(r.Address, strconv.Itoa(r.Port)))
+}
+
+// AuditData is what the page of all assignments shows.
+type AuditData struct {
+	Progress view.Progress
+	Search   string
+	Offset   int
+	Rows     []view.Assigned
+	Matching int
+}
+
+func (d AuditData) pageURL(from int) templ.SafeURL {
+	return at(values("q", d.Search, "offset", offset(from)), "audit")
+}
+
+// ManifestsData is what the page of all manifests shows.
+type ManifestsData struct {
+	Progress view.Progress
+	Search   string
+	Offset   int
+	Rows     []view.ManifestRow
+	Matching int
+}
+
+func (d ManifestsData) pageURL(from int) templ.SafeURL {
+	return at(values("q", d.Search, "offset", offset(from)), "manifests")
+}
+
+// Revision is a revision of an assignment, and what it changed.
+type Revision struct {
+	Entry model.Entry
+	// What says what Lines are, or why there are none.
+	What string
+	// Lines are those of a diff, or of the first revision.
+	Lines []string
+}
+
+// maxLines is how many lines of a revision are shown.
+const maxLines = 400
+
+// lines returns the lines by what they are.
+func (r Revision) lines() []line {
+	shown := r.Lines[:min(len(r.Lines), maxLines)]
+	var out []line
+	if strings.HasPrefix(r.What, "Changes") {
+		out = diffLines(texts.Cut(strings.Join(shown, "\n"), texts.MaxText))
+	} else {
+		for _, l := range shown {
+			out = append(out, line{text: texts.Cut(l, texts.MaxRow)})
+		}
+	}
+	if more := len(r.Lines) - len(shown); more > 0 {
+		out = append(out, line{"hunk", texts.Count(more, "line") + " more"})
+	}
+
+	return out
+}

@@ -1,0 +1,156 @@
+package page
+
+import (
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/model"
+)
+
+// look is how a status is shown: by an icon of its own shape, a tone and a word, so that nobody
+// depends on colours.
+type look struct{ icon, tone, word string }
+
+// ofStatus returns the look of a status of a node, or of an assignment on one.
+func ofStatus(s fleet.Status) look {
+	switch s {
+	case fleet.StatusOK:
+		return look{"check", "ok", "OK"}
+	case fleet.StatusUpToDate:
+		return look{"check", "ok", "Up to date"}
+	case fleet.StatusFailed:
+		return look{"cross", "bad", "Failed"}
+	case fleet.StatusRejected:
+		return look{"ban", "rejected", "Rejected"}
+	case fleet.StatusPending:
+		return look{"clock", "wait", "Pending"}
+	case fleet.StatusUnreachable:
+		return look{"unlink", "gone", "Unreachable"}
+	case fleet.StatusUnreadable:
+		return look{"question", "gone", "Unreadable"}
+	case fleet.StatusStopped:
+		return look{"stop", "off", "Stopped"}
+	case fleet.StatusOverridden:
+		return look{"minus", "off", "Overridden"}
+	case fleet.StatusNotApplicable:
+		return look{"minus", "off", "Not applicable"}
+	case fleet.StatusUnassigned:
+		return look{"minus", "off", "Unassigned"}
+	default:
+		return look{"question", "gone", texts.Row(string(s))}
+	}
+}
+
+// ofOutcome returns the look of the outcome of a run, a resource or an event.
+func ofOutcome(o model.Outcome) look {
+	switch o {
+	case "":
+		return look{"clock", "wait", "In progress"}
+	case model.OutcomeStable:
+		return look{"check", "ok", "Stable"}
+	case model.OutcomeChanged:
+		return look{"delta", "changed", "Changed"}
+	case model.OutcomeRefreshed:
+		return look{"refresh", "changed", "Refreshed"}
+	case model.OutcomeFailed:
+		return look{"cross", "bad", "Failed"}
+	case model.OutcomeSkipped:
+		return look{"minus", "off", "Skipped"}
+	case model.OutcomeNoop:
+		return look{"eye", "changed", "Would change"}
+	case model.OutcomeUnmet:
+		return look{"unlink", "bad", "Requirement not met"}
+	case model.OutcomeRefused:
+		return look{"ban", "rejected", "Rejected"}
+	case model.OutcomeNotRun:
+		return look{"clock", "wait", "Not run"}
+	}
+
+	return ofEvent(string(o))
+}
+
+// ofEvent returns the look of what else an event says: of a node, or of a health check.
+func ofEvent(word string) look {
+	switch word {
+	case string(model.NodeStarted):
+		return look{"play", "ok", "Started"}
+	case string(model.NodeStopped):
+		return look{"stop", "off", "Stopped"}
+	case string(model.NodeDropped):
+		return look{"warning", "bad", "Reports dropped"}
+	case string(model.NodeUnassigned):
+		return look{"minus", "off", "Unassigned"}
+	case string(model.NodeFlapping):
+		return look{"wave", "wait", "Flapping"}
+	case string(model.NodeDuplicate):
+		return look{"warning", "bad", "Duplicate"}
+	case string(model.HealthOK):
+		return look{"check", "ok", "OK"}
+	case string(model.HealthWarning):
+		return look{"warning", "wait", "Warning"}
+	case string(model.HealthCritical):
+		return look{"cross", "bad", "Critical"}
+	case string(model.HealthUnknown):
+		return look{"question", "gone", "Unknown"}
+	default:
+		return look{"dot", "off", texts.Row(word)}
+	}
+}
+
+// causeOf returns why something ran, in words.
+func causeOf(c model.Cause) string {
+	switch c {
+	case model.CauseManifest:
+		return "new revision"
+	case model.CauseDrift:
+		return "drift"
+	case model.CauseSchedule:
+		return "schedule"
+	case model.CauseEnsure:
+		return "request"
+	case model.CauseHealth:
+		return "health check"
+	case model.CauseCommand:
+		return "command line"
+	default:
+		return texts.Row(string(c))
+	}
+}
+
+// share is a part of a bar.
+type share struct {
+	look
+	count int
+}
+
+// ofTally returns the parts of the bar of a manifest, in the order in which statuses are shown.
+func ofTally(t fleet.Tally) []share {
+	return []share{
+		{ofStatus(fleet.StatusFailed), t.Failed},
+		{ofStatus(fleet.StatusRejected), t.Rejected},
+		{ofStatus(fleet.StatusPending), t.Pending},
+		{ofStatus(fleet.StatusUnreachable), t.Unreachable},
+		{ofStatus(fleet.StatusUnreadable), t.Unreadable},
+		{ofStatus(fleet.StatusUpToDate), t.UpToDate},
+	}
+}
+
+// statusCount is a status with the number of nodes that have it.
+type statusCount struct {
+	status fleet.Status
+	count  int
+}
+
+// countsOf returns the statuses of a tally that nodes have.
+func countsOf(t fleet.Tally) []statusCount {
+	var out []statusCount
+	for _, c := range []statusCount{
+		{fleet.StatusFailed, t.Failed}, {fleet.StatusRejected, t.Rejected}, {fleet.StatusPending, t.Pending},
+		{fleet.StatusUnreachable, t.Unreachable}, {fleet.StatusUnreadable, t.Unreadable}, {fleet.StatusUpToDate, t.UpToDate},
+	} {
+		if c.count > 0 {
+			out = append(out, c)
+		}
+	}
+
+	return out
+}

@@ -1,0 +1,124 @@
+package page
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+)
+
+// PageSize is how many rows a page of a list has.
+const PageSize = 50
+
+// maxListed is how many lines a list has that is part of another page.
+const maxListed = 10
+
+// NodesData is what the page of nodes shows.
+type NodesData struct {
+	Query view.NodeQuery
+	Page  view.NodePage
+	// Err is what is wrong with the expression, nil for nothing.
+	Err *target.Error
+}
+
+// sortable are the columns of nodes, by which they can be sorted.
+type sortable struct{ key, title, class string }
+
+func nodeColumns() []sortable {
+	return []sortable{{"state", "State", ""}, {"name", "Node", ""}, {"", "Manifests", "col-m"}, {"", "Why", "col-m"}, {"", "Groups and labels", "col-l"}, {"since", "For", "right"}, {"heard", "Last seen", "col-l right"}, {"version", "Version", "col-l"}}
+}
+
+// sortURL returns the page sorted by a column, and the other way round where it is already.
+func (d NodesData) sortURL(key string) templ.SafeURL {
+	q := d.Query
+	q.Descending = d.sorted(key) && !q.Descending
+	q.Sort, q.Offset = key, 0
+
+	return NodesURL(q)
+}
+
+func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, "name") == key }
+
+// order returns how a column is sorted, as aria-sort has it; empty where it is not.
+func (d NodesData) order(key string) string {
+	switch {
+	case key == "" || !d.sorted(key):
+		return ""
+	case d.Query.Descending:
+		return "descending"
+	default:
+		return "ascending"
+	}
+}
+
+func (d NodesData) stateURL(s fleet.Status) templ.SafeURL {
+	q := d.Query
+	q.State, q.Offset = s, 0
+
+	return NodesURL(q)
+}
+
+func (d NodesData) pageURL(offset int) templ.SafeURL {
+	q := d.Query
+	q.Offset = offset
+
+	return NodesURL(q)
+}
+
+// states returns the filters by state, with one that is chosen although no node has it.
+func (d NodesData) states() (counts []statusCount, total int) {
+	chosen := d.Query.State == ""
+	for _, s := range d.Page.States {
+		counts = append(counts, statusCount{s.State, s.Nodes})
+		total += s.Nodes
+		chosen = chosen || s.State == d.Query.State
+	}
+	if !chosen {
+		counts = append(counts, statusCount{d.Query.State, 0})
+	}
+
+	return counts, total
+}
+
+// filtered reports whether the query leaves nodes out.
+func (d NodesData) filtered() bool {
+	return d.Query.On != "" || d.Query.Search != "" || d.Query.State != ""
+}
+
+// marked returns the line of an expression that is wrong, and below it a mark.
+func marked(e *target.Error) string {
+	if e.Line < 1 || e.Column < 1 {
+		return ""
+	}
+	lines := strings.Split(e.Expression, "\n")
+	if e.Line > len(lines) || e.Column > 200 {
+		return ""
+	}
+
+	return texts.Cut(lines[e.Line-1], texts.MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
+}
+
+// reason returns why a node is not in order.
+func reason(r view.NodeRow) string {
+	if r.State == fleet.StatusPending {
+		return reasonOf(r.Reason, "it has not said why")
+	}
+
+	return texts.Row(r.Reason)
+}
+
+// rowsOf returns manifests as the rows of a list, the first of them.
+func rowsOf(all []summary.Manifest) []view.ManifestRow {
+	var out []view.ManifestRow
+	for _, m := range all[:min(len(all), maxListed)] {
+		out = append(out, view.ManifestRow{Manifest: m})
+	}
+
+	return out
+}

@@ -1,0 +1,85 @@
+package page
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/internal/build"
+)
+
+func TestTemplatesAreFresh(t *testing.T) {
+	t.Parallel()
+	all, err := build.All(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) == 0 {
+		t.Error("there are no templates")
+	}
+	for path, want := range all {
+		if got, err := os.ReadFile(path); err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%s is old: run go generate ./fleet/web/page", path)
+		}
+	}
+}
+
+func TestNamesInURLs(t *testing.T) {
+	t.Parallel()
+	for got, want := range map[string]string{
+		string(runURL("a/b", "../c?#")): "/runs/a%2Fb/..%2Fc%3F%23", string(NodeURL("<x>\u202e")): "/nodes/%3Cx%3E%E2%80%AE",
+		member("a_1"): ".a_1", member("1a"): `["1a"]`, member("a.b"): `["a.b"]`,
+	} {
+		if got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+func FuzzFacts(f *testing.F) {
+	for _, s := range []string{`{"a":{"b":[1,"x",null,{}]}}`, `[1]`, `{"a":`, strings.Repeat(`{"a":`, 100) + "1" + strings.Repeat("}", 100)} {
+		f.Add([]byte(s), "a")
+	}
+	f.Fuzz(func(t *testing.T, document []byte, search string) {
+		l, err := FactsData{Facts: document, Search: search}.list()
+		if err == nil && l.shown > maxFacts {
+			t.Errorf("%d facts are shown", l.shown)
+		}
+	})
+}
+
+func TestChart(t *testing.T) {
+	t.Parallel()
+	var points []view.Point
+	for i := range 500 {
+		points = append(points, view.Point{At: time.Unix(int64(60*i), 0), Runs: 10, Changed: i % 7, Failed: i % 3, Repaired: 1})
+	}
+	c := newChart(points)
+	if len(c.columns) > maxBars || c.runs != 5000 || c.repaired != 500 {
+		t.Errorf("%d columns, %d runs, %d repaired", len(c.columns), c.runs, c.repaired)
+	}
+	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 9: 10, 10: 10, 11: 20, 120: 200, 5001: 6000} {
+		if got := roundUp(n); got != want {
+			t.Errorf("above %d: %d, want %d", n, got, want)
+		}
+	}
+	if empty := newChart(nil); len(empty.columns) != 0 {
+		t.Error("nothing has columns")
+	}
+}
+
+func TestAround(t *testing.T) {
+	t.Parallel()
+	source := []string{"a", "b", "c"}
+	for at, want := range map[int]int{0: 0, 1: 3, 2: 3, 3: 3, 4: 0, -1: 0} {
+		if got := around(source, at); len(got) != want {
+			t.Errorf("around %d: %v", at, got)
+		}
+	}
+	if got := around(source, 2); got[1].class != "here" || got[1].text != "   2  b" {
+		t.Errorf("%v", got)
+	}
+}

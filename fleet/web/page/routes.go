@@ -1,0 +1,100 @@
+package page
+
+import (
+	"net/url"
+	"strconv"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
+)
+
+// maxPart is how many bytes of a name are part of a URL. What is longer is no name that there is.
+const maxPart = 512
+
+// at returns the URL of a path, of which each part is escaped, with a query.
+func at(query url.Values, parts ...string) templ.SafeURL {
+	path := ""
+	for _, p := range parts {
+		path += "/" + url.PathEscape(p[:min(len(p), maxPart)])
+	}
+	if path == "" {
+		path = "/"
+	}
+	if text := query.Encode(); text != "" {
+		path += "?" + text
+	}
+
+	return templ.SafeURL(path)
+}
+
+// maxExpression is how many bytes of a value are part of a URL; target expressions are no longer.
+const maxExpression = 8 << 10
+
+// values returns a query of names and values, without those that are empty.
+func values(pairs ...string) url.Values {
+	out := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if v := pairs[i+1]; v != "" {
+			out.Set(pairs[i], v[:min(len(v), maxExpression)])
+		}
+	}
+
+	return out
+}
+
+// NodeURL returns the page of a node.
+func NodeURL(name string) templ.SafeURL { return at(nil, "nodes", name) }
+
+func factsURL(name string) templ.SafeURL { return at(nil, "nodes", name, "facts") }
+
+func manifestURL(name string) templ.SafeURL { return at(nil, "manifests", name) }
+
+func manifestStatusURL(name string, status fleet.Status) templ.SafeURL {
+	return at(values("status", string(status)), "manifests", name)
+}
+
+func runURL(node, id string) templ.SafeURL { return at(nil, "runs", node, id) }
+func auditURL(key string) templ.SafeURL    { return at(nil, "audit", key) }
+
+func stateURL(state fleet.Status) templ.SafeURL {
+	return at(values("state", string(state)), "nodes")
+}
+
+// NodesURL returns the page of nodes of a query.
+func NodesURL(q view.NodeQuery) templ.SafeURL {
+	v := values("on", q.On, "q", q.Search, "state", string(q.State), "sort", q.Sort, "offset", offset(q.Offset))
+	if q.Descending {
+		v.Set("desc", "1")
+	}
+
+	return at(v, "nodes")
+}
+
+// EventsURL returns the page of events of a query.
+func EventsURL(q view.EventQuery) templ.SafeURL {
+	v := values("node", q.Node, "kind", q.Kind, "manifest", q.Manifest, "run", q.RunID, "outcome", string(q.Outcome), "cause", string(q.Cause), "q", q.Search)
+	if q.Before > 0 {
+		v.Set("before", strconv.FormatUint(q.Before, 10))
+	}
+
+	return at(v, "events")
+}
+
+func offset(n int) string {
+	if n <= 0 {
+		return ""
+	}
+
+	return strconv.Itoa(n)
+}
+
+// nameOf returns the name of the manifest of a key, and the key itself where it is none.
+func nameOf(key string) string {
+	if _, name, err := fleet.ParseKey(key); err == nil {
+		return name
+	}
+
+	return key
+}

@@ -1,0 +1,113 @@
+package page
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/model"
+)
+
+// first returns the first of some texts, and how many more there are.
+func first(all []string, most int) []string {
+	if len(all) <= most {
+		return all
+	}
+
+	return append(slices.Clone(all[:most]), "+"+texts.Number(len(all)-most))
+}
+
+// pairs returns labels as they are written, the first by name.
+func pairs(labels map[string]string, most int) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(labels)) {
+		out = append(out, texts.Row(name+"="+labels[name]))
+	}
+
+	return first(out, most)
+}
+
+// runText returns what a run did in a few words.
+func runText(r view.RunRow) string {
+	switch {
+	case r.Error != "":
+		return texts.Row(r.Error)
+	case r.Outcome == "":
+		return "its summary has not arrived"
+	default:
+		return describe.Counts(r.Counts)
+	}
+}
+
+// eventID returns what distinguishes an event from others in a document.
+func eventID(e view.Event) string {
+	return strconv.FormatUint(e.Seq, 10) + "-" + texts.Cut(e.ID, 40)
+}
+
+// eventWord returns what an event is about.
+func eventWord(e view.Event) string {
+	word := ofOutcome(e.Outcome).word
+	switch e.Kind {
+	case model.KindRun:
+		return "Run: " + word
+	case model.KindHealth:
+		return "Health check: " + word
+	case model.KindEnsure:
+		return "Request: " + word
+	case model.KindNode:
+		return "Agent: " + word
+	case model.KindTransaction:
+		return word + ":"
+	default:
+		return texts.Row(e.Kind) + ": " + word
+	}
+}
+
+// pageText returns which part of a list a page shows.
+func pageText(from, shown, all int) string {
+	if shown == 0 {
+		return "none of " + texts.Number(all)
+	}
+	return texts.Number(from+1) + "–" + texts.Number(from+shown) + " of " + texts.Number(all)
+}
+
+// reasonOf returns why a node is not in order; a pending one always has a reason.
+func reasonOf(reason, none string) string { return texts.Row(cmp.Or(reason, none)) }
+
+// matchText returns how many nodes a query selects.
+func matchText(d NodesData) string {
+	if !d.filtered() {
+		return texts.Count(d.Page.Known, "node")
+	}
+
+	return texts.Number(d.Page.Matching) + " of " + texts.Count(d.Page.Known, "node")
+}
+
+// placeOf returns where an expression is wrong.
+func placeOf(e *target.Error) string {
+	text := "at column " + strconv.Itoa(e.Column)
+	if e.Line > 1 {
+		text = "at line " + strconv.Itoa(e.Line) + ", column " + strconv.Itoa(e.Column)
+	}
+
+	return text
+}
+
+// comma returns what follows one of some names in a line.
+func comma(i, of int) string {
+	if i < of-1 {
+		return ", "
+	}
+
+	return ""
+}
+
+// runSub returns which revision ran, and why.
+func runSub(r view.RunRow) string {
+	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(causeOf(r.Cause), "cause unknown")
+}

@@ -1,0 +1,220 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page"
+	"github.com/musterfleet/muster/model"
+)
+
+func (s *site) overview(*http.Request) screen {
+	return screen{
+		Frame: s.frame("Overview", "Overview"), live: true, controls: page.Heading("Fleet", true),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			return shown(page.Overview(s.Model.Overview(), now))
+		},
+	}
+}
+
+func (s *site) nodes(r *http.Request) screen {
+	d := page.NodesData{Query: nodeQuery(r)}
+	if d.Query.On != "" {
+		// What is wrong with it is shown beside the field, before the nodes are asked for.
+		_, err := fleet.CompileTarget(d.Query.On)
+		d.Err = asTargetError(err)
+	}
+
+	return screen{
+		Frame: s.frame("Nodes", "Nodes"), live: true, controls: page.NodesControls(d),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			d := d
+			var err error
+			if d.Page, err = s.Model.Nodes(d.Query); err != nil {
+				if d.Err = asTargetError(err); d.Err == nil {
+					return content{}, err
+				}
+			}
+
+			return shown(page.Nodes(d, now))
+		},
+	}
+}
+
+// asTargetError returns what is wrong with an expression, nil where the error is another one.
+func asTargetError(err error) *target.Error {
+	var e *target.Error
+	if errors.As(err, &e) {
+		return e
+	}
+
+	return nil
+}
+
+func (s *site) node(r *http.Request) screen {
+	name := r.PathValue("node")
+
+	return screen{
+		Frame: s.frame(name, "Nodes"), live: true, controls: page.Heading(name, true, page.Link{Text: "Nodes", URL: "/nodes"}),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			d, ok := s.Model.Node(name)
+			if !ok {
+				return s.unknownNode(name), nil
+			}
+
+			return shown(page.Node(d, now))
+		},
+	}
+}
+
+// unknownNode says that there is no such node, and leads to those with a similar name.
+func (s *site) unknownNode(name string) content {
+	text := "Nodes appear when their agent reports for the first time, and are forgotten some days after the last time."
+	if !s.Model.Progress().Nodes {
+		text = "The nodes are still being read: it may appear in a moment."
+	}
+
+	return absent("node", name, text, page.Link{Text: "Search for it among all nodes", URL: page.NodesURL(view.NodeQuery{Search: name})})
+}
+
+func absent(what, name, text string, on page.Link) content {
+	return content{Component: page.Missing(what, name, text, on), status: http.StatusNotFound}
+}
+
+func (s *site) facts(r *http.Request) screen {
+	d := page.FactsData{Node: r.PathValue("node"), Search: r.URL.Query().Get("q")}
+
+	return screen{
+		Frame: s.frame("Facts of "+d.Node, "Nodes"), controls: page.FactsControls(d),
+		content: func(ctx context.Context, _ time.Time) (content, error) {
+			d := d
+			var err error
+			d.Facts, err = s.Source.Facts(ctx, d.Node)
+			switch {
+			case errors.Is(err, model.ErrNotFound):
+				return absent("facts document of the node", d.Node, "An agent stores its facts when it starts, and when they change.", page.Link{Text: "Search for the node", URL: page.NodesURL(view.NodeQuery{Search: d.Node})}), nil
+			case err != nil:
+				return content{}, err
+			}
+
+			return shown(page.Facts(d))
+		},
+	}
+}
+
+func (s *site) manifests(r *http.Request) screen {
+	search, from := searchOf(r), offsetOf(r)
+
+	return screen{
+		Frame: s.frame("Manifests", "Manifests"), live: true, controls: page.SearchControls("Manifests", "/manifests", "Part of a name", search, true),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			return shown(page.Manifests(manifestsOf(s.Model.Manifests(), s.Model.Progress(), search, from), now))
+		},
+	}
+}
+
+func (s *site) manifest(r *http.Request) screen {
+	d := page.ManifestData{Query: manifestQuery(r)}
+
+	return screen{
+		Frame: s.frame(d.Query.Name, "Manifests"), live: true, controls: page.Heading(d.Query.Name, true, page.Link{Text: "Manifests", URL: "/manifests"}),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			d := d
+			var ok bool
+			if d.Detail, ok = s.Model.Manifest(d.Query); !ok {
+				return absent("manifest", d.Query.Name, "Nothing of that name is assigned: it may have been removed since.", page.Link{Text: "Show all manifests", URL: "/manifests"}), nil
+			}
+
+			return shown(page.Manifest(d, now))
+		},
+	}
+}
+
+func (s *site) events(r *http.Request) screen {
+	d := page.EventsData{Query: eventQuery(r)}
+
+	return screen{
+		Frame: s.frame("Events", "Events"), live: d.Query.Before == 0, controls: page.EventsControls(d),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			d := d
+			d.Page = s.Model.Events(d.Query)
+
+			return shown(page.Events(d, now))
+		},
+	}
+}
+
+func (s *site) requests(*http.Request) screen {
+	return screen{
+		Frame: s.frame("Requests", "Requests"), live: true, controls: page.Heading("Requests", true),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			return shown(page.Requests(s.Model.Requests(), s.Model.Progress(), now))
+		},
+	}
+}
+
+func (s *site) registrations(r *http.Request) screen {
+	search := searchOf(r)
+
+	return screen{
+		Frame: s.frame("Registrations", "Registrations"), controls: page.SearchControls("Registrations", "/registrations", "Service, cluster, address or node", search, false),
+		content: func(ctx context.Context, _ time.Time) (content, error) {
+			all, err := s.Source.Registrations(ctx)
+			if err != nil {
+				return content{}, err
+			}
+
+			return shown(page.Registrations(registered(all, search), search))
+		},
+	}
+}
+
+func (s *site) audit(r *http.Request) screen {
+	search, from := searchOf(r), offsetOf(r)
+
+	return screen{
+		Frame: s.frame("Audit", "Audit"), live: true, controls: page.SearchControls("Audit", "/audit", "Part of a key or a digest", search, true),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			return shown(page.Audit(auditOf(s.Model.Manifests(), s.Model.Progress(), search, from), now))
+		},
+	}
+}
+
+func (s *site) history(r *http.Request) screen {
+	key := r.PathValue("key")
+
+	return screen{
+		Frame: s.frame(key, "Audit"), controls: page.Heading(key, false, page.Link{Text: "Audit", URL: "/audit"}),
+		content: func(ctx context.Context, now time.Time) (content, error) {
+			all, err := s.Source.History(ctx, key)
+			if errors.Is(err, model.ErrNotFound) || err == nil && len(all) == 0 {
+				return absent("assignment", key, "The bucket has no revision of it.", page.Link{Text: "Show all assignments", URL: "/audit"}), nil
+			}
+			if err != nil {
+				return content{}, err
+			}
+
+			return shown(page.History(key, historyOf(all), now))
+		},
+	}
+}
+
+func (s *site) missing(r *http.Request) screen {
+	return screen{
+		Frame: s.frame("Not found", ""), controls: templ.NopComponent,
+		content: func(context.Context, time.Time) (content, error) {
+			return absent("page", r.URL.Path, "The address may be mistyped, or of another version of muster.", page.Link{Text: "Go to the overview", URL: "/"}), nil
+		},
+	}
+}
+
+// searchOf returns what is searched.
+func searchOf(r *http.Request) string { return strings.TrimSpace(r.URL.Query().Get("q")) }

@@ -1,0 +1,52 @@
+package web
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page"
+	"github.com/musterfleet/muster/model"
+)
+
+// nodeQuery returns the query of the URL of a page of nodes.
+func nodeQuery(r *http.Request) view.NodeQuery {
+	q := r.URL.Query()
+
+	return view.NodeQuery{
+		On: strings.TrimSpace(q.Get("on")), Search: searchOf(r), State: fleet.Status(q.Get("state")), Sort: q.Get("sort"),
+		Descending: q.Get("desc") == "1", Offset: offsetOf(r), Limit: page.PageSize,
+	}
+}
+
+// manifestQuery returns the query of the URL of a page of a manifest.
+func manifestQuery(r *http.Request) view.ManifestQuery {
+	return view.ManifestQuery{Name: r.PathValue("name"), Status: fleet.Status(r.URL.Query().Get("status")), Offset: offsetOf(r), Limit: page.PageSize}
+}
+
+// eventQuery returns the query of the URL of a page of events.
+func eventQuery(r *http.Request) view.EventQuery {
+	q := r.URL.Query()
+	// What is no number is none: the newest events are shown.
+	before, _ := strconv.ParseUint(q.Get("before"), 10, 64)
+
+	return view.EventQuery{
+		Node: strings.TrimSpace(q.Get("node")), Kind: q.Get("kind"), Manifest: strings.TrimSpace(q.Get("manifest")), RunID: q.Get("run"),
+		Outcome: model.Outcome(q.Get("outcome")), Cause: model.Cause(q.Get("cause")), Search: searchOf(r), Before: before,
+	}
+}
+
+// maxOffset is behind the end of every list.
+const maxOffset = 1 << 30
+
+// offsetOf returns where a page of a list begins; what is no number is its start.
+func offsetOf(r *http.Request) int {
+	n, err := strconv.Atoi(r.URL.Query().Get("offset"))
+	if err != nil {
+		return 0
+	}
+
+	return min(max(n, 0), maxOffset)
+}

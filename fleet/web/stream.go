@@ -1,0 +1,133 @@
+package web
+
+import (
+	"cmp"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// How streams go.
+const (
+	// maxStreams is how many there may be at the same time.
+	maxStreams = 1000
+	// pace is the least time between two updates of a stream. They fall on the same moments for
+	// all streams, so that those of one page share what is drawn.
+	pace = time.Second
+	// settle is how long a stream waits after a change for others that notice it too.
+	settle = 50 * time.Millisecond
+	// alive is how often something is sent where nothing changes: proxies end what is silent.
+	alive = 20 * time.Second
+	// patience is how long a browser may take to read an update; one that is slower is dropped,
+	// and connects again.
+	patience = 10 * time.Second
+)
+
+// stream sends the content of a page whenever it changed, until the browser goes away, is too slow,
+// or the server shuts down.
+func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		w.Header().Set("Retry-After", "30")
+		http.Error(w, "too many browsers follow this fleet", http.StatusServiceUnavailable)
+		return
+	}
+	changed, cancel := s.Model.Changes()
+	defer cancel()
+	out := &events{w, http.NewResponseController(w)}
+	out.begin()
+	sent := cmp.Or(r.Header.Get("Last-Event-ID"), r.URL.Query().Get(have))
+	quiet := time.NewTicker(alive)
+	defer quiet.Stop()
+	noticed := s.Now()
+	for {
+		f, err := s.fragment(r.Context(), r, v, noticed)
+		if err != nil {
+			return
+		}
+		if f.id != sent {
+			if out.update(f) != nil {
+				return
+			}
+			sent = f.id
+		}
+		if f.final {
+			// The error is that of a browser that went away.
+			_ = out.write("event: end\ndata: \n\n")
+			return
+		}
+		last := s.Now()
+		for waiting := true; waiting; {
+			select {
+			case <-r.Context().Done():
+				return
+			case <-s.Done:
+				return
+			case <-quiet.C:
+				if out.write(": alive\n\n") != nil {
+					return
+				}
+			case <-changed:
+				waiting = false
+			}
+		}
+		noticed = s.Now()
+		select {
+		case <-r.Context().Done():
+			return
+		case <-s.Done:
+			return
+		case <-time.After(untilUpdate(last, noticed)):
+		}
+	}
+}
+
+// untilUpdate returns how long a stream waits that sent its last update at a time, and noticed a
+// change at another.
+func untilUpdate(last, noticed time.Time) time.Duration {
+	if next := last.Truncate(pace).Add(pace); next.After(noticed.Add(settle)) {
+		return next.Sub(noticed)
+	}
+
+	return settle
+}
+
+// events writes server-sent events.
+type events struct {
+	http.ResponseWriter
+	control *http.ResponseController
+}
+
+// begin sends the headers, and how soon a browser connects again.
+func (e *events) begin() {
+	e.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
+	e.Header().Set("Cache-Control", "no-store")
+	e.Header().Set("X-Accel-Buffering", "no")
+	// The next write shows whether the browser is gone.
+	_ = e.write("retry: 2000\n\n")
+}
+
+// update sends a fragment.
+func (e *events) update(f fragment) error {
+	var out strings.Builder
+	out.WriteString("event: page\nid: " + f.id + "\n")
+	for line := range strings.Lines(f.html) {
+		out.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
+	}
+	out.WriteString("\n")
+
+	return e.write(out.String())
+}
+
+// write sends a text at once. The error is that of a browser that is gone, or too slow.
+func (e *events) write(text string) error {
+	// A writer without deadlines is one that does not wait, as in a test.
+	_ = e.control.SetWriteDeadline(time.Now().Add(patience))
+	if _, err := e.Write([]byte(text)); err != nil {
+		return err
+	}
+
+	return e.control.Flush()
+}

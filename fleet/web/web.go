@@ -1,0 +1,94 @@
+package web
+
+import (
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/klauspost/compress/gzhttp"
+
+	"github.com/musterfleet/muster/fleet/web/assets"
+	"github.com/musterfleet/muster/fleet/web/page"
+)
+
+// Options are what the dashboard is made of.
+type Options struct {
+	Model  Model
+	Source Source
+	// Log is told what cannot be shown because of an error, never what somebody asks for wrongly.
+	Log *slog.Logger
+	// Version is that of muster, which pages show.
+	Version string
+	// Now is the clock; nil is time.Now.
+	Now func() time.Time
+	// Done ends all streams when it is closed, as before a shutdown of the server, which would
+	// wait for them. Nil never does.
+	Done <-chan struct{}
+}
+
+// New returns the dashboard. It answers every path: who serves more mounts that beside it.
+func New(o Options) http.Handler {
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	s := &site{Options: o, assets: assets.New(), fragments: newFragments(o.Now), streams: make(chan struct{}, maxStreams)}
+	mux := http.NewServeMux()
+	for pattern, build := range map[string]builder{
+		"GET /{$}":                s.overview,
+		"GET /nodes":              s.nodes,
+		"GET /nodes/{node}":       s.node,
+		"GET /nodes/{node}/facts": s.facts,
+		"GET /manifests":          s.manifests,
+		"GET /manifests/{name}":   s.manifest,
+		"GET /runs/{node}/{run}":  s.run,
+		"GET /events":             s.events,
+		"GET /requests":           s.requests,
+		"GET /registrations":      s.registrations,
+		"GET /audit":              s.audit,
+		"GET /audit/{key}":        s.history,
+		"GET /":                   s.missing,
+	} {
+		mux.Handle(pattern, s.serve(build))
+	}
+	mux.Handle("GET "+assets.Prefix, compressed(s.assets))
+
+	return http.NewCrossOriginProtection().Handler(guarded(mux))
+}
+
+// site is the dashboard.
+type site struct {
+	Options
+	assets    *assets.Assets
+	fragments *fragments
+	// streams has a place for each stream that is open.
+	streams chan struct{}
+}
+
+// policy permits what the dashboard itself serves, and nothing else: no script or style within a
+// page, and no other site that has it in a frame.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+
+// guarded sets the headers by which browsers protect whoever looks at the dashboard.
+func guarded(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("Content-Security-Policy", policy)
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		h.ServeHTTP(w, r)
+	})
+}
+
+// compressed compresses what is larger than a packet.
+func compressed(h http.Handler) http.Handler { return gzhttp.GzipHandler(h) }
+
+// frame returns what is around a page.
+func (s *site) frame(title, section string) page.Frame {
+	return page.Frame{Title: title, Section: section, Asset: s.assets.Path, Version: s.Version}
+}

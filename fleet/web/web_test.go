@@ -1,0 +1,278 @@
+package web_test
+
+import (
+	"compress/gzip"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/testing/webfleet"
+)
+
+// dashboard returns the dashboard of a fleet.
+func dashboard(f *webfleet.Fleet) http.Handler {
+	return web.New(web.Options{Model: f, Source: f, Version: webfleet.Version})
+}
+
+func sample(nodes int) *webfleet.Fleet {
+	return webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
+}
+
+// get asks for a page.
+func get(t *testing.T, h http.Handler, path string) *httptest.ResponseRecorder {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+
+	return w
+}
+
+// has fails unless a page has some texts.
+func has(t *testing.T, h http.Handler, path string, status int, texts ...string) string {
+	t.Helper()
+	w := get(t, h, path)
+	if w.Code != status {
+		t.Errorf("%s: status %d, want %d", path, w.Code, status)
+	}
+	body := w.Body.String()
+	for _, text := range texts {
+		if !strings.Contains(body, text) {
+			t.Errorf("%s has no %q", path, text)
+		}
+	}
+
+	return body
+}
+
+// pages are the pages of a sample, each with what it has.
+var pages = map[string][]string{
+	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish"},
+	"/nodes":                          {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
+	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
+	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
+	"/manifests":                      {"nginx", "postgres", "still at revision", "6 manifests"},
+	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "Late for", "signed by a key"},
+	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
+	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
+	"/requests":                       {"service#nginx", "req-7c1f", "300"},
+	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
+	"/audit":                          {"6 assignments", "group.web.nginx", "node db006"},
+	"/audit/group.web.nginx":          {"Revision 1054", "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
+	"/nodes?state=failed":             {`aria-current="true"`, "of 500 nodes"},
+	"/nodes?on=group(%22db%22)":       {"100 of 500 nodes", "db001", "offset=50"},
+	"/nodes?q=web003":                 {"1 of 500 nodes"},
+	"/nodes?sort=heard&desc=1":        {`aria-sort="descending"`},
+	"/nodes?offset=50":                {"51–100 of 500", "Previous"},
+	"/manifests/nginx?status=failed":  {`aria-current="true"`},
+	"/events?outcome=failed&kind=run": {"No event matches"},
+	"/events?kind=health":             {"Health check: Warning"},
+	"/events?before=184200":           {"Resume the feed", "Paused"},
+	"/events?q=req-7c1f":              {"restarted the service"},
+	"/registrations?q=postgres":       {"4 registrations"},
+	"/manifests?q=SSH":                {"1 manifest<", "sshd"},
+	"/audit?q=node.":                  {"1 assignment<", "node.db006.tuning"},
+	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model"},
+	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
+}
+
+// TestPages: each page has what it is for, protects who looks at it, and is small.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(500))
+	for path, texts := range pages {
+		has(t, h, path, http.StatusOK, texts...)
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Header.Set("Accept-Encoding", "gzip")
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if size := w.Body.Len(); size > 60_000 || w.Header().Get("Content-Encoding") != "gzip" {
+			t.Errorf("%s: %d bytes, encoded as %q", path, size, w.Header().Get("Content-Encoding"))
+		}
+		for name, want := range map[string]string{
+			"Content-Type": "text/html; charset=utf-8", "Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "X-Frame-Options": "DENY", "Referrer-Policy": "no-referrer",
+		} {
+			if got := w.Header().Get(name); got != want {
+				t.Errorf("%s: %s is %q, want %q", path, name, got, want)
+			}
+		}
+		policy := w.Header().Get("Content-Security-Policy")
+		if !strings.Contains(policy, "default-src 'none'") || !strings.Contains(policy, "frame-ancestors 'none'") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s: policy %q", path, policy)
+		}
+		unpacked, err := gzip.NewReader(w.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(unpacked)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if inline := regexp.MustCompile(`<style|style="|<script>|\son[a-z]+="`).FindString(string(body)); inline != "" {
+			t.Errorf("%s has %q within it", path, inline)
+		}
+	}
+}
+
+// TestLinksLeadSomewhere: every link of every page leads to a page that there is, or was reported and is gone.
+func TestLinksLeadSomewhere(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(12))
+	link := regexp.MustCompile(`(?:href|src|sse-connect|action)="([^"]*)"`)
+	seen, todo := map[string]bool{}, []string{"/"}
+	for len(todo) > 0 && len(seen) < 200 {
+		path := todo[0]
+		todo = todo[1:]
+		w := get(t, h, path)
+		gone := strings.HasPrefix(path, "/runs/")
+		if w.Code != http.StatusOK && !(gone && w.Code == http.StatusNotFound) {
+			t.Errorf("%s: status %d", path, w.Code)
+		}
+		for _, m := range link.FindAllStringSubmatch(w.Body.String(), -1) {
+			to := strings.ReplaceAll(m[1], "&amp;", "&")
+			if strings.HasPrefix(to, "#") {
+				continue
+			}
+			if u, err := url.Parse(to); err != nil || u.IsAbs() || u.Host != "" || !strings.HasPrefix(to, "/") {
+				t.Errorf("%s leads to %q", path, to)
+			} else if !seen[to] {
+				seen[to] = true
+				todo = append(todo, to)
+			}
+		}
+	}
+	if len(seen) < 100 {
+		t.Errorf("only %d links", len(seen))
+	}
+}
+
+// TestEmptyFleet: pages without anything to show say what to do.
+func TestEmptyFleet(t *testing.T) {
+	t.Parallel()
+	empty := webfleet.Data{}
+	empty.Progress.Nodes, empty.Progress.LastRuns, empty.Progress.History = true, true, true
+	h := dashboard(webfleet.New(empty, time.Now))
+	for path, text := range map[string]string{
+		"/": "muster agent run", "/nodes": "muster agent run", "/manifests": "muster fleet push", "/events": "muster fleet ensure", "/requests": "muster fleet ensure",
+		"/registrations": "register_when_stable", "/audit": "muster fleet push", "/nodes?q=x": "muster agent run",
+	} {
+		has(t, h, path, http.StatusOK, text, `class="empty"`)
+	}
+	one := sample(1)
+	one.Change(func(d *webfleet.Data) { d.Nodes[0].Manifests, d.Entries, d.Runs, d.Events = nil, nil, nil, nil })
+	h = dashboard(one)
+	has(t, h, "/", http.StatusOK, "Everything is in its desired state", "muster fleet push")
+	has(t, h, "/nodes/web000", http.StatusOK, "Nothing is assigned to this node", "muster fleet push --node web000", "No run is known", "No event is known")
+	has(t, h, "/nodes?q=zzz", http.StatusOK, "No node matches", "--on")
+	has(t, h, "/manifests?q=zzz", http.StatusOK, "No manifest has that name")
+	has(t, h, "/audit?q=zzz", http.StatusOK, "No assignment has that")
+	has(t, h, "/registrations?q=zzz", http.StatusOK, "No registration has that")
+	has(t, h, "/nodes/web000/facts?q=zzz", http.StatusOK, "No fact has that")
+}
+
+// TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
+func TestIncomplete(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	h := dashboard(f)
+	for _, c := range []struct {
+		change func(*webfleet.Data)
+		text   string
+	}{
+		{func(d *webfleet.Data) { d.Progress.History = false }, "The history is still being read"},
+		{func(d *webfleet.Data) { d.Progress.LastRuns = false }, "The last runs are still being read"},
+		{func(d *webfleet.Data) { d.Progress.Nodes = false }, "The nodes are still being read"},
+		{func(d *webfleet.Data) { d.Progress.Problems = []string{"NATS cannot be reached since 03:04"} }, "NATS cannot be reached since 03:04"},
+	} {
+		f.Change(c.change)
+		h = dashboard(f)
+		for _, path := range []string{"/", "/nodes", "/nodes/web000", "/manifests", "/manifests/nginx", "/events", "/requests", "/audit"} {
+			has(t, h, path, http.StatusOK, c.text)
+		}
+	}
+	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")
+}
+
+// TestPendingHasAReasonAndAnAge also where a node gives no reason.
+func TestPendingHasAReasonAndAnAge(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(100))
+	for _, path := range []string{"/nodes?state=pending", "/manifests/nginx?status=pending", "/"} {
+		has(t, h, path, http.StatusOK, "still at revision 1023", `data-as="age"`, ">47m<")
+	}
+}
+
+// TestUnknown: what there is not leads on.
+func TestUnknown(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(5))
+	for path, text := range map[string]string{
+		"/nodes/nope": `href="/nodes?q=nope"`, "/nodes/nope/facts": `href="/nodes?q=nope"`, "/manifests/nope": `href="/manifests"`, "/runs/web000/nope": `href="/events?node=web000"`,
+		"/audit/nope": `href="/audit"`, "/nope": `href="/"`, "/assets/nope.js": "404",
+	} {
+		has(t, h, path, http.StatusNotFound, text)
+	}
+	for _, path := range []string{"/nodes", "/manifests", "/manifests/nginx", "/audit"} {
+		has(t, h, path+"?offset=9223372036854775807&state=x&sort=x&status=x", http.StatusOK)
+		has(t, h, path+"?offset=-1&offset=x", http.StatusOK)
+		has(t, h, path+"?q="+strings.Repeat("x", 40_000), http.StatusRequestURITooLong)
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, "/nodes", nil))
+	if w.Code != http.StatusMethodNotAllowed {
+		t.Errorf("POST: status %d", w.Code)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/nodes", nil)
+	r.Header.Set("Sec-Fetch-Site", "cross-site")
+	w = httptest.NewRecorder()
+	if h.ServeHTTP(w, r); w.Code != http.StatusForbidden {
+		t.Errorf("POST of another site: status %d", w.Code)
+	}
+}
+
+// TestExpressions: what is wrong with a target expression is shown with its place, and marks the field.
+func TestExpressions(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(10))
+	body := has(t, h, "/nodes?on="+url.QueryEscape(`state == "faild"`), http.StatusOK, `aria-invalid="true"`, "at column ", "state == &#34;faild&#34;\n", "^</pre>", `value="state == &#34;faild&#34;"`)
+	if strings.Contains(body, "<table") {
+		t.Error("nodes are listed although nobody knows which")
+	}
+	has(t, h, "/nodes?on=group(", http.StatusOK, `aria-invalid="true"`)
+	if strings.Contains(has(t, h, "/nodes?on="+url.QueryEscape(`facts.cpu.count > 4`), http.StatusOK, "of 10 nodes"), `aria-invalid`) {
+		t.Error("an expression that is right is marked")
+	}
+}
+
+// TestSourceFails: what NATS cannot tell is said, and the rest of the dashboard goes on.
+func TestSourceFails(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) { d.Err = io.ErrUnexpectedEOF })
+	h := dashboard(f)
+	for _, path := range []string{"/registrations", "/nodes/web000/facts", "/runs/" + webfleet.FailedRun, "/audit/group.web.nginx"} {
+		has(t, h, path, http.StatusServiceUnavailable, "This cannot be shown now", "unexpected EOF")
+	}
+	has(t, h, "/", http.StatusOK)
+}
+
+// TestAssets: a browser may keep them, because their path is of their content.
+func TestAssets(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(1))
+	all := regexp.MustCompile(`"(/assets/[^"]*\.[0-9a-f]{12}\.(css|js|svg))"`).FindAllStringSubmatch(has(t, h, "/", http.StatusOK), -1)
+	if len(all) != 7 {
+		t.Errorf("%d assets", len(all))
+	}
+	for _, m := range all {
+		w := get(t, h, m[1])
+		if w.Code != http.StatusOK || w.Body.Len() == 0 || !strings.Contains(w.Header().Get("Cache-Control"), "immutable") {
+			t.Errorf("%s: status %d, %d bytes, %v", m[1], w.Code, w.Body.Len(), w.Header())
+		}
+	}
+}

@@ -1,0 +1,176 @@
+// Opens every page of the dashboard in a browser: by day, by night and on a narrow screen. It prints what is
+// wrong, a line each; none where nothing is. Screenshots are written where SHOTS names a folder.
+import { createRequire } from 'node:module';
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
+
+const require = createRequire(path.join(process.env.MODULES, 'node_modules', 'x.js'));
+const { chromium } = require('playwright-core');
+const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
+const base = process.env.BASE;
+const shots = process.env.SHOTS;
+const failed = process.env.RUN;
+
+const pages = {
+  overview: '/',
+  nodes: '/nodes',
+  'nodes-error': '/nodes?on=' + encodeURIComponent('state == "faild"'),
+  'nodes-none': '/nodes?q=nothing-has-this-name',
+  node: '/nodes/' + failed.split('/')[0],
+  facts: '/nodes/' + failed.split('/')[0] + '/facts',
+  manifests: '/manifests',
+  manifest: '/manifests/nginx',
+  run: '/runs/' + failed,
+  events: '/events',
+  requests: '/requests',
+  registrations: '/registrations',
+  audit: '/audit',
+  history: '/audit/group.web.nginx',
+  'missing-node': '/nodes/nope',
+  missing: '/nope',
+};
+const screens = {
+  light: { colorScheme: 'light', viewport: { width: 1280, height: 900 } },
+  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
+  narrow: { colorScheme: 'light', viewport: { width: 360, height: 740 } },
+};
+
+// What the colours and the width of a screen do not change is looked at once.
+const rules = {
+  light: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
+  dark: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
+  narrow: { type: 'rule', values: ['target-size', 'scrollable-region-focusable', 'region'] },
+};
+
+const problems = [];
+const problem = (text) => problems.push(text.replace(/\s+/g, ' '));
+
+const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'] });
+
+// open returns a page that tells of errors. A page of status 404 is one error of the console, which is meant.
+const open = async (context, name) => {
+  const p = await context.newPage();
+  p.on('console', (m) => { if (m.type() === 'error' && !/status of 404/.test(m.text())) problem(`${name}: console: ${m.text()}`); });
+  p.on('pageerror', (e) => problem(`${name}: ${e.message}`));
+  p.on('request', (r) => { if (!r.url().startsWith(base)) problem(`${name}: it asks ${r.url()}`); });
+  return p;
+};
+
+const check = async (p, name, screen) => {
+  await p.evaluate(axe);
+  const found = await p.evaluate((runOnly) => axe.run(document, { runOnly, resultTypes: ['violations'] }), rules[screen]);
+  for (const v of found.violations) {
+    if (v.impact === 'serious' || v.impact === 'critical') problem(`${name} ${screen}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || '')).join(' | ')}`);
+  }
+  const wide = await p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+  if (wide > 0) problem(`${name} ${screen}: it is ${wide} pixels wider than the screen`);
+};
+
+await Promise.all(Object.entries(screens).map(async ([screen, options]) => {
+  const context = await browser.newContext({ ...options, reducedMotion: 'reduce' });
+  const p = await open(context, screen);
+  for (const [name, url] of Object.entries(pages)) {
+    await p.goto(base + url, { waitUntil: 'load' });
+    await check(p, name, screen);
+    if (screen === 'light') {
+      const bytes = await p.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.initiatorType !== 'other').reduce((sum, e) => sum + e.encodedBodySize, 0));
+      if (bytes > 100_000) problem(`${name}: ${bytes} bytes over the wire`);
+    }
+    if (shots) await p.screenshot({ path: path.join(shots, `${name}-${screen}.png`), fullPage: name !== 'nodes' && name !== 'events' && name !== 'manifest' });
+  }
+  await context.close();
+}));
+
+// step runs a part of what somebody does, and names it where it fails.
+const context = await browser.newContext({ ...screens.light, reducedMotion: 'reduce' });
+const step = async (name, run) => {
+  const p = await open(context, name);
+  p.setDefaultTimeout(15000);
+  try { await run(p); } catch (e) { problem(`${name}: ${e.message}`); }
+  await p.close();
+};
+const is = (got, want, what) => { if (got !== want) throw new Error(`${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`); };
+const focused = (p) => p.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
+
+await step('keyboard only', async (p) => {
+  await p.goto(base + '/nodes');
+  await p.keyboard.press('Tab');
+  is(await focused(p), 'Skip to the content', 'the first thing that has the focus');
+  await p.keyboard.press('Enter');
+  is(await focused(p), 'main', 'after the skip link');
+  await p.keyboard.press('/');
+  is(await focused(p), 'on', 'after /');
+  await p.keyboard.type('group("db") && state == "ok"');
+  await p.waitForFunction(() => /^\d+ of 500 nodes$/.test(document.querySelector('#matching')?.textContent.trim()));
+  is(await focused(p), 'on', 'while the list is updated');
+  if (!decodeURIComponent(p.url()).includes('group("db")')) throw new Error('the filter is not in the URL: ' + p.url());
+  await p.keyboard.press('Escape');
+  await p.keyboard.press('j');
+  const first = await focused(p);
+  await p.keyboard.press('j');
+  await p.keyboard.press('k');
+  is(await focused(p), first, 'after j and k');
+  await p.keyboard.press('Enter');
+  await p.waitForURL('**/nodes/' + first);
+});
+
+await step('an expression that is wrong', async (p) => {
+  await p.goto(base + '/nodes');
+  await p.fill('#on', 'state == "faild"');
+  await p.waitForSelector('#on-error .notice');
+  is(await p.getAttribute('#on', 'aria-invalid'), 'true', 'the mark of the field');
+  await p.fill('#on', 'state == "failed"');
+  await p.waitForSelector('#on-error .notice', { state: 'detached' });
+});
+
+await step('live', async (p) => {
+  await p.goto(base + '/');
+  await p.waitForSelector('[data-live][data-state=on]');
+  await p.click('details.data summary');
+  const before = await p.textContent('.headline strong');
+  await fetch(base + '/test/delay', { method: 'POST' });
+  await p.waitForFunction((old) => document.querySelector('.headline strong').textContent !== old, before);
+  is(await p.evaluate(() => document.querySelector('details.data').open), true, 'what was opened');
+});
+
+await step('a tab that nobody sees', async (p) => {
+  await p.goto(base + '/nodes');
+  await p.waitForSelector('[data-live][data-state=on]');
+  const before = await p.textContent('.chip:has-text("Pending") b');
+  const show = (hidden) => p.evaluate((hidden) => {
+    Object.defineProperty(document, 'hidden', { value: hidden, configurable: true });
+    document.dispatchEvent(new Event('visibilitychange'));
+  }, hidden);
+  await show(true);
+  await fetch(base + '/test/delay', { method: 'POST' });
+  await show(false);
+  await p.waitForFunction((old) => [...document.querySelectorAll('.chip')].find((c) => c.textContent.includes('Pending')).querySelector('b').textContent !== old, before);
+  await p.waitForSelector('[data-live][data-state=on]');
+});
+
+await step('the feed', async (p) => {
+  await p.goto(base + '/events');
+  await p.waitForSelector('[data-live][data-state=on]');
+  await fetch(base + '/test/event', { method: 'POST' });
+  await p.waitForSelector('text=a new event of the test');
+  await p.click('text=Pause');
+  await p.waitForSelector('text=Resume the feed');
+  is(await p.locator('[data-live]').count(), 0, 'signs of being live while it is paused');
+  await p.click('text=Resume the feed');
+  await p.waitForSelector('[data-live][data-state=on]');
+  await p.selectOption('#kind', 'health');
+  await p.waitForFunction(() => !document.querySelector('#live').textContent.includes('Run: Stable'));
+});
+
+await step('the theme', async (p) => {
+  await p.goto(base + '/');
+  for (const theme of ['light', 'dark']) {
+    await p.click('[data-theme-toggle]');
+    is(await p.evaluate(() => document.documentElement.dataset.theme), theme, 'the theme');
+  }
+  await p.reload();
+  is(await p.evaluate(() => document.documentElement.dataset.theme), 'dark', 'the theme after a reload');
+});
+
+await browser.close();
+for (const p of problems) console.log(p);
