@@ -204,8 +204,8 @@ type EventQuery struct {
 	Outcome                     model.Outcome
 	Cause                       model.Cause
 	Search                      string
-	// Before selects those of lower Seq, 0 all.
-	Before uint64
+	// Before selects those of lower Seq, 0 all; After, for Follow alone, those of higher Seq.
+	Before, After uint64
 	// Limit is the most events, 0 for 100.
 	Limit int
 }

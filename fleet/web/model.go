@@ -28,8 +28,9 @@ type Model interface {
 	// Changes returns a channel that receives when something may have changed, at most a few
 	// times a second, until cancel. Who does not receive misses nothing but the time of it.
 	Changes() (changed <-chan struct{}, cancel func())
-	// Follow returns a channel with the events after one, in their order, until cancel. It is
-	// closed when the reader is too slow: it then asks for a page again.
+	// Follow returns a channel with the events of higher Seq than q.After, or for 0 those from now
+	// on, in their order, until cancel. It is closed when the reader is too slow: it then asks for
+	// a page again.
 	Follow(q view.EventQuery) (events <-chan view.Event, cancel func())
 }
 
