@@ -30,8 +30,8 @@ func Absent(n model.Node) Status {
 	}
 }
 
-// nodeStatuses are the statuses of a node as a whole, the one that hides all others first.
-func nodeStatuses() []Status {
+// NodeStatuses are the statuses of a node as a whole, the one that hides all others first.
+func NodeStatuses() []Status {
 	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusFailed, StatusRejected, StatusPending, StatusOK}
 }
 
@@ -45,7 +45,7 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	for _, s := range manifests {
 		found[s.Status] = true
 	}
-	for _, s := range nodeStatuses() {
+	for _, s := range NodeStatuses() {
 		if found[s] {
 			return s
 		}
@@ -57,7 +57,7 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 // CompileTarget compiles the expression of a target. The error is a *target.Error.
 func CompileTarget(text string) (*target.Expression, error) {
 	return target.Compile(text, target.Words{
-		State: texts(nodeStatuses()),
+		State: texts(NodeStatuses()),
 		Status: texts([]Status{
 			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
 		}),
