@@ -211,7 +211,7 @@ func TestTheWayOnStaysHere(t *testing.T) {
 	t.Parallel()
 	for next, want := range map[string]string{
 		"/nodes?on=a#b": "/nodes?on=a#b", "/": "/", "": "/", "nodes": "/", "//evil.example": "/", "/\\evil.example": "/", "https://evil.example/": "/",
-		"javascript:alert(1)": "/", "/\r\nX: y": "/", "///evil.example": "/", "/%zz": "/", "/\t/evil.example": "/", `/"><script>`: `/"><script>`,
+		"/" + strings.Repeat("x", maxNext): "/", "javascript:alert(1)": "/", "/\r\nX: y": "/", "///evil.example": "/", "/%zz": "/", "/\t/evil.example": "/", `/"><script>`: `/"><script>`,
 	} {
 		if got := localPath(next); got != want {
 			t.Errorf("%q: %q", next, got)
@@ -222,6 +222,19 @@ func TestTheWayOnStaysHere(t *testing.T) {
 	if page := text(r); strings.Contains(page, "<script>") {
 		t.Error(page)
 	}
+}
+
+func FuzzTheWayOn(f *testing.F) {
+	f.Add("/nodes?on=a#b")
+	f.Add("//evil.example")
+	f.Add("/../..//evil.example")
+	here := &url.URL{Scheme: "https", Host: "muster.example.net", Path: "/login"}
+	f.Fuzz(func(t *testing.T, next string) {
+		at, err := here.Parse(localPath(next))
+		if err != nil || at.Host != here.Host || at.Scheme != here.Scheme || at.User != nil {
+			t.Errorf("%q leads to %v, %v", next, at, err)
+		}
+	})
 }
 
 // TestTokensThatChange: what is taken out of the file ends, and a file that became invalid

@@ -15,6 +15,8 @@ const (
 	// signedInFor is how long a browser keeps a token.
 	signedInFor = 7 * 24 * time.Hour
 	maxForm     = 8 << 10
+	// maxNext is the longest way on that is kept: cookies have 4 KB.
+	maxNext = 1500
 )
 
 //go:embed login.css
@@ -47,7 +49,7 @@ func page(w http.ResponseWriter, status int, data pageData) {
 // localPath returns a path of this server, / for anything else.
 func localPath(next string) string {
 	at, err := url.Parse(next)
-	if err != nil || at.Scheme != "" || at.Host != "" || at.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+	if err != nil || len(next) > maxNext || at.Scheme != "" || at.Host != "" || at.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
 		return "/"
 	}
 
@@ -93,7 +95,7 @@ func (g *Guard) cookieName() string {
 
 // secure reports whether browsers come by TLS: to here, or to a proxy.
 func (g *Guard) secure() bool {
-	return g.certificate != nil || strings.HasPrefix(g.options.URL, "https:")
+	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
 }
 
 // cookie returns the cookie of who signed in; a time below zero removes it.
