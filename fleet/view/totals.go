@@ -6,11 +6,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Totals count what was read since the view began, and how far that is.
+// Totals count what was read of what the stream stored since the view began, and how far that is.
 type Totals struct {
 	// Reports are counted once each, by kind and outcome.
 	Reports []ReportCount
-	// Unreadable counts the reports that could not be read.
+	// Unreadable counts the messages that could not be read as a whole.
 	Unreadable uint64
 	// Repaired counts the drift that was repaired.
 	Repaired uint64

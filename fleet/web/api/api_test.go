@@ -53,7 +53,7 @@ func TestAnswers(t *testing.T) {
 		"/nodes":                             `"rows":[{"node":"web01"`,
 		"/nodes/web01":                       `"state":"ok"`,
 		"/nodes/web01/facts":                 `{"os":"linux"}`,
-		"/nodes/web01/runs/r1":               `"run_id":"r1"`,
+		"/nodes/web01/runs/r1":               `{"progress":{"nodes":true,"last_runs":true,"history":false,"problems":["NATS cannot be reached"]},"run":{"protocol":"","run_id":"r1"`,
 		"/manifests":                         `"manifests":[]`,
 		"/manifests/motd":                    `"name":"motd"`,
 		"/runs":                              `"outcome":"failed"`,

@@ -54,7 +54,9 @@ func (a *api) addSource(routes huma.API) {
 	})
 	huma.Register(routes, operation("run", "/nodes/{node}/runs/{run_id}", "One run with its transactions", sourceErrors[:]...), func(ctx context.Context, in *runInput) (*answer[view.RunDetail], error) {
 		return ask(ctx, a, "run "+in.RunID+" of "+in.Node, "the stream has dropped it, or its reports are on their way", func(ctx context.Context) (view.RunDetail, error) {
-			return a.Source.Run(ctx, in.Node, in.RunID)
+			run, err := a.Source.Run(ctx, in.Node, in.RunID)
+			run.Progress = a.Model.Progress()
+			return run, err
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {

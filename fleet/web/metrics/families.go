@@ -110,8 +110,8 @@ func families() []family {
 // totalFamilies are those of what is counted.
 func totalFamilies() []family {
 	return []family{
-		counter("muster_fleet_reports_total", "Reports of nodes that were read since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
-		counter("muster_fleet_reports_unreadable_total", "Reports that could not be read.", func(s *snapshot, emit emit) {
+		counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
+		counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit emit) {
 			emit(float64(s.totals.Unreadable))
 		}),
 		counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit emit) {
