@@ -7,9 +7,9 @@ import (
 )
 
 const (
-	// Most is how many keys are labels themselves, and maxName their length in bytes: whoever
+	// most is how many keys are labels themselves, and maxName their length in bytes: whoever
 	// may assign to one group may assign as many as the bucket holds.
-	Most    = 500
+	most    = 500
 	maxName = 200
 	// Other is the label of all further keys together. No key is like it.
 	Other = "other"
@@ -36,11 +36,11 @@ func Retain[V any](n Names, keys map[string]V) (gone []string) {
 			delete(n, key)
 		}
 	}
-	if len(n) == len(keys) || len(n) == Most {
+	if len(n) == len(keys) || len(n) == most {
 		return gone
 	}
 	for _, key := range slices.Sorted(maps.Keys(keys)) {
-		if len(n) < Most && len(key) <= maxName {
+		if len(n) < most && len(key) <= maxName {
 			n[key] = true
 		}
 	}

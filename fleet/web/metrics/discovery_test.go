@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -39,7 +40,7 @@ func TestDiscovery(t *testing.T) {
 		{services{all, nil}, "?protocol=mysql&service=db&cluster=prod", http.StatusOK, `[{"targets":["10.0.0.1:3306"],"labels":{"__meta_muster_priority":"7","cluster":"prod","node":"db01","protocol":"mysql","service":"db"}}]`},
 		{services{all, nil}, "?cluster=none", http.StatusOK, `[]`},
 		{services{nil, nil}, "", http.StatusOK, `[]`},
-		{services{nil, errAway}, "", http.StatusBadGateway, "the registrations cannot be read: NATS cannot be reached"},
+		{services{nil, errors.New("NATS cannot be reached")}, "", http.StatusBadGateway, "the registrations cannot be read: NATS cannot be reached"},
 	} {
 		w := httptest.NewRecorder()
 		metrics.Discovery(c.services, slog.New(slog.DiscardHandler)).ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/sd/registrations"+c.query, nil))

@@ -1,7 +1,6 @@
 package metrics_test
 
 import (
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -230,5 +229,3 @@ func TestThePageHasEveryMetricAndAlert(t *testing.T) {
 		t.Errorf("the page has %q, the alerts are %q", got, alerts)
 	}
 }
-
-var errAway = errors.New("NATS cannot be reached")
