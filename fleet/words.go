@@ -34,8 +34,8 @@ func Absent(n model.Node) Status {
 	}
 }
 
-// nodeStatuses are the statuses of a node as a whole, the one that hides all others first.
-func nodeStatuses() []Status {
+// NodeStatuses are the statuses of a node as a whole, the one that hides all others first.
+func NodeStatuses() []Status {
 	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusPaused, StatusFailed, StatusRejected, StatusPending, StatusOK}
 }
 
@@ -49,7 +49,7 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if n.Paused != nil {
 		return StatusPaused
 	}
-	order := nodeStatuses()
+	order := NodeStatuses()
 	worst := len(order) - 1
 	for _, s := range manifests {
 		if at := slices.Index(order, s.Status); at >= 0 {
@@ -93,7 +93,7 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 // CompileTarget compiles the expression of a target. The error is a *target.Error.
 func CompileTarget(text string) (*target.Expression, error) {
 	return target.Compile(text, target.Words{
-		State: texts(nodeStatuses()),
+		State: texts(NodeStatuses()),
 		Status: texts([]Status{
 			StatusUpToDate, StatusFailed, StatusOverridden, StatusNotApplicable, StatusRejected, StatusPending, StatusUnreachable, StatusUnreadable, StatusUnassigned,
 		}),

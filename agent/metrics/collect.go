@@ -38,7 +38,7 @@ func (m *Metrics) read() *snapshot {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	s.state = m.state()
-	s.manifests = manifestsOf(s.state.Manifests, m.names.of)
+	s.manifests = manifestsOf(s.state.Manifests, m.names.Of)
 
 	return s
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/labels"
 )
 
 // Sources are what figures are read from. All are called from several goroutines, and
@@ -36,13 +37,13 @@ type Metrics struct {
 
 	// mu keeps names those of the state that was read last.
 	mu    sync.Mutex
-	names names
+	names labels.Names
 }
 
 // New returns the metrics of an agent that has begun.
 func New(s Sources) *Metrics {
 	return &Metrics{
-		sources: s, families: families(), names: names{},
+		sources: s, families: families(), names: labels.Names{},
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_runs_total", Help: "Runs of manifests that ended since the agent started. Requests are not among them.",
 		}, []string{"manifest", "outcome", "cause"}),
@@ -58,7 +59,7 @@ func (m *Metrics) Ran(key string, run *model.Run) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.state()
-	m.runs.WithLabelValues(m.names.of(key), string(run.Outcome()), string(run.Cause)).Inc()
+	m.runs.WithLabelValues(m.names.Of(key), string(run.Outcome()), string(run.Cause)).Inc()
 	m.duration.Observe(run.Duration.Seconds())
 }
 
@@ -66,7 +67,7 @@ func (m *Metrics) Ran(key string, run *model.Run) {
 // series of what is not any more have ended.
 func (m *Metrics) state() model.NodeState {
 	s := m.sources.State()
-	for _, gone := range m.names.retain(s.Manifests) {
+	for _, gone := range labels.Retain(m.names, s.Manifests) {
 		m.runs.DeletePartialMatch(prometheus.Labels{"manifest": gone})
 	}
 

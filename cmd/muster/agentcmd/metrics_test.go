@@ -142,7 +142,7 @@ func TestMetricsOfAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = serves("1", "muster_runs_total", "manifest", "node.web01.long", "outcome", "changed", "cause", "manifest")
-	checkQueries(t, all)
+	shipped().Check(t, all)
 
 	if _, err := admin.Delete(t.Context(), "node.web01.long"); err != nil {
 		t.Fatal(err)

@@ -1,152 +1,18 @@
 package agentcmd_test
 
 import (
-	"bytes"
-	"encoding/json"
-	"fmt"
 	"os"
-	"regexp"
 	"slices"
-	"strings"
 	"testing"
-
-	common "github.com/prometheus/common/model"
-	"github.com/prometheus/prometheus/model/labels"
-	"github.com/prometheus/prometheus/promql/parser"
-	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/testing/markdown"
+	"github.com/musterfleet/muster/testing/monitoring"
 )
 
-// alert is a rule of deploy/prometheus/muster.rules.yaml.
-type alert struct {
-	Alert       string            `yaml:"alert"`
-	Expr        string            `yaml:"expr"`
-	For         common.Duration   `yaml:"for"`
-	Labels      map[string]string `yaml:"labels"`
-	Annotations map[string]string `yaml:"annotations"`
-}
-
-// query is an expression, and the labels of its results that are shown.
-type query struct {
-	expr  string
-	shown []string
-}
-
-// queries are those of the alerts and the dashboard, by where they are.
-func queries(t *testing.T) map[string]query {
-	t.Helper()
-	out := map[string]query{}
-	for _, a := range alerts(t) {
-		q := query{expr: a.Expr}
-		for _, text := range a.Annotations {
-			for _, label := range regexp.MustCompile(`\$labels\.(\w+)`).FindAllStringSubmatch(text, -1) {
-				q.shown = append(q.shown, label[1])
-			}
-		}
-		out["alert "+a.Alert] = q
-	}
-	text, err := os.ReadFile("../../../deploy/grafana/muster.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var dashboard struct {
-		Panels []struct {
-			Title   string
-			Targets []struct{ Expr string }
-		}
-		Templating struct {
-			List []struct{ Name, Definition string }
-		}
-	}
-	if err := json.Unmarshal(text, &dashboard); err != nil {
-		t.Fatal(err)
-	}
-	// What Grafana puts in the place of its variables.
-	variables := strings.NewReplacer("$__rate_interval", "5m", "$__range", "6h", "$job", ".*", "$instance", ".*")
-	for _, p := range dashboard.Panels {
-		for i, target := range p.Targets {
-			out[fmt.Sprint("panel ", p.Title, " ", i)] = query{expr: variables.Replace(target.Expr)}
-		}
-	}
-	for _, v := range dashboard.Templating.List {
-		if v.Definition == "" {
-			continue
-		}
-		found := regexp.MustCompile(`^label_values\((.*), (job|instance)\)$`).FindStringSubmatch(v.Definition)
-		if found == nil {
-			t.Fatalf("variable %s: %q", v.Name, v.Definition)
-		}
-		out["variable "+v.Name] = query{expr: variables.Replace(found[1])}
-	}
-
-	return out
-}
-
-func alerts(t *testing.T) []alert {
-	t.Helper()
-	text, err := os.ReadFile("../../../deploy/prometheus/muster.rules.yaml")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var file struct {
-		Groups []struct {
-			Name  string
-			Rules []alert
-		}
-	}
-	strict := yaml.NewDecoder(bytes.NewReader(text))
-	strict.KnownFields(true)
-	if err := strict.Decode(&file); err != nil || len(file.Groups) != 1 {
-		t.Fatalf("%+v, %v", file, err)
-	}
-	for _, a := range file.Groups[0].Rules {
-		if a.Labels["severity"] == "" || a.Annotations["summary"] == "" || a.Annotations["description"] == "" {
-			t.Errorf("alert %+v is incomplete", a)
-		}
-	}
-
-	return file.Groups[0].Rules
-}
-
-// checkQueries parses each query as Prometheus does. Each selector must match a series
-// that the agent serves, and each label must be one of its metrics, or of the scrape.
-func checkQueries(t *testing.T, served map[string][]map[string]string) {
-	t.Helper()
-	for where, q := range queries(t) {
-		expr, err := parser.ParseExpr(q.expr)
-		if err != nil {
-			t.Errorf("%s: %q: %v", where, q.expr, err)
-			continue
-		}
-		known := map[string]bool{"job": true, "instance": true}
-		named := q.shown
-		parser.Inspect(expr, func(node parser.Node, _ []parser.Node) error {
-			switch n := node.(type) {
-			case *parser.VectorSelector:
-				series, ok := match(served[n.Name], n.LabelMatchers)
-				if !ok && n.Name != "up" { // which is Prometheus' own
-					t.Errorf("%s: %s matches nothing that the agent serves: %v", where, n, served[n.Name])
-				}
-				for label := range series {
-					known[label] = true
-				}
-			case *parser.AggregateExpr:
-				named = append(named, n.Grouping...)
-			case *parser.BinaryExpr:
-				if n.VectorMatching != nil {
-					named = slices.Concat(named, n.VectorMatching.MatchingLabels, n.VectorMatching.Include)
-				}
-			}
-			return nil
-		})
-		for _, label := range named {
-			if !known[label] {
-				t.Errorf("%s: no metric of %q has the label %s", where, q.expr, label)
-			}
-		}
-	}
+// shipped is what is there to watch agents.
+func shipped() monitoring.Shipped {
+	return monitoring.Shipped{Rules: "../../../deploy/prometheus/muster.rules.yaml", Dashboard: "../../../deploy/grafana/muster.json"}
 }
 
 // TestPageOfMetrics: its configuration is valid, and it has the alerts there are.
@@ -160,23 +26,10 @@ func TestPageOfMetrics(t *testing.T) {
 		t.Errorf("line %d: %q, %v", example.Line, c.Metrics.Listen, err)
 	}
 	var want []string
-	for _, a := range alerts(t) {
+	for _, a := range shipped().Alerts(t) {
 		want = append(want, a.Alert)
 	}
 	if got := markdown.Rows(markdown.Section(string(text), "## Prometheus")); !slices.Equal(got, want) {
 		t.Errorf("the page has %q, the alerts are %q", got, want)
 	}
-}
-
-// match returns the first series that matches, but for the labels of the scrape.
-func match(all []map[string]string, matchers []*labels.Matcher) (map[string]string, bool) {
-	for _, series := range all {
-		if !slices.ContainsFunc(matchers, func(m *labels.Matcher) bool {
-			return !slices.Contains([]string{"__name__", "job", "instance"}, m.Name) && !m.Matches(series[m.Name])
-		}) {
-			return series, true
-		}
-	}
-
-	return nil, false
 }

@@ -5,6 +5,7 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/controlcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
@@ -45,4 +46,5 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	controlcmd.AddPause(env, cmd)
 	controlcmd.AddResume(env, cmd)
 	controlcmd.AddLabel(env, cmd)
+	accesscmd.AddToken(env, cmd)
 }

@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"net"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/registrations"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
@@ -43,21 +40,14 @@ func (c *command) keepTargets(ctx context.Context, all []registrations.Registere
 	}
 }
 
-// fileTargets is an entry of a file for Prometheus file discovery.
-type fileTargets struct {
-	Targets []string          `json:"targets"`
-	Labels  map[string]string `json:"labels"`
-}
-
 // writeTargets writes registrations for Prometheus file discovery. It does not
 // touch a file that is up to date.
 func (c *command) writeTargets(ctx context.Context, all []registrations.Registered) error {
-	slices.SortFunc(all, func(x, y registrations.Registered) int { return strings.Compare(identity(x), identity(y)) })
-	out := []fileTargets{}
-	for _, r := range all {
-		out = append(out, fileTargets{Targets: []string{net.JoinHostPort(r.Address, strconv.Itoa(r.Port))}, Labels: labels(r)})
+	plain := make([]registration.Registration, len(all))
+	for i, r := range all {
+		plain[i] = r.Registration
 	}
-	text, err := json.MarshalIndent(out, "", "  ")
+	text, err := json.MarshalIndent(registration.Targets(plain), "", "  ")
 	if err != nil {
 		return err
 	}
@@ -76,7 +66,7 @@ func (c *command) writeTargets(ctx context.Context, all []registrations.Register
 		return fmt.Errorf("--prometheus: %w", err)
 	}
 	for _, r := range all {
-		for label, keys := range annotationsByLabel(r) {
+		for label, keys := range r.AnnotationsByLabel() {
 			if len(keys) > 1 {
 				c.Log.Warn("annotations with the same Prometheus label, only the first is written", "label", label, "annotations", strings.Join(keys, ", "), "address", r.Address, "port", r.Port)
 			}
@@ -84,36 +74,4 @@ func (c *command) writeTargets(ctx context.Context, all []registrations.Register
 	}
 
 	return nil
-}
-
-// labels returns the labels of a registration.
-func labels(r registrations.Registered) map[string]string {
-	out := map[string]string{"cluster": r.Cluster, "service": r.Service, "protocol": r.ProtocolName, "node": r.Node, "__meta_muster_priority": strconv.Itoa(r.Priority)}
-	for label, keys := range annotationsByLabel(r) {
-		out[label] = r.Annotations[keys[0]]
-	}
-
-	return out
-}
-
-// annotationsByLabel returns the keys of annotations, sorted, by the label that
-// each becomes.
-func annotationsByLabel(r registrations.Registered) map[string][]string {
-	out := map[string][]string{}
-	for _, k := range slices.Sorted(maps.Keys(r.Annotations)) {
-		label := "__meta_muster_annotation_" + labelName(k)
-		out[label] = append(out[label], k)
-	}
-
-	return out
-}
-
-// labelName replaces what Prometheus does not accept in the name of a label.
-func labelName(s string) string {
-	return strings.Map(func(r rune) rune {
-		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' {
-			return r
-		}
-		return '_'
-	}, s)
 }

@@ -1,5 +1,5 @@
-// Command gen fills in the tables of the pages of the resource types; go
-// generate ./docs runs it in that folder.
+// Command gen fills in the tables of the pages of the resource types, and writes the document
+// of the API; go generate ./docs runs it in that folder.
 package main
 
 import (
@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/musterfleet/muster/docs/internal/tables"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -24,6 +25,14 @@ func write(types resource.Types) error {
 		if err != nil {
 			return err
 		}
+	}
+
+	spec, err := api.Spec()
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile("openapi.json", spec, 0o644); err != nil {
+		return err
 	}
 
 	return rewrite("types/README.md", func(page string) (string, error) { return tables.Index(page, types) })

@@ -1,0 +1,37 @@
+// Package accesscmd holds who may see a fleet over HTTP on the command line: the flags of
+// muster fleet serve, and muster fleet token.
+package accesscmd
+
+import (
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/fleet/web/access"
+)
+
+// Flags are those that say who may connect.
+type Flags struct{ options access.Options }
+
+// Add adds the flags to a command that serves.
+func (f *Flags) Add(cmd *fisk.CmdClause) {
+	o := &f.options
+	cmd.Flag("insecure-listen", "Permit an address beyond loopback without TLS").UnNegatableBoolVar(&o.Insecure)
+	cmd.Flag("tls-cert", "File of the server's certificate, with those of its issuers").PlaceHolder("FILE").StringVar(&o.Certificate)
+	cmd.Flag("tls-key", "File of the key of the certificate").PlaceHolder("FILE").StringVar(&o.Key)
+	cmd.Flag("tokens", "File of tokens of those who may connect (see muster fleet token)").PlaceHolder("FILE").StringVar(&o.Tokens)
+	cmd.Flag("url", "What browsers open, as behind a proxy").PlaceHolder("URL").StringVar(&o.URL)
+	cmd.Flag("oidc-issuer", "URL of a provider of OpenID Connect, which signs users in").PlaceHolder("URL").StringVar(&o.OIDC.Issuer)
+	cmd.Flag("oidc-client", "Client id at the provider").PlaceHolder("ID").StringVar(&o.OIDC.ClientID)
+	cmd.Flag("oidc-secret", "File of the client's secret").PlaceHolder("FILE").StringVar(&o.OIDC.SecretFile)
+	cmd.Flag("oidc-scope", "Further scope to ask for, such as groups; repeatable").PlaceHolder("SCOPE").StringsVar(&o.OIDC.Scopes)
+	cmd.Flag("oidc-claim", "Claim that has the groups of a user").Default("groups").PlaceHolder("NAME").StringVar(&o.OIDC.Claim)
+	cmd.Flag("oidc-read", "Group at the provider that may see the fleet; repeatable").PlaceHolder("GROUP").StringsVar(&o.OIDC.ReadGroups)
+	cmd.Flag("oidc-operate", "Group at the provider that may also change it; repeatable").PlaceHolder("GROUP").StringsVar(&o.OIDC.OperateGroups)
+}
+
+// Options returns the options of an address.
+func (f *Flags) Options(listen string) access.Options {
+	o := f.options
+	o.Listen = listen
+
+	return o
+}

@@ -1,0 +1,97 @@
+package accesscmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/choria-io/fisk"
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/web/access"
+)
+
+// tokenCommand is muster fleet token.
+type tokenCommand struct {
+	*cli.Env
+	print.Format
+	name, role, file string
+}
+
+// tokenDocument is a new token.
+type tokenDocument struct {
+	Name  string `json:"name"`
+	Role  string `json:"role"`
+	Token string `json:"token"`
+	// Line is that of the file of tokens.
+	Line string `json:"line"`
+}
+
+// AddToken adds the command to muster fleet.
+func AddToken(env *cli.Env, parent *fisk.CmdClause) {
+	c := &tokenCommand{Env: env}
+	cmd := parent.Command("token", "Make a token for the API and dashboard of muster fleet serve")
+	cmd.HelpLong("Prints a new token, and appends its line to the file of tokens, which has its SHA-256 alone: the token is shown this once. Whoever serves takes the file up within a second; a line that is deleted ends its token.\n\n" +
+		"  muster fleet token anna --role operate --file /etc/muster/tokens\n  muster fleet token grafana --file /etc/muster/tokens")
+	cmd.Arg("name", "Who gets it").Required().StringVar(&c.name)
+	cli.Enum(cmd.Flag("role", "What it permits: read or operate").Default(access.Read.String()).PlaceHolder("ROLE"), &c.role, access.Read.String(), access.Operate.String())
+	cmd.Flag("file", "File of tokens to append to; it is made where it is missing").PlaceHolder("FILE").StringVar(&c.file)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+func (c *tokenCommand) run(context.Context) error {
+	role, err := access.ParseRole(c.role)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	token, line, err := access.NewToken(role, c.name)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	if c.file != "" {
+		if err := appendLine(c.file, line); err != nil {
+			return cli.FileError("file of tokens", c.file, err)
+		}
+	}
+
+	return c.Print.Result(c.Format, tokenDocument{c.name, c.role, token, line[:len(line)-1]}, func() {
+		c.Print.Printf("%s\n", token)
+		if c.file == "" {
+			c.Print.Remark("its line of the file of tokens: %s", line[:len(line)-1])
+		}
+	})
+}
+
+// appendLine appends to a file that only its owner may read, and makes it.
+func appendLine(path, line string) error {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	switch {
+	case err != nil:
+		return err
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%s is no file", path)
+	case info.Mode().Perm()&0o077 != 0:
+		return fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+	if size := info.Size(); size > 0 {
+		last := make([]byte, 1)
+		if _, err := f.ReadAt(last, size-1); err != nil {
+			return err
+		}
+		if last[0] != '\n' {
+			line = "\n" + line
+		}
+	}
+	_, err = f.WriteString(line)
+
+	return errors.Join(err, f.Sync())
+}

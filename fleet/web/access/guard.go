@@ -1,0 +1,208 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/model/sparse"
+)
+
+// Guard lets those pass who may. Make it with New.
+type Guard struct {
+	options     Options
+	log         *slog.Logger
+	loopback    bool
+	tokens      *reloaded[[]token]
+	certificate *reloaded[*tls.Certificate]
+	provider    *provider
+	crossOrigin *http.CrossOriginProtection
+	failures    failures
+	sparse      sparse.Log
+}
+
+// New reads the files of the options. The error has the remedy.
+func New(o Options, log *slog.Logger) (*Guard, error) {
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	g := &Guard{options: o, log: log, crossOrigin: http.NewCrossOriginProtection()}
+	g.loopback, _ = isLoopback(o.Listen)
+	var err error
+	if o.URL != "" {
+		// A proxy may send another name of the host than that of the page.
+		if err = g.crossOrigin.AddTrustedOrigin(strings.TrimSuffix(o.URL, "/")); err != nil {
+			return nil, err
+		}
+	}
+	if o.Tokens != "" {
+		if g.tokens, err = load(log, func() ([]token, error) { return readTokens(o.Tokens) }, o.Tokens); err != nil {
+			return nil, err
+		}
+	}
+	if o.Certificate != "" {
+		read := func() (*tls.Certificate, error) {
+			c, err := tls.LoadX509KeyPair(o.Certificate, o.Key)
+			return &c, err
+		}
+		if g.certificate, err = load(log, read, o.Certificate, o.Key); err != nil {
+			return nil, err
+		}
+	}
+	if o.OIDC.Configured() {
+		if g.provider, err = newProvider(o); err != nil {
+			return nil, err
+		}
+	}
+
+	return g, nil
+}
+
+// open reports whether nobody needs to sign in: to read, on loopback, where nothing says who may.
+func (g *Guard) open() bool { return g.loopback && g.tokens == nil && g.provider == nil }
+
+// Handler lets those requests pass to next whose user may make them: to read, or for other
+// methods than GET and HEAD to operate. It answers below /login and /logout itself. next knows
+// the user by UserOf.
+func (g *Guard) Handler(next http.Handler) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /login", g.showLogin)
+	mux.HandleFunc("POST /login", g.login)
+	mux.HandleFunc("POST /logout", g.logout)
+	if g.provider != nil {
+		mux.HandleFunc("GET /login/oidc", g.beginOIDC)
+		mux.HandleFunc("GET /login/callback", g.endOIDC)
+	}
+	mux.Handle("/", g.protect(next))
+	guarded := g.crossOrigin.Handler(mux)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header := w.Header()
+		header.Set("X-Content-Type-Options", "nosniff")
+		header.Set("X-Frame-Options", "DENY")
+		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Cross-Origin-Opener-Policy", "same-origin")
+		header.Set("Cross-Origin-Resource-Policy", "same-origin")
+		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+		if !g.mayName(r.Host) {
+			problem(w, http.StatusMisdirectedRequest, "this name is not one of muster: open it by an address of loopback, or start it with --url")
+			return
+		}
+		guarded.ServeHTTP(w, r)
+	})
+}
+
+// mayName reports whether a request may name a host. Where nobody signs in, a web site could
+// give its own name the address of this machine, and its pages would be of the same origin.
+func (g *Guard) mayName(host string) bool {
+	if !g.loopback {
+		return true
+	}
+	name := strings.ToLower(host)
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = strings.ToLower(h)
+	}
+	name = strings.Trim(name, "[]")
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+	external, err := url.Parse(g.options.URL)
+
+	return name == "localhost" || err == nil && name != "" && name == strings.ToLower(external.Hostname())
+}
+
+// protect lets those pass who may.
+func (g *Guard) protect(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		user, given := g.userOf(r)
+		needed := Operate
+		if r.Method == http.MethodGet || r.Method == http.MethodHead {
+			needed = Read
+		}
+		switch {
+		case user.Role >= needed:
+			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+		case user.Role > None && user.Name == "":
+			problem(w, http.StatusForbidden, "nobody signed in, so this only reads: start it with a file of tokens (--tokens), and sign in with one of the role operate")
+		case user.Role > None:
+			problem(w, http.StatusForbidden, user.Name+" may only read: that needs the role operate")
+		case given && g.failed(w, r):
+		default:
+			g.challenge(w, r)
+		}
+	})
+}
+
+// userOf returns who makes a request, and whether it has something to prove it.
+func (g *Guard) userOf(r *http.Request) (user User, given bool) {
+	if g.open() {
+		return User{Role: Read}, false
+	}
+	if scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
+		user, _ = g.userOfToken(strings.TrimSpace(text))
+		return user, true
+	}
+	cookie, err := r.Cookie(g.cookieName())
+	if err != nil {
+		return User{}, false
+	}
+	user, ok := g.userOfToken(cookie.Value)
+	if !ok && g.provider != nil {
+		user, ok = g.provider.userOfSession(cookie.Value, time.Now())
+	}
+
+	// A session that ended is no attempt to guess one.
+	return user, ok
+}
+
+func (g *Guard) userOfToken(text string) (User, bool) {
+	if g.tokens == nil {
+		return User{}, false
+	}
+
+	return userOf(g.tokens.get(), text)
+}
+
+// failed counts a failed attempt, and answers it where there were too many.
+func (g *Guard) failed(w http.ResponseWriter, r *http.Request) (answered bool) {
+	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "somebody could not sign in", "address", r.RemoteAddr, "path", r.URL.Path)
+	if !g.failures.add(r.RemoteAddr, time.Now()) {
+		return false
+	}
+	w.Header().Set("Retry-After", "60")
+	problem(w, http.StatusTooManyRequests, "too many attempts to sign in: wait a minute")
+
+	return true
+}
+
+// challenge asks for a token, people by the page to sign in.
+func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	if r.Method != http.MethodGet || !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		w.Header().Set("WWW-Authenticate", `Bearer realm="muster"`)
+		problem(w, http.StatusUnauthorized, "sign in: send a token as Authorization: Bearer, or open /login in a browser")
+		return
+	}
+	if r.Header.Get("Sec-Fetch-Site") == "cross-site" {
+		// Browsers keep the cookie from a link on another site, and send it from here.
+		page(w, http.StatusOK, pageData{Next: r.URL.RequestURI()})
+		return
+	}
+	http.Redirect(w, r, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+}
+
+// problem answers with a problem document (RFC 9457).
+func problem(w http.ResponseWriter, status int, detail string) {
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	text, _ := json.Marshal(map[string]any{"status": status, "title": http.StatusText(status), "detail": detail})
+	_, _ = w.Write(append(text, '\n'))
+}

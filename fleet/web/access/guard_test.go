@@ -1,0 +1,352 @@
+package access
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func itoa(n int) string { return strconv.Itoa(n) }
+
+// tokens writes a file of tokens, and returns it with one of each role.
+func tokens(t *testing.T) (path, read, operate string) {
+	t.Helper()
+	read, readLine, err := NewToken(Read, "grafana")
+	if err != nil {
+		t.Fatal(err)
+	}
+	operate, operateLine, err := NewToken(Operate, "anna")
+	if err != nil {
+		t.Fatal(err)
+	}
+	path = filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(readLine+operateLine), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return path, read, operate
+}
+
+// guarded is a guard in front of a page that says who came.
+type guarded struct {
+	*Guard
+	http.Handler
+	log hosttest.LogText
+}
+
+func guard(t *testing.T, o Options) *guarded {
+	t.Helper()
+	g := &guarded{}
+	if o.Listen == "" {
+		o.Listen = "127.0.0.1:8420"
+	}
+	var err error
+	if g.Guard, err = New(o, slog.New(slog.NewTextHandler(&g.log, nil))); err != nil {
+		t.Fatal(err)
+	}
+	g.Handler = g.Guard.Handler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s may %s", UserOf(r.Context()).Name, UserOf(r.Context()).Role)
+	}))
+
+	return g
+}
+
+// do makes a request with headers given as name and value in turn.
+func (g *guarded) do(method, target string, form url.Values, headers ...string) *http.Response {
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r := httptest.NewRequest(method, target, body)
+	r.Host = "127.0.0.1:8420"
+	if form != nil {
+		r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	}
+	for i := 0; i < len(headers); i += 2 {
+		if headers[i] == "Host" {
+			r.Host = headers[i+1]
+			continue
+		}
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	g.ServeHTTP(w, r)
+
+	return w.Result()
+}
+
+func text(r *http.Response) string {
+	all, _ := io.ReadAll(r.Body)
+
+	return string(all)
+}
+
+func is(t *testing.T, r *http.Response, status int, want string) {
+	t.Helper()
+	if got := text(r); r.StatusCode != status || !strings.Contains(got, want) {
+		t.Errorf("%s %s, want %d with %s", r.Status, got, status, want)
+	}
+}
+
+func TestOnLoopbackEverybodyReads(t *testing.T) {
+	t.Parallel()
+	g := guard(t, Options{})
+	r := g.do("GET", "/", nil)
+	if r.Header.Get("X-Content-Type-Options") != "nosniff" || r.Header.Get("X-Frame-Options") != "DENY" || !strings.Contains(r.Header.Get("Content-Security-Policy"), "default-src 'none'") {
+		t.Errorf("%v", r.Header)
+	}
+	is(t, r, http.StatusOK, " may read")
+	is(t, g.do("POST", "/", nil), http.StatusForbidden, "start it with a file of tokens (--tokens)")
+	is(t, g.do("GET", "/login", nil), http.StatusOK, "Nobody needs to sign in here")
+}
+
+// TestOtherNamesForLoopback: a web site may give its own name the address of this machine.
+func TestOtherNamesForLoopback(t *testing.T) {
+	t.Parallel()
+	g := guard(t, Options{URL: "https://Muster.example.net"})
+	for _, host := range []string{"127.0.0.1", "127.0.0.1:1", "localhost:8420", "LOCALHOST", "[::1]:8420", "127.1.2.3", "muster.example.net", "muster.example.net:443", "[::ffff:127.0.0.1]:1"} {
+		is(t, g.do("GET", "/", nil, "Host", host), http.StatusOK, "may read")
+	}
+	for _, host := range []string{"evil.example.net", "127.0.0.1.example.net:8420", "", "10.0.0.1:8420", "example.net", "[fd00::1]:8420", "localhost.example.net", "x:y:z"} {
+		is(t, g.do("GET", "/", nil, "Host", host), http.StatusMisdirectedRequest, "this name is not one of muster")
+	}
+}
+
+func TestBearers(t *testing.T) {
+	t.Parallel()
+	path, read, operate := tokens(t)
+	g := guard(t, Options{Tokens: path})
+	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana may read")
+	is(t, g.do("GET", "/", nil, "Authorization", "bearer "+operate), http.StatusOK, "anna may operate")
+	is(t, g.do("POST", "/", nil, "Authorization", "Bearer "+operate), http.StatusOK, "anna may operate")
+	is(t, g.do("POST", "/", nil, "Authorization", "Bearer "+read), http.StatusForbidden, "grafana may only read")
+	r := g.do("GET", "/", nil)
+	if r.Header.Get("WWW-Authenticate") == "" {
+		t.Errorf("%v", r.Header)
+	}
+	is(t, r, http.StatusUnauthorized, "send a token as Authorization: Bearer")
+	for range maxFailures {
+		is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read+"x"), http.StatusUnauthorized, "")
+	}
+	r = g.do("GET", "/", nil, "Authorization", "Bearer nonsense")
+	if r.Header.Get("Retry-After") != "60" {
+		t.Errorf("%v", r.Header)
+	}
+	is(t, r, http.StatusTooManyRequests, "wait a minute")
+	// Whoever has a token is not locked out by others.
+	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana may read")
+	if log := g.log.String(); strings.Contains(log, "muster_") || strings.Contains(log, "nonsense") || !strings.Contains(log, "somebody could not sign in") {
+		t.Error(log)
+	}
+}
+
+// cookieOf returns the cookie of a name that an answer sets.
+func cookieOf(t *testing.T, r *http.Response, name string) *http.Cookie {
+	t.Helper()
+	for _, c := range r.Cookies() {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no cookie %s: %s %v", name, r.Status, r.Header)
+
+	return nil
+}
+
+func TestSigningIn(t *testing.T) {
+	t.Parallel()
+	path, _, operate := tokens(t)
+	g := guard(t, Options{Tokens: path})
+	r := g.do("GET", "/nodes?on=a%26b", nil, "Accept", "text/html")
+	if to := r.Header.Get("Location"); r.StatusCode != http.StatusSeeOther || to != "/login?next=%2Fnodes%3Fon%3Da%2526b" {
+		t.Errorf("%s %s", r.Status, to)
+	}
+	r = g.do("GET", r.Header.Get("Location"), nil)
+	is(t, r, http.StatusOK, `name="next" value="/nodes?on=a%26b"`)
+	is(t, g.do("POST", "/login", url.Values{"token": {"nonsense"}, "next": {"/a"}}), http.StatusUnauthorized, "This is no token of this server")
+	r = g.do("POST", "/login", url.Values{"token": {" " + operate + "\n"}, "next": {"/nodes"}})
+	c := cookieOf(t, r, "muster")
+	if r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != "/nodes" || !c.HttpOnly || c.SameSite != http.SameSiteStrictMode || c.Path != "/" || c.Secure || c.Domain != "" {
+		t.Errorf("%s %v", r.Status, r.Header)
+	}
+	is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna may operate")
+	is(t, g.do("GET", "/", nil, "Cookie", "muster=nonsense"), http.StatusUnauthorized, "")
+
+	// A page of another site has the browser send it, where that does not know SameSite.
+	for _, from := range [][2]string{{"Origin", "https://evil.example.net"}, {"Sec-Fetch-Site", "cross-site"}} {
+		is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value, from[0], from[1]), http.StatusForbidden, "")
+		is(t, g.do("POST", "/login", url.Values{"token": {operate}}, from[0], from[1]), http.StatusForbidden, "")
+		is(t, g.do("POST", "/logout", nil, from[0], from[1]), http.StatusForbidden, "")
+	}
+	// A link on another site: the browser comes again, from here.
+	r = g.do("GET", "/nodes?a=1", nil, "Accept", "text/html", "Sec-Fetch-Site", "cross-site")
+	is(t, r, http.StatusOK, `http-equiv="refresh" content="0; url=/nodes?a=1"`)
+
+	r = g.do("POST", "/logout", nil)
+	if c := cookieOf(t, r, "muster"); c.MaxAge >= 0 || c.Value != "" {
+		t.Errorf("%v", c)
+	}
+	if strings.Contains(g.log.String(), operate) {
+		t.Error(g.log.String())
+	}
+}
+
+func TestTheWayOnStaysHere(t *testing.T) {
+	t.Parallel()
+	for next, want := range map[string]string{
+		"/nodes?on=a#b": "/nodes?on=a#b", "/": "/", "": "/", "nodes": "/", "//evil.example": "/", "/\\evil.example": "/", "https://evil.example/": "/",
+		"/" + strings.Repeat("x", maxNext): "/", "javascript:alert(1)": "/", "/\r\nX: y": "/", "///evil.example": "/", "/%zz": "/", "/\t/evil.example": "/", `/"><script>`: `/"><script>`,
+	} {
+		if got := localPath(next); got != want {
+			t.Errorf("%q: %q", next, got)
+		}
+	}
+	path, _, _ := tokens(t)
+	r := guard(t, Options{Tokens: path}).do("GET", "/login?"+url.Values{"next": {`/"><script>`}}.Encode(), nil)
+	if page := text(r); strings.Contains(page, "<script>") {
+		t.Error(page)
+	}
+}
+
+func FuzzTheWayOn(f *testing.F) {
+	f.Add("/nodes?on=a#b")
+	f.Add("//evil.example")
+	f.Add("/../..//evil.example")
+	here := &url.URL{Scheme: "https", Host: "muster.example.net", Path: "/login"}
+	f.Fuzz(func(t *testing.T, next string) {
+		at, err := here.Parse(localPath(next))
+		if err != nil || at.Host != here.Host || at.Scheme != here.Scheme || at.User != nil {
+			t.Errorf("%q leads to %v, %v", next, at, err)
+		}
+	})
+}
+
+// TestTokensThatChange: what is taken out of the file ends, and a file that became invalid
+// takes nobody's token away.
+func TestTokensThatChange(t *testing.T) {
+	t.Parallel()
+	path, read, operate := tokens(t)
+	g := guard(t, Options{Tokens: path})
+	set := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		g.tokens.next = time.Time{}
+	}
+	old, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	set(strings.SplitAfter(string(old), "\n")[0])
+	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+operate), http.StatusUnauthorized, "")
+	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana")
+	set("garbage")
+	is(t, g.do("GET", "/", nil, "Authorization", "Bearer "+read), http.StatusOK, "grafana")
+	if !strings.Contains(g.log.String(), "a changed file cannot be used") {
+		t.Error(g.log.String())
+	}
+}
+
+func TestOptions(t *testing.T) {
+	t.Parallel()
+	oidc := OIDC{Issuer: "https://idp.example.net", ClientID: "muster", SecretFile: "secret", ReadGroups: []string{"staff"}}
+	for want, o := range map[string]Options{
+		"":                                        {Listen: "127.0.0.1:8420"},
+		"invalid address \"8420\"":                {Listen: "8420"},
+		"invalid address \"web01:8420\"":          {Listen: "web01:8420"},
+		"invalid address \"127.0.0.1:\"":          {Listen: "127.0.0.1:"},
+		"0.0.0.0:1 is not on loopback: whoever":   {Listen: "0.0.0.0:1"},
+		"10.0.0.1:1 is not on loopback: anybody":  {Listen: "10.0.0.1:1", Insecure: true},
+		"[::]:1 is not on loopback: anybody":      {Listen: "[::]:1", Certificate: "c", Key: "k"},
+		"TLS needs both":                          {Listen: "localhost:1", Certificate: "c"},
+		"the URL for browsers is \"example.net\"": {Listen: "[::1]:1", URL: "example.net"},
+		"the URL for browsers is \"https://a/b\"": {Listen: "[::1]:1", URL: "https://a/b"},
+		"OpenID Connect needs":                    {Listen: "[::1]:1", OIDC: oidc},
+		"OpenID Connect without groups":           {Listen: "[::1]:1", URL: "https://a", OIDC: OIDC{Issuer: "https://i", ClientID: "c", SecretFile: "s"}},
+	} {
+		if err := o.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	for _, o := range []Options{
+		{Listen: "0.0.0.0:1", Insecure: true, Tokens: "t"}, {Listen: "0.0.0.0:1", Certificate: "c", Key: "k", Tokens: "t"},
+		{Listen: "[::]:1", Certificate: "c", Key: "k", URL: "https://muster.example.net/", OIDC: oidc}, {Listen: "[::ffff:127.0.0.1]:1"},
+	} {
+		if err := o.Validate(); err != nil {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+}
+
+// TestTLS serves with a certificate that is exchanged while it runs.
+func TestTLS(t *testing.T) {
+	t.Parallel()
+	path, read, _ := tokens(t)
+	authority := natstest.NewAuthority(t)
+	cert, key := authority.Issue(t, "first")
+	g := guard(t, Options{Listen: "127.0.0.1:0", Certificate: cert, Key: key, Tokens: path})
+	l, err := g.Listen(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: g, ReadHeaderTimeout: time.Minute}
+	go func() { _ = server.Serve(l) }()
+	t.Cleanup(func() { server.Close() })
+	pem, err := os.ReadFile(authority.CA)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(pem)
+	get := func(want string) {
+		t.Helper()
+		client := &http.Client{Transport: &http.Transport{ForceAttemptHTTP2: true, TLSClientConfig: &tls.Config{RootCAs: roots}}}
+		defer client.CloseIdleConnections()
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.URL(l), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+read)
+		r, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Body.Close()
+		is(t, r, http.StatusOK, "grafana")
+		if name := r.TLS.PeerCertificates[0].Subject.CommonName; name != want || r.ProtoMajor != 2 {
+			t.Errorf("%s by %s, want %s", name, r.Proto, want)
+		}
+	}
+	get("first")
+	second, secondKey := authority.Issue(t, "second")
+	for from, to := range map[string]string{second: cert, secondKey: key} {
+		if err := os.Rename(from, to); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g.certificate.mu.Lock()
+	g.certificate.next = time.Time{}
+	g.certificate.mu.Unlock()
+	get("second")
+	r := g.do("POST", "/login", url.Values{"token": {read}})
+	if c := cookieOf(t, r, "__Host-muster"); !c.Secure {
+		t.Errorf("%v", c)
+	}
+}

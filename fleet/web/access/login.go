@@ -1,0 +1,107 @@
+package access
+
+import (
+	"crypto/sha256"
+	_ "embed" // the page
+	"encoding/base64"
+	"html/template"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+const (
+	// signedInFor is how long a browser keeps a token.
+	signedInFor = 7 * 24 * time.Hour
+	maxForm     = 8 << 10
+	// maxNext is the longest way on that is kept: cookies have 4 KB.
+	maxNext = 1500
+)
+
+//go:embed login.css
+var style string
+
+//go:embed login.html
+var pageText string
+
+// pageData is what the page shows: the form, or with Continue a way on to Next.
+type pageData struct {
+	Next    string
+	Form    bool
+	OIDC    bool
+	Tokens  bool
+	Problem string
+	Style   template.CSS
+}
+
+// page answers with the page to sign in.
+func page(w http.ResponseWriter, status int, data pageData) {
+	digest := sha256.Sum256([]byte(style))
+	w.Header().Set("Content-Security-Policy", "default-src 'none'; style-src 'sha256-"+base64.StdEncoding.EncodeToString(digest[:])+"'; form-action 'self'; frame-ancestors 'none'; base-uri 'none'")
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	data.Next, data.Style = localPath(data.Next), template.CSS(style)
+	_ = template.Must(template.New("login").Parse(pageText)).Execute(w, data)
+}
+
+// localPath returns a path of this server, / for anything else.
+func localPath(next string) string {
+	at, err := url.Parse(next)
+	if err != nil || len(next) > maxNext || at.Scheme != "" || at.Host != "" || at.User != nil || !strings.HasPrefix(next, "/") || strings.HasPrefix(next, "//") || strings.ContainsAny(next, "\\\r\n\t") {
+		return "/"
+	}
+
+	return next
+}
+
+func (g *Guard) showLogin(w http.ResponseWriter, r *http.Request) {
+	g.loginPage(w, http.StatusOK, r.URL.Query().Get("next"), "")
+}
+
+func (g *Guard) loginPage(w http.ResponseWriter, status int, next, problem string) {
+	page(w, status, pageData{Form: true, Next: next, Problem: problem, Tokens: g.tokens != nil, OIDC: g.provider != nil})
+}
+
+// login takes the token of the form as a cookie.
+func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
+	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
+	next := localPath(r.PostFormValue("next"))
+	text := strings.TrimSpace(r.PostFormValue("token"))
+	if _, ok := g.userOfToken(text); !ok {
+		if !g.failed(w, r) {
+			g.loginPage(w, http.StatusUnauthorized, next, "This is no token of this server, or it was taken out of its file.")
+		}
+		return
+	}
+	http.SetCookie(w, g.cookie(text, signedInFor))
+	http.Redirect(w, r, next, http.StatusSeeOther)
+}
+
+func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, g.cookie("", -time.Second))
+	http.Redirect(w, r, "/login", http.StatusSeeOther)
+}
+
+// cookieName has the prefix by which browsers accept the cookie from here alone, where they do.
+func (g *Guard) cookieName() string {
+	if g.secure() {
+		return "__Host-muster"
+	}
+
+	return "muster"
+}
+
+// secure reports whether browsers come by TLS: to here, or to a proxy.
+func (g *Guard) secure() bool {
+	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
+}
+
+// cookie returns the cookie of who signed in; a time below zero removes it.
+func (g *Guard) cookie(value string, lasts time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: g.cookieName(), Value: value, Path: "/", MaxAge: int(lasts / time.Second),
+		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteStrictMode,
+	}
+}

@@ -1,0 +1,263 @@
+package access
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+	"golang.org/x/oauth2"
+)
+
+const (
+	// sessionFor is how long a user stays signed in: what the provider says later of groups
+	// counts from then on.
+	sessionFor = 8 * time.Hour
+	// attemptFor is how long signing in at the provider may take.
+	attemptFor = 10 * time.Minute
+	// patience is how long the provider may take to answer, and maxAnswer how much it may say.
+	patience  = 10 * time.Second
+	maxAnswer = 1 << 20
+	// attemptCookie has the attempt of a browser. It comes back from another site.
+	attemptCookie = "muster_sign_in"
+)
+
+// provider signs users in. What it knows of the issuer is read when somebody first signs in.
+type provider struct {
+	options Options
+	sealer  sealer
+	oauth   oauth2.Config
+	client  *http.Client
+
+	mu     sync.Mutex
+	issuer *oidc.Provider
+}
+
+// session is who signed in.
+type session struct {
+	Name    string    `json:"name"`
+	Role    Role      `json:"role"`
+	Expires time.Time `json:"expires"`
+}
+
+// attempt is what a browser brings back from the provider.
+type attempt struct {
+	State    string    `json:"state"`
+	Nonce    string    `json:"nonce"`
+	Verifier string    `json:"verifier"`
+	Next     string    `json:"next"`
+	Expires  time.Time `json:"expires"`
+}
+
+func newProvider(o Options) (*provider, error) {
+	secret, err := readSecret(o.OIDC.SecretFile)
+	if err != nil {
+		return nil, err
+	}
+	if secret = bytes.TrimSpace(secret); len(secret) < 16 {
+		return nil, fmt.Errorf("%s: the secret of the client has %d bytes, at least 16 are needed", o.OIDC.SecretFile, len(secret))
+	}
+	sealer, err := newSealer(secret)
+	if err != nil {
+		return nil, err
+	}
+
+	return &provider{
+		options: o, sealer: sealer, client: &http.Client{Timeout: patience, Transport: bounded{http.DefaultTransport}},
+		oauth: oauth2.Config{
+			ClientID: o.OIDC.ClientID, ClientSecret: string(secret), RedirectURL: strings.TrimSuffix(o.URL, "/") + "/login/callback", Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.OIDC.Scopes...),
+		},
+	}, nil
+}
+
+// bounded ends answers that are too long.
+type bounded struct{ http.RoundTripper }
+
+// RoundTrip is that of http.RoundTripper.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	answer, err := b.RoundTripper.RoundTrip(r)
+	if err == nil {
+		answer.Body = struct {
+			io.Reader
+			io.Closer
+		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	}
+
+	return answer, err
+}
+
+// discover returns the issuer and what signs in there.
+func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.issuer == nil {
+		issuer, err := oidc.NewProvider(ctx, p.options.OIDC.Issuer)
+		if err != nil {
+			return nil, oauth2.Config{}, err
+		}
+		p.issuer = issuer
+	}
+	config := p.oauth
+	config.Endpoint = p.issuer.Endpoint()
+
+	return p.issuer, config, nil
+}
+
+// userOfSession returns who has a session that has not ended.
+func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
+	var s session
+	if p.sealer.open("session", text, &s) != nil || !now.Before(s.Expires) {
+		return User{}, false
+	}
+
+	return User{s.Name, s.Role}, s.Role != None
+}
+
+// beginOIDC sends a browser to the provider.
+func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Cache-Control", "no-store")
+	ctx := oidc.ClientContext(r.Context(), g.provider.client)
+	_, config, err := g.provider.discover(ctx)
+	if err != nil {
+		g.signInFailed(w, r, http.StatusBadGateway, "The provider cannot be reached: try again.", err)
+		return
+	}
+	a := attempt{State: random(), Nonce: random(), Verifier: oauth2.GenerateVerifier(), Next: localPath(r.URL.Query().Get("next")), Expires: time.Now().Add(attemptFor)}
+	sealed, err := g.provider.sealer.seal("attempt", a)
+	if err != nil {
+		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not begin: try again.", err)
+		return
+	}
+	http.SetCookie(w, g.attempt(sealed, attemptFor))
+	http.Redirect(w, r, config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
+}
+
+// endOIDC takes a browser back from the provider.
+func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
+	http.SetCookie(w, g.attempt("", -time.Second))
+	var a attempt
+	cookie, err := r.Cookie(attemptCookie)
+	if err == nil {
+		err = g.provider.sealer.open("attempt", cookie.Value, &a)
+	}
+	if err != nil || time.Now().After(a.Expires) || a.State == "" || r.URL.Query().Get("state") != a.State {
+		g.signInFailed(w, r, http.StatusBadRequest, "Signing in took too long, or began elsewhere: try again.", err)
+		return
+	}
+	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), g.provider.client), patience)
+	defer cancel()
+	s, err := g.provider.identify(ctx, r.URL.Query().Get("code"), a)
+	switch {
+	case errors.Is(err, errNoGroup):
+		g.signInFailed(w, r, http.StatusForbidden, "You are in no group that may see this fleet: ask whoever runs it.", err)
+		return
+	case err != nil:
+		g.signInFailed(w, r, http.StatusUnauthorized, "The provider did not say who you are: try again.", err)
+		return
+	}
+	sealed, err := g.provider.sealer.seal("session", s)
+	if err != nil {
+		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not end: try again.", err)
+		return
+	}
+	g.log.InfoContext(r.Context(), "somebody signed in", "user", s.Name, "role", s.Role.String(), "address", r.RemoteAddr)
+	http.SetCookie(w, g.cookie(sealed, sessionFor))
+	// A redirect would still be one from the provider, which the cookie does not follow.
+	page(w, http.StatusOK, pageData{Next: a.Next})
+}
+
+// errNoGroup is a user who may nothing.
+var errNoGroup = errors.New("in no group that may read")
+
+// identify asks the provider who came back.
+func (p *provider) identify(ctx context.Context, code string, a attempt) (session, error) {
+	issuer, config, err := p.discover(ctx)
+	if err != nil {
+		return session{}, err
+	}
+	answer, err := config.Exchange(ctx, code, oauth2.VerifierOption(a.Verifier))
+	if err != nil {
+		return session{}, err
+	}
+	raw, _ := answer.Extra("id_token").(string)
+	id, err := issuer.Verifier(&oidc.Config{ClientID: p.options.OIDC.ClientID}).Verify(ctx, raw)
+	if err != nil {
+		return session{}, err
+	}
+	if id.Nonce != a.Nonce {
+		return session{}, errors.New("the nonce of the id token is another one")
+	}
+	var claims map[string]any
+	if err := id.Claims(&claims); err != nil {
+		return session{}, err
+	}
+	role := p.options.OIDC.roleOf(claims)
+	if role == None {
+		return session{}, fmt.Errorf("%w: %s", errNoGroup, nameOf(claims, id.Subject))
+	}
+
+	return session{Name: nameOf(claims, id.Subject), Role: role, Expires: time.Now().Add(sessionFor)}, nil
+}
+
+// roleOf returns the highest role of the groups of a user.
+func (o OIDC) roleOf(claims map[string]any) Role {
+	role := None
+	groups, _ := claims[cmp.Or(o.Claim, "groups")].([]any)
+	for _, g := range groups {
+		name, _ := g.(string)
+		switch {
+		case name == "":
+		case slices.Contains(o.OperateGroups, name):
+			role = max(role, Operate)
+		case slices.Contains(o.ReadGroups, name):
+			role = max(role, Read)
+		}
+	}
+
+	return role
+}
+
+// nameOf returns what a user is called.
+func nameOf(claims map[string]any, subject string) string {
+	for _, claim := range []string{"preferred_username", "email"} {
+		if name, _ := claims[claim].(string); name != "" && len(name) <= maxUser {
+			return name
+		}
+	}
+
+	return subject[:min(len(subject), maxUser)]
+}
+
+// attempt returns the cookie of an attempt.
+func (g *Guard) attempt(value string, lasts time.Duration) *http.Cookie {
+	return &http.Cookie{
+		Name: attemptCookie, Value: value, Path: "/login", MaxAge: int(lasts / time.Second),
+		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteLaxMode,
+	}
+}
+
+// signInFailed logs why, and shows the page to sign in.
+func (g *Guard) signInFailed(w http.ResponseWriter, r *http.Request, status int, shown string, err error) {
+	g.sparse.Log(r.Context(), g.log, slog.LevelWarn, "signing in with OpenID Connect failed", "address", r.RemoteAddr, "error", brief(err))
+	if status != http.StatusBadGateway && g.failures.add(r.RemoteAddr, time.Now()) {
+		w.Header().Set("Retry-After", "60")
+		status, shown = http.StatusTooManyRequests, "Too many attempts: wait a minute."
+	}
+	g.loginPage(w, status, "/", shown)
+}
+
+// brief returns what an error says, without what else the provider answered.
+func brief(err error) string {
+	text := fmt.Sprint(err)
+
+	return strings.ToValidUTF8(text[:min(len(text), 300)], "")
+}

@@ -1,0 +1,238 @@
+package access
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// issuer is a provider of OpenID Connect in this process, whose user is signed in already.
+type issuer struct {
+	*httptest.Server
+	t   *testing.T
+	key *ecdsa.PrivateKey
+
+	mu sync.Mutex
+	// claims are those of the user, over the usual ones. codes are the challenges of codes.
+	claims map[string]any
+	codes  map[string]url.Values
+}
+
+func newIssuer(t *testing.T) *issuer {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := &issuer{t: t, key: key, codes: map[string]url.Values{}}
+	mux := http.NewServeMux()
+	mux.HandleFunc("/.well-known/openid-configuration", func(w http.ResponseWriter, _ *http.Request) {
+		i.write(w, map[string]any{
+			"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "jwks_uri": i.URL + "/keys",
+			"id_token_signing_alg_values_supported": []string{"ES256"},
+		})
+	})
+	mux.HandleFunc("/keys", func(w http.ResponseWriter, _ *http.Request) {
+		public, err := key.PublicKey.Bytes() // 4, x, y
+		if err != nil {
+			t.Error(err)
+		}
+		i.write(w, map[string]any{"keys": []any{map[string]any{
+			"kty": "EC", "crv": "P-256", "kid": "1", "alg": "ES256", "use": "sig", "x": encode(public[1:33]), "y": encode(public[33:]),
+		}}})
+	})
+	mux.HandleFunc("/token", i.token)
+	i.Server = httptest.NewServer(mux)
+	t.Cleanup(i.Close)
+
+	return i
+}
+
+func encode(b []byte) string { return base64.RawURLEncoding.EncodeToString(b) }
+
+func (i *issuer) write(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		i.t.Error(err)
+	}
+}
+
+// authorize returns the code of an address that the browser was sent to.
+func (i *issuer) authorize(at string) (state, code string) {
+	i.t.Helper()
+	to, err := url.Parse(at)
+	if err != nil || !strings.HasPrefix(at, i.URL+"/authorize?") {
+		i.t.Fatal(at, err)
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	code = rand.Text()
+	i.codes[code] = to.Query()
+
+	return to.Query().Get("state"), code
+}
+
+// token exchanges a code once, for whoever began and has the secret.
+func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	asked := i.codes[r.PostFormValue("code")]
+	delete(i.codes, r.PostFormValue("code"))
+	challenge := sha256.Sum256([]byte(r.PostFormValue("code_verifier")))
+	id, secret, _ := r.BasicAuth()
+	if asked == nil || asked.Get("code_challenge") != encode(challenge[:]) || id != "muster" || secret != "a-secret-of-the-client" || asked.Get("redirect_uri") != "http://localhost:8420/login/callback" {
+		w.WriteHeader(http.StatusBadRequest)
+		i.write(w, map[string]any{"error": "invalid_grant"})
+		return
+	}
+	claims := map[string]any{"iss": i.URL, "aud": "muster", "sub": "42", "nonce": asked.Get("nonce"), "iat": time.Now().Unix(), "exp": time.Now().Add(time.Minute).Unix()}
+	for k, v := range i.claims {
+		claims[k] = v
+	}
+	body, err := json.Marshal(claims)
+	if err != nil {
+		i.t.Error(err)
+	}
+	signed := encode([]byte(`{"alg":"ES256","kid":"1"}`)) + "." + encode(body)
+	digest := sha256.Sum256([]byte(signed))
+	x, y, err := ecdsa.Sign(rand.Reader, i.key, digest[:])
+	if err != nil {
+		i.t.Error(err)
+	}
+	signature := y.FillBytes(make([]byte, 64))
+	x.FillBytes(signature[:32])
+	i.write(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": signed + "." + encode(signature)})
+}
+
+func (i *issuer) user(claims map[string]any) {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.claims = claims
+}
+
+// signIn goes the way of a browser.
+func (i *issuer) signIn(g *guarded, claims map[string]any) *http.Response {
+	i.t.Helper()
+	i.user(claims)
+	begun := g.do("GET", "/login/oidc?next=/nodes", nil)
+	attempt := cookieOf(i.t, begun, attemptCookie)
+	if !attempt.HttpOnly || attempt.SameSite != http.SameSiteLaxMode || attempt.Path != "/login" {
+		i.t.Errorf("%v", attempt)
+	}
+	state, code := i.authorize(begun.Header.Get("Location"))
+
+	return g.do("GET", "/login/callback?"+url.Values{"state": {state}, "code": {code}}.Encode(), nil, "Cookie", attemptCookie+"="+attempt.Value, "Sec-Fetch-Site", "cross-site")
+}
+
+func oidcOptions(t *testing.T, i *issuer) Options {
+	t.Helper()
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("a-secret-of-the-client\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+
+	return Options{Listen: "127.0.0.1:8420", URL: "http://localhost:8420", OIDC: OIDC{Issuer: i.URL, ClientID: "muster", SecretFile: secret, ReadGroups: []string{"staff"}, OperateGroups: []string{"ops"}}}
+}
+
+func TestOpenIDConnect(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	g := guard(t, o)
+	is(t, g.do("GET", "/login", nil), http.StatusOK, `href="/login/oidc?next=%2f"`)
+	is(t, g.do("GET", "/", nil), http.StatusUnauthorized, "sign in")
+
+	r := i.signIn(g, map[string]any{"preferred_username": "anna", "groups": []string{"staff", "ops"}})
+	c := cookieOf(t, r, "muster")
+	if !c.HttpOnly || c.SameSite != http.SameSiteStrictMode {
+		t.Errorf("%v", c)
+	}
+	is(t, r, http.StatusOK, `content="0; url=/nodes"`)
+	is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna may operate")
+	// Another one that serves the same fleet knows the session too, also after a restart.
+	is(t, guard(t, o).do("GET", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna may operate")
+	if _, ok := g.provider.userOfSession(c.Value, time.Now().Add(sessionFor)); ok {
+		t.Error("the session does not end")
+	}
+	is(t, g.do("GET", "/", nil, "Cookie", "muster="+c.Value[1:]), http.StatusUnauthorized, "")
+
+	reader := cookieOf(t, i.signIn(g, map[string]any{"email": "bob@example.net", "groups": []string{"staff"}}), "muster")
+	is(t, g.do("GET", "/", nil, "Cookie", "muster="+reader.Value), http.StatusOK, "bob@example.net may read")
+	is(t, g.do("POST", "/", nil, "Cookie", "muster="+reader.Value), http.StatusForbidden, "may only read")
+	is(t, i.signIn(g, map[string]any{"groups": []string{"others"}}), http.StatusForbidden, "You are in no group")
+	is(t, i.signIn(g, map[string]any{"groups": "ops"}), http.StatusForbidden, "You are in no group")
+}
+
+func TestWhatTheProviderMustNotSay(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	g := guard(t, oidcOptions(t, i))
+	for name, claims := range map[string]map[string]any{
+		"another audience": {"aud": "other"}, "another issuer": {"iss": "https://evil.example.net"}, "expired": {"exp": 1}, "another nonce": {"nonce": "x"},
+	} {
+		claims["groups"] = []string{"ops"}
+		t.Log(name)
+		is(t, i.signIn(g, claims), http.StatusUnauthorized, "The provider did not say who you are")
+	}
+	if log := g.log.String(); strings.Contains(log, "a-secret") {
+		t.Error(log)
+	}
+}
+
+// TestAttemptsOfOthers: a browser takes part in no attempt that another one began.
+func TestAttemptsOfOthers(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	g := guard(t, oidcOptions(t, i))
+	i.user(map[string]any{"groups": []string{"ops"}})
+	mine, theirs := g.do("GET", "/login/oidc", nil), g.do("GET", "/login/oidc", nil)
+	cookie := attemptCookie + "=" + cookieOf(t, mine, attemptCookie).Value
+	state, code := i.authorize(theirs.Header.Get("Location"))
+	for query, cookie := range map[string]string{
+		url.Values{"state": {state}, "code": {code}}.Encode(): cookie,
+		"state=" + state:   "",
+		"state=&code=":     cookie,
+		"code=" + code:     attemptCookie + "=nonsense",
+		"error=access_den": attemptCookie + "=",
+	} {
+		is(t, g.do("GET", "/login/callback?"+query, nil, "Cookie", cookie), http.StatusBadRequest, "began elsewhere")
+	}
+	// A session is no attempt, and an attempt no session.
+	is(t, g.do("GET", "/", nil, "Cookie", "muster="+strings.TrimPrefix(cookie, attemptCookie+"=")), http.StatusUnauthorized, "")
+}
+
+// TestProviderThatIsAway is asked again at the next attempt.
+func TestProviderThatIsAway(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	o.OIDC.Issuer = i.URL + "/none"
+	g := guard(t, o)
+	is(t, g.do("GET", "/login/oidc", nil), http.StatusBadGateway, "The provider cannot be reached")
+	if !strings.Contains(g.log.String(), "404") {
+		t.Error(g.log.String())
+	}
+	g.provider.options.OIDC.Issuer = i.URL
+	if r := g.do("GET", "/login/oidc", nil); r.StatusCode != http.StatusSeeOther {
+		t.Error(r.Status)
+	}
+	secret := o.OIDC.SecretFile
+	if err := os.WriteFile(secret, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := New(o, g.Guard.log); err == nil || !strings.Contains(err.Error(), "at least 16 are needed") {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,122 @@
+package access
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+)
+
+// Options say where to listen and who may connect.
+type Options struct {
+	// Listen is an IP address, or localhost, with a port.
+	Listen string
+	// Insecure permits an address beyond loopback without TLS.
+	Insecure bool
+	// Certificate and Key are files in PEM; both or none. They are read again once they change.
+	Certificate, Key string
+	// Tokens is a file of tokens (NewToken), read again once it changes.
+	Tokens string
+	// URL is what browsers open where that is not Listen, as behind a proxy:
+	// https://muster.example.net.
+	URL  string
+	OIDC OIDC
+}
+
+// OIDC is a provider of OpenID Connect. The zero value is none.
+type OIDC struct {
+	// Issuer is the URL of the provider, ClientID what it calls muster.
+	Issuer, ClientID string
+	// SecretFile has the secret of the client. The provider must permit the redirect to
+	// Options.URL + "/login/callback".
+	SecretFile string
+	// Scopes are asked for besides openid, profile and email: many providers give groups for
+	// "groups".
+	Scopes []string
+	// Claim is the claim that has the groups of a user, "groups" where it is empty.
+	Claim string
+	// ReadGroups and OperateGroups are those whose members have the role.
+	ReadGroups, OperateGroups []string
+}
+
+// Configured reports whether there is a provider.
+func (o OIDC) Configured() bool { return o.Issuer != "" }
+
+// Validate returns what is wrong with the options, with the remedy.
+func (o Options) Validate() error {
+	loopback, err := isLoopback(o.Listen)
+	secure := o.Certificate != ""
+	switch {
+	case err != nil:
+		return err
+	case (o.Certificate == "") != (o.Key == ""):
+		return errors.New("TLS needs both a certificate and a key: give both files, or none")
+	case !loopback && !secure && !o.Insecure:
+		return fmt.Errorf("%s is not on loopback: whoever is on the way could read and change what is sent; give a certificate and a key, or --insecure-listen", o.Listen)
+	case !loopback && o.Tokens == "" && !o.OIDC.Configured():
+		return fmt.Errorf("%s is not on loopback: anybody could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
+	}
+
+	if at, err := url.Parse(o.URL); o.URL != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "") {
+		return fmt.Errorf("the URL for browsers is %q: write it as https://muster.example.net", o.URL)
+	}
+
+	return o.validateOIDC()
+}
+
+func (o Options) validateOIDC() error {
+	switch p := o.OIDC; {
+	case !p.Configured():
+		return nil
+	case p.ClientID == "" || p.SecretFile == "" || o.URL == "":
+		return errors.New("OpenID Connect needs a client id, the file of its secret, and the URL for browsers")
+	case len(p.ReadGroups)+len(p.OperateGroups) == 0:
+		return errors.New("OpenID Connect without groups lets nobody in: name those that may read or operate")
+	default:
+		return nil
+	}
+}
+
+// isLoopback reports whether only this machine can connect to an address.
+func isLoopback(listen string) (bool, error) {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || port == "" {
+		return false, fmt.Errorf("invalid address %q: write an IP address with a port, such as 127.0.0.1:8420", listen)
+	}
+	if host == "localhost" {
+		return true, nil
+	}
+	ip, err := netip.ParseAddr(host)
+	if err != nil {
+		return false, fmt.Errorf("invalid address %q: write an IP address with a port, such as 127.0.0.1:8420 or [::]:8420", listen)
+	}
+
+	return ip.Unmap().IsLoopback(), nil
+}
+
+// Listen opens the address, with TLS where there is a certificate.
+func (g *Guard) Listen(ctx context.Context) (net.Listener, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.Listen)
+	if err != nil || g.certificate == nil {
+		return l, err
+	}
+
+	return tls.NewListener(l, &tls.Config{
+		MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"},
+		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return g.certificate.get(), nil },
+	}), nil
+}
+
+// URL returns the address to show for what Listen opened.
+func (g *Guard) URL(l net.Listener) string {
+	scheme := "http"
+	if g.certificate != nil {
+		scheme = "https"
+	}
+
+	return scheme + "://" + l.Addr().String() + "/"
+}

@@ -1,0 +1,76 @@
+package access
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"time"
+)
+
+// recheck is how often at most files are looked at.
+const recheck = time.Second
+
+// reloaded is what was read from files, again once one of them changed. What cannot be read
+// any more stays what it was, and is logged once.
+type reloaded[T any] struct {
+	paths []string
+	read  func() (T, error)
+	log   *slog.Logger
+
+	mu    sync.Mutex
+	value T
+	stamp string
+	next  time.Time
+}
+
+// load reads the files for the first time.
+func load[T any](log *slog.Logger, read func() (T, error), paths ...string) (*reloaded[T], error) {
+	r := &reloaded[T]{paths: paths, read: read, log: log}
+	r.stamp = r.stat()
+	value, err := read()
+	r.value = value
+
+	return r, err
+}
+
+// get returns the value.
+func (r *reloaded[T]) get() T {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	now := time.Now()
+	if now.Before(r.next) {
+		return r.value
+	}
+	r.next = now.Add(recheck)
+	stamp := r.stat()
+	if stamp == r.stamp {
+		return r.value
+	}
+	r.stamp = stamp
+	value, err := r.read()
+	if err != nil {
+		r.log.Error("a changed file cannot be used, what was read before still holds", "error", err)
+		return r.value
+	}
+	r.log.Info("a changed file was read again", "files", strings.Join(r.paths, ", "))
+	r.value = value
+
+	return r.value
+}
+
+// stat returns what changes with the files.
+func (r *reloaded[T]) stat() string {
+	var out strings.Builder
+	for _, path := range r.paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			fmt.Fprintln(&out, err)
+			continue
+		}
+		fmt.Fprintln(&out, info.ModTime().UnixNano(), info.Size(), info.Mode())
+	}
+
+	return out.String()
+}

@@ -1,0 +1,60 @@
+package access
+
+import (
+	"context"
+	"fmt"
+)
+
+// Role is what somebody may do. Who has a later one may do all of the earlier.
+type Role int
+
+// The roles.
+const (
+	// None may do nothing.
+	None Role = iota
+	// Read sees the fleet.
+	Read
+	// Operate changes it too.
+	Operate
+)
+
+// String returns the word for the role, as in files and flags.
+func (r Role) String() string {
+	switch r {
+	case Read:
+		return "read"
+	case Operate:
+		return "operate"
+	default:
+		return "none"
+	}
+}
+
+// ParseRole reads the word for a role, read or operate.
+func ParseRole(text string) (Role, error) {
+	for _, r := range []Role{Read, Operate} {
+		if r.String() == text {
+			return r, nil
+		}
+	}
+
+	return None, fmt.Errorf("unknown role %q: write read or operate", text)
+}
+
+// User is who makes a request.
+type User struct {
+	// Name is that of the token, or what the provider calls the user; empty for anybody on
+	// this machine.
+	Name string
+	Role Role
+}
+
+type userKey struct{}
+
+// UserOf returns who makes the request of a context: nobody, with the role None, where no
+// Guard let it pass.
+func UserOf(ctx context.Context) User {
+	u, _ := ctx.Value(userKey{}).(User)
+
+	return u
+}

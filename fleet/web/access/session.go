@@ -1,0 +1,58 @@
+package access
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+)
+
+// errSeal is a text that was not sealed here, or for something else.
+var errSeal = errors.New("not sealed by this server")
+
+// sealer makes values into texts that nobody else can read or make.
+type sealer struct{ aead cipher.AEAD }
+
+// newSealer returns the sealer of a secret: all servers that share it open what one sealed,
+// also after a restart.
+func newSealer(secret []byte) (sealer, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "muster fleet serve: sessions", 32)
+	if err != nil {
+		return sealer{}, err
+	}
+	block, err := aes.NewCipher(key)
+	if err != nil {
+		return sealer{}, err
+	}
+	aead, err := cipher.NewGCMWithRandomNonce(block)
+
+	return sealer{aead}, err
+}
+
+// seal returns a value as a text for a purpose.
+func (s sealer) seal(purpose string, v any) (string, error) {
+	text, err := json.Marshal(v)
+
+	return base64.RawURLEncoding.EncodeToString(s.aead.Seal(nil, nil, text, []byte(purpose))), err
+}
+
+// open reads what seal made for the same purpose, else it returns errSeal.
+func (s sealer) open(purpose, text string, v any) error {
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	if err != nil {
+		return errSeal
+	}
+	plain, err := s.aead.Open(nil, nil, raw, []byte(purpose))
+	if err != nil {
+		return errSeal
+	}
+
+	return json.Unmarshal(plain, v)
+}
+
+// random returns a text that nobody can guess.
+func random() string { return rand.Text() }

@@ -1,0 +1,150 @@
+package access
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
+)
+
+const (
+	// tokenPrefix begins all tokens, so that tools which look for leaked secrets find them.
+	tokenPrefix = "muster_"
+	tokenBytes  = 32
+	maxTokens   = 1000
+	maxFile     = 256 << 10
+	maxUser     = 64
+)
+
+// token is a line of the file.
+type token struct {
+	User
+	digest [sha256.Size]byte
+}
+
+// NewToken returns a new token, and its line of the file of tokens, which does not give it
+// away. The error is that of a name that is not valid.
+func NewToken(role Role, name string) (secret, line string, err error) {
+	if err := checkUser(name); err != nil {
+		return "", "", err
+	}
+	random := make([]byte, tokenBytes)
+	_, _ = rand.Read(random) // never fails
+	secret = tokenPrefix + base64.RawURLEncoding.EncodeToString(random)
+
+	return secret, fmt.Sprintf("%s %s %x\n", role, name, sha256.Sum256([]byte(secret))), nil
+}
+
+func checkUser(name string) error {
+	if !model.IsToken(name) || len(name) > maxUser {
+		return fmt.Errorf("invalid name %q: write letters, digits, - and _, at most %d", name, maxUser)
+	}
+
+	return nil
+}
+
+// readTokens reads a file of tokens. The error is also that of a file which others may read
+// or change.
+func readTokens(path string) ([]token, error) {
+	text, err := readSecret(path)
+	if err != nil {
+		return nil, err
+	}
+	all, err := parseTokens(text)
+	if err != nil {
+		return nil, fmt.Errorf("%s:%w", path, err)
+	}
+
+	return all, nil
+}
+
+// readSecret reads a file that only its owner may read.
+func readSecret(path string) ([]byte, error) {
+	text, err := files.ReadTrusted(path, maxFile, trust.Author{})
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+
+	return text, nil
+}
+
+// parseTokens reads lines of a role, a name and a digest. Empty lines, and those that begin
+// with #, are skipped. The error begins with the number of the line.
+func parseTokens(text []byte) ([]token, error) {
+	var out []token
+	seen := map[[sha256.Size]byte]bool{}
+	number := 0
+	for line := range bytes.Lines(text) {
+		number++
+		fields := strings.Fields(string(line))
+		if len(fields) == 0 || strings.HasPrefix(fields[0], "#") {
+			continue
+		}
+		t, err := parseToken(fields)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("%d: %w", number, err)
+		case seen[t.digest]:
+			return nil, fmt.Errorf("%d: the token of %s is there twice", number, t.Name)
+		case len(out) == maxTokens:
+			return nil, fmt.Errorf("%d: at most %d tokens are allowed", number, maxTokens)
+		}
+		seen[t.digest] = true
+		out = append(out, t)
+	}
+
+	return out, nil
+}
+
+func parseToken(fields []string) (token, error) {
+	if len(fields) != 3 {
+		return token{}, fmt.Errorf("%d words: write a role, a name and the SHA-256 of the token, as muster fleet token prints it", len(fields))
+	}
+	role, err := ParseRole(fields[0])
+	if err != nil {
+		return token{}, err
+	}
+	if err := checkUser(fields[1]); err != nil {
+		return token{}, err
+	}
+	t := token{User: User{fields[1], role}}
+	digest, err := hex.DecodeString(fields[2])
+	if err != nil || copy(t.digest[:], digest) != len(t.digest) || len(digest) != len(t.digest) {
+		return token{}, fmt.Errorf("the last word must be the SHA-256 of the token, %d hexadecimal digits", hex.EncodedLen(sha256.Size))
+	}
+
+	return t, nil
+}
+
+// userOf returns whose token a text is. It takes as long for each text of the form of a
+// token; nothing else is one, however its digest came into the file.
+func userOf(all []token, text string) (User, bool) {
+	if !strings.HasPrefix(text, tokenPrefix) || len(text) != len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes) {
+		return User{}, false
+	}
+	digest := sha256.Sum256([]byte(text))
+	found := User{}
+	for _, t := range all {
+		if subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1 {
+			found = t.User
+		}
+	}
+
+	return found, found.Role != None
+}

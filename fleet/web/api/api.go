@@ -1,0 +1,122 @@
+package api
+
+import (
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+)
+
+// Prefix is where the API is.
+const Prefix = "/api/v1"
+
+// The bounds of what is done at once: more gets 503, and when to try again.
+const (
+	maxAsked   = 8
+	maxStreams = 500
+)
+
+// Options are what New needs.
+type Options struct {
+	Model  Model
+	Source Source
+	Log    *slog.Logger
+}
+
+// api answers. It never changes after New.
+type api struct {
+	Options
+	asked, streams gate
+}
+
+// New returns the handler of everything below Prefix. What it does not know is answered there
+// too. A feed ends with the context of its request: the server must end that when it shuts down.
+func New(o Options) http.Handler {
+	a := &api{Options: o, asked: make(gate, maxAsked), streams: make(gate, maxStreams)}
+	mux := http.NewServeMux()
+	routes := a.routes(mux)
+	spec, err := specOf(routes)
+	mux.HandleFunc("GET "+Prefix+"/openapi.json", func(w http.ResponseWriter, _ *http.Request) {
+		if err != nil {
+			writeProblem(w, http.StatusInternalServerError, err.Error())
+			return
+		}
+		w.Header().Set("Content-Type", "application/openapi+json")
+		_, _ = w.Write(spec)
+	})
+	mux.HandleFunc(Prefix+"/", unknown)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Cache-Control", "no-store")
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// Spec returns the OpenAPI document of the API, indented.
+func Spec() ([]byte, error) {
+	return specOf((&api{}).routes(http.NewServeMux()))
+}
+
+func specOf(routes huma.API) ([]byte, error) {
+	text, err := json.MarshalIndent(routes.OpenAPI(), "", "  ")
+
+	return append(text, '\n'), err
+}
+
+// config is that of the library, without its pages for browsers, which load scripts from
+// elsewhere, and without links to schemas in every answer.
+func config() huma.Config {
+	c := huma.Config{
+		OpenAPI: &huma.OpenAPI{
+			OpenAPI: "3.1.0",
+			Info: &huma.Info{
+				Title: "muster fleet", Version: "v1",
+				Description: "The fleet as muster fleet serve knows it, to read. Errors are RFC 9457 problem documents, whose detail says what to do. Later versions may add properties.",
+			},
+			Servers:    []*huma.Server{{URL: Prefix}},
+			Components: &huma.Components{SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "Where serve has tokens or listens beyond loopback"}}},
+			Security:   []map[string][]string{{"token": {}}, {}},
+		},
+		Formats:                      map[string]huma.Format{"application/json": {Marshal: marshal}, "json": {Marshal: marshal}},
+		DefaultFormat:                "application/json",
+		RejectUnknownQueryParameters: true,
+	}
+	c.AllowAdditionalPropertiesByDefault = true
+
+	return c
+}
+
+// marshal writes a value as a whole. A reader that left is no error: the library would panic.
+func marshal(w io.Writer, v any) error {
+	text, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, _ = w.Write(append(text, '\n'))
+
+	return nil
+}
+
+func (a *api) routes(mux *http.ServeMux) huma.API {
+	routes := humago.NewWithPrefix(mux, Prefix, config())
+	a.addFleet(routes)
+	a.addReports(routes)
+	a.addSource(routes)
+	a.addStream(routes)
+
+	return routes
+}
+
+// operation is a GET, with the statuses of its errors.
+func operation(id, path, summary string, statuses ...int) huma.Operation {
+	return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: append([]int{http.StatusUnauthorized}, statuses...)}
+}
+
+// answer is an answer with a document.
+type answer[T any] struct{ Body T }
+
+func found[T any](v T) (*answer[T], error) { return &answer[T]{v}, nil }

@@ -1,0 +1,257 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/api"
+)
+
+func serve(f *fixture) http.Handler {
+	return api.New(api.Options{Model: f, Source: f, Log: slog.New(slog.DiscardHandler)})
+}
+
+// get returns the answer to a request of a path below the prefix.
+func get(t *testing.T, h http.Handler, path string) *http.Response {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, api.Prefix+path, nil))
+
+	return w.Result()
+}
+
+func body(t *testing.T, r *http.Response) string {
+	t.Helper()
+	text, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return string(text)
+}
+
+// TestAnswers has each path that answers at once.
+func TestAnswers(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	h := serve(f)
+	for path, want := range map[string]string{
+		"/overview":                          `"total":1`,
+		"/nodes":                             `"rows":[{"node":"web01"`,
+		"/nodes/web01":                       `"state":"ok"`,
+		"/nodes/web01/facts":                 `{"os":"linux"}`,
+		"/nodes/web01/runs/r1":               `{"progress":{"nodes":true,"last_runs":true,"history":false,"problems":["NATS cannot be reached"]},"run":{"protocol":"","run_id":"r1"`,
+		"/manifests":                         `"manifests":[]`,
+		"/manifests/motd":                    `"name":"motd"`,
+		"/runs":                              `"outcome":"failed"`,
+		"/events":                            `"text":"line\nof \u003ctext\u003e"`,
+		"/requests":                          `"id":"q1"`,
+		"/registrations":                     `"cluster":"test"`,
+		"/registrations?cluster=prod":        `{"registrations":[{"protocol":"","cluster":"prod"`,
+		"/assignments/group.web.app/history": `{"key":"group.web.app","revisions":[{"key":"group.web.app","revision":3}]}`,
+	} {
+		r := get(t, h, path)
+		text := body(t, r)
+		if r.StatusCode != http.StatusOK || r.Header.Get("Content-Type") != "application/json" || !strings.Contains(text, want) {
+			t.Errorf("%s: %s %s, want %s", path, r.Status, text, want)
+		}
+		if r.Header.Get("Cache-Control") != "no-store" || r.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %v", path, r.Header)
+		}
+		if strings.Contains(text, "<script>") {
+			t.Errorf("%s: %s", path, text)
+		}
+	}
+}
+
+func TestQueries(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	h := serve(f)
+	for path, want := range map[string]any{
+		"/nodes": view.NodeQuery{Sort: "name", Limit: 100},
+		"/nodes?on=group(%22web%22)%20%26%26%20state==%22failed%22&search=a%20b&state=pending&sort=heard&descending=true&offset=20&limit=1000": view.NodeQuery{
+			On: `group("web") && state=="failed"`, Search: "a b", State: fleet.StatusPending, Sort: "heard", Descending: true, Offset: 20, Limit: 1000,
+		},
+		"/manifests/motd?status=not-applicable&offset=5&limit=7":                         view.ManifestQuery{Name: "motd", Status: fleet.StatusNotApplicable, Offset: 5, Limit: 7},
+		"/runs?node=web01&manifest=motd&outcome=failed&cause=drift&search=x&limit=3":     view.EventQuery{Node: "web01", Manifest: "motd", Outcome: "failed", Cause: "drift", Search: "x", Limit: 3},
+		"/events?kind=run&run_id=r1&outcome=changed&before=18446744073709551615&limit=1": view.EventQuery{Kind: "run", RunID: "r1", Outcome: "changed", Before: 1<<64 - 1, Limit: 1},
+		"/events?node=web01&manifest=group.web.motd&cause=manifest&search=%3Cscript%3E":  view.EventQuery{Node: "web01", Manifest: "group.web.motd", Cause: "manifest", Search: "<script>", Limit: 100},
+	} {
+		if r := get(t, h, path); r.StatusCode != http.StatusOK || !reflect.DeepEqual(f.last(), want) {
+			t.Errorf("%s: %s, asked %+v\nwant %+v", path, r.Status, f.last(), want)
+		}
+	}
+}
+
+// problem is RFC 9457.
+type problem struct {
+	Status int
+	Title  string
+	Detail string
+	Errors []struct{ Message, Location string }
+	Line   int
+	Column int
+	Hint   string
+}
+
+func problemOf(t *testing.T, r *http.Response) problem {
+	t.Helper()
+	var p problem
+	text := body(t, r)
+	if err := json.Unmarshal([]byte(text), &p); err != nil || r.Header.Get("Content-Type") != "application/problem+json" || p.Status != r.StatusCode {
+		t.Fatalf("%s %v: %s", r.Status, r.Header, text)
+	}
+
+	return p
+}
+
+// TestBounds has each bound of what is asked.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	h := serve(f)
+	for path, where := range map[string]string{
+		"/nodes?limit=0":                         "query.limit",
+		"/nodes?limit=1001":                      "query.limit",
+		"/nodes?limit=x":                         "query.limit",
+		"/nodes?offset=-1":                       "query.offset",
+		"/nodes?offset=10000001":                 "query.offset",
+		"/nodes?state=bogus":                     "query.state",
+		"/nodes?sort=bogus":                      "query.sort",
+		"/nodes?descending=x":                    "query.descending",
+		"/nodes?bogus=1":                         "query.bogus",
+		"/nodes?search=" + long(201):             "query.search",
+		"/nodes?on=" + long(8193):                "query.on",
+		"/nodes/" + long(256):                    "path.node",
+		"/manifests/motd?status=ok":              "query.status",
+		"/manifests/" + long(256):                "path.name",
+		"/runs?outcome=" + long(41):              "query.outcome",
+		"/events?before=-1":                      "query.before",
+		"/events?limit=5000":                     "query.limit",
+		"/events/stream?after=x":                 "query.after",
+		"/events/stream?after=1.x":               "query.after",
+		"/nodes/web01/runs/" + long(65):          "path.run_id",
+		"/assignments/" + long(256) + "/history": "path.key",
+		"/registrations?service=" + long(129):    "query.service",
+	} {
+		r := get(t, h, path)
+		if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || len(p.Errors) != 1 || p.Errors[0].Location != where {
+			t.Errorf("%.60s: %+v", path, p)
+		}
+	}
+	if q := f.last(); q != nil {
+		t.Errorf("asked all the same: %v", q)
+	}
+}
+
+func long(n int) string { return strings.Repeat("x", n) }
+
+func TestAWrongTargetExpressionHasItsPlace(t *testing.T) {
+	t.Parallel()
+	r := get(t, serve(newFixture()), "/nodes?on="+url.QueryEscape(`node == "a" && grop("web")`))
+	p := problemOf(t, r)
+	if r.StatusCode != http.StatusUnprocessableEntity || p.Line != 1 || p.Column != 16 || p.Hint == "" || !strings.Contains(p.Detail, "column 16") || len(p.Errors) != 1 || p.Errors[0].Location != "query.on" {
+		t.Errorf("%+v", p)
+	}
+}
+
+func TestWhatIsNotThere(t *testing.T) {
+	t.Parallel()
+	h := serve(newFixture())
+	for path, want := range map[string]string{
+		"/nodes/none":            `no node "none" is known: /api/v1/nodes?search= finds`,
+		"/manifests/none":        `no manifest "none" is assigned: /api/v1/manifests has`,
+		"/nodes/web01/runs/none": "the stream has dropped it, or its reports are on their way",
+		"/none":                  "there is no such path: /api/v1/openapi.json",
+		"/":                      "there is no such path",
+		"/docs":                  "there is no such path",
+	} {
+		r := get(t, h, path)
+		if p := problemOf(t, r); r.StatusCode != http.StatusNotFound || !strings.Contains(p.Detail, want) {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, api.Prefix+"/nodes", strings.NewReader("{}")))
+	if r := w.Result(); r.StatusCode != http.StatusMethodNotAllowed || r.Header.Get("Allow") != "GET, HEAD" || problemOf(t, r).Detail == "" {
+		t.Errorf("POST: %s", r.Status)
+	}
+}
+
+func TestWhatCannotBeRead(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	h := serve(f)
+	for _, c := range []struct {
+		err    error
+		status int
+		want   string
+	}{
+		{errors.New("no responders"), http.StatusBadGateway, "facts of web01: no responders"},
+		{fmt.Errorf("read: %w", context.DeadlineExceeded), http.StatusGatewayTimeout, "NATS did not answer within 10s"},
+		{context.Canceled, http.StatusServiceUnavailable, "shuts down"},
+	} {
+		f.fails = c.err
+		r := get(t, h, "/nodes/web01/facts")
+		if p := problemOf(t, r); r.StatusCode != c.status || !strings.Contains(p.Detail, c.want) {
+			t.Errorf("%v: %+v", c.err, p)
+		}
+	}
+}
+
+// TestTheDocumentIsFresh compares docs/openapi.json with what is served, and asks for each path
+// that it has.
+func TestTheDocumentIsFresh(t *testing.T) {
+	t.Parallel()
+	f := newFixture()
+	h := serve(f)
+	served := body(t, get(t, h, "/openapi.json"))
+	kept, err := os.ReadFile("../../../docs/openapi.json")
+	if err != nil || string(kept) != served {
+		t.Errorf("docs/openapi.json is not what is served (%v): go generate ./docs", err)
+	}
+	var document struct {
+		OpenAPI string
+		Paths   map[string]map[string]struct{ OperationID string }
+	}
+	if err := json.Unmarshal([]byte(served), &document); err != nil || !strings.HasPrefix(document.OpenAPI, "3.1.") || len(document.Paths) < 12 {
+		t.Fatalf("%+v, %v", document, err)
+	}
+	for path, methods := range document.Paths {
+		ctx, cancel := context.WithCancel(t.Context())
+		if path == "/events/stream" {
+			cancel()
+		}
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, api.Prefix+strings.NewReplacer("{node}", "web01", "{name}", "motd", "{run_id}", "r1", "{key}", "group.web.app").Replace(path), nil).WithContext(ctx))
+		cancel()
+		if w.Code != http.StatusOK || methods["get"].OperationID == "" || len(methods) != 1 {
+			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestStatesAreThoseOfTheFleet: the words that a query may have are those of nodes.
+func TestStatesAreThoseOfTheFleet(t *testing.T) {
+	t.Parallel()
+	h := serve(newFixture())
+	for _, state := range fleet.NodeStatuses() {
+		if r := get(t, h, "/nodes?state="+string(state)); r.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", state, r.Status)
+		}
+	}
+}

@@ -1,0 +1,133 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// at is when everything happened.
+var at = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+// hostile is what a node may call itself.
+const hostile = `<script>alert("1")</script>`
+
+// fixture is a fleet of one node. It notes what it was asked.
+type fixture struct {
+	mu    sync.Mutex
+	asked []any
+	// feeds are those of Follow, in turn.
+	feeds chan feed
+	// fails is what sources return.
+	fails error
+}
+
+// feed is what a reader gets.
+type feed struct {
+	events    chan view.Event
+	query     view.EventQuery
+	cancelled chan struct{}
+}
+
+func newFixture() *fixture { return &fixture{feeds: make(chan feed, 100)} }
+
+func (f *fixture) note(q any) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked = append(f.asked, q)
+}
+
+// last returns what was asked last.
+func (f *fixture) last() any {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if len(f.asked) == 0 {
+		return nil
+	}
+
+	return f.asked[len(f.asked)-1]
+}
+
+func (f *fixture) Progress() view.Progress {
+	return view.Progress{Nodes: true, LastRuns: true, Problems: []string{"NATS cannot be reached"}}
+}
+
+func (f *fixture) Overview() view.Overview {
+	return view.Overview{Progress: f.Progress(), Summary: summary.Summary{At: at, Total: 1, States: []summary.State{{State: fleet.StatusOK, Members: summary.Members{Nodes: 1, First: []string{"web01"}}}}}}
+}
+
+func (f *fixture) Nodes(q view.NodeQuery) (view.NodePage, error) {
+	f.note(q)
+	if q.On != "" {
+		if _, err := fleet.CompileTarget(q.On); err != nil {
+			return view.NodePage{}, err
+		}
+	}
+
+	return view.NodePage{Progress: f.Progress(), Known: 1, Matching: 1, Rows: []view.NodeRow{{Node: "web01", Host: hostile, State: fleet.StatusOK}}}, nil
+}
+
+func (f *fixture) Node(name string) (view.NodeDetail, bool) {
+	return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Node: name}}, State: fleet.StatusOK}}, name == "web01"
+}
+
+func (f *fixture) Manifests() []view.ManifestRow { return nil }
+
+func (f *fixture) Manifest(q view.ManifestQuery) (view.ManifestDetail, bool) {
+	f.note(q)
+
+	return view.ManifestDetail{ManifestRow: view.ManifestRow{Manifest: summary.Manifest{Name: q.Name}}}, q.Name == "motd"
+}
+
+func (f *fixture) Runs(q view.EventQuery) []view.RunRow {
+	f.note(q)
+
+	return []view.RunRow{{RunID: "r1", Node: "web01", Outcome: model.OutcomeFailed}}
+}
+
+func (f *fixture) Events(q view.EventQuery) view.EventPage {
+	f.note(q)
+
+	return view.EventPage{Events: []view.Event{event(7)}}
+}
+
+func (f *fixture) Requests() []view.RequestRow { return []view.RequestRow{{ID: "q1"}} }
+
+func (f *fixture) Follow(q view.EventQuery) (<-chan view.Event, func()) {
+	one := feed{make(chan view.Event, 100), q, make(chan struct{})}
+	f.feeds <- one
+
+	return one.events, sync.OnceFunc(func() { close(one.cancelled) })
+}
+
+func (f *fixture) Run(_ context.Context, node, id string) (view.RunDetail, error) {
+	if f.fails == nil && id != "r1" {
+		return view.RunDetail{}, fmt.Errorf("run %s: %w", id, model.ErrNotFound)
+	}
+
+	return view.RunDetail{Node: node, Run: &model.Run{RunID: id}}, f.fails
+}
+
+func (f *fixture) Facts(context.Context, string) (json.RawMessage, error) {
+	return json.RawMessage(`{"os": "linux"}`), f.fails
+}
+
+func (f *fixture) History(_ context.Context, key string) ([]model.Entry, error) {
+	return []model.Entry{{Key: key, Revision: 3, Value: []byte("secret")}}, f.fails
+}
+
+func (f *fixture) Registrations(context.Context) ([]registration.Registration, error) {
+	return []registration.Registration{{Cluster: "prod", Service: "shop"}, {Cluster: "test", Service: "shop"}}, f.fails
+}
+
+func event(seq uint64) view.Event {
+	return view.Event{Seq: seq, Time: at, Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeChanged, Text: "line\nof <text>"}
+}

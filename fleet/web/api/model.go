@@ -1,0 +1,32 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+// Model is the fleet as it is known: fleet/web.Model is one, which has the contracts.
+type Model interface {
+	Progress() view.Progress
+	Overview() view.Overview
+	Nodes(q view.NodeQuery) (view.NodePage, error)
+	Node(name string) (view.NodeDetail, bool)
+	Manifests() []view.ManifestRow
+	Manifest(q view.ManifestQuery) (view.ManifestDetail, bool)
+	Runs(q view.EventQuery) []view.RunRow
+	Events(q view.EventQuery) view.EventPage
+	Requests() []view.RequestRow
+	Follow(q view.EventQuery) (events <-chan view.Event, cancel func())
+}
+
+// Source is asked for what the model does not have: fleet/web.Source is one.
+type Source interface {
+	Run(ctx context.Context, node, id string) (view.RunDetail, error)
+	Facts(ctx context.Context, node string) (json.RawMessage, error)
+	History(ctx context.Context, key string) ([]model.Entry, error)
+	Registrations(ctx context.Context) ([]registration.Registration, error)
+}

@@ -1,0 +1,115 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// patience is how long a source may take.
+const patience = 10 * time.Second
+
+// ExpressionProblem is the problem document of a target expression that is not valid.
+type ExpressionProblem struct {
+	huma.ErrorModel
+	Expression string `json:"expression,omitempty"`
+	// Line and Column are where, the first is 1; without them it is the expression as a whole.
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Hint   string `json:"hint,omitempty"`
+}
+
+// explain returns the problem of a target expression.
+func explain(err error) error {
+	var wrong *target.Error
+	if !errors.As(err, &wrong) {
+		return err
+	}
+
+	return &ExpressionProblem{
+		ErrorModel: huma.ErrorModel{
+			Status: http.StatusUnprocessableEntity, Title: "The target expression is not valid", Detail: err.Error(),
+			Errors: []*huma.ErrorDetail{{Message: wrong.Message, Location: "query.on"}},
+		},
+		Expression: wrong.Expression, Line: wrong.Line, Column: wrong.Column, Hint: wrong.Hint,
+	}
+}
+
+// unknown answers what is no path of the API, or no method of it.
+func unknown(w http.ResponseWriter, r *http.Request) {
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		w.Header().Set("Allow", "GET, HEAD")
+		writeProblem(w, http.StatusMethodNotAllowed, "the API only reads: use GET")
+		return
+	}
+	writeProblem(w, http.StatusNotFound, "there is no such path: "+Prefix+"/openapi.json has them all")
+}
+
+func writeProblem(w http.ResponseWriter, status int, detail string) {
+	text, _ := json.Marshal(huma.ErrorModel{Status: status, Title: http.StatusText(status), Detail: detail})
+	w.Header().Set("Content-Type", "application/problem+json")
+	w.WriteHeader(status)
+	_, _ = w.Write(append(text, '\n'))
+}
+
+// gate lets so many in at once as it has room.
+type gate chan struct{}
+
+// enter waits for a place until ctx ends, and reports whether it has one.
+func (g gate) enter(ctx context.Context) bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// try takes a place where there is one.
+func (g gate) try() bool {
+	select {
+	case g <- struct{}{}:
+		return true
+	default:
+		return false
+	}
+}
+
+func (g gate) leave() { <-g }
+
+// busy says when to try again.
+func busy(detail string) error {
+	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
+}
+
+// ask asks a source, few at once, and returns a problem where that fails.
+func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if !a.asked.enter(ctx) {
+		return nil, busy("too many requests that read from NATS: try again")
+	}
+	defer a.asked.leave()
+	v, err := get(ctx)
+	switch {
+	case err == nil:
+		return found(v)
+	case errors.Is(err, model.ErrNotFound):
+		return nil, huma.Error404NotFound(fmt.Sprintf("%s: %v; %s", what, err, remedy))
+	case errors.Is(err, context.Canceled):
+		return nil, busy("the server shuts down, or the client left")
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, huma.Error504GatewayTimeout(fmt.Sprintf("%s: NATS did not answer within %s: try again; overview has problems of the connection", what, patience))
+	default:
+		a.Log.Warn("a request cannot be answered", "what", what, "error", err)
+		return nil, huma.Error502BadGateway(fmt.Sprintf("%s: %v", what, err))
+	}
+}

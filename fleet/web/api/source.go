@@ -1,0 +1,79 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+)
+
+type runInput struct {
+	NodeInput
+	RunID string `path:"run_id" maxLength:"64"`
+}
+
+type keyInput struct {
+	Key string `path:"key" maxLength:"255" doc:"The key of an assignment, such as group.web.motd"`
+}
+
+type registrationsInput struct {
+	Cluster  string `query:"cluster" maxLength:"128"`
+	Service  string `query:"service" maxLength:"128"`
+	Protocol string `query:"protocol" maxLength:"128"`
+}
+
+// history are the revisions of an assignment, the oldest first, without their values.
+type history struct {
+	Key       string        `json:"key"`
+	Revisions []model.Entry `json:"revisions"`
+}
+
+// services are what nodes registered.
+type services struct {
+	Registrations []registration.Registration `json:"registrations"`
+}
+
+// sourceErrors are those of what is read when it is asked for.
+var sourceErrors = [...]int{http.StatusNotFound, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout}
+
+func (a *api) addSource(routes huma.API) {
+	huma.Register(routes, operation("facts", "/nodes/{node}/facts", "The facts of a node", sourceErrors[:]...), func(ctx context.Context, in *NodeInput) (*answer[json.RawMessage], error) {
+		return ask(ctx, a, "facts of "+in.Node, "an agent stores them a moment after it starts", func(ctx context.Context) (json.RawMessage, error) {
+			facts, err := a.Source.Facts(ctx, in.Node)
+			if err == nil && !json.Valid(facts) {
+				err = errors.New("the node stored what is no JSON")
+			}
+			return facts, err
+		})
+	})
+	huma.Register(routes, operation("run", "/nodes/{node}/runs/{run_id}", "One run with its transactions", sourceErrors[:]...), func(ctx context.Context, in *runInput) (*answer[view.RunDetail], error) {
+		return ask(ctx, a, "run "+in.RunID+" of "+in.Node, "the stream has dropped it, or its reports are on their way", func(ctx context.Context) (view.RunDetail, error) {
+			run, err := a.Source.Run(ctx, in.Node, in.RunID)
+			run.Progress = a.Model.Progress()
+			return run, err
+		})
+	})
+	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
+		return ask(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
+			all, err := a.Source.History(ctx, in.Key)
+			out := history{Key: in.Key, Revisions: []model.Entry{}}
+			for _, e := range all {
+				e.Value = nil
+				out.Revisions = append(out.Revisions, e)
+			}
+			return out, err
+		})
+	})
+	huma.Register(routes, operation("registrations", "/registrations", "The services that nodes register", sourceErrors[1:]...), func(ctx context.Context, in *registrationsInput) (*answer[services], error) {
+		return ask(ctx, a, "registrations", "", func(ctx context.Context) (services, error) {
+			all, err := a.Source.Registrations(ctx)
+			return services{registration.Filter(*in).Of(all)}, err
+		})
+	})
+}

@@ -1,0 +1,232 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/musterfleet/muster/fleet/view"
+)
+
+const (
+	// heartbeat is the most time without a message: proxies end what is silent for longer.
+	heartbeat = 15 * time.Second
+	// writeTimeout is how long a reader may not read before it is dropped.
+	writeTimeout = 5 * time.Second
+	// maxPending is how many bytes of events travel together.
+	maxPending = 32 << 10
+	// retryAfter is what a reader is told to wait before it connects again, in milliseconds.
+	retryAfter = 2000
+)
+
+type streamInput struct {
+	EventFilters
+	After       string `query:"after" maxLength:"64" pattern:"^[0-9]{1,20}([.][0-9]{1,9})?$" doc:"The id of a message, or the seq of an event: begin after it. By default the feed begins at what comes"`
+	LastEventID string `header:"Last-Event-ID" maxLength:"64" doc:"What a browser sends when it connects again; wins over after"`
+}
+
+// place is where a feed is: n of the events of a seq were read. All of them were where n is
+// negative. Several events of a batch have one seq.
+type place struct {
+	seq uint64
+	n   int
+}
+
+// parsePlace reads the id of a message. What is none is the beginning.
+func parsePlace(id string) place {
+	text, part, batch := strings.Cut(id, ".")
+	seq, err := strconv.ParseUint(text, 10, 64)
+	if err != nil {
+		return place{n: -1}
+	}
+	n, err := strconv.ParseUint(part, 10, 31)
+	if !batch || err != nil {
+		return place{seq, -1}
+	}
+
+	return place{seq, int(n)}
+}
+
+// next returns the place of an event of a seq that comes behind another one.
+func (p place) next(seq uint64) place {
+	if seq != p.seq {
+		p = place{seq: seq}
+	}
+	p.n++
+
+	return p
+}
+
+// has reports whether the event at a place of the same seq, or before, was read.
+func (p place) has(of place) bool { return of.seq == p.seq && (p.n < 0 || of.n <= p.n) }
+
+// String returns the id of a message at the place.
+func (p place) String() string {
+	if p.n < 0 {
+		return strconv.FormatUint(p.seq, 10)
+	}
+
+	return fmt.Sprintf("%d.%d", p.seq, p.n)
+}
+
+// after returns the seq after which to follow, so that what is left of a batch comes again.
+func (p place) after() uint64 {
+	if p.n >= 0 && p.seq > 0 {
+		return p.seq - 1
+	}
+
+	return p.seq
+}
+
+func (a *api) addStream(routes huma.API) {
+	op := operation("stream", "/events/stream", "The feed of what nodes report, as server-sent events", http.StatusServiceUnavailable)
+	op.Description = "Messages named event have an Event as data, and an id by which the feed goes on: what is kept and was not read comes first. " +
+		"Messages named progress have a Progress, at the beginning and every 15 seconds; gap means that events of a very large batch were left out. " +
+		"A reader that does not read is disconnected, and goes on where it was when it connects again."
+	op.Responses = map[string]*huma.Response{"200": {
+		Description: "The feed, without an end",
+		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
+	}}
+	huma.Register(routes, op, func(_ context.Context, in *streamInput) (*huma.StreamResponse, error) {
+		if !a.streams.try() {
+			return nil, busy(fmt.Sprintf("%d feeds are open, which is the most: try again", maxStreams))
+		}
+
+		return &huma.StreamResponse{Body: func(c huma.Context) {
+			defer a.streams.leave()
+			r, w := humago.Unwrap(c)
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("X-Accel-Buffering", "no")
+			if r.Method != http.MethodHead {
+				a.follow(r.Context(), in, newSender(w))
+			}
+		}}, nil
+	})
+}
+
+// follow sends events until the reader leaves, or does not read for writeTimeout. Where the model
+// gives it up since it is slow or far behind, it goes on from where it is.
+func (a *api) follow(ctx context.Context, in *streamInput, s *sender) {
+	id := in.LastEventID
+	if id == "" {
+		id = in.After
+	}
+	s.at = parsePlace(id)
+	fmt.Fprintf(&s.pending, "retry: %d\n", retryAfter)
+	s.message("progress", "", a.Model.Progress())
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		s.again, s.come = s.at, place{}
+		if !a.relay(ctx, in.EventFilters.query(), s, beat.C) {
+			return
+		}
+		switch {
+		case s.at != s.again:
+		case s.at.n >= 0:
+			// More of one seq than the model sends at once: what is left of it cannot be had.
+			s.at.n = -1
+			s.message("gap", s.at.String(), struct{}{})
+		default:
+			return
+		}
+	}
+}
+
+// relay sends what comes after a place, and reports whether the reader is still there when the
+// model ends that.
+func (a *api) relay(ctx context.Context, q view.EventQuery, s *sender, beat <-chan time.Time) bool {
+	q.After = s.again.after()
+	events, cancel := a.Model.Follow(q)
+	defer cancel()
+	for open := true; s.flush() == nil; {
+		if !open {
+			return true
+		}
+		select {
+		case e, more := <-events:
+			open = more && s.take(e, events)
+		case <-beat:
+			s.message("progress", "", a.Model.Progress())
+		case <-ctx.Done():
+			return false
+		}
+	}
+
+	return false
+}
+
+// sender writes messages to a reader.
+type sender struct {
+	to      http.ResponseWriter
+	control *http.ResponseController
+	pending bytes.Buffer
+	// at is up to where the reader has events, come up to where they came again behind again.
+	at, again, come place
+}
+
+func newSender(w http.ResponseWriter) *sender {
+	return &sender{to: w, control: http.NewResponseController(w)}
+}
+
+// take adds an event, and those that are there behind it, to what is pending. It reports
+// whether the feed goes on.
+func (s *sender) take(e view.Event, events <-chan view.Event) (open bool) {
+	for {
+		if s.come = s.come.next(e.Seq); !s.again.has(s.come) {
+			s.at = s.come
+			s.message("event", s.at.String(), e)
+		}
+		if s.pending.Len() >= maxPending {
+			return true
+		}
+		select {
+		case e, open = <-events:
+			if !open {
+				return false
+			}
+		default:
+			return true
+		}
+	}
+}
+
+// message adds a message to what is pending.
+func (s *sender) message(name, id string, data any) {
+	text, err := json.Marshal(data)
+	if err != nil {
+		return // it has nothing that is no JSON
+	}
+	if id != "" {
+		fmt.Fprintf(&s.pending, "id: %s\n", id)
+	}
+	fmt.Fprintf(&s.pending, "event: %s\ndata: %s\n\n", name, text)
+}
+
+// flush sends what is pending. The error is that of a reader that left, or did not read for
+// writeTimeout. There is no deadline between: one that passes would end a stream of HTTP/2.
+func (s *sender) flush() error {
+	if s.pending.Len() == 0 {
+		return nil
+	}
+	_ = s.control.SetWriteDeadline(time.Now().Add(writeTimeout)) // without it, the server's holds
+	if _, err := s.to.Write(s.pending.Bytes()); err != nil {
+		return err
+	}
+	s.pending.Reset()
+	if err := s.control.Flush(); err != nil {
+		return err
+	}
+
+	_ = s.control.SetWriteDeadline(time.Time{})
+
+	return nil
+}

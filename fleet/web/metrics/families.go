@@ -1,0 +1,205 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model/labels"
+)
+
+// family is one metric that is read from the fleet.
+type family struct {
+	desc *prometheus.Desc
+	kind prometheus.ValueType
+	read func(s *snapshot, emit emit)
+}
+
+// emit adds the value of the series with these values of its labels.
+type emit func(value float64, labels ...string)
+
+// snapshot is the fleet at one scrape.
+type snapshot struct {
+	version string
+	view.Overview
+	totals view.Totals
+	// manifests are by label.
+	manifests map[string]manifest
+}
+
+// manifest is what is counted of the manifests of one label.
+type manifest struct {
+	fleet.Tally
+	noop int
+	// oldest is since when a node is pending, zero for none.
+	oldest time.Time
+}
+
+func (m manifest) add(one summary.Manifest) manifest {
+	m.UpToDate += one.UpToDate
+	m.Failed += one.Failed
+	m.Rejected += one.Rejected
+	m.Unreachable += one.Unreachable
+	m.Unreadable += one.Unreadable
+	m.Pending += one.Pending
+	m.noop += one.Noop
+	if p := one.Oldest; p != nil && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
+		m.oldest = p.Since
+	}
+
+	return m
+}
+
+// families are the metrics; docs/fleet-api.md has the same. No label has names of nodes.
+func families() []family {
+	return []family{
+		gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit emit) {
+			emit(1, s.version)
+		}, "version"),
+		gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
+		gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
+		gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
+		gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit emit) {
+			for name, m := range s.manifests {
+				emit(float64(m.noop), name)
+			}
+		}, "manifest"),
+		gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; missing while none is pending.", func(s *snapshot, emit emit) {
+			for name, m := range s.manifests {
+				if !m.oldest.IsZero() {
+					emit(seconds(m.oldest), name)
+				}
+			}
+		}, "manifest"),
+		gauge("muster_fleet_flapping_resources", "Resources that something else changes again and again, counted on each node.", func(s *snapshot, emit emit) {
+			all := 0
+			for _, f := range s.Flapping {
+				all += f.Nodes
+			}
+			emit(float64(all))
+		}),
+		gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit emit) {
+			emit(float64(len(s.Clocks)))
+		}),
+		gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit emit) {
+			emit(float64(len(s.Outboxes)))
+		}),
+		gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit emit) {
+			all := 0
+			for _, o := range s.Outboxes {
+				all += o.Reports
+			}
+			emit(float64(all))
+		}),
+		gauge("muster_fleet_complete", "Whether all is known that is to be: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit emit) {
+			emit(flag(s.Progress.Nodes), "nodes")
+			emit(flag(s.Progress.LastRuns), "last_runs")
+			emit(flag(s.Progress.History), "history")
+		}, "part"),
+		gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit emit) {
+			emit(float64(len(s.Progress.Problems)))
+		}),
+	}
+}
+
+// totalFamilies are those of what is counted.
+func totalFamilies() []family {
+	return []family{
+		counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
+		counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit emit) {
+			emit(float64(s.totals.Unreadable))
+		}),
+		counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit emit) {
+			emit(float64(s.totals.Repaired))
+		}),
+		gauge("muster_fleet_feed_behind_messages", "Messages of the stream of reports that were not read yet.", func(s *snapshot, emit emit) {
+			emit(float64(s.totals.Behind))
+		}),
+		gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit emit) {
+			emit(seconds(s.totals.Newest))
+		}),
+	}
+}
+
+func gauge(name, help string, read func(*snapshot, emit), labels ...string) family {
+	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, read}
+}
+
+func counter(name, help string, read func(*snapshot, emit), labels ...string) family {
+	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, read}
+}
+
+// readNodes has all states, so that the series of none does not end.
+func readNodes(s *snapshot, emit emit) {
+	counts := map[fleet.Status]int{}
+	for _, state := range s.States {
+		counts[state.State] = state.Nodes
+	}
+	for _, state := range fleet.NodeStatuses() {
+		emit(float64(counts[state]), string(state))
+	}
+}
+
+// maxVersions bounds the versions with series of their own: nodes choose them.
+const maxVersions = 20
+
+func readVersions(s *snapshot, emit emit) {
+	all := slices.Clone(s.Versions)
+	slices.SortStableFunc(all, func(a, b summary.Version) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	rest := 0
+	for i, v := range all {
+		if i >= maxVersions || v.Version == labels.Other {
+			rest += v.Nodes
+			continue
+		}
+		emit(float64(v.Nodes), v.Version)
+	}
+	if rest > 0 {
+		emit(float64(rest), labels.Other)
+	}
+}
+
+func readManifests(s *snapshot, emit emit) {
+	for name, m := range s.manifests {
+		emit(float64(m.UpToDate), name, string(fleet.StatusUpToDate))
+		emit(float64(m.Failed), name, string(fleet.StatusFailed))
+		emit(float64(m.Rejected), name, string(fleet.StatusRejected))
+		emit(float64(m.Pending), name, string(fleet.StatusPending))
+		emit(float64(m.Unreachable), name, string(fleet.StatusUnreachable))
+		emit(float64(m.Unreadable), name, string(fleet.StatusUnreadable))
+	}
+}
+
+// readReports bounds the series to words of muster: nodes choose the subjects that they
+// publish to.
+func readReports(s *snapshot, emit emit) {
+	counts := map[[2]string]uint64{}
+	for _, c := range s.totals.Reports {
+		counts[[2]string{word(c.Kind, kinds()), word(string(c.Outcome), outcomes())}] += c.Count
+	}
+	for of, n := range counts {
+		emit(float64(n), of[0], of[1])
+	}
+}
+
+func flag(on bool) float64 {
+	if on {
+		return 1
+	}
+
+	return 0
+}
+
+// seconds returns a time as Prometheus has it, zero for none.
+func seconds(t time.Time) float64 {
+	if t.IsZero() {
+		return 0
+	}
+
+	return float64(t.UnixMilli()) / 1000
+}

@@ -1,0 +1,103 @@
+// Package metrics serves the fleet to Prometheus: figures of the fleet as a whole, which are read
+// from the read model when they are asked for, and the services that nodes register as targets.
+package metrics
+
+import (
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model/labels"
+)
+
+// maxScrapes is how many are answered at once, more get 503.
+const maxScrapes = 2
+
+// Sources are what figures are read from. They are called from several goroutines.
+type Sources struct {
+	Overview func() view.Overview
+	// Totals may be nil: then nothing is counted.
+	Totals func() view.Totals
+	// Version is that of the muster that serves.
+	Version string
+	Log     *slog.Logger
+}
+
+// Metrics are the figures of a fleet, a prometheus.Collector. Make them with New.
+type Metrics struct {
+	sources  Sources
+	families []family
+
+	// mu keeps names those of the manifests that were read last.
+	mu    sync.Mutex
+	names labels.Names
+}
+
+// New returns the metrics of a fleet.
+func New(s Sources) *Metrics {
+	all := families()
+	if s.Totals != nil {
+		all = append(all, totalFamilies()...)
+	}
+
+	return &Metrics{sources: s, families: all, names: labels.Names{}}
+}
+
+// Handler returns what answers scrapes.
+func (m *Metrics) Handler() http.Handler {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(m)
+	errors := slog.NewLogLogger(m.sources.Log.Handler(), slog.LevelDebug)
+
+	return promhttp.HandlerFor(registry, promhttp.HandlerOpts{ErrorLog: errors, MaxRequestsInFlight: maxScrapes})
+}
+
+// Describe is that of prometheus.Collector.
+func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
+	for _, f := range m.families {
+		out <- f.desc
+	}
+}
+
+// Collect is that of prometheus.Collector. A panic, which is logged, ends this scrape and
+// not the process.
+func (m *Metrics) Collect(out chan<- prometheus.Metric) {
+	defer func() {
+		if why := recover(); why != nil {
+			m.sources.Log.Error("reading metrics panicked", "panic", why, "stack", string(debug.Stack()))
+		}
+	}()
+	s := m.read()
+	for _, f := range m.families {
+		f.read(s, func(value float64, labels ...string) {
+			out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
+		})
+	}
+}
+
+// read reads the fleet.
+func (m *Metrics) read() *snapshot {
+	s := &snapshot{version: m.sources.Version, Overview: m.sources.Overview(), manifests: map[string]manifest{}}
+	if m.sources.Totals != nil {
+		s.totals = m.sources.Totals()
+	}
+	byName := map[string]summary.Manifest{}
+	for _, manifest := range s.Manifests {
+		byName[manifest.Name] = manifest
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	labels.Retain(m.names, byName)
+	for _, one := range s.Manifests {
+		label := m.names.Of(one.Name)
+		s.manifests[label] = s.manifests[label].add(one)
+	}
+
+	return s
+}

@@ -1,0 +1,231 @@
+package metrics_test
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
+	"github.com/prometheus/common/expfmt"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/metrics"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/markdown"
+	"github.com/musterfleet/muster/testing/monitoring"
+)
+
+// at is when the oldest pending revision was assigned.
+var at = time.Unix(1_800_000_000, 0)
+
+// busy is a fleet with something of everything.
+func busy() view.Overview {
+	return view.Overview{
+		Progress: view.Progress{Nodes: true, Problems: []string{"the history is read"}},
+		Summary: summary.Summary{
+			Total:  6,
+			States: []summary.State{{State: fleet.StatusFailed, Members: summary.Members{Nodes: 2}}, {State: fleet.StatusOK, Members: summary.Members{Nodes: 4}}},
+			Manifests: []summary.Manifest{
+				{Name: "motd", Tally: fleet.Tally{Targets: 6, UpToDate: 1, Failed: 2, Rejected: 3, Unreachable: 4, Unreadable: 5, Pending: 6}, Noop: 1, Oldest: &summary.Pending{Since: at}},
+				{Name: "app", Tally: fleet.Tally{UpToDate: 2}},
+			},
+			Flapping: []summary.Flapping{{Members: summary.Members{Nodes: 3}}, {Members: summary.Members{Nodes: 1}}},
+			Clocks:   make([]summary.Clock, 2),
+			Outboxes: []summary.Outbox{{Node: "web01", Reports: 40}, {Node: "web02", Reports: 2}},
+			Versions: []summary.Version{{Version: "1.2.3", Members: summary.Members{Nodes: 5}}, {Version: "other", Members: summary.Members{Nodes: 1}}},
+		},
+	}
+}
+
+func totals() view.Totals {
+	return view.Totals{
+		Reports: []view.ReportCount{
+			{Kind: model.KindRun, Outcome: model.OutcomeFailed, Count: 7}, {Kind: model.KindNode, Outcome: "started", Count: 1},
+			{Kind: "garbage", Outcome: "a", Count: 2}, {Kind: "more", Outcome: "b", Count: 3},
+		},
+		Unreadable: 4, Repaired: 5, Behind: 6, Newest: at.Add(time.Second),
+	}
+}
+
+func metricsOf(overview func() view.Overview, log *hosttest.LogText) *metrics.Metrics {
+	return metrics.New(metrics.Sources{Overview: overview, Totals: totals, Version: "1.2.3", Log: slog.New(slog.NewTextHandler(log, nil))})
+}
+
+// gather returns the families of a scrape that is checked for all that a registry can.
+func gather(t *testing.T, m *metrics.Metrics) []*dto.MetricFamily {
+	t.Helper()
+	registry := prometheus.NewPedanticRegistry()
+	if err := registry.Register(m); err != nil {
+		t.Fatal(err)
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return families
+}
+
+// scrape returns the lines of a scrape.
+func scrape(t *testing.T, m *metrics.Metrics) []string {
+	t.Helper()
+	var text strings.Builder
+	for _, f := range gather(t, m) {
+		if _, err := expfmt.MetricFamilyToText(&text, f); err != nil {
+			t.Fatal(err)
+		}
+	}
+
+	return strings.Split(text.String(), "\n")
+}
+
+// has checks the lines that begin with a prefix, without it.
+func has(t *testing.T, lines []string, prefix string, want ...string) {
+	t.Helper()
+	var got []string
+	for _, line := range lines {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			got = append(got, rest)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s:\n  %s\nwant\n  %s", prefix, strings.Join(got, "\n  "), strings.Join(want, "\n  "))
+	}
+}
+
+func TestMetricsAreTheFleet(t *testing.T) {
+	t.Parallel()
+	all := scrape(t, metricsOf(busy, &hosttest.LogText{}))
+	has(t, all, "muster_fleet_build_info", `{version="1.2.3"} 1`)
+	has(t, all, "muster_fleet_nodes", `{state="failed"} 2`, `{state="ok"} 4`, `{state="pending"} 0`, `{state="rejected"} 0`, `{state="stopped"} 0`, `{state="unreachable"} 0`, `{state="unreadable"} 0`)
+	has(t, all, `muster_fleet_manifest_nodes{manifest="motd",status=`, `"failed"} 2`, `"pending"} 6`, `"rejected"} 3`, `"unreachable"} 4`, `"unreadable"} 5`, `"up-to-date"} 1`)
+	has(t, all, "muster_fleet_manifest_noop_nodes", `{manifest="app"} 0`, `{manifest="motd"} 1`)
+	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds", `{manifest="motd"} 1.8e+09`)
+	has(t, all, "muster_fleet_flapping_resources", " 4")
+	has(t, all, "muster_fleet_clocks_off", " 2")
+	has(t, all, "muster_fleet_outbox_", "nodes 2", "reports 42")
+	has(t, all, "muster_fleet_versions", `{version="1.2.3"} 5`, `{version="other"} 1`)
+	has(t, all, "muster_fleet_complete", `{part="history"} 0`, `{part="last_runs"} 0`, `{part="nodes"} 1`)
+	has(t, all, "muster_fleet_problems", " 1")
+	has(t, all, "muster_fleet_reports_total", `{kind="node",outcome="started"} 1`, `{kind="other",outcome="other"} 5`, `{kind="run",outcome="failed"} 7`)
+	has(t, all, "muster_fleet_reports_unreadable_total", " 4")
+	has(t, all, "muster_fleet_drift_repaired_total", " 5")
+	has(t, all, "muster_fleet_feed_behind_messages", " 6")
+	has(t, all, "muster_fleet_feed_newest_timestamp_seconds", " 1.800000001e+09")
+}
+
+// TestSeriesAreBounded: an operator may assign as many manifests as the bucket holds, and nodes
+// say which version they run.
+func TestSeriesAreBounded(t *testing.T) {
+	t.Parallel()
+	o := view.Overview{}
+	add := func(name string) {
+		o.Manifests = append(o.Manifests, summary.Manifest{Name: name, Tally: fleet.Tally{Failed: 1}, Oldest: &summary.Pending{Since: at.Add(time.Duration(len(o.Manifests)) * time.Second)}})
+	}
+	add("zzz")
+	m := metricsOf(func() view.Overview { return o }, &hosttest.LogText{})
+	scrape(t, m)
+	for i := range 700 {
+		add(fmt.Sprintf("m%03d", i))
+		o.Versions = append(o.Versions, summary.Version{Version: fmt.Sprint("v", i), Members: summary.Members{Nodes: i + 1}})
+	}
+	add(strings.Repeat("x", 201))
+	all := scrape(t, m)
+	if len(all) > 500*9+200 {
+		t.Errorf("%d lines", len(all))
+	}
+	has(t, all, `muster_fleet_manifest_nodes{manifest="zzz",status="failed"}`, " 1")
+	has(t, all, `muster_fleet_manifest_nodes{manifest="other",status="failed"}`, " 202")
+	has(t, all, `muster_fleet_manifest_oldest_pending_timestamp_seconds{manifest="other"}`, " 1.8000005e+09")
+	has(t, all, `muster_fleet_versions{version="v699"}`, " 700")
+	has(t, all, `muster_fleet_versions{version="v1"}`)
+}
+
+func TestAFleetOfWhichNothingIsKnown(t *testing.T) {
+	t.Parallel()
+	m := metrics.New(metrics.Sources{Overview: func() view.Overview { return view.Overview{} }, Log: slog.New(slog.DiscardHandler)})
+	all := scrape(t, m)
+	has(t, all, `muster_fleet_nodes{state="ok"}`, " 0")
+	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds")
+	has(t, all, "muster_fleet_feed_behind_messages")
+}
+
+// TestAPanicEndsOneScrape, not the process.
+func TestAPanicEndsOneScrape(t *testing.T) {
+	t.Parallel()
+	log, broken := &hosttest.LogText{}, true
+	m := metricsOf(func() view.Overview {
+		if broken {
+			panic("unforeseen")
+		}
+		return busy()
+	}, log)
+	if got := gather(t, m); len(got) != 0 || !strings.Contains(log.String(), "unforeseen") {
+		t.Errorf("served %v, logged %s", got, log.String())
+	}
+	broken = false
+	has(t, scrape(t, m), "muster_fleet_problems", " 1")
+}
+
+func TestHandler(t *testing.T) {
+	t.Parallel()
+	w := httptest.NewRecorder()
+	metricsOf(busy, &hosttest.LogText{}).Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
+	if w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "\nmuster_fleet_problems 1\n") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+}
+
+// shipped is what is there to watch a fleet.
+func shipped() monitoring.Shipped {
+	return monitoring.Shipped{Rules: "../../../deploy/prometheus/muster-fleet.rules.yaml", Dashboard: "../../../deploy/grafana/fleet.json"}
+}
+
+// TestWhatIsShippedMatchesWhatIsServed: each query of alerts and dashboard.
+func TestWhatIsShippedMatchesWhatIsServed(t *testing.T) {
+	t.Parallel()
+	shipped().Check(t, monitoring.SeriesOf(gather(t, metricsOf(busy, &hosttest.LogText{}))))
+}
+
+// TestThePageHasEveryMetricAndAlert: docs/fleet-api.md has the tables of both.
+func TestThePageHasEveryMetricAndAlert(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/fleet-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	page := string(text)
+	var want, got []string
+	for _, f := range gather(t, metricsOf(busy, &hosttest.LogText{})) {
+		var labels []string
+		for _, l := range f.Metric[0].Label {
+			labels = append(labels, "`"+l.GetName()+"`")
+		}
+		want = append(want, fmt.Sprintf("| `%s` | %s | %s | %s |", f.GetName(), strings.ToLower(f.GetType().String()), strings.Join(labels, ", "), strings.TrimSuffix(f.GetHelp(), ".")))
+	}
+	for line := range strings.Lines(markdown.Section(page, "## Metrics")) {
+		if line = strings.TrimSpace(line); strings.HasPrefix(line, "| `muster_") {
+			got = append(got, line)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the page has\n%s\nand what is served is\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	var alerts []string
+	for _, a := range shipped().Alerts(t) {
+		alerts = append(alerts, a.Alert)
+	}
+	if got := markdown.Rows(markdown.Section(page, "## Alerts and a dashboard")); !slices.Equal(got, alerts) {
+		t.Errorf("the page has %q, the alerts are %q", got, alerts)
+	}
+}
