@@ -26,6 +26,7 @@ func (f *Fleet) Add(m Message) {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	f.counts.message(&m)
 	if m.Invalid != nil {
 		f.progress.invalid++
 		f.progress.lastInvalid = line(m.Invalid.Error(), maxText)
@@ -66,6 +67,7 @@ func (f *Fleet) add(t *told, at place) {
 	}
 	f.changes++
 	f.strings.compactEvent(e)
+	f.counts.report(t, at.seq)
 	f.events.put(e.Node, at, *e)
 	if at.compare(f.last) > 0 {
 		f.last = at

@@ -48,6 +48,7 @@ type Fleet struct {
 	runs     runs
 	requests requests
 	points   points
+	counts   counts
 	top      top
 	// last is the newest place of an event.
 	last      place
@@ -77,7 +78,7 @@ func New(o Options) *Fleet {
 
 	f := &Fleet{
 		options: o, strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
-		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), top: newTop(o.Keep),
+		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
 		progress: progress{problems: map[string]string{}}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
 	}
 	isKnown := func(node string) bool { return f.nodes.byName[node] != nil }
