@@ -39,7 +39,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd/fleetcli":    {"fleet/..."},
 	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/reportcmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/servecmd":    {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/servecmd":    {"fleet/...", "cmd/muster/fleetcmd/accesscmd", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/simulatecmd": {"agent/simulate", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/statuscmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/signatures":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},

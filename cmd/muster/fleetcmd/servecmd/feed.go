@@ -88,6 +88,10 @@ func (f *feed) run(ctx context.Context) error {
 		wait(ctx, f.begun, 0)
 		f.persist(ctx, "older reports", f.readHistory)
 	})
+	all.Go(func() {
+		wait(ctx, f.begun, 0)
+		f.persist(ctx, "the end of the reports", f.followEnd)
+	})
 	all.Wait()
 
 	return context.Cause(ctx)

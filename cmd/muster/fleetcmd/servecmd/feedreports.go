@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -31,6 +32,7 @@ func (f *feed) followReports(ctx context.Context) error {
 			return err
 		}
 		end = newest.Sequence
+		f.to.SetEnd(end)
 		f.after = end - min(end, newestReports)
 		f.until = f.after + 1
 	}
@@ -74,6 +76,23 @@ func each(all iter.Seq2[reports.Message, error], until uint64, tell func(reports
 	}
 
 	return nil
+}
+
+// endPause is how often the end of the stream is looked at.
+const endPause = 10 * time.Second
+
+// followEnd tells how far the stream goes, by which it is known how much is not read yet.
+func (f *feed) followEnd(ctx context.Context) error {
+	for {
+		newest, err := f.reports.NewestMessage(ctx)
+		if err != nil {
+			return err
+		}
+		f.to.SetEnd(newest.Sequence)
+		if err := kvstore.Pause(ctx, endPause); err != nil {
+			return err
+		}
+	}
 }
 
 // begin has the past read, when all reports since a time are told.

@@ -1,19 +1,25 @@
 package servecmd
 
 import (
-	"encoding/json"
+	"log/slog"
 	"net/http"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/fleet/web/metrics"
 )
 
-// newHandler serves the overview as JSON.
-func newHandler(model web.Model, _ web.Source) http.Handler {
+// newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
+// register. Streams end when done is closed.
+func newHandler(model *view.Fleet, source web.Source, log *slog.Logger, done <-chan struct{}) http.Handler {
+	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
-	mux.HandleFunc("GET /{$}", func(w http.ResponseWriter, _ *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		_ = json.NewEncoder(w).Encode(model.Overview()) // the reader left
-	})
+	mux.Handle(api.Prefix+"/", api.New(api.Options{Model: model, Source: source, Log: log}))
+	mux.Handle("GET /metrics", figures.Handler())
+	mux.Handle("GET /sd/registrations", metrics.Discovery(source, log))
+	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: done}))
 
 	return mux
 }

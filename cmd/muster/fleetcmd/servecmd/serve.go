@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net"
 	"runtime/debug"
 	"sync"
 	"time"
@@ -14,14 +13,17 @@ import (
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
 // serveCommand is muster fleet serve.
 type serveCommand struct {
 	*cli.Env
+	access accesscmd.Flags
 	listen string
 	keep   time.Duration
 }
@@ -31,8 +33,9 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &serveCommand{Env: env}
 	cmd := parent.Command("serve", "Serve a dashboard of the fleet")
 	cmd.HelpLong("Follows what nodes store and report, and serves it over HTTP until ctrl-C. It keeps no files and needs no database: what it shows is read from NATS when it starts. Several can run at the same time.\n\n  muster fleet serve\n  muster fleet serve --listen 127.0.0.1:9000 --for-history 72h")
-	cmd.Flag("listen", "Loopback address to serve at").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
+	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
 	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
+	c.access.Add(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
@@ -49,14 +52,19 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if c.keep < minKeep || c.keep > maxKeep {
 		return cli.Usagef("--for-history must be between %s and %s", minKeep, maxKeep)
 	}
-	if err := checkAddress(c.listen); err != nil {
+	options := c.access.Options(c.listen)
+	if err := options.Validate(); err != nil {
+		return cli.Usagef("--listen: %w", err)
+	}
+	guard, err := access.New(options, c.Log)
+	if err != nil {
 		return err
 	}
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", c.listen)
+	l, err := guard.Listen(ctx)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -69,24 +77,11 @@ func (c *serveCommand) run(ctx context.Context) error {
 	defer stop(nil)
 	following.Go(func() { model.Run(running) })
 	following.Go(func() { stop(newFeed(store.KV, model, c.keep, c.Log).run(running)) })
-	c.Print.Printf("http://%s/\n", l.Addr())
-	err = serve(running, l, newHandler(model, source{store.KV, c.Log}), c.Log)
+	c.Print.Printf("%s\n", guard.URL(l))
+	err = serve(running, l, guard.Handler(newHandler(model, source{store.KV, c.Log}, c.Log, running.Done())), c.Log)
 	if errors.Is(context.Cause(ctx), cli.ErrInterrupted) {
 		return nil
 	}
 
 	return err
-}
-
-// checkAddress refuses all but loopback addresses: whoever reaches it sees everything.
-func checkAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return cli.Usagef("--listen %s: write ADDRESS:PORT, for example 127.0.0.1:8420", address)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return cli.Usagef("--listen %s: only loopback addresses such as 127.0.0.1 are served: others need TLS and tokens, put a proxy that has them in front", address)
-	}
-
-	return nil
 }
