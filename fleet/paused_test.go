@@ -33,6 +33,9 @@ func TestPausedNodes(t *testing.T) {
 		if want != fleet.StatusPaused {
 			continue
 		}
+		if why := fleet.WhyNot(n, statuses); why != "paused by ann" {
+			t.Errorf("the reason is %q", why)
+		}
 		if s := statuses[0]; s.Status != fleet.StatusPending || !strings.HasPrefix(s.Reason, "paused by ann; ") {
 			t.Errorf("what waits is %+v", s)
 		}

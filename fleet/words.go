@@ -71,7 +71,7 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	case StatusStopped, StatusUnreachable:
 		return absence(n)
 	case StatusPaused:
-		return n.Paused.String()
+		return said(n.Paused.String())
 	}
 	text, more := "", 0
 	for _, s := range manifests {

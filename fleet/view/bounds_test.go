@@ -99,17 +99,23 @@ func TestLongTextsAreCut(t *testing.T) {
 	for i := range 3000 {
 		many.Manifests[fmt.Sprintf("group.web.m%d", i)] = model.ManifestState{Revision: 1}
 	}
-	f.SetNodes(time.Now(), []model.Node{n, many})
+	paused := node("web3", time.Now(), model.OutcomeStable)
+	paused.Paused = &model.Paused{By: long, Reason: long, From: long}
+	f.SetNodes(time.Now(), []model.Node{n, many, paused})
 	f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
 	r := failureOf(long[:1000], "group.web."+long, long, long)
 	r.ID, r.CorrelationID, r.Cause = long, long, model.Cause(long)
 	f.Add(message(1, 0, r))
 	d, _ := f.Node("web1")
+	away, _ := f.Node("web3")
+	if away.State != fleet.StatusPaused {
+		t.Errorf("it is %s", away.State)
+	}
 	p, err := f.Nodes(view.NodeQuery{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	for what, shown := range map[string]any{"a node": d, "a list": p, "events": f.Events(view.EventQuery{}), "the overview": f.Overview().Summary} {
+	for what, shown := range map[string]any{"a node": d, "a paused node": []any{away, *away.Paused}, "a list": p, "events": f.Events(view.EventQuery{}), "the overview": f.Overview().Summary} {
 		if size := len(fmt.Sprint(shown)); size > 30_000 {
 			t.Errorf("%s has %d bytes", what, size)
 		}

@@ -27,6 +27,11 @@ func (i interned) compact(n model.Node) model.Node {
 	n.Protocol, n.Node, n.Version, n.Event = i.share(n.Protocol), i.share(n.Node), i.share(cut(n.Version, maxWord)), model.NodeEvent(i.share(string(n.Event)))
 	n.Host, n.Message, n.Unreadable = cut(n.Host, maxWord), cut(n.Message, maxReason), cut(n.Unreadable, maxReason)
 	n.DroppedRanges = nil
+	if n.Paused != nil {
+		p := *n.Paused
+		p.By, p.Reason, p.From = cut(p.By, maxWord), cut(p.Reason, maxReason), cut(p.From, maxWord)
+		n.Paused = &p
+	}
 	n.Flapping = n.Flapping[:min(len(n.Flapping), maxFlapping)]
 	for at, g := range n.Groups {
 		n.Groups[at] = i.share(cut(g, maxWord))

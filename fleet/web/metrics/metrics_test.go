@@ -107,7 +107,7 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	t.Parallel()
 	all := scrape(t, metricsOf(busy, &hosttest.LogText{}))
 	has(t, all, "muster_fleet_build_info", `{version="1.2.3"} 1`)
-	has(t, all, "muster_fleet_nodes", `{state="failed"} 2`, `{state="ok"} 4`, `{state="pending"} 0`, `{state="rejected"} 0`, `{state="stopped"} 0`, `{state="unreachable"} 0`, `{state="unreadable"} 0`)
+	has(t, all, "muster_fleet_nodes", `{state="failed"} 2`, `{state="ok"} 4`, `{state="paused"} 0`, `{state="pending"} 0`, `{state="rejected"} 0`, `{state="stopped"} 0`, `{state="unreachable"} 0`, `{state="unreadable"} 0`)
 	has(t, all, `muster_fleet_manifest_nodes{manifest="motd",status=`, `"failed"} 2`, `"pending"} 6`, `"rejected"} 3`, `"unreachable"} 4`, `"unreadable"} 5`, `"up-to-date"} 1`)
 	has(t, all, "muster_fleet_manifest_noop_nodes", `{manifest="app"} 0`, `{manifest="motd"} 1`)
 	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds", `{manifest="motd"} 1.8e+09`)

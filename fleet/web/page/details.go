@@ -21,6 +21,9 @@ func nodeReason(d view.NodeDetail) string {
 	if d.Unreadable != "" {
 		return texts.Row(d.Unreadable)
 	}
+	if d.State == fleet.StatusPaused {
+		return texts.Row(d.Paused.String())
+	}
 	for _, s := range d.Statuses {
 		if s.Status == d.State && s.Status != fleet.StatusUpToDate {
 			return texts.Row(nameOf(s.Key)) + ": " + assignmentReason(s)

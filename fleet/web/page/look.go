@@ -29,6 +29,8 @@ func ofStatus(s fleet.Status) look {
 		return look{"question", "gone", "Unreadable"}
 	case fleet.StatusStopped:
 		return look{"stop", "off", "Stopped"}
+	case fleet.StatusPaused:
+		return look{"pause", "off", "Paused"}
 	case fleet.StatusOverridden:
 		return look{"minus", "off", "Overridden"}
 	case fleet.StatusNotApplicable:
