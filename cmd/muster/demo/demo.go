@@ -134,7 +134,7 @@ func (s step) within(ctx context.Context) ([]string, error) {
 
 // linger keeps the node running and shows its reports, to try things out.
 func (d *demo) linger(ctx context.Context) error {
-	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
+	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet serve            # a dashboard at http://127.0.0.1:8420/\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
 	err := d.command(ctx, "fleet", "reports")
 	if ctx.Err() != nil {
 		return nil
