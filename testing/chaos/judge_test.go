@@ -187,7 +187,7 @@ func (w judge) checkManifests(revision uint64, all map[string]model.ManifestStat
 }
 
 // stateFiles are what a state directory has while nothing runs.
-const stateFiles = `^(agent\.lock|agent\.sock|format|litter|run\.lock|seen\.json|assignments(/[^/.][^/]*\.json)?|bundles|outbox(/([a-z0-9.-]+\.(log|json)|cursor|lock|format))?|owed|requests|tmp|refreshes(/[^/.]+\.json)?)$`
+const stateFiles = `^(agent\.lock|agent\.sock|control\.json|format|litter|run\.lock|seen\.json|assignments(/[^/.][^/]*\.json)?|bundles|outbox(/([a-z0-9.-]+\.(log|json)|cursor|lock|format))?|owed|requests|tmp|refreshes(/[^/.]+\.json)?)$`
 
 // checkLitter returns what nobody needs any more.
 func (w judge) checkLitter() error {
@@ -212,7 +212,7 @@ func (w judge) checkLitter() error {
 		}),
 	)
 	if err != nil || len(left) > 0 {
-		return fmt.Errorf("left: %v, %w", left, err)
+		return errors.Join(fmt.Errorf("left: %v", left), err)
 	}
 
 	return nil
