@@ -469,7 +469,7 @@ func Requests(all []view.RequestRow, p view.Progress, now time.Time) templ.Compo
 			return templ_7745c5c3_Err
 		}
 		if len(all) == 0 {
-			templ_7745c5c3_Err = empty("requests", "No node has answered a request yet", "A request brings a single resource into a state on some nodes, once:", "muster fleet ensure --group web service nginx --ensure running").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("requests", "No node has answered a request yet", "A request brings a single resource into a state on some nodes, once:", `muster fleet ensure --on 'group("web")' service nginx --ensure running`).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

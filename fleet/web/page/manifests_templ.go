@@ -111,7 +111,7 @@ func noManifests() templ.Component {
 			templ_7745c5c3_Var3 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = empty("manifests", "Nothing is assigned", "A manifest describes the desired state of nodes. Assign one to all nodes of a group:", "muster fleet push --group web motd motd.yaml").Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = empty("manifests", "Nothing is assigned", "A manifest describes the desired state of nodes. Assign one to all nodes of a group:", "muster fleet push --group web motd.yaml").Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

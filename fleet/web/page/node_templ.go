@@ -217,7 +217,7 @@ func Node(d view.NodeDetail, now time.Time) templ.Component {
 			return templ_7745c5c3_Err
 		}
 		if len(d.Statuses) == 0 {
-			templ_7745c5c3_Err = empty("manifests", "Nothing is assigned to this node", "Assign a manifest to it, or to one of its groups:", "muster fleet push --node "+texts.Row(d.Node.Node.Node)+" motd motd.yaml").Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = empty("manifests", "Nothing is assigned to this node", "Assign a manifest to it, or to one of its groups:", "muster fleet push --node "+texts.Row(d.Node.Node.Node)+" motd.yaml").Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

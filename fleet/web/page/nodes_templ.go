@@ -243,7 +243,7 @@ func Nodes(d NodesData, now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else if d.Page.Known == 0 {
-				templ_7745c5c3_Err = empty("nodes", "No node has reported yet", "A node appears here as soon as an agent runs on it. On the machine that is to be managed:", "muster agent run --server nats://nats.example.net:4222").Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("nodes", "No node has reported yet", "A node appears here as soon as an agent runs on it. On the machine to manage:", "muster agent run --server nats://nats.example.net:4222").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
