@@ -150,8 +150,8 @@ func (c *shownConnection) Describe(out *model.AgentStatus) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out.NATS = c.now
-	if !c.now.Connected { // which is all that this notice says
-		out.Notices = slices.DeleteFunc(out.Notices, func(n string) bool { return n == nats.ErrDisconnected.Error() })
+	if !c.now.Connected { // which is all that these notices say, whatever cannot be read for it
+		out.Notices = slices.DeleteFunc(out.Notices, func(n string) bool { return strings.HasSuffix(n, nats.ErrDisconnected.Error()) })
 	}
 }
 
