@@ -59,7 +59,7 @@ type Options struct {
 	// Identity is what the transactions have in common. An empty RunID makes one.
 	report.Identity
 	// Env is handed to the types. Its Scope says whether this is noop; its log
-	// must be set. RunID and RunEnv are the engine's.
+	// must be set. RunID, Part and RunEnv are the engine's.
 	Env resource.Env
 	// FailOnError stops the run at the first resource that fails.
 	FailOnError bool

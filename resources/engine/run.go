@@ -46,7 +46,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
-	opts.Env.RunID = opts.RunID
+	opts.Env.RunID, opts.Env.Part = opts.RunID, g.Whole() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	secrets := &report.Secrets{}
 	secrets.Add(opts.Secrets...)

@@ -87,6 +87,9 @@ type Env struct {
 	RunEnv []string
 	// RunID is the id of the run, for what is done once in each; empty outside of one.
 	RunID string
+	// Part reports whether the run is one of a part of its manifest, such as a repair of
+	// drift: what is done once in each run as a precaution is left out there.
+	Part bool
 }
 
 // Contract is a resource type with properties S, states T and providers P. The

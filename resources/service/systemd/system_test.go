@@ -327,6 +327,21 @@ func TestReload(t *testing.T) {
 	restart("")
 	restart("")
 	check("changes outside of a run", 2)
+	m.env.Part = true
+	restart("3")
+	restart("4")
+	check("runs of a part", 0)
+	m.sh(`printf '[Service]\nEnvironment=A=D\n' > $etc/web.service.d/y.conf`)
+	restart("5")
+	restart("6")
+	check("runs of a part, the first after something came", 1)
+	m.env.Part = false
+	restart("6")
+	check("a whole run", 1)
+	m.env.Part, m.provider = true, systemd.NewBySystemctl(m.Root())
+	restart("7")
+	restart("8")
+	check("runs of a part, with none before", 1)
 }
 
 // properties are those of a service.

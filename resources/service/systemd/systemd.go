@@ -108,9 +108,11 @@ func (p *Provider) reload(ctx context.Context, env resource.Env) error {
 
 // reloadOnce reloads before the first change of a run, and again after unit
 // files came or went: systemd's NeedDaemonReload misses the first drop-in of a
-// unit.
+// unit. A run of a part goes on from the runs before it: systemd takes longer to
+// read all units than to start the one that somebody stopped.
 func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
-	if env.RunID != "" && env.RunID == p.reloaded.run && maps.Equal(p.reloaded.dirs, unitDirs(p.root)) {
+	same := env.RunID != "" && env.RunID == p.reloaded.run || env.Part && p.reloaded.dirs != nil
+	if same && maps.Equal(p.reloaded.dirs, unitDirs(p.root)) {
 		return nil
 	}
 
