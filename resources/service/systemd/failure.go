@@ -36,6 +36,14 @@ func control(ctx context.Context, env resource.Env, args ...string) error {
 	return err
 }
 
+// isTooOften reports whether systemd refused a start for the number of those before it, which it
+// counts anew once it has read its units.
+func isTooOften(err error) bool {
+	var said resource.CommandError
+
+	return errors.As(err, &said) && strings.Contains(said.Output, "attempted too often")
+}
+
 // withLogs adds to each error what its service logged since a time, also after
 // ctx has ended.
 func withLogs(ctx context.Context, env resource.Env, names []string, since time.Time, errs []error) {

@@ -338,10 +338,15 @@ func TestReload(t *testing.T) {
 	m.env.Part = false
 	restart("6")
 	check("a whole run", 1)
+	m.sh(`printf '[Unit]\nStartLimitIntervalSec=1h\nStartLimitBurst=5\n' > $etc/web.service.d/limit.conf`)
 	m.env.Part, m.provider = true, systemd.NewBySystemctl(m.Root())
 	restart("7")
 	restart("8")
 	check("runs of a part, with none before", 1)
+	for range 7 {
+		restart("9")
+	}
+	check("often in runs of a part", 1)
 }
 
 // properties are those of a service.

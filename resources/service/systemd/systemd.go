@@ -180,7 +180,17 @@ func (p *Provider) change(ctx context.Context, env resource.Env, action service.
 		return err
 	}
 
-	if err := control(ctx, env, append([]string{string(action), "--system"}, args...)...); err != nil {
+	argv := append([]string{string(action), "--system"}, args...)
+	err = control(ctx, env, argv...)
+	if env.Part && isTooOften(err) {
+		// Whether somebody stops it again and again is judged by flapping: systemd is to count
+		// the starts of a program that ends by itself.
+		if err := p.reload(ctx, env); err != nil {
+			return err
+		}
+		err = control(ctx, env, argv...)
+	}
+	if err != nil {
 		return err
 	}
 	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(p.root, name) }) {
