@@ -283,6 +283,8 @@ type node struct {
 	// held, when set, holds the resolving of requests until it is closed.
 	held chan struct{}
 	log  hosttest.LogText
+	// change, when set, changes the options of the agent.
+	change func(*agent.Options)
 
 	host  *host.Host
 	agent *agent.Agent
@@ -404,6 +406,9 @@ func (n *node) options() agent.Options {
 	}
 	if n.machine != nil {
 		o.Watch, o.Writers = n.machine.arm, n.machine.listen
+	}
+	if n.change != nil {
+		n.change(&o)
 	}
 
 	return o

@@ -114,6 +114,39 @@ func TestAPausedNodeOnlyObserves(t *testing.T) {
 	})
 }
 
+// TestAPausedNodeReportsDriftBesideACriticalCheck, which has its repair wait: that is made when
+// the pause is over.
+func TestAPausedNodeReportsDriftBesideACriticalCheck(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		c := &clinic{statuses: map[string]model.HealthStatus{}}
+		n.checker, n.controlled = c, true
+		n.config.HealthInterval = model.Duration(time.Minute)
+		n.watching()
+		n.start()
+		exec := strings.TrimSuffix(strings.TrimPrefix(n.shop(), "muster: {resources: [{"), "}]}\n")
+		n.bucket.put("group.all.shop", strings.Replace(n.manifest("a", "one"), "resources:\n", "resources:\n    - "+exec+"\n", 1))
+		n.settle()
+		n.control(n.own(model.ControlPause), pausing(0))
+		c.set("http", model.HealthCritical)
+		n.after(2 * time.Minute)
+		n.take()
+		n.write("a", "other")
+		n.after(time.Minute)
+		n.tells("transaction noop file#a", "run noop group.all.shop drift")
+		n.after(3 * n.config.Interval.Std())
+		n.has("a", "other")
+		if n.restarts() > 0 {
+			t.Error("what is critical was refreshed")
+		}
+		n.control(n.own(model.ControlPause), "")
+		n.after(time.Minute)
+		n.has("a", "one")
+		if n.restarts() == 0 {
+			t.Error("what is critical was not refreshed after the pause")
+		}
+	})
+}
+
 // TestAPauseEndsByItself, and of several the one counts that ends last.
 func TestAPauseEndsByItself(t *testing.T) {
 	operated(t, func(t *testing.T, n *node) {

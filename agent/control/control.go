@@ -67,6 +67,8 @@ type Control struct {
 	o     Options
 	store store
 	wake  tasks.Signal
+	// unstored is that what is on disk is not what is known; Run alone has it.
+	unstored bool
 
 	mu sync.Mutex
 	// documents are those in force, by key.
@@ -210,7 +212,7 @@ func (c *Control) Run(ctx context.Context) error {
 		wait := longestWait
 		if err := c.sync(ctx); err != nil {
 			wait = again.Next()
-			c.o.Log.DebugContext(ctx, "cannot read control documents, will retry", "error", err, "retry", wait)
+			c.o.Log.DebugContext(ctx, "cannot take over control documents, will retry", "error", err, "retry", wait)
 		} else {
 			again.Reset()
 		}

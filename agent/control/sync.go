@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// sync takes over what the bucket has. The error is what may pass.
+// sync takes over what the bucket has, and stores it. The error is what may pass.
 func (c *Control) sync(ctx context.Context) error {
 	if c.o.Source == nil {
 		return nil
@@ -34,9 +34,8 @@ func (c *Control) sync(ctx context.Context) error {
 		}
 	}
 	err := errors.Join(failed...)
-	c.settle(ctx, state, changed, err == nil)
 
-	return err
+	return errors.Join(err, c.settle(ctx, state, changed, err == nil))
 }
 
 // keys returns those of the documents in force, and of those that were rejected.
@@ -149,10 +148,10 @@ func (c *Control) reject(e model.Entry, err error) error {
 	return nil
 }
 
-// settle keeps on disk what changed.
-func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) {
+// settle notes how far the bucket was read, and keeps on disk what changed. What cannot be
+// stored is tried again with the next call; the error says why.
+func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	bucket := bucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
 	// Before the bucket was read nothing of it is known.
 	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
@@ -160,14 +159,19 @@ func (c *Control) settle(ctx context.Context, state model.Sync, changed, complet
 	}
 	c.unread = state.Err
 	c.settled = c.settled || complete && (state.Complete() || len(state.Kept) > 0) || state.Err != nil
-	if !changed {
-		return
-	}
 	r := record{c.bucket, map[string]model.Entry{}}
 	for key, d := range c.documents {
 		r.Keys[key] = d.entry
 	}
-	if err := c.store.write(ctx, r); err != nil {
-		c.o.Log.ErrorContext(ctx, "cannot store control documents, they would be missing after a restart without NATS", "error", err)
+	c.mu.Unlock()
+	if !changed && !c.unstored {
+		return nil
 	}
+	err := c.store.write(ctx, r)
+	if err != nil && !c.unstored {
+		c.o.Log.ErrorContext(ctx, "cannot store control documents, will retry; until then they would be missing after a restart without NATS", "error", err)
+	}
+	c.unstored = err != nil
+
+	return err
 }

@@ -65,8 +65,9 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	})
 }
 
-// concludePasses is Manifests.ConcludePasses.
-func (c *checks) concludePasses(ctx context.Context) {
+// concludePasses is Manifests.ConcludePasses. On a paused node no repair is asked for: what runs
+// after the pause makes the checks too.
+func (c *checks) concludePasses(ctx context.Context, paused bool) {
 	for _, p := range c.Ended(c.o.Runner.Changes(), c.o.Running.Lanes.MakesChecks) {
 		for _, ref := range p.Found.Deregistered {
 			c.o.Registrar.Deregister(registrar.Source{Manifest: p.Key, Resource: ref})
@@ -77,7 +78,7 @@ func (c *checks) concludePasses(ctx context.Context) {
 				c.o.Registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
-		if due, part := c.ConcludePass(p.Key, c.o.Set.Active(p.Key).Resolution.Resources); due {
+		if due, part := c.ConcludePass(p.Key, c.o.Set.Active(p.Key).Resolution.Resources); due && !paused {
 			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
 		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))

@@ -116,11 +116,12 @@ func (m *Manifests) Next(now time.Time) (at time.Time) {
 }
 
 // mayRun reports whether a manifest may run for what it would run for now. On a paused node only
-// what looks for drift does, and changes nothing; all else waits.
+// what looks for drift does, or would repair what a check found before the pause, and changes
+// nothing; what somebody asked for waits.
 func (m *Manifests) mayRun(key string) bool {
 	cause := m.schedule.Cause(key)
 
-	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift
+	return !m.paused || cause == model.CauseSchedule || cause == model.CauseDrift || cause == model.CauseHealth
 }
 
 // Pause has what begins from now on observe and change nothing, or ends that: then all manifests
@@ -196,4 +197,4 @@ func (m *Manifests) BeginPasses(ctx, hard context.Context, now time.Time) bool {
 }
 
 // ConcludePasses takes over what the passes that have ended found.
-func (m *Manifests) ConcludePasses(ctx context.Context) { m.checks.concludePasses(ctx) }
+func (m *Manifests) ConcludePasses(ctx context.Context) { m.checks.concludePasses(ctx, m.paused) }

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -104,7 +105,13 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 	if k := r.kept[r.key]; k != nil && k.whole == r {
 		k.whole = nil
 	}
-	r.end(ctx, summary, err)
+	failed := tasks.Guard(r.o.Log, "concluding the run of "+r.key, func() error {
+		r.end(ctx, summary, err)
+		return nil
+	})
+	if failed != nil && r.o.Set.Active(r.key) != nil {
+		r.schedule.Retry(r.key)
+	}
 }
 
 // prepare returns what runs, which is resolved again where what it reads may have changed.

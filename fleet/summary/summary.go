@@ -59,8 +59,8 @@ func (m *Members) add(node string) {
 	}
 }
 
-// MembersOf counts a set of nodes.
-func MembersOf(nodes map[string]struct{}) Members {
+// MembersOf counts the nodes that are the keys of a map.
+func MembersOf[T any](nodes map[string]T) Members {
 	m := Members{Nodes: len(nodes), First: make([]string, 0, maxFirst)}
 	for node := range nodes {
 		if at, _ := slices.BinarySearch(m.First, node); at < maxFirst {

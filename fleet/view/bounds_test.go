@@ -201,3 +201,17 @@ func TestOldAndWrongTimes(t *testing.T) {
 		t.Errorf("%d intervals since %s", len(o.History), o.Progress.Since)
 	}
 }
+
+// TestNodesOfAResourceAreThoseOfTheTimeThatCounts, also where it never stops to fail: what failed
+// on other nodes before is over there.
+func TestNodesOfAResourceAreThoseOfTheTimeThatCounts(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Keep: time.Hour})
+	for i, ago := range []time.Duration{150, 100, 65, 30, 1} {
+		name := fmt.Sprintf("web%d", i)
+		f.Add(message(uint64(i+1), ago*time.Minute, failureOf(name, "group.web.motd", "r", "/etc/motd")))
+	}
+	if top := f.Overview().Top.Failing; len(top) != 1 || top[0].Count != 2 || top[0].Nodes != 2 || !slices.Equal(top[0].First, []string{"web3", "web4"}) {
+		t.Errorf("failing: %+v", top)
+	}
+}

@@ -2,6 +2,7 @@ package view
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,7 +40,8 @@ type topID struct{ manifest, resource string }
 type counted struct {
 	by    string
 	slots [slots]slot
-	nodes map[string]struct{}
+	// nodes are those on which it did, each with the number of the last slot.
+	nodes map[string]int64
 	last  time.Time
 	text  string
 }
@@ -74,7 +76,7 @@ func (t *top) add(e *Event, a attention) {
 		if len(all) >= maxCounted {
 			t.forget(a.kind, e.Time)
 		}
-		c = &counted{by: e.Node, nodes: map[string]struct{}{}}
+		c = &counted{by: e.Node, nodes: map[string]int64{}}
 		all[id] = c
 		t.broughtIn[e.Node]++
 	}
@@ -85,8 +87,11 @@ func (t *top) add(e *Event, a attention) {
 	if in.number == number {
 		in.count++
 	}
-	if _, is := c.nodes[e.Node]; !is && t.pairs < maxPairs {
-		c.nodes[e.Node] = struct{}{}
+	switch last, is := c.nodes[e.Node]; {
+	case is:
+		c.nodes[e.Node] = max(last, number)
+	case t.pairs < maxPairs:
+		c.nodes[e.Node] = number
 		t.pairs++
 	}
 	if !e.Time.Before(c.last) {
@@ -94,7 +99,8 @@ func (t *top) add(e *Event, a attention) {
 	}
 }
 
-// prune removes what did not need attention within the time that counts.
+// prune removes what did not need attention within the time that counts, and the nodes where it
+// did not.
 func (t *top) prune(now int64) {
 	if now <= t.pruned {
 		return
@@ -102,6 +108,9 @@ func (t *top) prune(now int64) {
 	t.pruned = now
 	for k := range kinds {
 		for id, c := range t.counts[k] {
+			before := len(c.nodes)
+			maps.DeleteFunc(c.nodes, func(_ string, last int64) bool { return last <= now-slots })
+			t.pairs -= before - len(c.nodes)
 			if c.total(now) == 0 {
 				t.remove(k, id)
 			}

@@ -10,6 +10,7 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model/sparse"
@@ -121,14 +122,17 @@ func (g *Guard) mayName(host string) bool {
 // protect lets those pass who may.
 func (g *Guard) protect(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		user, given := g.userOf(r)
+		c := g.credentialOf(r)
+		user, given := g.userOf(c)
 		needed := Operate
 		if r.Method == http.MethodGet || r.Method == http.MethodHead {
 			needed = Read
 		}
 		switch {
 		case user.Role >= needed:
-			next.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), userKey{}, user)))
+			ctx, end := g.whileMay(context.WithValue(r.Context(), userKey{}, user), c, needed)
+			defer end()
+			next.ServeHTTP(w, r.WithContext(ctx))
 		case user.Role > None && user.Name == "":
 			problem(w, http.StatusForbidden, "nobody signed in, so this only reads: start it with a file of tokens (--tokens), and sign in with one of the role operate")
 		case user.Role > None:
@@ -140,26 +144,66 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// userOf returns who makes a request, and whether it has something to prove it.
-func (g *Guard) userOf(r *http.Request) (user User, given bool) {
-	if g.open() {
-		return User{Role: Read}, false
-	}
+// credential is what a request has to prove who makes it; text is empty for nothing.
+type credential struct {
+	text   string
+	bearer bool
+}
+
+func (g *Guard) credentialOf(r *http.Request) credential {
 	if scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		user, _ = g.userOfToken(strings.TrimSpace(text))
-		return user, true
+		return credential{strings.TrimSpace(text), true}
 	}
 	cookie, err := r.Cookie(g.cookieName())
 	if err != nil {
-		return User{}, false
+		return credential{}
 	}
-	user, ok := g.userOfToken(cookie.Value)
-	if !ok && g.provider != nil {
-		user, ok = g.provider.userOfSession(cookie.Value, time.Now())
+
+	return credential{cookie.Value, false}
+}
+
+// userOf returns who makes a request with a credential, and whether it is an attempt to prove it.
+func (g *Guard) userOf(c credential) (user User, given bool) {
+	if g.open() {
+		return User{Role: Read}, false
+	}
+	user, ok := g.userOfToken(c.text)
+	if !ok && !c.bearer && g.provider != nil {
+		user, ok = g.provider.userOfSession(c.text, time.Now())
 	}
 
 	// A session that ended is no attempt to guess one.
-	return user, ok
+	return user, ok || c.bearer
+}
+
+// whileMay returns a context that ends soon after whoever has a credential may not make the
+// request any more: a stream would go on with a token that was taken out of its file. end must
+// be called when it was answered.
+func (g *Guard) whileMay(ctx context.Context, c credential, needed Role) (_ context.Context, end func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	if g.open() {
+		return ctx, cancel
+	}
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		again := time.NewTicker(recheck)
+		defer again.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+				if user, _ := g.userOf(c); user.Role < needed {
+					cancel()
+				}
+			}
+		}
+	})
+
+	return ctx, func() {
+		cancel()
+		looking.Wait()
+	}
 }
 
 func (g *Guard) userOfToken(text string) (User, bool) {

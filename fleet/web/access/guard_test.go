@@ -1,6 +1,7 @@
 package access
 
 import (
+	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
@@ -14,6 +15,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -262,6 +264,57 @@ func TestTokensThatChange(t *testing.T) {
 	if !strings.Contains(g.log.String(), "a changed file cannot be used") {
 		t.Error(g.log.String())
 	}
+}
+
+// TestStreamsEndWithTheirToken, and just these.
+func TestStreamsEndWithTheirToken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path, read, operate := tokens(t)
+		g, err := New(Options{Listen: "127.0.0.1:8420", Tokens: path}, hosttest.Log(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ended := map[string]chan struct{}{}
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		stream := g.Handler(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+		for _, token := range []string{read, operate} {
+			done := make(chan struct{})
+			ended[token] = done
+			go func() {
+				r := httptest.NewRequestWithContext(ctx, http.MethodGet, "http://127.0.0.1:8420/", nil)
+				r.Header.Set("Authorization", "Bearer "+token)
+				stream.ServeHTTP(httptest.NewRecorder(), r)
+				close(done)
+			}()
+		}
+		goesOn := func(token string) bool {
+			synctest.Wait()
+			select {
+			case <-ended[token]:
+				return false
+			default:
+				return true
+			}
+		}
+		<-time.After(time.Hour)
+		if !goesOn(read) || !goesOn(operate) {
+			t.Fatal("a stream ended by itself")
+		}
+		all, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, kept, _ := strings.Cut(string(all), "\n")
+		if err := os.WriteFile(path, []byte(kept), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * recheck)
+		if goesOn(read) || !goesOn(operate) {
+			t.Errorf("the stream of the token that was taken out goes on: %v, the other one: %v", goesOn(read), goesOn(operate))
+		}
+	})
 }
 
 func TestOptions(t *testing.T) {
