@@ -21,16 +21,16 @@ func (a *Agent) Started() <-chan struct{} { return a.loop.started }
 // runs in progress, unpublished reports and times do not count.
 func (a *Agent) Changed() <-chan struct{} { return a.status.Shown }
 
-// Alive reports whether the loop did anything since the last call. Runs take as long as they
-// like: they are none of the loop. It wakes the loop for the next call. One goroutine calls it,
-// from time to time.
+// Alive reports whether the loop did anything since the last call, or has a run in hand,
+// which may take as long as it likes. It wakes the loop for the next call. One goroutine
+// calls it, from time to time.
 func (a *Agent) Alive() bool {
 	steps := a.loop.progress.steps.Load()
 	moved := steps != a.loop.progress.seen
 	a.loop.progress.seen = steps
 	a.loop.wakes.signal.Notify()
 
-	return moved
+	return moved || a.runs.Any()
 }
 
 // countedSource counts each value that is read: a slow server is none that hangs.

@@ -67,6 +67,14 @@ func (r *Runs) Wait(id, blocker string) {
 	}
 }
 
+// Any reports whether a run is in progress.
+func (r *Runs) Any() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+
+	return len(r.running) > 0
+}
+
 // Note notes a result of the run. Of more than are listed, what failed is rather than what
 // only was not run.
 func (d *Deviations) Note(t *model.Transaction) {
