@@ -21,9 +21,14 @@ staticcheck:
 test:
     go test -race -vet=off -timeout 20m ./testing/e2e ./...
 
-# the rigs that need root and a Debian machine: the tests that only they have
+# the rigs that need root and a Debian machine: the tests that only they have. That of the browser takes twice the time with -race, for what other tests race
 system:
-    go test -race -vet=off -count=1 -timeout 20m -tags system -run "^($(git grep -h '^func Test' -- $(git grep -l '^//go:build system' -- '*_test.go') | sed 's/^func \(Test[A-Za-z0-9_]*\).*/\1/' | sort -u | paste -sd'|'))$" $(git grep -l '^//go:build system' -- '*_test.go' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+    go test -race -vet=off -count=1 -timeout 20m -tags system -run "^($(git grep -h '^func Test' -- $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser') | sed 's/^func \(Test[A-Za-z0-9_]*\).*/\1/' | sort -u | paste -sd'|'))$" $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+    go test -vet=off -count=1 -timeout 10m -tags system ./testing/browser
+
+# the screenshots of the documentation, in docs/images
+screenshots:
+    MUSTER_DOCS_SHOTS="$PWD/docs/images" go test -vet=off -count=1 -tags system -ldflags "-X github.com/musterfleet/muster/cmd/muster/cli.release=1.0.0" ./testing/browser
 
 # what a stolen credential allows, all of it, in some five minutes on two cores: go test runs the short form in one
 attack:

@@ -71,7 +71,7 @@ func historyOf(entries []model.Entry) []page.Revision {
 		r := page.Revision{Entry: e}
 		switch {
 		case long || i > 0 && len(entries[i-1].Value) > maxRevision:
-			r.What = "Too long to be compared here: muster fleet show has it"
+			r.What = "Too long to be compared here: muster fleet show " + e.Key + " --diff --revision " + strconv.FormatUint(e.Revision, 10)
 		case i == 0:
 			r.What, r.Lines = "The oldest revision that is kept", split(text)
 		default:

@@ -29,6 +29,7 @@ func (s *site) run(r *http.Request) screen {
 			case err != nil:
 				return content{}, err
 			}
+			d.Detail.Progress = s.Model.Progress()
 			d.SourceFile, d.Source = s.manifestOf(ctx, d.Detail)
 
 			// A run whose summary is known changes no more: its stream of reports is not read again.

@@ -276,3 +276,15 @@ func TestAssets(t *testing.T) {
 		}
 	}
 }
+
+// TestCompleteSaysNothing: where all is read no page says that something is missing, also a run, which
+// is read when somebody looks at it.
+func TestCompleteSaysNothing(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(30))
+	for _, path := range []string{"/", "/nodes", "/nodes/web003", "/manifests/nginx", "/runs/" + webfleet.FailedRun, "/events"} {
+		if body := has(t, h, path, http.StatusOK); strings.Contains(body, "incomplete") {
+			t.Errorf("%s says that it is incomplete", path)
+		}
+	}
+}

@@ -219,7 +219,7 @@ func (s *sample) runs() {
 func (s *sample) failedRun(r view.RunRow) {
 	at := func(line int) model.Position { return model.Position{File: r.Manifest, Line: line, Column: 11} }
 	s.data.Details[FailedRun] = view.RunDetail{
-		Progress: s.data.Progress, Node: r.Node,
+		Node: r.Node,
 		Run: &model.Run{
 			RunID: r.RunID, Node: r.Node, Manifest: r.Manifest, Revision: r.Revision, Cause: r.Cause, Started: r.Started, Duration: 4812 * time.Millisecond, Version: Version,
 			Counts: model.Counts{Total: 4, Unique: 4, Stable: 1, Changed: 2, Refreshed: 1, Failed: 1}, Errors: []string{r.Error},

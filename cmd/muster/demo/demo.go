@@ -45,7 +45,7 @@ type Execute func(ctx context.Context, env *cli.Env, args []string) error
 func Add(env *cli.Env, app *fisk.Application, execute Execute) {
 	var once bool
 	cmd := app.Command("demo", "Run a guided demo on an embedded NATS server: push, reconcile, report, ensure, drift")
-	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. On a terminal the node then runs until ctrl-C, to try things out. The commands that it shows work the same on any NATS server.")
+	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. It serves a dashboard, whose address it prints, and plays 25 simulated nodes beside the real one. On a terminal all of it then runs until ctrl-C, to try things out. The commands that it shows work the same on any NATS server.")
 	cmd.Flag("once", "Exit after the last step: 0 if all are verified, 1 with the name of the one that is not").UnNegatableBoolVar(&once)
 	cmd.Action(env.Action(func(ctx context.Context) error { return run(ctx, env, execute, once) }))
 }
@@ -57,7 +57,9 @@ type demo struct {
 	dir     string
 	url     string
 	store   *kvstore.Store
-	began   time.Time
+	// dashboard is its URL.
+	dashboard string
+	began     time.Time
 	// digests are those of the verified runs.
 	digests map[string]bool
 	server  *server.Server
@@ -134,7 +136,8 @@ func (s step) within(ctx context.Context) ([]string, error) {
 
 // linger keeps the node running and shows its reports, to try things out.
 func (d *demo) linger(ctx context.Context) error {
-	d.Print.Printf("\nThe node runs until ctrl-C. In another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet serve            # a dashboard at http://127.0.0.1:8420/\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nIts reports, live:\n", d.url, nodeName, d.path("motd"))
+	d.Print.Printf("\nAll of it runs until ctrl-C. The dashboard, in a browser:\n\n  %s\n", d.dashboard)
+	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, nodeName, d.path("motd"))
 	err := d.command(ctx, "fleet", "reports")
 	if ctx.Err() != nil {
 		return nil
@@ -235,18 +238,28 @@ func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
 	}
 
 	simulated, err := d.simulate(ctx, node)
+	if err != nil {
+		return nil, err
+	}
 
-	return []string{"node " + nodeName + " reported that it started", simulated}, err
+	return []string{"node " + nodeName + " reported that it started", simulated, "the dashboard shows all of them"}, d.awaitShown(ctx, 1+simulatedNodes)
 }
 
 // command runs a command of muster, as one would in a terminal.
 func (d *demo) command(ctx context.Context, args ...string) error {
-	d.Print.Printf("  $ muster %s\n", shellquote.Join(args...))
+	d.show(args)
 	out := &indented{w: d.Print.Out}
-	err := d.execute(ctx, cli.NewEnv(d.Types, bytes.NewReader(nil), out, out, d.Stop), append([]string{"--server", d.url, "--prefix", kvstore.DefaultPrefix}, args...))
+	err := d.run(ctx, cli.NewEnv(d.Types, bytes.NewReader(nil), out, out, d.Stop), args)
 	cli.Report(out, err)
 
 	return err
+}
+
+func (d *demo) show(args []string) { d.Print.Printf("  $ muster %s\n", shellquote.Join(args...)) }
+
+// run runs a command of muster with the server of the demo.
+func (d *demo) run(ctx context.Context, env *cli.Env, args []string) error {
+	return d.execute(ctx, env, append([]string{"--server", d.url, "--prefix", kvstore.DefaultPrefix}, args...))
 }
 
 // await reads reports from the stream until one matches.

@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -17,7 +16,7 @@ import (
 func (d *demo) steps(node context.Context) []step {
 	return []step{
 		{"an embedded NATS", d.startServer},
-		{"buckets and streams", d.provision},
+		{"buckets and streams, and a dashboard", func(ctx context.Context) ([]string, error) { return d.provision(ctx, node) }},
 		{"a node", func(ctx context.Context) ([]string, error) { return d.startNode(ctx, node) }},
 		{"a manifest is pushed, reconciled and reported", func(ctx context.Context) ([]string, error) { return d.push(ctx, 1) }},
 		{"a second version of it", func(ctx context.Context) ([]string, error) { return d.push(ctx, 2) }},
@@ -60,14 +59,6 @@ muster:
             refresh_only: true
             subscribe: ["file#%[5]s/app.conf"]
 `, version, 2+version, os.Geteuid(), os.Getegid(), filepath.Dir(d.path("x")))
-}
-
-func (d *demo) provision(ctx context.Context) ([]string, error) {
-	if err := d.command(ctx, "fleet", "init", "--yes"); err != nil {
-		return nil, err
-	}
-
-	return []string{"all buckets and streams are up to date"}, provision.New(d.store).Check(ctx)
 }
 
 // push assigns a version of the manifest and verifies the result.

@@ -47,7 +47,7 @@ func silentAfter(d view.NodeDetail) string {
 		return "never"
 	}
 
-	return d.SilentAfter.String()
+	return texts.Duration(d.SilentAfter.Std())
 }
 
 func clockText(d view.NodeDetail) string {

@@ -266,7 +266,7 @@ func Nodes(d NodesData, now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			} else {
-				templ_7745c5c3_Err = empty("nodes", "No node matches", "An expression such as this one selects nodes by group, label, fact, state or manifest; the same expression works with --on of every muster fleet command:", `group("web") && facts.host.info.platform == "debian" && state != "unreachable"`).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = empty("nodes", "No node matches", "An expression such as this one selects nodes by group, label, fact, state or manifest; the same expression works with --on on the command line:", `group("web") && facts.host.info.platform == "debian" && state != "unreachable"`).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
@@ -775,7 +775,7 @@ func nodeTable(d NodesData, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "</td><td class=\"col-l text mono\">")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 69, "</td><td class=\"col-l text mono version\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -83,3 +83,20 @@ func TestAround(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestWithoutPlace: only the place in the manifest of the run goes.
+func TestWithoutPlace(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"group.web.nginx:14:11: service#nginx: no such unit": "service#nginx: no such unit",
+		"group.web.nginx:14: parse error":                    "parse error",
+		"group.web.nginx: cannot be read: denied":            "group.web.nginx: cannot be read: denied",
+		"group.db.nginx:14:11: x":                            "group.db.nginx:14:11: x",
+		"interrupted":                                        "interrupted",
+		"group.web.nginx:oops: x":                            "group.web.nginx:oops: x",
+	} {
+		if got := withoutPlace(text, "group.web.nginx"); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/target"
@@ -36,12 +37,23 @@ func pairs(labels map[string]string, most int) []string {
 func runText(r view.RunRow) string {
 	switch {
 	case r.Error != "":
-		return texts.Row(r.Error)
+		return texts.Row(withoutPlace(r.Error, r.Manifest))
 	case r.Outcome == "":
 		return "its summary has not arrived"
 	default:
 		return describe.Counts(r.Counts)
 	}
+}
+
+// withoutPlace returns an error without the line of its manifest that it begins with, which would take
+// what room there is.
+func withoutPlace(text, manifest string) string {
+	rest, has := strings.CutPrefix(text, manifest+":")
+	if _, after, is := strings.Cut(rest, ": "); has && is && strings.Trim(rest[:len(rest)-len(after)], "0123456789: ") == "" {
+		return after
+	}
+
+	return text
 }
 
 // eventID returns what distinguishes an event from others in a document.

@@ -137,8 +137,20 @@ func Duration(d time.Duration) string {
 	case d < 10*time.Second:
 		return model.ShortDuration(d)
 	default:
-		return d.Round(time.Second).String()
+		return whole(d)
 	}
+}
+
+// whole returns a duration in whole seconds, without the zeros at its end: 5m, 1h.
+func whole(d time.Duration) string {
+	text := d.Round(time.Second).String()
+	for _, zero := range []string{"m0s", "h0m"} {
+		if strings.HasSuffix(text, zero) {
+			text = text[:len(text)-2]
+		}
+	}
+
+	return text
 }
 
 // Revision returns the number of a revision, a dash for none.

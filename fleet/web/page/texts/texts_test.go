@@ -19,7 +19,7 @@ func TestTexts(t *testing.T) {
 		texts.Ago(now, now): "just now", texts.Ago(now.Add(-time.Minute), now): "1m ago",
 		texts.Row("a\nb"): "a …", texts.Row(" a \n "): "a", texts.Cut("ääää", 3): "ä… (6 bytes more)", texts.Digest("sha256-0123456789abcdef"): "0123456789ab", texts.Digest("x"): "x",
 		texts.Bytes(9_999): "9,999 bytes", texts.Bytes(1_000_000): "1,000 kB",
-		texts.Duration(0): "–", texts.Duration(90 * time.Second): "1m30s",
+		texts.Duration(0): "–", texts.Duration(90 * time.Second): "1m30s", texts.Duration(5 * time.Minute): "5m", texts.Duration(time.Hour): "1h", texts.Duration(70 * time.Minute): "1h10m", texts.Duration(time.Hour + time.Second): "1h0m1s",
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)

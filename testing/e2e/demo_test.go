@@ -1,0 +1,97 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"regexp"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestDemoDashboard: on a terminal the demo goes on after its last step, and its dashboard shows
+// the nodes; ctrl-C ends all of it, and nothing is left.
+func TestDemoDashboard(t *testing.T) {
+	temp := t.TempDir()
+	terminal, muster := openTerminal(t)
+	text := &output{}
+	cmd := exec.CommandContext(t.Context(), "muster", "demo")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = muster, muster, muster
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := muster.Close(); err != nil {
+		t.Error(err)
+	}
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(text, terminal) // ends with an error, as the terminal does
+	}()
+	await(t, "it is at its end", func() bool { return strings.Contains(text.String(), "The reports, live:") })
+	addresses := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindAllString(text.String(), -1)
+	if len(addresses) < 2 || addresses[0] != addresses[len(addresses)-1] || strings.Index(text.String(), addresses[0]) > strings.Index(text.String(), "3/7") {
+		t.Fatalf("the address is not at the start and the end:\n%s", text.String())
+	}
+	for path, wants := range map[string][]string{
+		"nodes":          {">demo</a>", ">sim-0001</a>", ">sim-0025</a>"},
+		"api/v1/nodes":   {`"known":26`},
+		"nodes/demo":     {"node.demo.site"},
+		"manifests/base": {"sim-0001"},
+	} {
+		await(t, path+" shows "+fmt.Sprint(wants), func() bool {
+			response, err := http.Get(addresses[0] + path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer response.Body.Close()
+			page, err := io.ReadAll(response.Body)
+			has := func(want string) bool { return strings.Contains(string(page), want) }
+			return err == nil && response.StatusCode == http.StatusOK && !slices.ContainsFunc(wants, func(want string) bool { return !has(want) })
+		})
+	}
+	if _, err := terminal.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after ctrl-C: %v", err)
+	}
+	<-read
+	if strings.Contains(text.String(), "WARN") || strings.Contains(text.String(), "ERROR") {
+		t.Errorf("it warns:\n%s", text.String())
+	}
+	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
+		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// openTerminal returns both ends of a terminal.
+func openTerminal(t *testing.T) (user, program *os.File) {
+	t.Helper()
+	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = user.Close() })
+	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
+		t.Fatal(err)
+	}
+	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return user, program
+}
