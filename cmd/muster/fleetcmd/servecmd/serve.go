@@ -64,7 +64,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := guard.Listen(ctx)
+	l, err := guard.Listen(ctx, maxConnections)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
@@ -78,7 +78,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	following.Go(func() { model.Run(running) })
 	following.Go(func() { stop(newFeed(store.KV, model, c.keep, c.Log).run(running)) })
 	c.Print.Printf("%s\n", guard.URL(l))
-	err = serve(running, l, guard.Handler(newHandler(model, source{store.KV, c.Log}, c.Log, running.Done())), c.Log)
+	err = serve(running, l, guard.Handler(newHandler(model, source{store.KV, c.Log}, c.Log, running.Done())), defaultPatience(), c.Log)
 	if errors.Is(context.Cause(ctx), cli.ErrInterrupted) {
 		return nil
 	}
