@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -199,5 +200,28 @@ func TestOldAndWrongTimes(t *testing.T) {
 	f.SetSince(time.Now().Add(-10*time.Minute), false)
 	if o := f.Overview(); len(o.History) > 52 || o.Progress.Since.IsZero() || o.Progress.History {
 		t.Errorf("%d intervals since %s", len(o.History), o.Progress.Since)
+	}
+}
+
+// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
+// from selecting nodes.
+func TestSlowTarget(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	f.SetPatience(50 * time.Millisecond)
+	groups := make([]string, 20)
+	for i := range groups {
+		groups[i] = fmt.Sprint("group-", i)
+	}
+	for i := range 2000 {
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: fmt.Sprint("web", i), Groups: slices.Clone(groups)}})
+	}
+	slow := strings.Repeat("any(groups, ", 3) + strings.TrimSuffix(strings.Repeat(`node matches "x$" || `, 200), "|| ") + ")))"
+	if _, err := f.Nodes(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
+		t.Error(err)
+	}
+	f.SetPatience(time.Minute)
+	if p, err := f.Nodes(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
+		t.Errorf("%d, %v", p.Matching, err)
 	}
 }

@@ -7,3 +7,6 @@ func (f *Fleet) Forget() { f.overview.made = time.Time{} }
 
 // Seq returns the newest sequence.
 func (f *Fleet) Seq() uint64 { return f.last.seq }
+
+// SetPatience changes how long an expression may take that needs no facts.
+func (f *Fleet) SetPatience(most time.Duration) { f.selector.patience = most }
