@@ -62,7 +62,7 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 		model.Problem(" reports", notice)
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" reports") }).Stop()
 	}
-	h := newHandler(ctx, model, source{f.store, f.log}, f.log)
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
