@@ -59,22 +59,24 @@ type Selector struct {
 }
 
 // Select evaluates an expression for some nodes: first without facts, then with those
-// of the nodes for which that is not enough.
+// of the nodes for which that is not enough. When ctx ends it returns the error of that.
 func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
 	all, err := s.describe(ctx, e, nodes)
 	if err != nil {
 		return Selection{}, err
 	}
-	d := &decisions{run: e.Evaluator(), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
+	d := &decisions{run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
 	for _, n := range all {
 		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
 			d.undecided[n.Node.Node] = WhyUnreadable(*n.Node)
 			continue
 		}
-		d.decide(n, nil)
+		if err := d.decide(ctx, n, nil); err != nil {
+			return Selection{}, err
+		}
 	}
 	if len(d.open) > 0 {
-		if err := d.complete(s.Facts(ctx, slices.Sorted(maps.Keys(d.open)))); err != nil {
+		if err := d.complete(ctx, s.Facts(ctx, slices.Sorted(maps.Keys(d.open)))); err != nil {
 			return Selection{}, err
 		}
 	}
@@ -91,22 +93,26 @@ type decisions struct {
 	open map[string]target.Node
 }
 
-// decide decides about a node.
-func (d *decisions) decide(n target.Node, facts model.Facts) {
+// decide decides about a node. The error is that of ctx.
+func (d *decisions) decide(ctx context.Context, n target.Node, facts model.Facts) error {
 	name := n.Node.Node
 	delete(d.undecided, name)
 	var err error
 	d.matched[name], err = d.run.Match(n, facts)
 	switch {
+	case errors.Is(err, target.ErrEnded):
+		return ctx.Err()
 	case errors.Is(err, target.ErrFactsNeeded):
 		d.open[name], d.undecided[name] = n, "it has not stored its facts"
 	case err != nil:
 		d.undecided[name] = said(err.Error())
 	}
+
+	return nil
 }
 
 // complete decides about the open nodes by their facts.
-func (d *decisions) complete(all iter.Seq2[model.NodeFacts, error]) error {
+func (d *decisions) complete(ctx context.Context, all iter.Seq2[model.NodeFacts, error]) error {
 	for f, err := range all {
 		n, is := d.open[f.Node]
 		switch {
@@ -116,7 +122,9 @@ func (d *decisions) complete(all iter.Seq2[model.NodeFacts, error]) error {
 		case f.Unreadable != "":
 			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
 		default:
-			d.decide(n, f.Facts)
+			if err := d.decide(ctx, n, f.Facts); err != nil {
+				return err
+			}
 		}
 	}
 

@@ -20,6 +20,8 @@ const (
 var (
 	// ErrFactsNeeded is an expression that depends on the facts of a node.
 	ErrFactsNeeded = errors.New("facts needed")
+	// ErrEnded is an evaluation that was ended, see Evaluator.Until.
+	ErrEnded = errors.New("the evaluation was ended")
 	// ErrTooCostly is an expression that looks at too much of a node.
 	ErrTooCostly = fmt.Errorf("the expression looks at more than %d elements of this node", maxSteps)
 )
@@ -31,6 +33,7 @@ type Evaluator struct {
 	env     env
 	facts   model.Facts
 	steps   int
+	done    <-chan struct{}
 }
 
 // Evaluator returns what evaluates the expression.
@@ -43,15 +46,35 @@ func (e *Expression) Evaluator() *Evaluator {
 	return out
 }
 
+// Until ends evaluations once done is closed: Match returns ErrEnded then. It returns e.
+func (e *Evaluator) Until(done <-chan struct{}) *Evaluator {
+	e.done = done
+
+	return e
+}
+
+// isEnded reports whether there is to be no evaluation any more.
+func (e *Evaluator) isEnded() bool {
+	select {
+	case <-e.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // Match reports whether a node matches. Without facts, which are nil, the error wraps
 // ErrFactsNeeded where the result depends on them. Any other error is about this node,
 // whose facts have another form than the expression expects, or wraps ErrTooCostly.
 func (e *Evaluator) Match(n Node, facts model.Facts) (bool, error) {
+	if e.isEnded() {
+		return false, ErrEnded
+	}
 	e.facts, e.steps = facts, 0
 	e.env.set(n)
 	result, err := e.vm.Run(e.program, &e.env)
 	switch at := asFileError(err); {
-	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrTooCostly):
+	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
 		return false, at.Prev
 	case at != nil:
 		return false, errors.New(plain(at.Message))
@@ -66,6 +89,9 @@ func (e *Evaluator) Match(n Node, facts model.Facts) (bool, error) {
 func (e *Evaluator) step(found any) bool {
 	if e.steps++; e.steps > maxSteps {
 		panic(ErrTooCostly)
+	}
+	if e.isEnded() {
+		panic(ErrEnded)
 	}
 	is, err := truth(found)
 	if err != nil {

@@ -36,7 +36,7 @@ type Options struct {
 type Fleet struct {
 	options  Options
 	overview cache
-	facts    factsCache
+	selector *selector
 
 	mu       sync.RWMutex
 	strings  interned
@@ -77,7 +77,7 @@ func New(o Options) *Fleet {
 	}
 
 	f := &Fleet{
-		options: o, strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
+		options: o, selector: newSelector(), strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
 		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
 		progress: progress{problems: map[string]string{}}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
 	}

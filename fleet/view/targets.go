@@ -2,12 +2,14 @@ package view
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -15,17 +17,30 @@ const (
 	// factsAge is for how long the nodes stay selected that an expression selects by facts: all
 	// facts of a fleet are read for it.
 	factsAge = 30 * time.Second
-	// factsPatience is how long reading them may take.
+	// factsPatience is how long that may take, with the time in which others are selected, and
+	// patience how long without facts.
 	factsPatience = 20 * time.Second
+	patience      = 5 * time.Second
 	// maxSelections is how many of these expressions are remembered.
 	maxSelections = 16
 )
 
-// factsCache has what expressions selected that depend on facts. Who holds its lock reads them,
-// the others wait for it.
-type factsCache struct {
-	sync.Mutex
+// ErrSlowTarget is an expression that could not be evaluated in time.
+var ErrSlowTarget = errors.New("the target expression takes too long")
+
+// selector evaluates expressions: one that depends on facts and one that does not at the same time,
+// since whoever may look at the fleet writes them.
+type selector struct {
+	plain, facts chan struct{}
+	patience     time.Duration
+
+	mu sync.Mutex
+	// byExpression has what expressions selected that depend on facts.
 	byExpression map[string]selection
+}
+
+func newSelector() *selector {
+	return &selector{plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), patience: patience, byExpression: map[string]selection{}}
 }
 
 // selection is what an expression selected.
@@ -35,42 +50,71 @@ type selection struct {
 	undecided []fleet.Undecided
 }
 
-// selectNodes returns which nodes an expression matches, and those of which nobody knows.
+// selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
+// is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
 func (f *Fleet) selectNodes(on string, all []*summary.Node) (selection, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
 		return selection{}, err
 	}
+	s, turn, most := f.selector, f.selector.plain, f.selector.patience
+	if e.UsesFacts() {
+		turn, most = s.facts, factsPatience
+	}
+	if known, is := s.known(on); is {
+		return known, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
+	select {
+	case turn <- struct{}{}:
+		defer func() { <-turn }()
+	case <-ctx.Done():
+		return selection{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
+	}
+	if known, is := s.known(on); is { // whoever was before made it
+		return known, nil
+	}
+	found, err := f.choose(ctx, e, all)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return selection{}, fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)
+	case err != nil:
+		return selection{}, fmt.Errorf("read the facts of nodes: %w", err)
+	case e.UsesFacts():
+		s.keep(on, found)
+	}
+
+	return found, nil
+}
+
+// choose evaluates an expression.
+func (f *Fleet) choose(ctx context.Context, e *target.Expression, all []*summary.Node) (selection, error) {
 	nodes, byName := make([]model.Node, len(all)), make(map[string]*summary.Node, len(all))
 	for i, n := range all {
 		nodes[i], byName[n.Node.Node] = n.Node, n
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), factsPatience)
-	defer cancel()
-	choose := func() (selection, error) {
-		found, err := fleet.Selector{
-			Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(byName[n.Node]) }, Facts: f.options.Facts,
-		}.Select(ctx, e, nodes)
+	found, err := fleet.Selector{
+		Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(byName[n.Node]) }, Facts: f.options.Facts,
+	}.Select(ctx, e, nodes)
 
-		return selection{time.Now(), found.Names(), found.Undecided}, err
-	}
-	if !e.UsesFacts() {
-		return choose()
-	}
-	c := &f.facts
-	c.Lock()
-	defer c.Unlock()
-	if known := c.byExpression[on]; time.Since(known.made) < factsAge {
-		return known, nil
-	}
-	found, err := choose()
-	if err != nil {
-		return selection{}, fmt.Errorf("read the facts of nodes: %w", err)
-	}
-	if c.byExpression == nil || len(c.byExpression) >= maxSelections {
-		c.byExpression = map[string]selection{}
-	}
-	c.byExpression[on] = found
+	return selection{time.Now(), found.Names(), found.Undecided}, err
+}
 
-	return found, nil
+// known returns what an expression selected lately by facts.
+func (s *selector) known(on string) (selection, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	known, is := s.byExpression[on]
+
+	return known, is && time.Since(known.made) < factsAge
+}
+
+func (s *selector) keep(on string, found selection) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.byExpression) >= maxSelections {
+		clear(s.byExpression)
+	}
+	s.byExpression[on] = found
 }

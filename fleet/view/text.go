@@ -10,8 +10,9 @@ const (
 	// that a node chose.
 	maxText = 300
 	maxWord = 256
-	// maxInterned is how many texts are shared.
-	maxInterned = 50_000
+	// maxInterned is how many texts are shared, maxShared how many bytes each has at most: nodes choose
+	// them.
+	maxInterned, maxShared = 50_000, maxWord + len("…")
 )
 
 // line returns the first line of a text, cut where it is long. It keeps no memory of the rest.
@@ -39,8 +40,11 @@ func cut(text string, most int) string {
 // interned are texts that many things have in common, each kept once.
 type interned map[string]string
 
-// share returns a text that is kept already, where one is equal.
+// share returns a text that is kept already, where one is equal; a long one is returned as it is.
 func (i interned) share(text string) string {
+	if len(text) > maxShared {
+		return text
+	}
 	if known, is := i[text]; is {
 		return known
 	}

@@ -128,6 +128,11 @@ func (e *events) write(text string) error {
 	if _, err := e.Write([]byte(text)); err != nil {
 		return err
 	}
+	if err := e.control.Flush(); err != nil {
+		return err
+	}
+	// One that passes would end a stream of HTTP/2 to which nothing is written.
+	_ = e.control.SetWriteDeadline(time.Time{})
 
-	return e.control.Flush()
+	return nil
 }

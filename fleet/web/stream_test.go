@@ -231,3 +231,27 @@ func TestSlowBrowserIsDropped(t *testing.T) {
 		t.Errorf("it has %s to read, %d streams are left", left, f.Watchers())
 	}
 }
+
+// TestQuietStreamStays: what a browser has read has no deadline any more. One that passes would end
+// the stream where it is one of HTTP/2.
+func TestQuietStreamStays(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	w := &patientBrowser{ResponseRecorder: httptest.NewRecorder()}
+	r := httptest.NewRequest(http.MethodGet, "/runs/"+webfleet.FailedRun, nil) // it is over, and so is its stream
+	r.Header.Set("Accept", "text/event-stream")
+	if dashboard(f).ServeHTTP(w, r); !strings.Contains(w.Body.String(), "event: end") || !w.deadline.IsZero() {
+		t.Errorf("%.200s has until %s", w.Body, w.deadline)
+	}
+}
+
+// patientBrowser reads whatever it is sent.
+type patientBrowser struct {
+	*httptest.ResponseRecorder
+	deadline time.Time
+}
+
+func (b *patientBrowser) SetWriteDeadline(at time.Time) error {
+	b.deadline = at
+	return nil
+}

@@ -355,7 +355,7 @@ func TestTLS(t *testing.T) {
 	authority := natstest.NewAuthority(t)
 	cert, key := authority.Issue(t, "first")
 	g := guard(t, Options{Listen: "127.0.0.1:0", Certificate: cert, Key: key, Tokens: path})
-	l, err := g.Listen(t.Context())
+	l, err := g.Listen(t.Context(), 10)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"golang.org/x/net/netutil"
 )
 
 // Options say where to listen and who may connect.
@@ -98,11 +100,17 @@ func isLoopback(listen string) (bool, error) {
 	return ip.Unmap().IsLoopback(), nil
 }
 
-// Listen opens the address, with TLS where there is a certificate.
-func (g *Guard) Listen(ctx context.Context) (net.Listener, error) {
+// Listen opens the address for so many connections at the same time, with TLS where there is a
+// certificate.
+func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.Listen)
-	if err != nil || g.certificate == nil {
-		return l, err
+	if err != nil {
+		return nil, err
+	}
+	// Below TLS: the server speaks HTTP/2 on connections alone that it sees to be of TLS.
+	l = netutil.LimitListener(l, most)
+	if g.certificate == nil {
+		return l, nil
 	}
 
 	return tls.NewListener(l, &tls.Config{

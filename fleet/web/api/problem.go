@@ -11,6 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -30,7 +31,10 @@ type ExpressionProblem struct {
 // explain returns the problem of a target expression.
 func explain(err error) error {
 	var wrong *target.Error
-	if !errors.As(err, &wrong) {
+	switch {
+	case errors.Is(err, view.ErrSlowTarget):
+		return busy(err.Error())
+	case !errors.As(err, &wrong):
 		return err
 	}
 

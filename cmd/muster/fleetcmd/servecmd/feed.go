@@ -43,7 +43,9 @@ type feed struct {
 	reports     reports.Stream
 	to          *view.Fleet
 	keep        time.Duration
-	log         *slog.Logger
+	// look is how often the stream of reports is looked at.
+	look time.Duration
+	log  *slog.Logger
 	// listed is closed when the nodes were listed once, begun when the newest reports were told.
 	listed, begun chan struct{}
 	isListed      sync.Once
@@ -55,7 +57,7 @@ type feed struct {
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
-		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, log: log,
+		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, look: streamPause, log: log,
 		listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }
@@ -145,30 +147,43 @@ func (f *feed) persist(ctx context.Context, what string, read func(context.Conte
 func clock(at time.Time) string { return at.Local().Format(model.TimeFormat) }
 
 // errRecreated is a stream of reports whose sequences begin anew: what is known of it is over.
-var errRecreated = errors.New("the stream of reports was created again: serve it again")
+var errRecreated = errors.New("the stream of reports was created again")
 
-// watchStream returns errRecreated, or nil when ctx ends.
-func (f *feed) watchStream(ctx context.Context) error {
-	for highest, err := uint64(0), error(nil); kvstore.Pause(ctx, streamPause) == nil; {
-		if highest, err = f.checkStream(ctx, highest); err != nil {
-			return err
-		}
-	}
-
-	return nil
+// seen is what is known of the stream of reports: since when there is this one, and its highest
+// sequence.
+type seen struct {
+	created time.Time
+	highest uint64
 }
 
-// checkStream returns the highest sequence of the stream, or errRecreated where it was higher.
-func (f *feed) checkStream(ctx context.Context, highest uint64) (uint64, error) {
-	newest, err := f.reports.NewestMessage(ctx)
-	switch {
-	case err != nil || newest.Sequence == 0:
-		return highest, nil // it is empty, or what reads it says why it cannot
-	case newest.Sequence < highest:
-		return 0, errRecreated
-	default:
-		return newest.Sequence, nil
+// watchStream returns errRecreated, or nil when ctx ends.
+func (f *feed) watchStream(ctx context.Context) (err error) {
+	for last := (seen{}); ; {
+		if last, err = f.checkStream(ctx, last); err != nil {
+			return err
+		}
+		if kvstore.Pause(ctx, f.look) != nil {
+			return nil
+		}
 	}
+}
+
+// checkStream returns what is known of the stream now, or errRecreated where it is not the one of
+// before. One that was restored from an older copy may have its time.
+func (f *feed) checkStream(ctx context.Context, last seen) (seen, error) {
+	now := last
+	// What reads the stream says why it cannot be read, and an empty one is no other.
+	if created, err := f.reports.Created(ctx); err == nil {
+		now.created = created
+	}
+	if newest, err := f.reports.NewestMessage(ctx); err == nil && newest.Sequence > 0 {
+		now.highest = newest.Sequence
+	}
+	if !last.created.IsZero() && !now.created.Equal(last.created) || now.highest < last.highest {
+		return seen{}, errRecreated
+	}
+
+	return now, nil
 }
 
 // watchConnection says when NATS cannot be reached: reading waits then, and is no error.

@@ -5,7 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -158,26 +161,87 @@ func TestPrune(t *testing.T) {
 	}
 }
 
-// TestAnotherStream: one that was created again ends what is known, an empty one does not.
+// TestAnotherStream: one that was created again ends what is known, also where it has more messages
+// than the one before; one that cannot be looked at, or is empty from the beginning, does not.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	feed := newFeed(store.Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
-	check := func(highest, want uint64, wantErr error) {
+	check := func(last seen, want uint64, wantErr error) seen {
 		t.Helper()
-		if got, err := feed.checkStream(t.Context(), highest); got != want || !errors.Is(err, wantErr) {
-			t.Errorf("after %d: %d, %v", highest, got, err)
+		got, err := feed.checkStream(t.Context(), last)
+		if got.highest != want || !errors.Is(err, wantErr) {
+			t.Errorf("after %d: %d, %v", last.highest, got.highest, err)
 		}
+		return got
 	}
-	check(0, 0, nil)
+	first := check(seen{}, 0, nil)
 	report(t, store, "web01", "r1")
 	report(t, store, "web01", "r2")
-	check(0, 2, nil)
-	check(2, 2, nil)
+	last := check(check(first, 2, nil), 2, nil)
+	check(seen{created: last.created, highest: 3}, 0, errRecreated)
+	manager := kvtest.Manager(t, srv)
+	kvtest.Recreate(t, manager, "MUSTER_REPORTS", func(*api.StreamConfig) {})
+	check(last, 0, errRecreated)
+	for range 3 {
+		report(t, store, "web01", "r3")
+	}
+	check(last, 0, errRecreated)
+	if err := manager.DeleteStream("MUSTER_REPORTS"); err != nil {
+		t.Fatal(err)
+	}
+	check(last, 2, nil)
+}
+
+// TestStartsOver: where the stream of reports was created again, what is known is what there is, and
+// it says so. Who follows the old view is disconnected, and connects again.
+func TestStartsOver(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	report(t, store, "web01", "old")
+	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 10 * time.Millisecond}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.run(ctx) }()
+	server := httptest.NewServer(f)
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+		server.Close()
+	})
+	get := func(path string) string {
+		response, err := http.Get(server.URL + path)
+		if err != nil {
+			t.Error(err)
+			return ""
+		}
+		defer response.Body.Close()
+		text, err := io.ReadAll(response.Body)
+		if err != nil {
+			t.Error(err)
+		}
+		return string(text)
+	}
+	kvtest.Eventually(t, "the run is known", func() (bool, string) {
+		text := get("/api/v1/runs")
+		return strings.Contains(text, `"old"`), text
+	})
+	feed, err := http.Get(server.URL + "/api/v1/events/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer feed.Body.Close()
 	kvtest.Recreate(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", func(*api.StreamConfig) {})
-	check(2, 2, nil)
-	report(t, store, "web01", "r3")
-	check(2, 0, errRecreated)
+	if _, err := io.ReadAll(feed.Body); err != nil {
+		t.Error(err)
+	}
+	report(t, store, "web01", "new")
+	kvtest.Eventually(t, "only what there is is known", func() (bool, string) {
+		text := get("/api/v1/runs")
+		return strings.Contains(text, `"new"`) && !strings.Contains(text, `"old"`) && strings.Contains(text, "created again"), text
+	})
 }
 
 // TestHistory: the past is read in blocks, the newest first, until it is older than is kept, over

@@ -1,6 +1,7 @@
 package servecmd
 
 import (
+	"context"
 	"log/slog"
 	"net/http"
 
@@ -12,14 +13,24 @@ import (
 )
 
 // newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
-// register. Streams end when done is closed.
-func newHandler(model *view.Fleet, source web.Source, log *slog.Logger, done <-chan struct{}) http.Handler {
+// register. Streams end with ctx.
+func newHandler(ctx context.Context, model *view.Fleet, source web.Source, log *slog.Logger) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
-	mux.Handle(api.Prefix+"/", api.New(api.Options{Model: model, Source: source, Log: log}))
+	mux.Handle(api.Prefix+"/", within(ctx, api.New(api.Options{Model: model, Source: source, Log: log})))
 	mux.Handle("GET /metrics", figures.Handler())
 	mux.Handle("GET /sd/registrations", metrics.Discovery(source, log))
-	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: done}))
+	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: ctx.Done()}))
 
 	return mux
+}
+
+// within ends requests with ctx.
+func within(ctx context.Context, h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		both, end := context.WithCancel(r.Context())
+		defer end()
+		defer context.AfterFunc(ctx, end)()
+		h.ServeHTTP(w, r.WithContext(both))
+	})
 }

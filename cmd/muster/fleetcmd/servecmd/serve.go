@@ -15,9 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
-	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
 // serveCommand is muster fleet serve.
@@ -64,21 +62,20 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l, err := guard.Listen(ctx)
+	l, err := guard.Listen(ctx, maxConnections)
 	if err != nil {
 		return fmt.Errorf("--listen: %w", err)
 	}
 	// Most of the memory is what stays: less of it may be garbage.
 	debug.SetGCPercent(gcPercent)
-	model := view.New(view.Options{Version: cli.Version(), Keep: c.keep, Facts: nodes.New(store.KV).Facts})
 	running, stop := context.WithCancelCause(ctx)
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer stop(nil)
-	following.Go(func() { model.Run(running) })
-	following.Go(func() { stop(newFeed(store.KV, model, c.keep, c.Log).run(running)) })
+	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, log: c.Log, begun: make(chan struct{})}
+	following.Go(func() { stop(fleet.run(running)) })
 	c.Print.Printf("%s\n", guard.URL(l))
-	err = serve(running, l, guard.Handler(newHandler(model, source{store.KV, c.Log}, c.Log, running.Done())), c.Log)
+	err = serve(running, l, guard.Handler(fleet), defaultPatience(), c.Log)
 	if errors.Is(context.Cause(ctx), cli.ErrInterrupted) {
 		return nil
 	}

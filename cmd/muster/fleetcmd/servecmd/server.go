@@ -8,25 +8,28 @@ import (
 	"net/http"
 	"sync"
 	"time"
-
-	"golang.org/x/net/netutil"
 )
 
 const (
 	// maxConnections bounds what any user of the machine can have the server keep.
 	maxConnections = 1000
-	// headerPatience is how long a request may take to arrive, idlePatience how long a connection
-	// may wait for the next one.
-	headerPatience = 10 * time.Second
-	idlePatience   = 2 * time.Minute
 	// shutdownGrace is how long answers may go on at the end.
 	shutdownGrace = 3 * time.Second
 )
 
+// patience is how long the header and the body of a request may take to arrive and how long its
+// answer may take, but for streams, and how long a connection may wait for the next one: whoever has
+// a connection needs no credentials to keep it.
+type patience struct{ header, body, answer, idle time.Duration }
+
+func defaultPatience() patience {
+	return patience{header: 10 * time.Second, body: 10 * time.Second, answer: time.Minute, idle: 2 * time.Minute}
+}
+
 // serve answers requests until ctx ends, with which the contexts of requests end too.
-func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger) error {
+func serve(ctx context.Context, l net.Listener, h http.Handler, p patience, log *slog.Logger) error {
 	server := &http.Server{
-		Handler: h, ReadHeaderTimeout: headerPatience, IdleTimeout: idlePatience, MaxHeaderBytes: 64 << 10,
+		Handler: p.forBodies(h), ReadHeaderTimeout: p.header, WriteTimeout: p.answer, IdleTimeout: p.idle, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelDebug), BaseContext: func(net.Listener) context.Context { return ctx },
 	}
 	serving, stop := context.WithCancel(ctx)
@@ -41,10 +44,22 @@ func serve(ctx context.Context, l net.Listener, h http.Handler, log *slog.Logger
 			_ = server.Close() // whoever still reads is not waited for
 		}
 	})
-	err := server.Serve(netutil.LimitListener(l, maxConnections))
+	err := server.Serve(l)
 	if errors.Is(err, http.ErrServerClosed) {
 		return context.Cause(ctx)
 	}
 
 	return err
+}
+
+// forBodies bounds how long bodies take, also those that h does not read: the server reads them before
+// it answers. Its own limit for whole requests would end streams.
+func (p patience) forBodies(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength != 0 {
+			// A writer without deadlines is one that does not wait, as in a test.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(p.body))
+		}
+		h.ServeHTTP(w, r)
+	})
 }

@@ -1,0 +1,75 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/nodes"
+)
+
+// noticeFor is for how long it is shown that the stream of reports was created again.
+const noticeFor = time.Hour
+
+// follower keeps a view of a fleet up to date and serves it: another view, which begins with
+// nothing, once the stream of reports was created again.
+type follower struct {
+	store *kvstore.Store
+	keep  time.Duration
+	// look is how often it is looked whether that was so.
+	look time.Duration
+	log  *slog.Logger
+	// handler serves the view of now; begun is closed when there is one.
+	handler atomic.Pointer[http.Handler]
+	begun   chan struct{}
+}
+
+// ServeHTTP answers with the view of now.
+func (f *follower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	<-f.begun
+	(*f.handler.Load()).ServeHTTP(w, r)
+}
+
+// run follows the fleet until ctx ends, whose error it returns.
+func (f *follower) run(ctx context.Context) error {
+	for notice := ""; ; {
+		err := f.follow(ctx, notice)
+		if !errors.Is(err, errRecreated) {
+			return err
+		}
+		f.log.Warn("the stream of reports was created again: starting over")
+		notice = fmt.Sprintf("the stream of reports was created again, as seen at %s: what was reported before is gone", clock(time.Now()))
+	}
+}
+
+// follow follows the fleet with a view of which nothing is known but a notice, until ctx or the view
+// is over, and with it the streams that show it.
+func (f *follower) follow(ctx context.Context, notice string) error {
+	ctx, end := context.WithCancel(ctx)
+	var running sync.WaitGroup
+	defer running.Wait()
+	defer end()
+	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: nodes.New(f.store).Facts})
+	if notice != "" {
+		model.Problem(" reports", notice)
+		defer time.AfterFunc(noticeFor, func() { model.Clear(" reports") }).Stop()
+	}
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.log)
+	if f.handler.Swap(&h) == nil {
+		close(f.begun)
+	}
+	running.Go(func() { model.Run(ctx) })
+
+	feed := newFeed(f.store, model, f.keep, f.log)
+	feed.look = f.look
+
+	return feed.run(ctx)
+}

@@ -1,0 +1,62 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/model"
+)
+
+// slowSource is a source whose runs are there when it is released.
+type slowSource struct {
+	web.Source
+	asked, released chan struct{}
+}
+
+func (s slowSource) Run(context.Context, string, string) (view.RunDetail, error) {
+	s.asked <- struct{}{}
+	<-s.released
+
+	return view.RunDetail{}, model.ErrNotFound
+}
+
+// TestFewReadAtOnce: however many pages are asked for, few of them read from NATS at the same time.
+func TestFewReadAtOnce(t *testing.T) {
+	t.Parallel()
+	slow := slowSource{asked: make(chan struct{}, 100), released: make(chan struct{})}
+	g := newGated(slow)
+	h := newHandler(t.Context(), view.New(view.Options{}), g, slog.New(slog.DiscardHandler))
+	done := make(chan int)
+	const pages = 20
+	for i := range pages {
+		go func() {
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/runs/web01/"+strconv.Itoa(i), nil))
+			done <- w.Code
+		}()
+	}
+	for range maxAsked {
+		<-slow.asked
+	}
+	if n := len(slow.asked); n > 0 {
+		t.Errorf("%d more read at the same time", n)
+	}
+	ended, end := context.WithCancel(t.Context())
+	end()
+	if _, err := g.Run(ended, "web01", "x"); !errors.Is(err, errBusy) {
+		t.Error(err)
+	}
+	close(slow.released)
+	for range pages {
+		if code := <-done; code != http.StatusNotFound {
+			t.Errorf("status %d", code)
+		}
+	}
+}
