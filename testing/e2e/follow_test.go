@@ -96,10 +96,24 @@ func (f *follower) open(text string) *process {
 	if err := p.cmd.Start(); err != nil {
 		f.t.Fatal(err)
 	}
-	go func() { p.done <- p.cmd.Wait() }()
+	go func() {
+		p.done <- p.cmd.Wait()
+		close(p.done)
+	}()
 	f.terminals = append(f.terminals, p)
 
 	return p
+}
+
+// must runs a block in the operator's terminal, with success.
+func (f *follower) must(text string) string {
+	f.t.Helper()
+	out, err := f.try(text)
+	if err != nil {
+		f.t.Fatalf("%s: %v\n%s", text, err, out)
+	}
+
+	return out
 }
 
 // page follows a page, and ends the test at the first thing that differs from it.
