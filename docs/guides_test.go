@@ -130,3 +130,14 @@ func TestSizesWereMeasured(t *testing.T) {
 		}
 	}
 }
+
+// TestGlossaryIsSorted: each word is there once, where somebody looks for it.
+func TestGlossaryIsSorted(t *testing.T) {
+	var words []string
+	for _, row := range regexp.MustCompile(`(?m)^\| ([a-z ]+) \| [A-Z]`).FindAllStringSubmatch(page(t, "glossary.md"), -1) {
+		words = append(words, row[1])
+	}
+	if len(words) < 30 || !slices.IsSorted(words) || len(slices.Compact(slices.Clone(words))) != len(words) {
+		t.Errorf("%d words, in this order: %q", len(words), words)
+	}
+}
