@@ -85,21 +85,29 @@ func (s *show) run(b markdown.Block) string {
 	return strings.ReplaceAll(string(out), s.dir, "")
 }
 
-// compare fails unless the lines of a block are found in what was printed, in
-// their order; … matches anything.
+// compare fails unless a block has all that was printed that it shows.
 func (s *show) compare(want markdown.Block, got string) {
 	s.t.Helper()
+	if line := missing(want.Text, got); line != "" {
+		s.t.Errorf("line %d: %q is not in its place in\n%s", want.Line, line, got)
+	}
+}
+
+// missing returns the first line of want that is not in what was printed, in
+// its place; … matches anything.
+func missing(want, got string) string {
 	lines := strings.Split(got, "\n")
-	for line := range strings.Lines(want.Text) {
+	for line := range strings.Lines(want) {
 		line = strings.TrimRight(line, "\n")
 		expr := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*"))
 		at := slices.IndexFunc(lines, expr.MatchString)
 		if at < 0 {
-			s.t.Errorf("line %d: %q is not in its place in\n%s", want.Line, line, got)
-			return
+			return line
 		}
 		lines = lines[at+1:]
 	}
+
+	return ""
 }
 
 // agent runs the agent of the examples until stop is called, and waits until it is known.

@@ -1,0 +1,73 @@
+package e2e
+
+import (
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+
+	"golang.org/x/mod/modfile"
+
+	"github.com/musterfleet/muster/testing/markdown"
+)
+
+// TestTutorial follows docs/tutorial.md to its end. What it installs is here: the muster of
+// this checkout, and the nats-server of go.mod, which must be the version that it names.
+// Its reader is root and /etc is that of the machine; here both are the test's own.
+func TestTutorial(t *testing.T) {
+	t.Parallel()
+	f := follow(t)
+	downloads := 0
+	f.page(docsPage(t, "tutorial.md"), func(b markdown.Block) {
+		downloads++
+		checkDownload(t, b)
+	})
+	if downloads != 1 || len(f.terminals) != 3 {
+		t.Errorf("%d downloads, %d terminals", downloads, len(f.terminals))
+	}
+	address := f.addresses.Replace("http://127.0.0.1:8420/")
+	for _, path := range []string{"", "api/v1/overview"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, address+path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		_ = response.Body.Close()
+		if err != nil || response.StatusCode != http.StatusOK || !strings.Contains(string(text), "motd") {
+			t.Errorf("/%s: %s %v %s", path, response.Status, err, text)
+		}
+	}
+}
+
+// checkDownload compares the versions of a block with those of go.mod.
+func checkDownload(t *testing.T, b markdown.Block) {
+	t.Helper()
+	text, err := os.ReadFile("../../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := ""
+	for _, r := range module.Require {
+		if r.Mod.Path == "github.com/nats-io/nats-server/v2" {
+			server = r.Mod.String()
+		}
+	}
+	for _, want := range []string{"go install " + server, "go install " + module.Module.Mod.Path + "/cmd/muster@latest"} {
+		if b.Info != "download" || !strings.Contains(b.Text, want+"\n") {
+			t.Errorf("line %d: %q is missing in %s\n%s", b.Line, want, b.Info, b.Text)
+		}
+	}
+	if minor := strings.Join(strings.Split(module.Go.Version, ".")[:2], "."); !strings.Contains(docsPage(t, "tutorial.md"), "Go](https://go.dev/doc/install) "+minor+" ") {
+		t.Errorf("the tutorial does not name Go %s, which is %s here", minor, runtime.Version())
+	}
+}
