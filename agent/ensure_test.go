@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -238,7 +239,7 @@ func TestEnsureThatIsNotTakenIsRecorded(t *testing.T) {
 				}
 				var told model.EnsureResponse
 				n.decode(reports[0], &told)
-				if told != a.last() || told.ID != "r1" || told.Phase != model.EnsureFailed || !strings.Contains(told.Error, c.error) {
+				if !reflect.DeepEqual(told, a.last()) || told.ID != "r1" || told.Phase != model.EnsureFailed || !strings.Contains(told.Error, c.error) {
 					t.Errorf("the stream has %+v, the asker %+v", told, a.last())
 				}
 			})

@@ -101,7 +101,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			l.bucket.note(ctx, sync)
 			m.Sync(ctx, entries, sync, now)
 		})
-	case l.beginRequest(ctx, hard, now):
+	case l.beginRequest(ctx, hard, now), l.askForRuns(ctx, hard):
 	case m.RunNext(ctx, hard, now):
 	case m.BeginPasses(ctx, hard, now):
 	default:

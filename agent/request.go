@@ -7,6 +7,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/lanes"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
@@ -32,6 +33,22 @@ func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
 		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
 			return l.runRequest(ctx, hard, lane, q)
 		})
+	})
+
+	return true
+}
+
+// askForRuns has what is assigned run that the oldest run request asks for, and reports whether
+// there was one. The turn is held.
+func (l *loop) askForRuns(ctx, hard context.Context) bool {
+	r := l.requests.NextRun(ctx)
+	if r == nil {
+		return false
+	}
+	l.manifests.Ask(ctx, hard, manifests.Request{
+		ID: r.ID, Names: r.Manifests, Noop: r.Noop, MayBegin: r.MayBegin,
+		Begin: func() { r.Begin(hard) },
+		End:   func(runs []model.RequestedRun, err error) { r.End(hard, runs, err) },
 	})
 
 	return true

@@ -31,11 +31,11 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 	}
 }
 
-// opener returns what opens the messages of ensure requests.
-func (s *settings) opener(g *gate.Gate) func(context.Context, []byte) (requests.Opened, error) {
-	return func(ctx context.Context, data []byte) (requests.Opened, error) {
+// opener returns what opens the messages of requests.
+func (s *settings) opener(g *gate.Gate) func(context.Context, []byte, signed.Action) (requests.Opened, error) {
+	return func(ctx context.Context, data []byte, action signed.Action) (requests.Opened, error) {
 		c := s.get()
-		opened, err := g.Request(ctx, data, model.Families(c.Node, c.Groups))
+		opened, err := g.Request(ctx, data, action, model.Families(c.Node, c.Groups))
 
 		return requests.Opened(opened), err
 	}

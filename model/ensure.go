@@ -43,7 +43,7 @@ func (p EnsurePhase) Final() bool {
 
 // EnsureResponse answers an ensure request with either the transaction or an
 // error (io.choria.ccm.v1.resource.ensure.response). ID, Phase and Node are
-// used over NATS only.
+// used over NATS only. With Runs it answers a run request (io.muster.v1.run.response).
 type EnsureResponse struct {
 	Protocol string       `json:"protocol"`
 	State    *Transaction `json:"state,omitempty"`
@@ -51,4 +51,6 @@ type EnsureResponse struct {
 	ID       string       `json:"id,omitempty"`
 	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired"`
 	Node     string       `json:"node,omitempty"`
+	// Runs are what came of the manifests that a run request is about, by key.
+	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"Of a run request: what came of each manifest"`
 }

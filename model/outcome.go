@@ -39,6 +39,8 @@ const (
 	CauseSchedule Cause = "schedule"
 	// CauseEnsure is an ad-hoc request.
 	CauseEnsure Cause = "ensure"
+	// CauseRequest is that somebody asked the node to run what is assigned.
+	CauseRequest Cause = "request"
 	// CauseHealth is a health check that failed.
 	CauseHealth Cause = "health"
 	// CauseCommand is a command line.

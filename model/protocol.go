@@ -14,6 +14,8 @@ const (
 	ProtocolStatement      = "io.muster.v1.statement"
 	ProtocolPause          = "io.muster.v1.pause"
 	ProtocolLabels         = "io.muster.v1.labels"
+	ProtocolRunRequest     = "io.muster.v1.run.request"
+	ProtocolRunResponse    = "io.muster.v1.run.response"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

@@ -76,6 +76,10 @@ func documents() []struct {
 		{"node", "empty maps", &model.NodeState{Protocol: model.ProtocolNode, Groups: []string{}, Manifests: map[string]model.ManifestState{"a": {}}}},
 		{"ensure_response", "with a state", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, State: transaction(), ID: "a1", Phase: model.EnsureDone, Node: "web01"}},
 		{"ensure_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Error: "x"}},
+		{"run_request", "full", &model.RunRequest{Protocol: model.ProtocolRunRequest, Manifests: []string{"motd"}, ID: "a1", Expires: at, Noop: true}},
+		{"run_request", "bare", &model.RunRequest{Protocol: model.ProtocolRunRequest, Expires: at}},
+		{"run_response", "full", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "a1", Phase: model.EnsureDone, Node: "web01", Runs: []model.RequestedRun{{Manifest: "group.web.motd", Revision: 3, RunID: "2abd", Outcome: model.OutcomeChanged, Counts: model.Counts{Total: 1, Changed: 1}}}}},
+		{"run_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, Error: "x"}},
 		{"ensure_request", "full", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true","returns":[0,2]}`), ID: "a1", Expires: at, Noop: true}},
 		{"ensure_request", "bare", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true"}`)}},
 		{"assignment", "full", &model.Assignment{

@@ -38,6 +38,8 @@ func Documents() []Document {
 		{"manifest", "", "A manifest: data, hierarchy, overrides and resources"},
 		{"ensure_request", model.ProtocolEnsureRequest, "A request for one resource to be in a state"},
 		{"ensure_response", model.ProtocolEnsureResponse, "The response to an ensure request"},
+		{"run_request", model.ProtocolRunRequest, "A request to run what is assigned"},
+		{"run_response", model.ProtocolRunResponse, "The response to a run request"},
 		{"transaction", model.ProtocolTransaction, "Result of one resource in one run"},
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},
 		{"assignment", model.ProtocolAssignment, "A manifest assigned to a node or group"},

@@ -61,6 +61,8 @@ func TestIDs(t *testing.T) {
 		model.ProtocolEnsureRequest:  "ensure_request",
 		model.ProtocolEnsureResponse: "ensure_response",
 		model.ProtocolAssignment:     "assignment",
+		model.ProtocolRunRequest:     "run_request",
+		model.ProtocolRunResponse:    "run_response",
 		model.ProtocolRun:            "run",
 		model.ProtocolNode:           "node",
 		model.ProtocolAgent:          "agent",

@@ -166,7 +166,7 @@ func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error
 	return nil
 }
 
-// Opened is the ensure request of a message.
+// Opened is the request of a message.
 type Opened struct {
 	Request []byte
 	// Signed is that it came in an envelope, Stale why it must not be executed unless
@@ -175,27 +175,27 @@ type Opened struct {
 	Stale  error
 }
 
-// Request opens a message to a node of some families. The error is that it is not
-// signed as it must be.
-func (g *Gate) Request(ctx context.Context, data []byte, families []string) (Opened, error) {
+// Request opens a message that asks a node of some families for an action, signed.Ensure or
+// signed.Run. The error is that it is not signed as it must be.
+func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
 	policy := g.o.Policy()
 	if !signed.IsEnvelope(data) && !policy.On() {
 		return Opened{Request: data}, nil
 	}
 	e, err := open(policy, data)
 	if err != nil {
-		return Opened{Request: data}, problem("request", requestHint, err)
+		return Opened{Request: data}, problem("request", requestHint(action), err)
 	}
 	out := Opened{Request: []byte(e.Statement.Content), Signed: true}
 	if !policy.On() {
 		return out, nil
 	}
 	g.mu.Lock()
-	out.Stale = problem("request", requestHint, g.fresh(e, signed.Mark{}))
+	out.Stale = problem("request", requestHint(action), g.fresh(e, signed.Mark{}))
 	g.mu.Unlock()
-	if err = policy.Check(ctx, e, signed.Ensure, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
+	if err = policy.Check(ctx, e, action, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
 		err = fmt.Errorf("%w: a request is valid for at most %s", signed.ErrExpired, signed.MaxRequest)
 	}
 
-	return out, problem("request", requestHint, err)
+	return out, problem("request", requestHint(action), err)
 }

@@ -50,13 +50,16 @@ func assignmentHint(reason error) string {
 	}
 }
 
-// requestHint returns what to do about an ensure request.
-func requestHint(reason error) string {
-	if reason == signed.ErrSignatures {
-		return "muster fleet ensure --sign-key FILE, once for each key, or add the key to `trust.keys` of this node"
-	}
+// requestHint returns what to do about a request; the actions are named as their commands.
+func requestHint(action signed.Action) func(reason error) string {
+	command := "muster fleet " + string(action) + " --sign-key FILE"
 
-	return "muster fleet ensure --sign-key FILE signs it"
+	return func(reason error) string {
+		if reason == signed.ErrSignatures {
+			return command + ", once for each key, or add the key to `trust.keys` of this node"
+		}
+		return command + " signs it"
+	}
 }
 
 // pauseHint returns what to do about a pause, or the end of one.

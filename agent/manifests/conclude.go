@@ -82,7 +82,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 	// Together, so that who asks for the status is told the same by both.
 	r.o.Status.SetRun(r.key, s)
 	r.o.Shown.Conclude(r.key, s, r.deviations)
-	r.count(s)
+	r.count(r.key, s)
 	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
 		r.o.Set.Applied(ctx, r.key)
 	}
@@ -94,7 +94,7 @@ func (r *run) concludePart(ctx context.Context, s *model.Run) {
 	if s.Cause != model.CauseDrift || len(s.Errors) > 0 || r.o.Report.News(s.RunID) {
 		r.o.Report.Run(s)
 		runs.LogRun(ctx, r.o.Log, s)
-		r.count(s)
+		r.count(r.key, s)
 	}
 	r.o.Status.SetNoop(r.key, r.repairs.Differing(r.key))
 	switch fails := r.o.Status.SetPart(r.key, s); {
@@ -111,16 +111,16 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	r.o.Shown.Conclude(r.key, s, r.deviations)
 	r.o.Report.Run(s)
 	runs.LogRun(ctx, r.o.Log, s)
-	r.count(s)
+	r.count(r.key, s)
 	if !r.o.Set.Has(r.key) {
 		r.forget(ctx, r.key)
 	}
 }
 
-// count counts the run.
-func (r *run) count(s *model.Run) {
-	if r.Ran != nil {
-		r.Ran(r.key, s)
+// count counts the run of a manifest.
+func (m *Manifests) count(key string, s *model.Run) {
+	if m.Ran != nil {
+		m.Ran(key, s)
 	}
 }
 

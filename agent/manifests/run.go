@@ -3,6 +3,7 @@ package manifests
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -25,6 +26,7 @@ import (
 // RunNext begins the first run of a manifest that is due, and reports whether there was
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
+	m.scheduleAsked(now)
 	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
 		if !m.mayRun(key) {
 			return false
@@ -48,6 +50,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		kind, m.keptOf(key).whole = lanes.Manifest, r
 		if !r.observes {
 			m.checks.Cancel(key) // the run makes the checks itself
+			r.asked = m.take(key)
 		}
 	}
 	o := r.options(m.o.Set.Active(key))
@@ -76,6 +79,8 @@ type run struct {
 	// is that the run of a part beside it left one otherwise.
 	deviates map[model.Ref]bool
 	outdated bool
+	// asked are the requests that the run answers.
+	asked []*asked
 }
 
 // errPaused is a run whose turn comes while the node is paused, since after it was asked for.
@@ -90,12 +95,17 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		waited := o.Waited
-		return r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
+		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
+		if err == nil {
+			r.begins()
+		}
+		return g, err
 	}
 	summary, err := r.o.Runner.Run(ctx, lane, nil, o)
+	defer func() { r.answer(ctx, summary, err) }() // what is reported and shown by then
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	defer r.o.Report.End(r.id)
@@ -122,6 +132,10 @@ func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
 	}
 	if r.paused && !r.observes {
 		return nil, errPaused
+	}
+	// What was asked for until now may be over by then; the run then is one as any.
+	if r.asked = slices.DeleteFunc(r.asked, func(a *asked) bool { return r.isOver(r.key, a) }); len(r.asked) == 0 && r.wake.Cause == model.CauseRequest {
+		r.wake.Cause = model.CauseSchedule
 	}
 	if r.wake.Part == nil || waited {
 		r.refresh(ctx, r.key, waited)
@@ -174,6 +188,9 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	v := r.version
 	o := r.options(v)
 	o.Woken, o.Journal = r.wake.At, r.keptOf(r.key).journal
+	if len(r.asked) > 0 {
+		o.CorrelationID = r.asked[0].ID
+	}
 	if !r.observes {
 		o.Refresh = r.checks.TakeRefresh(r.key, r.wake.Part)
 	}

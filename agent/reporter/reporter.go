@@ -180,7 +180,12 @@ func (p *Reporter) Node(key string, event model.NodeEvent, message string) {
 func (p *Reporter) Ensure(response model.EnsureResponse) {
 	response.Error = bounds.TextTo(response.Error, bounds.MaxError)
 	out := model.Report{Kind: model.KindEnsure, Type: response.Protocol, Cause: model.CauseEnsure, CorrelationID: response.ID}
+	if response.Protocol == model.ProtocolRunResponse {
+		out.Cause = model.CauseRequest
+	}
 	switch {
+	case response.Phase == model.EnsureDone && response.State == nil:
+		out.Outcome = model.OutcomeOf(response.Runs)
 	case response.State != nil:
 		response.State = bounds.Transaction(response.State, p.o.MaxDocument()-2*bounds.MaxError)
 		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID

@@ -46,7 +46,7 @@ func (r results) limit(manifest string) {
 // none where this result must be reported.
 func (r results) repeated(t *model.Transaction, now time.Time) (runID string, ok bool) {
 	known, ok := r[t.Manifest][t.Ref()]
-	if !ok || t.Cause == model.CauseCommand || now.Sub(known.at) >= reportAgain || known.digest != resultDigest(t) {
+	if !ok || t.Cause == model.CauseCommand || t.Cause == model.CauseRequest || now.Sub(known.at) >= reportAgain || known.digest != resultDigest(t) {
 		return "", false
 	}
 

@@ -27,7 +27,7 @@ func (harmless) ResolveQuestion(context.Context, string, document.Value, manifes
 func (harmless) Sensitive(string, document.Value) bool { return false }
 
 // accepting returns a service that accepts and does not execute, and what it reported.
-func accepting(t testing.TB, open func(context.Context, []byte) (Opened, error)) (*Service, *[]model.EnsureResponse) {
+func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (Opened, error)) (*Service, *[]model.EnsureResponse) {
 	t.Helper()
 	reported := &[]model.EnsureResponse{}
 	s, err := Open(t.Context(), Options{
@@ -46,7 +46,7 @@ func accepting(t testing.TB, open func(context.Context, []byte) (Opened, error))
 func TestAPanicEndsOneRequest(t *testing.T) {
 	t.Parallel()
 	opened := 0
-	s, reported := accepting(t, func(_ context.Context, data []byte) (Opened, error) {
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
 		if opened++; strings.HasPrefix(string(data), "evil") {
 			panic("unforeseen")
 		}
@@ -85,7 +85,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"payload": {}}`))
 	f.Add([]byte("\x00\xff"))
 	f.Add([]byte("id: &a [*a]"))
-	s, _ := accepting(f, func(_ context.Context, data []byte) (Opened, error) {
+	s, _ := accepting(f, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
 		if !signed.IsEnvelope(data) {
 			return Opened{Request: data}, nil
 		}
@@ -113,7 +113,9 @@ func FuzzRequest(f *testing.F) {
 func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
 	t.Parallel()
 	why := signed.ErrFuture
-	s, reported := accepting(t, func(_ context.Context, data []byte) (Opened, error) { return Opened{Request: data, Stale: why}, nil })
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data, Stale: why}, nil
+	})
 	for want, reason := range []error{signed.ErrFuture, signed.ErrExpired, nil, nil} {
 		why = reason
 		if err := s.Command(t.Context(), "c1", []byte("{}")); err != nil {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -19,7 +20,7 @@ type Runner func(ctx, hard context.Context, r Run) (*model.Run, error)
 // Next removes the oldest request that waits, and returns what executes it; nil where none
 // waits. It may be called beside the execution of others.
 func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
-	q := s.next()
+	q := s.next(false)
 	if q == nil {
 		return nil
 	}
@@ -29,7 +30,7 @@ func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
 
 // answer executes a request, and responds.
 func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
-	response := s.response(q.ID)
+	response := s.response(q)
 	began := false
 	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
 		response.State, err = s.execute(ctx, hard, q, run, func() { began = true })
@@ -65,12 +66,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	if err != nil {
 		return nil, err
 	}
-	mayBegin := func() error {
-		if !req.Expires.IsZero() && s.o.Expired(req.Expires) {
-			return errExpired
-		}
-		return s.paused(req.Noop)
-	}
+	mayBegin := func() error { return s.mayBegin(req.Expires, req.Noop) }
 	if err := mayBegin(); err != nil {
 		return nil, err
 	}
@@ -89,7 +85,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets, MayBegin: mayBegin,
 		Began: func() {
 			began()
-			running := s.response(q.ID)
+			running := s.response(q)
 			running.Phase = model.EnsureRunning
 			s.respond(hard, q, running)
 		},
@@ -104,6 +100,15 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	}
 
 	return result, err
+}
+
+// mayBegin returns why a request must not be executed any more.
+func (s *Service) mayBegin(expires time.Time, noop bool) error {
+	if !expires.IsZero() && s.o.Expired(expires) {
+		return errExpired
+	}
+
+	return s.paused(noop)
 }
 
 // Status reads the state of one resource, named as in an ensure request, and

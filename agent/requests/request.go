@@ -25,7 +25,7 @@ var errNoID = errors.New("a request that is queued or signed needs an id, or it 
 // errNotKept is a request that a restart lost.
 var errNotKept = errors.New("the agent was ended before it began, and what is sensitive is not kept: send it again")
 
-// request is one ensure request from its acceptance to its final response.
+// request is one request from its acceptance to its final response.
 type request struct {
 	ID string `json:"id"`
 	// At is when it came.
@@ -35,6 +35,8 @@ type request struct {
 	Sum string `json:"sum"`
 	// Request is kept until its execution begins, and not at all when it is sensitive.
 	Request json.RawMessage `json:"request,omitempty"`
+	// Run is a run request, else it is one of a resource.
+	Run bool `json:"run,omitempty"`
 	// Command is a request that waits in the stream, and comes again after a restart.
 	Command bool `json:"command,omitempty"`
 	// Response is the last one.
@@ -51,17 +53,37 @@ type request struct {
 type content struct {
 	model.EnsureRequest
 	properties document.Value
-	err        error
+	// run is the request where it is a run request; the id, the time and noop are above too.
+	run *model.RunRequest
+	err error
 }
 
-func parse(data []byte) content {
+// parse reads a request of a resource, or a run request.
+func parse(data []byte, run bool) content {
+	if run {
+		r, err := model.DecodeRunRequest(data)
+		return content{EnsureRequest: model.EnsureRequest{ID: r.ID, Expires: r.Expires, Noop: r.Noop}, run: &r, err: err}
+	}
 	req, properties, err := manifest.ParseRequest("request", data)
 
-	return content{req, properties, err}
+	return content{EnsureRequest: req, properties: properties, err: err}
+}
+
+// document returns the request under an id that expires at a time.
+func (c content) document(id string, expires time.Time) any {
+	if c.run != nil {
+		r := *c.run
+		r.ID, r.Expires = id, expires
+		return r
+	}
+	r := c.EnsureRequest
+	r.ID, r.Expires = id, expires
+
+	return r
 }
 
 // encode encodes a request that was decoded before.
-func encode(req model.EnsureRequest) json.RawMessage {
+func encode(req any) json.RawMessage {
 	b, err := json.Marshal(req)
 	if err != nil {
 		b = json.RawMessage("null") // read back as an invalid request

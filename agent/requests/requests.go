@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -60,7 +61,7 @@ type Options struct {
 	Loader Loader
 	// Open opens a message, which may be signed. The error is why its request is never
 	// executed; what could be opened is returned with it.
-	Open func(ctx context.Context, data []byte) (Opened, error)
+	Open func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
 	// Facts waits for the facts of the node; FactsNow does not.
 	Facts    func(context.Context) (model.Facts, error)
 	FactsNow func() model.Facts
@@ -121,6 +122,13 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 	}
 }
 
+// Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun.
+func (s *Service) Run(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+	if response, err := s.open(ctx, &request{Run: true}, data, respond); err != nil {
+		respond(s.reject(response, err))
+	}
+}
+
 // Command accepts an ensure request that waited for the node under an id, which
 // is that of the request where it has none. Its responses are reported, also that it
 // is rejected: that once, although it comes again at each start. With an error the
@@ -154,7 +162,7 @@ func (s *Service) Refuse(ctx context.Context, id string, why error) {
 	}
 	s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected", "id", id, "error", why)
 	if model.IsRequestID(id) {
-		s.reject(s.response(id), why)
+		s.reject(s.response(&request{ID: id}), why)
 		s.refusals.add(ctx, id, nil)
 	}
 }
@@ -174,7 +182,7 @@ func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureR
 // open accepts the request of a message, which may be signed. With an error, the
 // response still lacks its phase. A panic ends that message alone.
 func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (response model.EnsureResponse, err error) {
-	response = s.response(q.ID)
+	response = s.response(q)
 	err = tasks.Guard(s.o.Log, "accepting a request", func() (err error) {
 		response, err = s.judge(ctx, q, data, respond)
 		return err
@@ -184,8 +192,12 @@ func (s *Service) open(ctx context.Context, q *request, data []byte, respond fun
 }
 
 func (s *Service) judge(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
-	opened, err := s.o.Open(ctx, data)
-	asked := parse(opened.Request)
+	action := signed.Ensure
+	if q.Run {
+		action = signed.Run
+	}
+	opened, err := s.o.Open(ctx, data, action)
+	asked := parse(opened.Request, q.Run)
 	q.ID = cmp.Or(asked.ID, q.ID)
 	// One that comes again may be late: it was accepted in time.
 	if err == nil && !s.store.knows(q.ID) {
@@ -194,15 +206,15 @@ func (s *Service) judge(ctx context.Context, q *request, data []byte, respond fu
 	// What waits in the stream comes again at each start, also when other signatures are
 	// demanded than when it was accepted.
 	if err != nil && q.Command && s.hasAccepted(q.ID, asked) {
-		return s.response(q.ID), nil
+		return s.response(q), nil
 	}
 	if err != nil {
 		s.o.Untrusted(err.Error())
-		return s.response(q.ID), err
+		return s.response(q), err
 	}
 	// The id of a queued message is not signed.
 	if q.Command && q.ID == "" || opened.Signed && asked.ID == "" {
-		return s.response(q.ID), errNoID
+		return s.response(q), errNoID
 	}
 
 	return s.accept(ctx, q, asked, respond)
@@ -220,21 +232,19 @@ func (s *Service) fill(q *request, asked content) error {
 	if asked.err != nil {
 		return asked.err
 	}
-	req := asked.EnsureRequest
-	if req.ID = cmp.Or(req.ID, q.ID); req.ID == "" {
-		req.ID = ksuid.New().String()
+	if q.ID = cmp.Or(asked.ID, q.ID); q.ID == "" {
+		q.ID = ksuid.New().String()
 	}
-	q.ID, q.At, q.body = req.ID, time.Now().UTC(), encode(req)
-	q.Response = s.response(q.ID)
+	q.At, q.body = time.Now().UTC(), encode(asked.document(q.ID, asked.Expires))
+	q.Response = s.response(q)
 	q.Response.Phase = model.EnsureAcknowledged
-	// When it expires counts from its sending, which may be repeated.
-	req.Expires = time.Time{}
-	if s.o.Loader.Sensitive(req.Type, asked.properties) {
-		req.Properties = nil
+	if asked.run == nil && s.o.Loader.Sensitive(asked.Type, asked.properties) {
+		asked.Properties = nil
 	} else {
 		q.Request = q.body
 	}
-	q.Sum = model.DigestOf(encode(req))
+	// When it expires counts from its sending, which may be repeated.
+	q.Sum = model.DigestOf(encode(asked.document(q.ID, time.Time{})))
 
 	return nil
 }
@@ -243,7 +253,7 @@ func (s *Service) fill(q *request, asked content) error {
 // phase.
 func (s *Service) accept(ctx context.Context, q *request, asked content, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	if err := s.fill(q, asked); err != nil {
-		return s.response(q.ID), err
+		return s.response(q), err
 	}
 	response := q.Response
 	// One that comes again has its response.
@@ -277,8 +287,14 @@ func (s *Service) paused(noop bool) error {
 	return nil
 }
 
-func (s *Service) response(id string) model.EnsureResponse {
-	return model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: s.o.Node, ID: id}
+// response returns a response to a request, without a phase.
+func (s *Service) response(q *request) model.EnsureResponse {
+	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: s.o.Node, ID: q.ID}
+	if q.Run {
+		out.Protocol = model.ProtocolRunResponse
+	}
+
+	return out
 }
 
 func (s *Service) queue(q *request) {
@@ -288,15 +304,17 @@ func (s *Service) queue(q *request) {
 	s.o.Wake()
 }
 
-// next removes and returns the oldest request that waits, nil when none does.
-func (s *Service) next() *request {
+// next removes and returns the oldest request that waits, a run request or one of a resource;
+// nil when none does.
+func (s *Service) next(run bool) *request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.waiting) == 0 {
+	i := slices.IndexFunc(s.waiting, func(q *request) bool { return q.Run == run })
+	if i < 0 {
 		return nil
 	}
-	q := s.waiting[0]
-	s.waiting = s.waiting[1:]
+	q := s.waiting[i]
+	s.waiting = slices.Delete(s.waiting, i, i+1)
 
 	return q
 }
@@ -306,7 +324,7 @@ func (s *Service) next() *request {
 // done: it fails, and is not done again.
 func (s *Service) recover(ctx context.Context) {
 	for _, q := range s.store.unfinished() {
-		response := s.response(q.ID)
+		response := s.response(q)
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
 			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"

@@ -231,4 +231,4 @@ func isPending(cause model.Cause, outcome model.Outcome) bool {
 
 // isRequested reports whether somebody asked for the change, so that what a manifest is to be
 // like may never have been there: a part of it alone would take the rest for done.
-func isRequested(cause model.Cause) bool { return weight(cause) >= weight(model.CauseCommand) }
+func isRequested(cause model.Cause) bool { return weight(cause) >= weight(model.CauseRequest) }

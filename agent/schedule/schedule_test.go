@@ -104,6 +104,7 @@ func TestIsPending(t *testing.T) {
 		{model.CauseManifest, model.OutcomeFailed, true},
 		{model.CauseManifest, model.OutcomeNotRun, true},
 		{model.CauseCommand, model.OutcomeFailed, true},
+		{model.CauseRequest, model.OutcomeFailed, true},
 		{model.CauseManifest, model.OutcomeChanged, false},
 		{model.CauseManifest, model.OutcomeNoop, false},
 		{model.CauseSchedule, model.OutcomeFailed, false},

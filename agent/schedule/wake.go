@@ -39,5 +39,5 @@ func (w Wake) over(other Wake) Wake {
 // weight orders causes: a change that somebody asked for is one whatever else
 // woke the node meanwhile.
 func weight(c model.Cause) int {
-	return slices.Index([]model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseCommand, model.CauseManifest}, c)
+	return slices.Index([]model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseRequest, model.CauseCommand, model.CauseManifest}, c)
 }

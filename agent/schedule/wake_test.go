@@ -10,7 +10,7 @@ import (
 
 func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
-	order := []model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseCommand, model.CauseManifest}
+	order := []model.Cause{model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseRequest, model.CauseCommand, model.CauseManifest}
 	for i, light := range order {
 		for _, heavy := range order[i:] {
 			for _, got := range []Wake{

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -29,6 +31,8 @@ type requests struct {
 // request is a request that a node accepted.
 type request struct {
 	model.EnsureRequest
+	// run is what a run request asks for, nil for one of a resource.
+	run  *model.RunRequest
 	name string
 	// last is its last response, respond are those who wait for others.
 	last    model.EnsureResponse
@@ -86,6 +90,17 @@ func (n *Node) Ensure(_ context.Context, data []byte, respond func(model.EnsureR
 // Command accepts an ensure request that waited for the node under an id.
 func (n *Node) Command(id string, data []byte) { n.accept(id, data, func(model.EnsureResponse) {}) }
 
+// Run accepts a run request, whoever signed it, as Ensure does.
+func (n *Node) Run(_ context.Context, data []byte, respond func(model.EnsureResponse)) {
+	content, err := signed.Content(data)
+	q := &request{run: &model.RunRequest{}}
+	if err == nil {
+		*q.run, err = model.DecodeRunRequest(content)
+	}
+	q.ID, q.Expires, q.Noop = q.run.ID, q.run.Expires, q.run.Noop
+	n.take(q, err, respond)
+}
+
 // accept accepts an ensure request; id is that of one without.
 func (n *Node) accept(id string, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
@@ -94,8 +109,13 @@ func (n *Node) accept(id string, data []byte, respond func(model.EnsureResponse)
 		q.EnsureRequest, _, err = manifest.ParseRequest("request", content)
 	}
 	q.ID = cmp.Or(q.ID, id)
+	n.take(q, err, respond)
+}
+
+// take accepts a request, or rejects it with an error.
+func (n *Node) take(q *request, err error, respond func(model.EnsureResponse)) {
 	if err != nil {
-		response := n.response(q.ID, model.EnsureFailed)
+		response := n.response(q, model.EnsureFailed)
 		response.Error = err.Error()
 		if respond(response); q.ID != "" {
 			n.report.Ensure(response)
@@ -105,25 +125,34 @@ func (n *Node) accept(id string, data []byte, respond func(model.EnsureResponse)
 	var named struct{ Name string }
 	_ = json.Unmarshal(q.Properties, &named) // it is shown without one
 	q.name, q.ID = named.Name, cmp.Or(q.ID, ksuid.New().String())
-	q.last = n.response(q.ID, model.EnsureAcknowledged)
+	q.last = n.response(q, model.EnsureAcknowledged)
 	n.requests.add(q, respond)
 	n.asked.Notify()
 }
 
-func (n *Node) response(id string, phase model.EnsurePhase) model.EnsureResponse {
-	return model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: id, Phase: phase, Node: n.Node}
+func (n *Node) response(q *request, phase model.EnsurePhase) model.EnsureResponse {
+	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: q.ID, Phase: phase, Node: n.Node}
+	if q.run != nil {
+		out.Protocol = model.ProtocolRunResponse
+	}
+
+	return out
 }
 
 // answer executes the requests that wait.
 func (n *Node) answer(ctx context.Context) {
 	for q := n.requests.next(); q != nil; q = n.requests.next() {
 		if !q.Expires.IsZero() && time.Now().After(q.Expires) {
-			n.conclude(q, n.response(q.ID, model.EnsureExpired))
+			n.conclude(q, n.response(q, model.EnsureExpired))
 			continue
 		}
-		n.requests.say(q, n.response(q.ID, model.EnsureRunning))
+		n.requests.say(q, n.response(q, model.EnsureRunning))
 		if tasks.Pause(ctx, min(n.RunTime, DefaultRunTime), nil); ctx.Err() != nil {
 			return
+		}
+		if q.run != nil {
+			n.conclude(q, n.ran(ctx, q))
+			continue
 		}
 		n.conclude(q, n.executed(q))
 	}
@@ -139,7 +168,7 @@ func (n *Node) executed(q *request) model.EnsureResponse {
 	if q.Type == "exec" {
 		change = model.Change{Action: "execute", Message: "Would have executed"}
 	}
-	response := n.response(q.ID, model.EnsureDone)
+	response := n.response(q, model.EnsureDone)
 	response.State = t
 	switch {
 	case q.Noop:
@@ -151,6 +180,32 @@ func (n *Node) executed(q *request) model.EnsureResponse {
 	}
 	if q.Type == "exec" && !q.Noop {
 		t.Outputs = map[string]any{"stdout": "simulated: " + q.name + "\n", "stderr": n.Error, "exit_code": len(t.Errors)}
+	}
+
+	return response
+}
+
+// ran runs what a run request asks for, and returns the response.
+func (n *Node) ran(ctx context.Context, q *request) model.EnsureResponse {
+	response, known := n.response(q, model.EnsureDone), map[string]bool{}
+	for _, key := range slices.Sorted(maps.Keys(n.active)) {
+		_, name, _ := model.SplitKey(key)
+		known[name] = true
+		if len(q.run.Manifests) > 0 && !slices.Contains(q.run.Manifests, name) {
+			continue
+		}
+		if run := n.runFor(ctx, key, model.CauseRequest, q); run != nil {
+			out := model.RequestedRun{Manifest: key, Revision: run.Revision, RunID: run.RunID, Outcome: run.Outcome(), Noop: run.Noop, Counts: run.Counts}
+			if len(run.Errors) > 0 {
+				out.Error = run.Errors[0]
+			}
+			response.Runs = append(response.Runs, out)
+		}
+	}
+	if i := slices.IndexFunc(q.run.Manifests, func(name string) bool { return !known[name] }); i >= 0 {
+		response.Phase, response.Error = model.EnsureFailed, q.run.Manifests[i]+": not assigned to this node"
+	} else if model.OutcomeOf(response.Runs).IsFailure() {
+		response.Phase = model.EnsureFailed
 	}
 
 	return response

@@ -54,13 +54,21 @@ func (n *Node) runWhole(ctx context.Context, key string, cause model.Cause) {
 
 // runNow runs the assignment of a key, and reports that.
 func (n *Node) runNow(ctx context.Context, key string, cause model.Cause) {
+	n.runFor(ctx, key, cause, &request{})
+}
+
+// runFor is runNow for a request, and returns the run; nil where there is none.
+func (n *Node) runFor(ctx context.Context, key string, cause model.Cause, asked *request) *model.Run {
 	a := n.active[key]
 	if ctx.Err() != nil || a == nil {
-		return
+		return nil
 	}
 	run := n.begin(key, a.Revision, a.manifest.Digest, cause)
-	run.Noop = a.manifest.Noop
-	failing := n.failing(a.manifest)
+	run.Noop, run.CorrelationID = a.manifest.Noop || asked.Noop, asked.ID
+	failing := -1
+	if !run.Noop {
+		failing = n.failing(a.manifest)
+	}
 	for i := range a.manifest.Resources {
 		t := n.transaction(run, &a.manifest.Resources[i])
 		t.Duration = time.Duration(n.random.IntN(3_000_000))
@@ -68,7 +76,7 @@ func (n *Node) runNow(ctx context.Context, key string, cause model.Cause) {
 		case i == failing:
 			t.Failed, t.Errors = true, []string{n.Error}
 		case a.pending != nil && a.pending[i] != nil:
-			t.Changed, t.Changes = true, a.changes(i)
+			t.Changed, t.Changes = true, a.changes(i, run.Noop)
 		}
 		run.Counts.Add(t)
 		for _, text := range t.Errors {
@@ -77,18 +85,25 @@ func (n *Node) runNow(ctx context.Context, key string, cause model.Cause) {
 		run.Duration += t.Duration
 		n.report.Transaction(t)
 	}
-	if a.ran = true; !run.Noop {
+	if !asked.Noop {
+		a.ran = true
+	}
+	if !run.Noop {
 		a.pending = nil
 	}
 	run.Counts.Unique = len(a.manifest.Resources)
 	n.report.Run(run)
-	n.status.SetRun(key, run)
+	if !asked.Noop {
+		n.status.SetRun(key, run)
+	}
 	n.report.End(run.RunID)
+
+	return run
 }
 
 // changes returns what a run changes of a resource, or would change.
-func (a *assignment) changes(i int) []model.Change {
-	if a.manifest.Noop {
+func (a *assignment) changes(i int, noop bool) []model.Change {
+	if noop {
 		return a.pending[i]
 	}
 	out := slices.Clone(a.pending[i])
@@ -101,7 +116,7 @@ func (a *assignment) changes(i int) []model.Change {
 
 // failing returns the place of the resource that fails on the node, -1 for none.
 func (n *Node) failing(m *Manifest) int {
-	if n.Error == "" || len(m.Resources) == 0 || m.Noop {
+	if n.Error == "" || len(m.Resources) == 0 {
 		return -1
 	}
 

@@ -30,6 +30,8 @@ func Report(r model.Report) (subject, summary string) {
 			subject += " " + response.State.Ref().String()
 		}
 		return subject, Answer(response)
+	case model.ProtocolRunResponse:
+		return "run", Answer(decoded[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
 		h := decoded[model.HealthReport](r.Data)
 		if h.Output == "" && h.Was != "" {
@@ -182,13 +184,15 @@ func exitCode(t *model.Transaction) *int {
 	}](t.Status).ExitCode
 }
 
-// Answer returns the result of an ensure request in a few words.
+// Answer returns the result of an ensure request, or of a run request, in a few words.
 func Answer(r model.EnsureResponse) string {
 	switch {
 	case r.Error != "":
 		return r.Error
 	case r.State != nil:
 		return Transaction(r.State)
+	case r.Protocol == model.ProtocolRunResponse && r.Phase.Final() && r.Phase != model.EnsureExpired:
+		return requested(r.Runs)
 	default:
 		return string(r.Phase)
 	}
@@ -201,7 +205,46 @@ func Outcome(r model.EnsureResponse) model.Outcome {
 		return r.State.Outcome()
 	case r.Error != "":
 		return model.OutcomeFailed
+	case r.Protocol == model.ProtocolRunResponse && r.Phase == model.EnsureDone:
+		return model.OutcomeOf(r.Runs)
 	default:
 		return model.Outcome(r.Phase)
 	}
+}
+
+// requested counts the manifests that a node ran because somebody asked for it, and names those
+// that failed, with the error of the first.
+func requested(all []model.RequestedRun) string {
+	changed, noop, failed, first := 0, 0, 0, ""
+	for _, r := range all {
+		switch {
+		case !r.OK():
+			failed++
+			first = cmp.Or(first, r.Manifest+": "+cmp.Or(r.Error, string(r.Outcome)))
+		case r.Counts.Made() > 0:
+			changed++
+		case r.Counts.Noop > 0:
+			noop++
+		}
+	}
+	text := fmt.Sprintf("%d manifests", len(all))
+	switch len(all) {
+	case 0:
+		return "nothing is assigned"
+	case 1:
+		text = "1 manifest"
+	}
+	for _, more := range []struct {
+		count int
+		word  string
+	}{{changed, "changed"}, {noop, "would change"}, {failed, "failed"}} {
+		if more.count > 0 {
+			text += fmt.Sprintf(", %d %s", more.count, more.word)
+		}
+	}
+	if first != "" {
+		text += " (" + first + ")"
+	}
+
+	return text
 }

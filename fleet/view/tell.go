@@ -49,7 +49,7 @@ func tell(r model.Report, seq uint64, stored time.Time) told {
 		t.tellRun(decode[model.Run](r.Data), r)
 	case model.ProtocolTransaction:
 		t.tellTransaction(decode[model.Transaction](r.Data))
-	case model.ProtocolEnsureResponse:
+	case model.ProtocolEnsureResponse, model.ProtocolRunResponse:
 		t.tellAnswer(decode[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
 		h := decode[model.HealthReport](r.Data)
@@ -106,6 +106,9 @@ func (t *told) tellTransaction(d *model.Transaction) {
 func (t *told) tellAnswer(r *model.EnsureResponse) {
 	if r.State != nil {
 		t.Resource = cut(r.State.Ref().String(), maxWord)
+	}
+	if r.Protocol == model.ProtocolRunResponse {
+		t.Resource = "run"
 	}
 	t.Text = line(describe.Answer(*r), maxText)
 }

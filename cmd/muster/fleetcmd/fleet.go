@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/runcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
@@ -39,6 +40,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	reportcmd.AddNodes(env, cmd)
 	ensurecmd.Add(env, cmd)
 	ensurecmd.AddExec(env, cmd)
+	runcmd.Add(env, cmd)
 	reportcmd.AddReports(env, cmd)
 	addWait(env, cmd)
 	pingcmd.Add(env, cmd)

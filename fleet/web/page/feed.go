@@ -34,7 +34,7 @@ func outcomes() []option {
 
 func causes() []option {
 	var out []option
-	for _, c := range []model.Cause{model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseHealth, model.CauseCommand} {
+	for _, c := range []model.Cause{model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseRequest, model.CauseHealth, model.CauseCommand} {
 		out = append(out, option{string(c), causeOf(c)})
 	}
 

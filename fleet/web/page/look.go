@@ -109,6 +109,8 @@ func causeOf(c model.Cause) string {
 		return "schedule"
 	case model.CauseEnsure:
 		return "request"
+	case model.CauseRequest:
+		return "run now"
 	case model.CauseHealth:
 		return "health check"
 	case model.CauseCommand:

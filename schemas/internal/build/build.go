@@ -44,6 +44,10 @@ func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, err
 		return manifest(types), nil
 	case model.ProtocolEnsureRequest:
 		return ensureRequest(types), nil
+	case model.ProtocolEnsureResponse:
+		return response(d.Protocol, "runs"), nil
+	case model.ProtocolRunResponse:
+		return response(d.Protocol, "state"), nil
 	case model.ProtocolAssignment:
 		return assignment(), nil
 	}
@@ -54,6 +58,30 @@ func schemaOf(d schemas.Document, types resource.Types) (*jsonschema.Schema, err
 	}
 
 	return nil, fmt.Errorf("schema %s: nothing is known of %s", d.Name, d.Protocol)
+}
+
+// response is that of a response to a request, without the field of the other kind.
+func response(protocol, without string) *jsonschema.Schema {
+	s := reflected(reflect.TypeFor[model.EnsureResponse]())
+	s.Properties.Delete(without)
+	if p, has := s.Properties.Get("protocol"); has {
+		*p = jsonschema.Schema{Type: "string", Const: protocol}
+	}
+	prune(s)
+
+	return s
+}
+
+// prune removes the definitions that nothing refers to.
+func prune(s *jsonschema.Schema) {
+	for name := range s.Definitions {
+		text, err := json.Marshal(s)
+		if err == nil && !bytes.Contains(text, []byte(`"#/$defs/`+name+`"`)) {
+			delete(s.Definitions, name)
+			prune(s)
+			return
+		}
+	}
 }
 
 // assignment holds either a manifest or the digest of a bundle.

@@ -25,6 +25,7 @@ func protocols() map[reflect.Type]string {
 		reflect.TypeFor[model.Pause]():               model.ProtocolPause,
 		reflect.TypeFor[registration.Registration](): model.ProtocolRegistration,
 		reflect.TypeFor[model.Run]():                 model.ProtocolRun,
+		reflect.TypeFor[model.RunRequest]():          model.ProtocolRunRequest,
 		reflect.TypeFor[model.Transaction]():         model.ProtocolTransaction,
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
@@ -29,15 +30,13 @@ import (
 type ensureCommand struct {
 	*cli.Env
 	print.Format
-	fleetcli.Targets
-	fleetcli.On
+	live.Aim
 	fleetcli.Signing
 	within time.Duration
 	// grace is how much longer answers are awaited.
 	grace   time.Duration
 	queue   time.Duration
 	dryRun  bool
-	yes     bool
 	request string
 	// place is where a document declares the resource.
 	place model.Position
@@ -56,9 +55,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddTargets(cmd, "in-group")
-	c.AddOn(cmd)
-	cmd.Flag("yes", "Do not ask for confirmation of a request to all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
+	c.AddAim(cmd, "in-group", "a request to")
 	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
@@ -100,7 +97,7 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 
 // run sends a request, whose properties are valid.
 func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties document.Value) error {
-	on, list, err := c.targets()
+	on, list, err := c.Aim.Compile(c.Env)
 	if err != nil {
 		return err
 	}
@@ -119,16 +116,16 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
-	aim, err := c.aim(ctx, store, on, list)
+	aim, err := c.Find(ctx, store, on, list, c.matched())
 	if err == nil && !request.Noop {
-		err = c.confirm(aim)
+		err = c.ConfirmAll(c.Env, aim)
 	}
 	if err != nil {
 		return err
 	}
 	sender := sender{store.KV, signer, c.Log}
 	if !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, sender, aim.list, request), aim.undecided)
+		return errors.Join(c.queueAll(ctx, sender, aim.List, request), aim.Undecided)
 	}
 	result, err := c.send(ctx, sender, aim, request)
 	if result == nil {
@@ -141,7 +138,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return err
 	}
 
-	return errors.Join(err, c.conclude(ctx, result), aim.undecided)
+	return errors.Join(err, c.conclude(ctx, result), aim.Undecided)
 }
 
 // queueAll queues the request of an operator who is no administrator: no request of
@@ -183,13 +180,13 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 }
 
 // send sends the request and prints the answers as they come.
-func (c *ensureCommand) send(ctx context.Context, by sender, aim aim, request model.EnsureRequest) (*fleet.Ensured, error) {
+func (c *ensureCommand) send(ctx context.Context, by sender, aim live.Aimed, request model.EnsureRequest) (*fleet.Ensured, error) {
 	limit, done := context.WithTimeout(ctx, c.within+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	c.warn(aim)
-	ensurer := fleet.Ensurer{Asker: by, Nodes: aim.known,
+	c.near = c.Warn(c.Env, aim)
+	ensurer := fleet.Ensurer{Asker: by, Nodes: aim.Known,
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
@@ -201,22 +198,16 @@ func (c *ensureCommand) send(ctx context.Context, by sender, aim aim, request mo
 		},
 	}
 
-	return ensurer.Ensure(limit, aim.list, request)
+	return ensurer.Ensure(limit, aim.List, request)
 }
 
-// isAnyKnown reports whether a node is asked that is known, or named; else it notes what
-// may be meant.
-func (c *ensureCommand) isAnyKnown(list []fleet.Target, known []model.Node) bool {
-	for _, t := range list {
-		if t.Node != "" || slices.ContainsFunc(known, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
-			return true
-		}
-		if near := fleetcli.NearTarget(t, known); near != "" {
-			c.near = ", did you mean " + near + "?"
-		}
+// matched returns what tells people how many nodes match, nil for documents.
+func (c *ensureCommand) matched() func(of, known int) {
+	if c.IsDocument() {
+		return nil
 	}
 
-	return false
+	return func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
 }
 
 // printAnswer prints an answer, which is that of nodes.

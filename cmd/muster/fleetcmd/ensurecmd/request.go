@@ -2,13 +2,11 @@ package ensurecmd
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"iter"
 	"log/slog"
 	"time"
 
-	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
@@ -30,45 +28,14 @@ func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRe
 
 // AskNodes sends an ensure request to each of some nodes.
 func (s sender) AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	families := make([]string, len(nodes))
-	for i, n := range nodes {
-		families[i] = model.NodeFamily(n)
-	}
-
-	return s.ask(ctx, families, req)
+	return s.ask(ctx, live.Families(nodes), req)
 }
 
 // ask sends an ensure request to the nodes of some families.
 func (s sender) ask(ctx context.Context, families []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return func(yield func(model.EnsureResponse, error) bool) {
-		all := make([]requests.Request, len(families))
-		for i, family := range families {
-			data, err := s.encode(ctx, family, req)
-			if err != nil {
-				yield(model.EnsureResponse{}, err)
-				return
-			}
-			all[i] = requests.Request{Subject: s.Names().Request(kvstore.VerbEnsure, family), Data: data}
-		}
-		for reply, err := range requests.New(s.Store).AskEach(ctx, all) {
-			switch {
-			case errors.Is(err, requests.ErrNobody):
-				// Nodes without an answer show that nobody is there.
-				return
-			case errors.Is(err, requests.ErrLost):
-				s.log.Warn("answers may be lost", "target", print.Some(families, "and others"), "error", err)
-				continue
-			case err == nil && reply.Node == "":
-				// An answer that no node proved to be its own does not count.
-				continue
-			case reply.Flood:
-				s.log.Warn("node floods its answers, the rest is dropped", "node", reply.Node)
-			}
-			if !yield(decodeResponse(reply), err) {
-				return
-			}
-		}
-	}
+	return live.Ask(ctx, s.Store, s.log, kvstore.VerbEnsure, families, func(family string) ([]byte, error) {
+		return s.encode(ctx, family, req)
+	})
 }
 
 // queue stores a request for a target.
@@ -130,19 +97,4 @@ func (s sender) encode(ctx context.Context, family string, req model.EnsureReque
 	}
 
 	return s.signer.Request(ctx, family, data, req.Expires)
-}
-
-// decodeResponse decodes an answer; an invalid one is that of a failure.
-func decodeResponse(r requests.Reply) model.EnsureResponse {
-	var out model.EnsureResponse
-	err := json.Unmarshal(r.Data, &out)
-	switch {
-	case r.Problem != "":
-		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: r.Problem}
-	case err != nil:
-		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "invalid answer: " + err.Error()}
-	}
-	out.Node = r.Node
-
-	return out
 }

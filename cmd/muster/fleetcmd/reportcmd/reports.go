@@ -41,8 +41,8 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
-	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health or ensure").PlaceHolder("CAUSE"), &c.cause,
-		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure))
+	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
+		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))

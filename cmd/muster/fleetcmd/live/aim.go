@@ -1,0 +1,135 @@
+package live
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxUnasked is how many nodes a fleet can have of which all get a request unasked.
+const maxUnasked = 10
+
+// Aim are the flags of whom a request is sent to.
+type Aim struct {
+	fleetcli.Targets
+	fleetcli.On
+	yes bool
+}
+
+// AddAim adds the flags; group is the name of that of groups, what is what is not asked about
+// with --yes.
+func (a *Aim) AddAim(cmd *fisk.CmdClause, group, what string) {
+	a.AddTargets(cmd, group)
+	a.AddOn(cmd)
+	cmd.Flag("yes", "Do not ask for confirmation of "+what+" all nodes of a fleet").Short('y').UnNegatableBoolVar(&a.yes)
+}
+
+// Aimed is whom a request is sent to.
+type Aimed struct {
+	List []fleet.Target
+	// Known are the nodes of the fleet, or those that an expression selected.
+	Known Nodes
+	// Undecided is the error of nodes of which nobody knows whether they are targets.
+	Undecided error
+
+	selected bool
+	// all is how many nodes get the request where it is for all of the fleet, else 0.
+	all int
+}
+
+// Nodes are nodes that were read before.
+type Nodes []model.Node
+
+// Nodes returns the nodes.
+func (l Nodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
+
+// Compile returns the expression of the targets, or without one the list of them.
+func (a *Aim) Compile(env *cli.Env) (*target.Expression, []fleet.Target, error) {
+	on, err := a.On.Compile(env, a.Expression())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case on == nil:
+		list, err := a.TargetList()
+		return nil, list, err
+	case a.All():
+		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
+	default:
+		return on, nil, nil
+	}
+}
+
+// Find reads the nodes, and finds those that an expression selects; matched, unless it is nil,
+// is told how many of how many match.
+func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target, matched func(of, known int)) (Aimed, error) {
+	if on == nil {
+		known, err := store.Nodes(ctx)
+		out := Aimed{List: list, Known: known}
+		if a.All() {
+			out.all = len(known)
+		}
+		return out, err
+	}
+	found, err := store.SelectNow(ctx, on)
+	if err != nil {
+		return Aimed{}, err
+	}
+	out := Aimed{List: found.Targets(), Known: found.Nodes, selected: true, Undecided: fleetcli.UndecidedError(found)}
+	if len(found.Nodes) == found.Known {
+		out.all = found.Known
+	}
+	if matched != nil {
+		matched(len(found.Nodes), found.Known)
+	}
+
+	return out, nil
+}
+
+// ConfirmAll asks before a request to all of a fleet that is not small.
+func (a *Aim) ConfirmAll(env *cli.Env, to Aimed) error {
+	if to.all <= maxUnasked || a.yes {
+		return nil
+	}
+
+	return env.Confirm("nothing was sent", fmt.Sprintf("the request is for all %d nodes", to.all))
+}
+
+// Warn warns of targets that nobody is in, and of nodes that do not answer. It returns what
+// else may be meant where no node is asked that is known or named, empty for nothing.
+func (a *Aim) Warn(env *cli.Env, to Aimed) (near string) {
+	if to.selected {
+		fleetcli.WarnStopped(env.Log, []fleet.Target{{Group: model.GroupAll}}, to.Known)
+		return ""
+	}
+	isKnown, near := isAnyKnown(to.List, to.Known)
+	// Of no target at all the error tells.
+	if isKnown {
+		fleetcli.WarnUnknown(env.Log, to.List, to.Known)
+	}
+	fleetcli.WarnStopped(env.Log, to.List, to.Known)
+
+	return near
+}
+
+// isAnyKnown reports whether a node is asked that is known, or named; else it returns what may
+// be meant.
+func isAnyKnown(list []fleet.Target, known []model.Node) (is bool, meant string) {
+	for _, t := range list {
+		if t.Node != "" || slices.ContainsFunc(known, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
+			return true, meant
+		}
+		if near := fleetcli.NearTarget(t, known); near != "" {
+			meant = ", did you mean " + near + "?"
+		}
+	}
+
+	return false, meant
+}

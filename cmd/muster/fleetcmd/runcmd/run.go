@@ -1,0 +1,142 @@
+// Package runcmd holds muster fleet run: nodes run what is assigned to them, now.
+package runcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/choria-io/fisk"
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// runCommand is muster fleet run.
+type runCommand struct {
+	*cli.Env
+	print.Format
+	live.Aim
+	fleetcli.Signing
+	manifests []string
+	noop      bool
+	timeout   time.Duration
+}
+
+// Add adds the command to muster fleet.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
+	c := &runCommand{Env: env}
+	cmd := parent.Command("run", "Have nodes run what is assigned to them, now")
+	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and say what came of it; equal answers are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
+		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
+	c.AddAim(cmd, "group", "a run on")
+	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").StringsVar(&c.manifests)
+	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("timeout", "Maximum time to wait; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
+	c.AddSignKey(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+// request returns what is asked; the error is one of usage.
+func (c *runCommand) request(now time.Time) (model.RunRequest, error) {
+	out := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: ksuid.New().String(), Manifests: c.manifests, Noop: cli.Noop(c.noop), Expires: now.Add(c.timeout).UTC()}
+	if c.timeout < time.Second {
+		return out, cli.Usagef("--timeout must be at least 1s")
+	}
+	if err := out.Check(); err != nil {
+		return out, cli.Usagef("%w", err)
+	}
+
+	return out, nil
+}
+
+func (c *runCommand) run(ctx context.Context) error {
+	on, list, err := c.Aim.Compile(c.Env)
+	if err != nil {
+		return err
+	}
+	request, err := c.request(time.Now())
+	if err != nil {
+		return err
+	}
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
+	}
+	store, err := fleetcli.Open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	if err := store.KV.Ready(ctx); err != nil {
+		return err
+	}
+	if !store.KV.Places().InUse().IsOwn() {
+		return cli.Usagef("only administrators reach nodes at once; what is assigned runs by itself within the interval of the agents")
+	}
+	var matched func(of, known int)
+	if !c.IsDocument() {
+		matched = func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
+	}
+	to, err := c.Find(ctx, store, on, list, matched)
+	if err == nil && !request.Noop {
+		err = c.ConfirmAll(c.Env, to)
+	}
+	if err != nil {
+		return err
+	}
+	near := c.Warn(c.Env, to)
+	result, err := c.send(ctx, live.Runs{Store: store.KV, Signer: signer, Log: c.Log, Request: request}, to)
+	if result == nil || err != nil && len(result.Answers)+len(result.Missing) == 0 {
+		return err
+	}
+	if len(result.Answers)+len(result.Missing) == 0 {
+		return errors.Join(errors.New("no node answered, and no known node matches"+near+" (see muster fleet nodes)"), to.Undecided)
+	}
+
+	return errors.Join(err, c.conclude(ctx, result), to.Undecided)
+}
+
+// send sends the request and waits for the answers.
+func (c *runCommand) send(ctx context.Context, by live.Runs, to live.Aimed) (*fleet.Ensured, error) {
+	ctx, done := context.WithTimeout(ctx, c.timeout)
+	defer done()
+	line := c.Print.Progress()
+	defer line.Clear()
+	ensurer := fleet.Ensurer{Asker: by, Nodes: to.Known, OnProgress: func(p fleet.Progress) {
+		line.Show("%d of %s finished, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
+	}}
+
+	return ensurer.Ensure(ctx, to.List, model.EnsureRequest{ID: by.Request.ID})
+}
+
+// conclude prints the result, and returns the error of it.
+func (c *runCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
+	if c.IsDocument() {
+		if err := c.Print.Document(r, c.YAML); err != nil {
+			return err
+		}
+	} else {
+		for _, g := range together(r) {
+			c.printGroup(g)
+		}
+	}
+	text := summary(r)
+	switch {
+	case r.OK() && !c.IsDocument():
+		c.Print.Remark("%s", text)
+	case r.OK():
+	case ctx.Err() != nil:
+		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	default:
+		return errors.New(text)
+	}
+
+	return nil
+}
