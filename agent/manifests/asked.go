@@ -82,11 +82,22 @@ type queue struct {
 	scheduled bool
 }
 
+// queues are those of the manifests, by key.
+type queues map[string]*queue
+
+// add adds a request that the next run of a manifest answers.
+func (q queues) add(key string, a *asked) {
+	if q[key] == nil {
+		q[key] = &queue{}
+	}
+	q[key].all = append(q[key].all, a)
+}
+
 // take removes and returns the requests that the run of a manifest answers.
-func (m *Manifests) take(key string) (all []*asked) {
-	if q := m.asked[key]; q != nil {
-		all = q.all
-		delete(m.asked, key)
+func (q queues) take(key string) (all []*asked) {
+	if waiting := q[key]; waiting != nil {
+		all = waiting.all
+		delete(q, key)
 	}
 
 	return all
@@ -132,10 +143,7 @@ func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
 		return
 	}
 	for _, key := range active {
-		if m.asked[key] == nil {
-			m.asked[key] = &queue{}
-		}
-		m.asked[key].all = append(m.asked[key].all, a)
+		m.asked.add(key, a)
 	}
 }
 

@@ -62,8 +62,8 @@ type Manifests struct {
 	repairs  *repairs.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
-	// asked are the requests that wait for the run of a manifest to begin, by key.
-	asked map[string]*queue
+	// asked are the requests that wait for the run of a manifest to begin.
+	asked queues
 	// paused is that the node observes and changes nothing.
 	paused bool
 }
@@ -78,7 +78,7 @@ type kept struct {
 
 // New returns Manifests that have made nothing of the set.
 func New(o Options) *Manifests {
-	m := &Manifests{o: o, schedule: schedule.New(), kept: map[string]*kept{}, asked: map[string]*queue{}}
+	m := &Manifests{o: o, schedule: schedule.New(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = repairs.New(repairs.Options{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{

@@ -50,7 +50,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		kind, m.keptOf(key).whole = lanes.Manifest, r
 		if !r.observes {
 			m.checks.Cancel(key) // the run makes the checks itself
-			r.asked = m.take(key)
+			r.asked = m.asked.take(key)
 		}
 	}
 	o := r.options(m.o.Set.Active(key))
