@@ -16,9 +16,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxUnasked is how many nodes a fleet can have of which all are meant without a question.
-const maxUnasked = 10
-
 // aim is about whom something is written.
 type aim struct {
 	*cli.Env
@@ -100,7 +97,7 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	} else {
 		fleetcli.WarnUnknown(a.Log, list, all)
 	}
-	if every && len(all) > maxUnasked && !a.yes {
+	if every && len(all) > fleetcli.MaxUnasked && !a.yes {
 		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(all)))
 	}
 

@@ -16,6 +16,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// MaxUnasked is how many nodes a fleet can have of which a command means all without a question.
+const MaxUnasked = 10
+
 // On is the flag of a target expression.
 type On struct{ expression string }
 

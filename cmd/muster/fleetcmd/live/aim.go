@@ -14,9 +14,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxUnasked is how many nodes a fleet can have of which all get a request unasked.
-const maxUnasked = 10
-
 // Aim are the flags of whom a request is sent to.
 type Aim struct {
 	fleetcli.Targets
@@ -95,7 +92,7 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 
 // ConfirmAll asks before a request to all of a fleet that is not small.
 func (a *Aim) ConfirmAll(env *cli.Env, to Aimed) error {
-	if to.all <= maxUnasked || a.yes {
+	if to.all <= fleetcli.MaxUnasked || a.yes {
 		return nil
 	}
 
