@@ -12,14 +12,14 @@ import (
 	"syscall"
 	"testing"
 
-	"golang.org/x/sys/unix"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 // TestDemoDashboard: on a terminal the demo goes on after its last step, and its dashboard shows
 // the nodes; ctrl-C ends all of it, and nothing is left.
 func TestDemoDashboard(t *testing.T) {
 	temp := t.TempDir()
-	terminal, muster := openTerminal(t)
+	terminal, muster := hosttest.Terminal(t)
 	text := &output{}
 	cmd := exec.CommandContext(t.Context(), "muster", "demo")
 	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
@@ -71,27 +71,4 @@ func TestDemoDashboard(t *testing.T) {
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
 	}
-}
-
-// openTerminal returns both ends of a terminal.
-func openTerminal(t *testing.T) (user, program *os.File) {
-	t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = user.Close() })
-	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return user, program
 }

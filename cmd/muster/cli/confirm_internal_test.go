@@ -1,45 +1,18 @@
 package cli
 
 import (
-	"fmt"
-	"os"
 	"strings"
 	"testing"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/testing/hosttest"
 )
-
-// newTerminal returns both ends of a terminal.
-func newTerminal(t *testing.T) (user, program *os.File) {
-	t.Helper()
-	user, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = user.Close() })
-	number, err := unix.IoctlGetInt(int(user.Fd()), unix.TIOCGPTN)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := unix.IoctlSetPointerInt(int(user.Fd()), unix.TIOCSPTLCK, 0); err != nil {
-		t.Fatal(err)
-	}
-	program, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", number), os.O_RDWR|unix.O_NOCTTY, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = program.Close() })
-
-	return user, program
-}
 
 // TestConfirm asks who sits at a terminal, and nobody else.
 func TestConfirm(t *testing.T) {
 	t.Parallel()
 	for answer, want := range map[string]string{"y": "", "Yes ": "", "n": "nothing was pushed", "": "nothing was pushed", "yep": "nothing was pushed"} {
-		user, program := newTerminal(t)
+		user, program := hosttest.Terminal(t)
 		e := &Env{Stdin: newInput(program, nil), Print: print.Printer{Err: program}}
 		if _, err := user.WriteString(answer + "\n"); err != nil {
 			t.Fatal(err)
@@ -63,7 +36,7 @@ func TestConfirm(t *testing.T) {
 			t.Errorf("it asked %q", seen)
 		}
 	}
-	_, program := newTerminal(t)
+	_, program := hosttest.Terminal(t)
 	const yes = "nothing was pushed: nodes would stop; confirm with --yes"
 	for name, e := range map[string]*Env{
 		"a file as input":  {Stdin: strings.NewReader("y\n"), Print: print.Printer{Err: program}},
