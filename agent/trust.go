@@ -35,7 +35,7 @@ func (s *settings) warnUnsignable(ctx context.Context, log *slog.Logger) {
 func (s *settings) opener(g *gate.Gate) func(context.Context, []byte) (requests.Opened, error) {
 	return func(ctx context.Context, data []byte) (requests.Opened, error) {
 		c := s.get()
-		opened, err := g.Request(ctx, data, model.Families(c.Node, c.Groups))
+		opened, err := g.Request(ctx, data, signed.Ensure, model.Families(c.Node, c.Groups))
 
 		return requests.Opened(opened), err
 	}

@@ -14,6 +14,9 @@ const (
 	ProtocolStatement      = "io.muster.v1.statement"
 	ProtocolPause          = "io.muster.v1.pause"
 	ProtocolLabels         = "io.muster.v1.labels"
+
+	ProtocolPreviewRequest  = "io.muster.v1.preview.request"
+	ProtocolPreviewResponse = "io.muster.v1.preview.response"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

@@ -166,7 +166,7 @@ func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error
 	return nil
 }
 
-// Opened is the ensure request of a message.
+// Opened is the request of a message.
 type Opened struct {
 	Request []byte
 	// Signed is that it came in an envelope, Stale why it must not be executed unless
@@ -175,9 +175,9 @@ type Opened struct {
 	Stale  error
 }
 
-// Request opens a message to a node of some families. The error is that it is not
-// signed as it must be.
-func (g *Gate) Request(ctx context.Context, data []byte, families []string) (Opened, error) {
+// Request opens a message that asks a node of some families for an action, signed.Ensure or
+// signed.Preview. The error is that it is not signed as it must be.
+func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
 	policy := g.o.Policy()
 	if !signed.IsEnvelope(data) && !policy.On() {
 		return Opened{Request: data}, nil
@@ -193,7 +193,7 @@ func (g *Gate) Request(ctx context.Context, data []byte, families []string) (Ope
 	g.mu.Lock()
 	out.Stale = problem("request", requestHint, g.fresh(e, signed.Mark{}))
 	g.mu.Unlock()
-	if err = policy.Check(ctx, e, signed.Ensure, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
+	if err = policy.Check(ctx, e, action, families...); err == nil && e.Statement.Expires.Sub(e.Statement.Issued) > signed.MaxRequest {
 		err = fmt.Errorf("%w: a request is valid for at most %s", signed.ErrExpired, signed.MaxRequest)
 	}
 

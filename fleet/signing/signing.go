@@ -41,11 +41,20 @@ func (s *Signing) Removal(ctx context.Context, key string, current []byte) ([]by
 
 // Request returns an ensure request to a family, signed until it expires.
 func (s *Signing) Request(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
-	if expires.After(s.Now().Add(signed.MaxRequest)) {
+	return s.request(ctx, signed.Statement{Action: signed.Ensure, Target: family, Content: string(request), Expires: expires})
+}
+
+// Preview returns a preview request to a family, signed until it expires.
+func (s *Signing) Preview(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
+	return s.request(ctx, signed.Statement{Action: signed.Preview, Target: family, Content: string(request), Expires: expires})
+}
+
+func (s *Signing) request(ctx context.Context, statement signed.Statement) ([]byte, error) {
+	if statement.Expires.After(s.Now().Add(signed.MaxRequest)) {
 		return nil, fmt.Errorf("a signed request is valid for at most %s", signed.MaxRequest)
 	}
 
-	return s.sign(ctx, signed.Statement{Action: signed.Ensure, Target: family, Content: string(request), Expires: expires}, nil)
+	return s.sign(ctx, statement, nil)
 }
 
 // Pause returns the signed pause of a family, Resume the proof that it was ended; current is what

@@ -36,6 +36,8 @@ type ServeOptions struct {
 	// may be called from any goroutine until Serve has returned; later responses, and
 	// those to a request without a reply subject, are lost.
 	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	// Preview does so with a preview request.
+	Preview func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
 	// Log is for administrators.
@@ -116,8 +118,10 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 // handlers returns the handlers of options, by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
-	if v.o.Ensure != nil {
-		all[kvstore.VerbEnsure] = v.ensure
+	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbPreview: v.o.Preview} {
+		if accept != nil {
+			all[verb] = func(ctx context.Context, r micro.Request) { v.accept(ctx, r, accept) }
+		}
 	}
 	for verb, answer := range map[string]Answer{kvstore.VerbStatus: v.o.Status, kvstore.VerbFacts: v.o.Facts, kvstore.VerbPing: v.o.Ping} {
 		if answer != nil {
@@ -154,9 +158,12 @@ func (v *server) stop() {
 	v.running.Wait()
 }
 
-func (v *server) ensure(ctx context.Context, r micro.Request) {
+// acceptor accepts a request that has several responses, see ServeOptions.Ensure.
+type acceptor = func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+
+func (v *server) accept(ctx context.Context, r micro.Request, accept acceptor) {
 	reply := r.Reply()
-	v.o.Ensure(ctx, r.Data(), func(response model.EnsureResponse) {
+	accept(ctx, r.Data(), func(response model.EnsureResponse) {
 		response.Node = v.o.Node
 		data, err := json.Marshal(response)
 		if err == nil && v.store.Sizes().CheckMessage("answer", data) != nil {
@@ -176,6 +183,11 @@ func shortened(r model.EnsureResponse) model.EnsureResponse {
 		state := *r.State
 		state.Properties, state.Status, state.Outputs, state.HealthCheck, state.Changes = nil, nil, nil, nil, nil
 		r.State = &state
+	}
+	if r.Plan != nil {
+		plan := *r.Plan
+		plan.Transactions, plan.Errors, plan.Cut = nil, nil, true
+		r.Plan = &plan
 	}
 
 	return r

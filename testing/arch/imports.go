@@ -126,6 +126,7 @@ func rooms() []room {
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/drift", may: []string{"model", "agent/tasks", "resources/resource", "resources/host/files", "resources/host/watch"}},
 		{folder: "agent/lanes", may: []string{"model", "resources/engine/graph", "resources/resource", "resources/host/paths"}, tests: []string{"resources/..."}},
+		{folder: "agent/previews", may: []string{"model/...", "agent/assignments/bundles", "agent/bounds", "agent/tasks", "resources/document", "resources/document/decode"}},
 		{folder: "agent/manifests", may: []string{
 			"model", "agent/assignments", "agent/bounds", "agent/config", "agent/drift", "agent/health", "agent/lanes", "agent/pace", "agent/registrar",
 			"agent/repairs", "agent/reporter", "agent/runs", "agent/schedule", "agent/status", "agent/tasks", "resources/...",
