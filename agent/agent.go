@@ -26,6 +26,7 @@ import (
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/requests"
@@ -98,6 +99,7 @@ type Agent struct {
 	delivery  *delivery.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
+	previews  *previews.Service
 	// metrics is nil where they are not served.
 	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
@@ -249,6 +251,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
 		Paused:  a.pauseText,
 	})
+	a.previews = a.newPreviews(o, trust, set, running, runner)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
@@ -266,6 +269,9 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 
 // Requests accepts requests to the node, and answers them while the agent runs.
 func (a *Agent) Requests() *requests.Service { return a.loop.requests }
+
+// Previews accepts previews, and answers them while the agent runs.
+func (a *Agent) Previews() *previews.Service { return a.previews }
 
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }
@@ -315,6 +321,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		tasks.Repeat(ctx, a.log, "gathering facts", nil, func(ctx context.Context) error { return a.facts.run(ctx, a.config) })
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
+	all.Go(func() { tasks.Repeat(ctx, a.log, "answering previews", nil, a.previews.Run) })
 	all.Go(func() { footprint.Keep(ctx, a.ran, func() { a.reduce(ctx) }) })
 	if a.metrics != nil {
 		all.Go(func() { a.metrics.Run(ctx) })

@@ -82,7 +82,7 @@ type Pusher struct {
 // the error names those. It does not push what is assigned already. The error
 // wraps model.ErrTooLarge where only a bundle can be pushed.
 func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
-	value, digest, bundle, err := push.value(ctx)
+	value, digest, bundle, err := push.Value(ctx)
 	if bundle != nil {
 		defer os.Remove(bundle.Name()) // the system clears one that stays
 		defer bundle.Close()
@@ -172,9 +172,10 @@ func (p *Pusher) store(ctx context.Context, bundle *os.File, digest string) erro
 	return nil
 }
 
-// value returns the value for the bucket, and the bundle where one is needed, as a
-// temporary file: it may be larger than memory.
-func (push Push) value(ctx context.Context) (value []byte, digest string, bundle *os.File, err error) {
+// Value returns the value for the bucket, and the bundle where one is needed, as a
+// temporary file: it may be larger than memory. The caller closes and removes it, also
+// beside an error.
+func (push Push) Value(ctx context.Context) (value []byte, digest string, bundle *os.File, err error) {
 	digest = model.DigestOf(push.Source.Text)
 	a := push.Terms
 	switch {

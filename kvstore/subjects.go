@@ -9,15 +9,18 @@ import (
 
 // What a node can be asked, the token of the subject after the prefix.
 const (
-	VerbEnsure = "ensure"
-	VerbRun    = "run"
-	VerbStatus = "status"
-	VerbFacts  = "facts"
-	VerbPing   = "ping"
+	VerbEnsure  = "ensure"
+	VerbRun     = "run"
+	VerbPreview = "preview"
+	VerbStatus  = "status"
+	VerbFacts   = "facts"
+	VerbPing    = "ping"
 )
 
 // Verbs returns every verb.
-func Verbs() []string { return []string{VerbEnsure, VerbRun, VerbStatus, VerbFacts, VerbPing} }
+func Verbs() []string {
+	return []string{VerbEnsure, VerbRun, VerbPreview, VerbStatus, VerbFacts, VerbPing}
+}
 
 // NodeState is the subject of the key of a node's state.
 func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }

@@ -47,6 +47,7 @@ func (p EnsurePhase) Final() bool {
 type EnsureResponse struct {
 	Protocol string       `json:"protocol"`
 	State    *Transaction `json:"state,omitempty"`
+	Plan     *Plan        `json:"plan,omitempty" jsonschema_description:"Of a preview: what would change"`
 	Error    string       `json:"error,omitempty"`
 	ID       string       `json:"id,omitempty"`
 	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired"`

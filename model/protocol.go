@@ -16,6 +16,9 @@ const (
 	ProtocolLabels         = "io.muster.v1.labels"
 	ProtocolRunRequest     = "io.muster.v1.run.request"
 	ProtocolRunResponse    = "io.muster.v1.run.response"
+
+	ProtocolPreviewRequest  = "io.muster.v1.preview.request"
+	ProtocolPreviewResponse = "io.muster.v1.preview.response"
 )
 
 // StateProtocol is the protocol id of the state of a resource type.

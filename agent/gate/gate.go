@@ -175,8 +175,8 @@ type Opened struct {
 	Stale  error
 }
 
-// Request opens a message that asks a node of some families for an action, signed.Ensure or
-// signed.Run. The error is that it is not signed as it must be.
+// Request opens a message that asks a node of some families for an action: signed.Ensure,
+// signed.Run or signed.Preview. The error is that it is not signed as it must be.
 func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
 	policy := g.o.Policy()
 	if !signed.IsEnvelope(data) && !policy.On() {

@@ -52,6 +52,12 @@ func (n *Node) sync(ctx context.Context) bool {
 		}
 	}
 	n.active = now
+	named := map[string]*Manifest{}
+	for key, a := range now {
+		_, name, _ := model.SplitKey(key)
+		named[name] = a.manifest
+	}
+	n.manifests.Store(&named)
 	n.status.SetAssignments(states)
 	n.status.SetWatches(watches, 0, nil)
 

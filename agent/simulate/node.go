@@ -47,8 +47,10 @@ type Node struct {
 	// What follows belongs to the goroutine that makes the runs.
 	random *rand.Rand
 	// active are the assignments in force, rejected the last ones that were rejected, by key.
-	active   map[string]*assignment
-	rejected map[string]rejection
+	active map[string]*assignment
+	// manifests are those in force by name, for whoever asks.
+	manifests atomic.Pointer[map[string]*Manifest]
+	rejected  map[string]rejection
 	// at are the times of what comes by itself.
 	at struct{ run, drift, health time.Time }
 	// repairs counts those of drift; flaps is that this was reported, critical that a health

@@ -49,6 +49,11 @@ func (s *Signing) Run(ctx context.Context, family string, request []byte, expire
 	return s.request(ctx, signed.Statement{Action: signed.Run, Target: family, Content: string(request), Expires: expires})
 }
 
+// Preview returns a preview request to a family, signed until it expires.
+func (s *Signing) Preview(ctx context.Context, family string, request []byte, expires time.Time) ([]byte, error) {
+	return s.request(ctx, signed.Statement{Action: signed.Preview, Target: family, Content: string(request), Expires: expires})
+}
+
 func (s *Signing) request(ctx context.Context, statement signed.Statement) ([]byte, error) {
 	if statement.Expires.After(s.Now().Add(signed.MaxRequest)) {
 		return nil, fmt.Errorf("a signed request is valid for at most %s", signed.MaxRequest)

@@ -53,14 +53,20 @@ func (s Store) putBundle(ctx context.Context, digest string, r io.Reader) error 
 // model.ErrInvalidName for an invalid digest; reading returns one that wraps
 // ErrDamaged instead of io.EOF when the bytes have another.
 func (s Store) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
+	return s.getBundle(ctx, digest, digest, "push its directory again, muster fleet push stores it")
+}
+
+// getBundle opens the bundle with a digest that is stored under a name; hint is what to do
+// where it is not there.
+func (s Store) getBundle(ctx context.Context, digest, name, hint string) (io.ReadCloser, error) {
 	want, err := hex.DecodeString(strings.TrimPrefix(digest, model.DigestPrefix))
 	if err != nil || len(want) != sha256.Size || !strings.HasPrefix(digest, model.DigestPrefix) {
 		return nil, fmt.Errorf("%w: %q is no digest of a bundle: write sha256- and 64 hexadecimal digits", model.ErrInvalidName, digest)
 	}
-	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), digest)
+	info, err := s.objectInfo(ctx, s.store.Names().Bundles(), name)
 	switch {
 	case errors.Is(err, model.ErrNotFound):
-		return nil, fmt.Errorf("bundle %s: %w in %s (push its directory again, muster fleet push stores it)", digest, model.ErrNotFound, s.store.Names().Bundles())
+		return nil, fmt.Errorf("bundle %s: %w in %s (%s)", digest, model.ErrNotFound, s.store.Names().Bundles(), hint)
 	case err != nil:
 		return nil, fmt.Errorf("bundle %s: %w", digest, err)
 	}

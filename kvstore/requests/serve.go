@@ -39,6 +39,8 @@ type ServeOptions struct {
 	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Run does so with a run request.
 	Run func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	// Preview does so with a preview request.
+	Preview func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
 	// Log is for administrators.
@@ -119,7 +121,7 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 // handlers returns the handlers of options, by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
-	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run} {
+	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: v.o.Preview} {
 		if accept != nil {
 			all[verb] = func(ctx context.Context, r micro.Request) { v.accept(ctx, r, accept) }
 		}
@@ -192,6 +194,11 @@ func shortened(r model.EnsureResponse) model.EnsureResponse {
 		if r.Runs[i].Error = ""; !run.OK() {
 			r.Runs[i].Error = "see its report"
 		}
+	}
+	if r.Plan != nil {
+		plan := *r.Plan
+		plan.Transactions, plan.Errors, plan.Cut = nil, nil, true
+		r.Plan = &plan
 	}
 
 	return r

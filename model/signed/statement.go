@@ -24,6 +24,8 @@ const (
 	Ensure Action = "ensure"
 	// Run is a run request to the nodes of a family.
 	Run Action = "run"
+	// Preview asks the nodes of a family what an assignment would change.
+	Preview Action = "preview"
 	// Pause has the nodes of a family observe and change nothing, Resume ends that. It has no
 	// content.
 	Pause  Action = "pause"
@@ -31,7 +33,9 @@ const (
 )
 
 // IsOfFamily reports whether the target of the action is a family, and not a key.
-func (a Action) IsOfFamily() bool { return a == Ensure || a == Run || a == Pause || a == Resume }
+func (a Action) IsOfFamily() bool {
+	return a == Ensure || a == Run || a == Preview || a == Pause || a == Resume
+}
 
 // isKnown reports whether a is one of the actions.
 func (a Action) isKnown() bool { return a == Assign || a == Remove || a.IsOfFamily() }
@@ -42,7 +46,7 @@ type Statement struct {
 	Protocol string `json:"protocol"`
 	// Fleet is the prefix of the fleet.
 	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
-	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=pause,enum=resume"`
+	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=pause,enum=resume"`
 	// Target is a key, or of a request or a pause, a family.
 	Target  string `json:"target" jsonschema_description:"Key of the assignment; of a request or a pause, node.<node> or group.<group>"`
 	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request or pause"`

@@ -39,6 +39,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd/fleetcli":    {"fleet/..."},
 	"fleetcmd/live":        {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/previewcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/reportcmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/runcmd":      {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live"},
 	"fleetcmd/servecmd":    {"fleet/...", "cmd/muster/fleetcmd/accesscmd", "cmd/muster/fleetcmd/fleetcli"},
@@ -128,6 +129,7 @@ func rooms() []room {
 		{folder: "agent/outbox", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/drift", may: []string{"model", "agent/tasks", "resources/resource", "resources/host/files", "resources/host/watch"}},
 		{folder: "agent/lanes", may: []string{"model", "resources/engine/graph", "resources/resource", "resources/host/paths"}, tests: []string{"resources/..."}},
+		{folder: "agent/previews", may: []string{"model/...", "agent/assignments/bundles", "agent/bounds", "agent/tasks", "resources/document", "resources/document/decode"}},
 		{folder: "agent/manifests", may: []string{
 			"model", "agent/assignments", "agent/bounds", "agent/config", "agent/drift", "agent/health", "agent/lanes", "agent/pace", "agent/registrar",
 			"agent/repairs", "agent/reporter", "agent/runs", "agent/schedule", "agent/status", "agent/tasks", "resources/...",
@@ -143,6 +145,7 @@ func rooms() []room {
 			"resources/manifest", "resources/resource/textdiff",
 		}, tests: []string{"resources/host/facts"}},
 		{folder: "fleet/describe", may: []string{"model"}},
+		{folder: "fleet/preview", may: []string{"model", "fleet"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},
 		{folder: "fleet/view", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target"}},

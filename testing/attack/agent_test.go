@@ -43,6 +43,9 @@ func (f *fleet) serve(t *testing.T) {
 		Run: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
 			a.note("run " + string(request))
 		},
+		Preview: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+			a.note("preview " + string(request))
+		},
 	})
 	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.note("command " + c.ID) })
 	a.watch = kvtest.Watch(t, store, watch.Options{Node: victim, Groups: groups, Audit: kvtest.Never, GroupJitter: time.Millisecond})

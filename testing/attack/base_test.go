@@ -37,7 +37,7 @@ func basePermissions(node string, groups []string) permissions.Permissions {
 			"$JS.API.DIRECT.GET.MUSTER_COMMANDS.muster.command."+family,
 		)
 		p.Subscribe = append(p.Subscribe, "muster.changed."+family+".>", "muster.command."+family)
-		for _, verb := range []string{"ensure", "status", "facts", "ping"} {
+		for _, verb := range []string{"ensure", "preview", "status", "facts", "ping"} {
 			p.Subscribe = append(p.Subscribe, "muster."+verb+"."+strings.TrimPrefix(family, allOf(family)))
 		}
 	}

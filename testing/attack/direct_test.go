@@ -197,7 +197,7 @@ func (f *fleet) bait(a *attacker) {
 	if err == nil {
 		err = f.admin.PutCommand(ctx, "node.web02", "bait", []byte(secret+"web02"), time.Hour)
 	}
-	for _, subject := range []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.status.node.web02"} {
+	for _, subject := range []string{"muster.ensure.node.web02", "muster.ensure.group.db", "muster.preview.node.web02", "muster.status.node.web02"} {
 		if err == nil {
 			err = nc.PublishRequest(subject, "muster.reply.bait.=", []byte(secret+"web02"))
 		}

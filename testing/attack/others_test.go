@@ -84,7 +84,7 @@ func joinQueues(a *attacker) {
 	if a.fleet.control {
 		join = queue
 	}
-	for _, subject := range []string{"muster.ensure.all", "muster.status.all", "muster.ping.all"} {
+	for _, subject := range []string{"muster.ensure.all", "muster.preview.all", "muster.status.all", "muster.ping.all"} {
 		var heard atomic.Int32
 		done := make(chan struct{}, 1)
 		if _, err := nc.QueueSubscribe(subject, join, func(m *nats.Msg) {

@@ -80,7 +80,7 @@ func (s *nodeService) serve(ctx context.Context) error {
 func (s *nodeService) answer(ctx context.Context, config agent.Config) error {
 	return s.requests.Serve(ctx, requests.ServeOptions{
 		Node: config.Node, Groups: config.Groups, Version: cli.Version(), Log: s.log,
-		Ensure: s.agent.Requests().Ensure, Run: s.agent.Requests().Run,
+		Ensure: s.agent.Requests().Ensure, Run: s.agent.Requests().Run, Preview: s.agent.Previews().Preview,
 		Status: s.guarded("status", func(ctx context.Context, request []byte) (any, error) {
 			return s.agent.Requests().Status(ctx, request)
 		}),

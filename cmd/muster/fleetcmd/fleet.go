@@ -28,6 +28,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 		"  muster fleet ensure exec uptime --all      run a command on all nodes")
 	prepare(env, cmd)
 	addPush(env, cmd)
+	addPreview(env, cmd)
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)

@@ -32,6 +32,8 @@ type pushCommand struct {
 	source, name string
 	bundle, wait bool
 	yes          bool
+	// preview asks the nodes first what would change.
+	preview bool
 	// despiteConflicts skips checkConflicts.
 	despiteConflicts bool
 	timeout          time.Duration
@@ -46,13 +48,15 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet push --group web motd.yaml\n" +
 		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
 		"  muster fleet push --all --noop sshd.yaml                  only report what would change\n" +
+		"  muster fleet push --group web --preview ./site/           show what would change, and ask\n" +
 		"  muster fleet push --all --wait sshd.yaml                  and wait until every node runs it\n" +
 		"  render | muster fleet push --group web --name site -      from standard input")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Do not ask for confirmation of --noop").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Do not ask for confirmation of --noop and --preview").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
+	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(cmd, "group")
@@ -63,9 +67,16 @@ func addPush(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *pushCommand) run(ctx context.Context) error {
-	push, err := c.prepare(ctx)
+	targets, err := c.TargetList()
 	if err != nil {
 		return err
+	}
+	push, err := c.prepare(ctx, targets)
+	if err != nil {
+		return err
+	}
+	if c.preview && c.IsDocument() {
+		return cli.Usagef("--preview prints for people: use muster fleet preview --json, and push after it")
 	}
 	signer, err := c.Signing.Open(c.Env)
 	if err != nil {
@@ -86,6 +97,9 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
+	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
+		return err
+	}
 	line := c.Print.Progress()
 	pusher := fleet.Pusher{Assignments: store, Bundles: content.New(store.KV), Signer: pusherSigner(signer), OnUnsigned: warnUnsigned(c.Log), OnBundle: func(size int64) {
 		line.Show("storing a bundle of %d KiB", (size+1023)/1024)
@@ -125,11 +139,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 }
 
 // prepare reads and checks everything that is pushed.
-func (c *pushCommand) prepare(ctx context.Context) (push fleet.Push, err error) {
-	push.Bundle = c.bundle
-	if push.Targets, err = c.TargetList(); err != nil {
-		return push, err
-	}
+func (c *pushCommand) prepare(ctx context.Context, targets []fleet.Target) (push fleet.Push, err error) {
+	push.Bundle, push.Targets = c.bundle, targets
 	if push.Terms, err = c.parse(ctx, c.Env); err != nil {
 		return push, err
 	}

@@ -87,7 +87,7 @@ func serve(ctx context.Context, client requests.Client, n *simulate.Node, log *s
 	defer stop()
 	all.Go(func() {
 		ended <- client.Serve(ctx, requests.ServeOptions{
-			Node: n.Node, Groups: n.Groups, Version: n.Version, Log: log, Ensure: n.Ensure, Run: n.Run, Status: n.Status,
+			Node: n.Node, Groups: n.Groups, Version: n.Version, Log: log, Ensure: n.Ensure, Run: n.Run, Preview: n.Preview, Status: n.Status,
 			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
 			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
 		})

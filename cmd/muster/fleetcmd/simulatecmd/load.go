@@ -27,6 +27,8 @@ type version struct {
 	key      string
 	revision uint64
 	at       time.Time
+	// sum is the digest of one that is not assigned, and has no revision.
+	sum string
 }
 
 type result struct {
@@ -46,7 +48,10 @@ func newLoader(types resource.Types) *loader {
 func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	v := version{e.Key, e.Revision, e.Time}
+	v := version{key: e.Key, revision: e.Revision, at: e.Time}
+	if e.Revision == 0 {
+		v.sum = model.DigestOf(e.Value)
+	}
 	known, has := l.loaded[v]
 	if has {
 		return known.manifest, known.err

@@ -1,0 +1,102 @@
+package agent
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/previews"
+	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// previewer makes the plans of previews. What it shares with the loop it touches in turn.
+type previewer struct {
+	try     assignments.Options
+	config  *settings
+	facts   *factCache
+	set     *assignments.Set
+	running *runs.Running
+	runner  *runs.Runner
+}
+
+// newPreviews returns what answers previews.
+func (a *Agent) newPreviews(o Options, trust *gate.Gate, set *assignments.Set, running *runs.Running, runner *runs.Runner) *previews.Service {
+	p := &previewer{
+		try:    assignments.Options{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
+		config: a.config, facts: a.facts, set: set, running: running, runner: runner,
+	}
+
+	return previews.New(previews.Options{
+		Node: o.Config.Node, Log: a.log, Plan: p.plan, Untrusted: (&untrusted{report: a.report, log: a.log}).note,
+		Until: func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
+		Open: func(ctx context.Context, data []byte) ([]byte, error) {
+			c := a.config.get()
+			opened, err := trust.Request(ctx, data, signed.Preview, model.Families(c.Node, c.Groups))
+			if err == nil {
+				err = opened.Stale
+			}
+			return opened.Request, err
+		},
+	})
+}
+
+// plan returns what the assignment of a preview would change on the node.
+func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.Plan, error) {
+	if _, err := p.facts.wait(ctx); err != nil {
+		return nil, err
+	}
+	dir, err := p.try.Host.TempDir("preview")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = p.try.Host.RemoveAll(context.WithoutCancel(ctx), dir) }() // the next start removes it
+	c, try := p.config.get(), p.try
+	try.Dir, try.Bundles = filepath.Join(dir, "bundles"), previews.Source(p.try.Bundles, req.ID)
+	in := assignments.Input{Facts: p.facts.now(), MaxDepth: c.MaxDepth, Now: time.Now()}
+	key := model.Key(model.GroupFamily(model.GroupAll), req.Name)
+	v, holds, err := assignments.Try(ctx, try, in, model.Entry{Key: key, Value: []byte(req.Value)})
+	bundle := ""
+	if v != nil && v.Resolution != nil {
+		bundle = v.Resolution.Dir
+	}
+	names := previews.NamesOf(key, req.Name, bundle)
+	switch problems, is := model.FindProblems(err); {
+	case is:
+		return previews.Rejected(problems, names), nil
+	case err != nil:
+		return nil, err
+	case !holds && v.When != "":
+		return previews.Inactive("its condition is false"), nil
+	case !holds:
+		return previews.Inactive("it has expired"), nil
+	}
+	p.running.Lock()
+	conflicts := p.set.ConflictsOf(req.Name)
+	p.running.Unlock()
+	if problems := conflicts(v.Resolution.Resources); len(problems) > 0 {
+		return previews.Rejected(problems, names), nil
+	}
+	// What the agent does goes on beside it: a preview reads, and takes no lock.
+	o := p.runner.Options(ctx, ksuid.New().String(), true)
+	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), p.runner.Origin(v.Resolution.Resolved)
+	o.Grace = nil // a guard that goes on when it is too late is broken off
+	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
+	o.Manifest, o.Digest, o.Cause, o.CorrelationID = key, v.Digest, model.CauseManifest, req.ID
+	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
+	var all []*model.Transaction
+	o.OnTransaction = func(t *model.Transaction) { all = append(all, t) }
+	run, err := reconcile.Run(ctx, v.Resolution.Graph, o)
+	if err != nil {
+		return nil, err
+	}
+
+	return previews.Of(run, all, names), nil
+}

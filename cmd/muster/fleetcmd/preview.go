@@ -1,0 +1,149 @@
+package fleetcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// previewCommand is muster fleet preview: a push that is not made.
+type previewCommand struct {
+	pushCommand
+	fleetcli.On
+	within time.Duration
+}
+
+func addPreview(env *cli.Env, parent *fisk.CmdClause) {
+	c := &previewCommand{pushCommand: pushCommand{Env: env}}
+	cmd := parent.Command("preview", "Show what a push would change on the nodes, without it")
+	cmd.HelpLong("Asks the nodes what the manifest would change there, and shows equal plans once. Nothing is assigned, changed or reported; the guards of commands (onlyif, unless) run, as in noop. The arguments are those of muster fleet push, and --on. Exit code 0: every node answered, and nothing would fail.\n\n" +
+		"  muster fleet preview --group web ./site/\n" +
+		"  muster fleet preview --on 'labels.rack == \"a3\"' sshd.yaml\n" +
+		"  muster fleet push --group web --preview ./site/           shows it, and asks")
+	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
+	cmd.Flag("name", "Name of the assignment, which it would replace (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
+	cmd.Flag("bundle", "Send a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("within", "Time limit; guards are ended after it").Default("2m").DurationVar(&c.within)
+	c.AddTargets(cmd, "group")
+	c.AddOn(cmd)
+	c.addTerms(cmd)
+	c.AddSignKey(cmd)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *previewCommand) run(ctx context.Context) error {
+	on, targets, err := c.targets()
+	if err != nil {
+		return err
+	}
+	if c.within < time.Second || c.within > model.MaxPreview {
+		return cli.Usagef("--within must be at least 1s, and at most %s", model.MaxPreview)
+	}
+	push, err := c.prepare(ctx, targets)
+	if err != nil {
+		return err
+	}
+	signer, err := c.Signing.Open(c.Env)
+	if err != nil {
+		return err
+	}
+	store, err := fleetcli.Open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	if err := store.KV.Ready(ctx); err != nil {
+		return err
+	}
+	known, undecided, err := c.aim(ctx, store, on, &push)
+	if err != nil {
+		return err
+	}
+	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: known, Signer: signer, Within: c.within})
+	if found == nil {
+		return err
+	}
+	err = errors.Join(err, c.Print.Result(c.Format, found, func() { previewcmd.Print(c.Print, found) }))
+
+	return errors.Join(err, previewcmd.Error(found), undecided)
+}
+
+// targets returns the expression of the targets, or without one the list of them.
+func (c *previewCommand) targets() (*target.Expression, []fleet.Target, error) {
+	on, err := c.On.Compile(c.Env, c.Expression())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case on == nil:
+		list, err := c.TargetList()
+		return nil, list, err
+	case c.All():
+		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
+	default:
+		return on, nil, nil
+	}
+}
+
+// aim reads the nodes, and sets the targets that an expression selects.
+func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *target.Expression, push *fleet.Push) (known knownNodes, undecided, err error) {
+	if on == nil {
+		known, err = store.Nodes(ctx)
+		if err == nil {
+			fleetcli.WarnUnknown(c.Log, push.Targets, known)
+		}
+		return known, nil, err
+	}
+	found, err := store.SelectNow(ctx, on)
+	if err != nil {
+		return nil, nil, err
+	}
+	push.Targets = found.Targets()
+	if !c.IsDocument() {
+		c.Print.Remark("%d of %d nodes match", len(found.Nodes), found.Known)
+	}
+
+	return found.Nodes, fleetcli.UndecidedError(found), nil
+}
+
+// knownNodes are the nodes of a fleet that were read before.
+type knownNodes []model.Node
+
+// Nodes returns the nodes.
+func (l knownNodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
+
+// confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
+// nothing is pushed where something would fail.
+func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, push fleet.Push, nodes []model.Node) error {
+	if !c.preview {
+		return nil
+	}
+	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: knownNodes(nodes), Signer: signer, Within: min(c.timeout, model.MaxPreview)})
+	if err != nil {
+		return fmt.Errorf("nothing was pushed: %w", err)
+	}
+	previewcmd.Print(c.Print, found)
+	why := print.Count(len(found.Groups), "plan") + " of the nodes, as shown"
+	if bad := previewcmd.Error(found); bad != nil {
+		why = bad.Error()
+		if c.yes && found.WouldFail() > 0 {
+			return fmt.Errorf("nothing was pushed: %s", why)
+		}
+	}
+	if c.yes {
+		return nil
+	}
+
+	return c.Confirm("nothing was pushed", why)
+}

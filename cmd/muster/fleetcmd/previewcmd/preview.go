@@ -1,0 +1,189 @@
+// Package previewcmd asks nodes what a push would change, for muster fleet preview and
+// muster fleet push --preview, and prints the plans.
+package previewcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/model"
+)
+
+// Question is what nodes are asked.
+type Question struct {
+	// Push is what would be assigned, to its targets.
+	Push fleet.Push
+	// Known are the nodes of the fleet.
+	Known  fleet.NodeLister
+	Signer *signing.Signing
+	Within time.Duration
+}
+
+const (
+	// grace is how long nodes may take to tell that their time is over.
+	grace = 3 * time.Second
+	// removing is how long the removal of a bundle may take after the end of the command.
+	removing = 5 * time.Second
+)
+
+// Ask asks the nodes of the targets for their plans until all have answered or the time is
+// over. The bundle of what is pushed is stored for as long as that takes. Beside an error the
+// preview is nil, or what was answered until then.
+func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (out *preview.Preview, err error) {
+	if !store.KV.Places().InUse().IsOwn() {
+		return nil, errors.New("only administrators preview: no request of another account reaches a node at once")
+	}
+	value, digest, bundle, err := q.Push.Value(ctx)
+	if bundle != nil {
+		defer os.Remove(bundle.Name()) // the system clears one that stays
+		defer bundle.Close()
+	}
+	if err != nil {
+		return nil, err
+	}
+	request := model.PreviewRequest{
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: time.Now().Add(q.Within).UTC(),
+		Name: q.Push.Name, Value: string(value),
+	}
+	if bundle != nil {
+		bundles := content.New(store.KV)
+		if err := bundles.PutPreviewBundle(ctx, request.ID, digest, bundle); err != nil {
+			return nil, err
+		}
+		defer func() {
+			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
+			defer done()
+			if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
+				env.Log.Warn("a bundle is left, which a later preview removes", "error", err)
+			}
+		}()
+	}
+	limit, done := context.WithTimeout(ctx, q.Within+grace)
+	defer done()
+	line := env.Print.Progress()
+	defer line.Clear()
+	ensurer := fleet.Ensurer{
+		Asker: &sender{store: store.KV, signer: q.Signer, request: request, log: env.Log}, Nodes: q.Known,
+		OnProgress: func(p fleet.Progress) {
+			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
+		},
+	}
+	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	if errors.Is(err, model.ErrTooLarge) && bundle == nil {
+		err = fmt.Errorf("%w\npreview it as a bundle, which has no size limit: add --bundle", err)
+	}
+	if answers == nil || err != nil && len(answers.Answers) == 0 {
+		return nil, err
+	}
+
+	return preview.Of(answers), errors.Join(err, context.Cause(ctx))
+}
+
+// Print prints the plans, equal ones once.
+func Print(to print.Printer, p *preview.Preview) {
+	for _, g := range p.Groups {
+		to.Printf("%s (%s): %s\n", print.Count(len(g.Nodes), "node"), print.Text(print.Some(g.Nodes, "--json has all")), headline(g))
+		if g.Plan != nil {
+			printPlan(to, g.Plan)
+		}
+	}
+}
+
+// headline is what a plan comes to.
+func headline(g preview.Group) string {
+	text := string(g.Outcome)
+	switch {
+	case g.Error != "":
+		return text + ": " + print.Text(print.OneLine(g.Error))
+	case g.Outcome == preview.Inactive:
+		return text + ": " + print.Text(print.OneLine(g.Plan.Inactive))
+	}
+	c := g.Plan.Counts
+	if g.Outcome == preview.WouldFail && c.Total > 0 {
+		text += fmt.Sprintf(": %d of %s", c.Failed+c.Unmet+c.NotRun, print.Count(c.Total, "resource"))
+	}
+	switch {
+	case g.Outcome == preview.WouldFail && c.Changed > 0:
+		text += fmt.Sprintf(", %d would change", c.Changed)
+	case g.Outcome == preview.WouldChange:
+		text = fmt.Sprintf("%d of %s would change", c.Changed, print.Count(c.Total, "resource"))
+	}
+
+	return text
+}
+
+// printPlan prints what of a plan is no stable resource.
+func printPlan(to print.Printer, p *model.Plan) {
+	for _, text := range p.Errors {
+		to.Printf("  %s\n", print.Text(print.OneLine(text)))
+	}
+	for i := range p.Transactions {
+		t := &p.Transactions[i]
+		to.Printf("  %s\n", print.Text(t.Ref().String()+": "+print.OneLine(summary(t))))
+		to.Changes(t)
+	}
+	if p.Cut {
+		to.Printf("  … the plan is long: something of it is left out, see one node by muster apply --noop there\n")
+	}
+}
+
+// summary is what would come of a resource.
+func summary(t *model.Transaction) string {
+	switch {
+	case len(t.Errors) > 0:
+		return strings.Join(t.Errors, "; ")
+	case len(t.UnmetRequirements) > 0:
+		var refs []string
+		for _, ref := range t.UnmetRequirements {
+			refs = append(refs, ref.String())
+		}
+		return "would not run, it requires " + strings.Join(refs, ", ")
+	case t.SkipReason != "":
+		return t.SkipReason
+	case t.NoopMessage != "":
+		return t.NoopMessage
+	}
+	var all []string
+	for _, c := range t.Changes {
+		all = append(all, c.Message)
+	}
+
+	return strings.Join(all, ", ")
+}
+
+// Error returns why a preview is none that all is well with, nil where it is.
+func Error(p *preview.Preview) error {
+	var parts []string
+	if count := p.WouldFail(); count > 0 {
+		parts = append(parts, print.Count(count, "node")+" would fail, or cannot tell")
+	}
+	for _, more := range []struct {
+		text  string
+		nodes []string
+	}{{"still working: ", p.Unfinished}, {"no answer from: ", p.Missing}} {
+		if len(more.nodes) > 0 {
+			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
+		}
+	}
+	switch {
+	case p.OK():
+		return nil
+	case len(parts) == 0:
+		return errors.New("no node answered, and no known node matches (see muster fleet nodes)")
+	default:
+		return errors.New(strings.Join(parts, ", "))
+	}
+}

@@ -1,0 +1,74 @@
+package content
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// previewPrefix begins the names of the bundles of previews.
+const previewPrefix = "preview-"
+
+// previewName is the object of a bundle that nodes need for the preview with an id. It is not
+// that of the digest, which somebody may assign.
+func previewName(id, digest string) string { return previewPrefix + id + "-" + digest }
+
+// PutPreviewBundle stores the bundle of a preview, read from its beginning, and removes what
+// earlier previews left there, which ended by force.
+func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.ReadSeeker) error {
+	if _, err := r.Seek(0, io.SeekStart); err != nil {
+		return fmt.Errorf("read bundle: %w", err)
+	}
+	if err := s.removePreviews(ctx, func(o *jetstream.ObjectInfo) bool { return time.Since(o.ModTime) > 2*model.MaxPreview }); err != nil {
+		return fmt.Errorf("remove the bundles of earlier previews: %w", err)
+	}
+	if err := s.putBundle(ctx, previewName(id, digest), r); err != nil {
+		return fmt.Errorf("put the bundle of the preview: %w", err)
+	}
+
+	return nil
+}
+
+// GetPreviewBundle opens the bundle of a preview, as GetBundle does.
+func (s Store) GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error) {
+	return s.getBundle(ctx, digest, previewName(id, digest), "its preview has ended")
+}
+
+// RemovePreviewBundle removes the bundle of a preview that has ended.
+func (s Store) RemovePreviewBundle(ctx context.Context, id, digest string) error {
+	name := previewName(id, digest)
+	if err := s.removePreviews(ctx, func(o *jetstream.ObjectInfo) bool { return o.Name == name }); err != nil {
+		return fmt.Errorf("remove the bundle of the preview, %s: %w", name, err)
+	}
+
+	return nil
+}
+
+// removePreviews removes the bundles of previews that match.
+func (s Store) removePreviews(ctx context.Context, match func(*jetstream.ObjectInfo) bool) error {
+	name := s.store.Names().Bundles()
+	ctx, done := s.store.Denials().Permitted(ctx, s.store.Places().InUse().About(kvstore.ObjectStream(name)))
+	bundles, err := s.store.JetStream().ObjectStore(ctx, name)
+	var all []*jetstream.ObjectInfo
+	if err == nil {
+		all, err = bundles.List(ctx)
+	}
+	if errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return done(nil)
+	}
+	for _, o := range all {
+		if err == nil && strings.HasPrefix(o.Name, previewPrefix) && match(o) {
+			err = bundles.Delete(ctx, o.Name)
+		}
+	}
+
+	return done(err)
+}
