@@ -295,6 +295,7 @@ func TestRecreatedStreamIsNoticedByAPut(t *testing.T) {
 	}
 	w := kvtest.Watch(t, kvtest.Bind(t, srv), watch.Options{Node: "web01", Audit: kvtest.Never, GroupJitter: time.Millisecond, Retry: time.Millisecond})
 	w.Synced(t)
+	w.Has(t, "group.all.cron=one", "group.all.sshd=one", "node.web01.motd=one") // the listener has the values, too
 	kvtest.Recreate(t, kvtest.Manager(t, srv), "KV_MUSTER_MANIFESTS", func(*api.StreamConfig) {})
 	if _, err := store.Put(t.Context(), "node.web01.new", []byte("two")); err != nil {
 		t.Fatal(err)
