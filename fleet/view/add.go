@@ -83,7 +83,8 @@ func (f *Fleet) add(t *told, at place) {
 		a.resource = f.strings.share(a.resource)
 		f.top.add(e, a)
 	}
-	if e.Kind == model.KindEnsure && e.CorrelationID != "" {
+	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !f.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
 		f.requests.add(at, e)
 	}
 }

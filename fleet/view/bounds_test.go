@@ -1,11 +1,15 @@
 package view_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -253,5 +257,45 @@ func TestLabelsOfYesterday(t *testing.T) {
 	}
 	if got := f.Shared(); got > 1<<20 {
 		t.Errorf("%d bytes are left", got)
+	}
+}
+
+// TestTurnOfTargets: how long others take before does not count as time of an expression.
+func TestTurnOfTargets(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := view.New(view.Options{Facts: func(ctx context.Context, _ []string) iter.Seq2[model.NodeFacts, error] {
+			return func(yield func(model.NodeFacts, error) bool) {
+				select {
+				case <-time.After(15 * time.Second):
+				case <-ctx.Done():
+					yield(model.NodeFacts{}, ctx.Err())
+				}
+			}
+		}})
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web01"}})
+		var all sync.WaitGroup
+		for _, on := range []string{`facts.os == "a"`, `facts.os == "b"`} {
+			all.Go(func() {
+				if _, err := f.Nodes(view.NodeQuery{On: on}); err != nil {
+					t.Errorf("%s: %v", on, err)
+				}
+			})
+		}
+		all.Wait()
+	})
+}
+
+// TestOneAnswer: a node that answers a request many times is one of those that answered.
+func TestOneAnswer(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	for i, name := range []string{"web1", "web1", "web2", "web1"} {
+		r := document(name, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeFailed, model.EnsureResponse{ID: "q1", Phase: model.EnsureFailed})
+		r.CorrelationID = "q1"
+		f.Add(message(uint64(i+1), 0, r))
+	}
+	if got := f.Requests(); len(got) != 1 || got[0].Answers != 2 || got[0].Failed != 2 {
+		t.Errorf("%+v", got)
 	}
 }

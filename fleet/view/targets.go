@@ -17,8 +17,8 @@ const (
 	// factsAge is for how long the nodes stay selected that an expression selects by facts: all
 	// facts of a fleet are read for it.
 	factsAge = 30 * time.Second
-	// factsPatience is how long that may take, with the time in which others are selected, and
-	// patience how long without facts.
+	// factsPatience is how long that may take, and at most the wait for others before, patience how
+	// long each may without facts.
 	factsPatience = 20 * time.Second
 	patience      = 5 * time.Second
 	// maxSelections is how many of these expressions are remembered.
@@ -64,17 +64,17 @@ func (f *Fleet) selectNodes(on string, all []*summary.Node) (selection, error) {
 	if known, is := s.known(on); is {
 		return known, nil
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), most)
-	defer cancel()
 	select {
 	case turn <- struct{}{}:
 		defer func() { <-turn }()
-	case <-ctx.Done():
+	case <-time.After(most):
 		return selection{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
 	}
 	if known, is := s.known(on); is { // whoever was before made it
 		return known, nil
 	}
+	ctx, cancel := context.WithTimeout(context.Background(), most)
+	defer cancel()
 	found, err := f.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:

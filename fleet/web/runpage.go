@@ -17,7 +17,7 @@ func (s *site) run(r *http.Request) screen {
 	d := page.RunData{Node: r.PathValue("node"), ID: r.PathValue("run"), Show: page.Shown(r.URL.Query().Get("show"))}
 
 	return screen{
-		Frame: s.frame("Run on "+d.Node, "Nodes"), live: true,
+		Frame: s.frame("Run on "+d.Node, "Nodes"), live: true, pace: runPace,
 		controls: page.Heading("Run on "+d.Node, false, page.Link{Text: "Nodes", URL: "/nodes"}, page.Link{Text: d.Node, URL: page.NodeURL(d.Node)}),
 		content: func(ctx context.Context, now time.Time) (content, error) {
 			d := d

@@ -38,6 +38,8 @@ type screen struct {
 	content func(ctx context.Context, now time.Time) (content, error)
 	// live means that the content is updated.
 	live bool
+	// pace is the least time between two updates, zero is that of most pages.
+	pace time.Duration
 }
 
 // builder returns the page that a request asks for.

@@ -14,6 +14,9 @@ const (
 	// pace is the least time between two updates of a stream. They fall on the same moments for
 	// all streams, so that those of one page share what is drawn.
 	pace = time.Second
+	// runPace is that of a run without a summary, each update of which reads the stream of reports
+	// of its node, up to 64 MiB.
+	runPace = 5 * time.Second
 	// settle is how long a stream waits after a change for others that notice it too.
 	settle = 50 * time.Millisecond
 	// alive is how often something is sent where nothing changes: proxies end what is silent.
@@ -79,15 +82,15 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 			return
 		case <-s.Done:
 			return
-		case <-time.After(untilUpdate(last, noticed)):
+		case <-time.After(untilUpdate(last, noticed, cmp.Or(v.pace, pace))):
 		}
 	}
 }
 
 // untilUpdate returns how long a stream waits that sent its last update at a time, and noticed a
-// change at another.
-func untilUpdate(last, noticed time.Time) time.Duration {
-	if next := last.Truncate(pace).Add(pace); next.After(noticed.Add(settle)) {
+// change at another, where every is the least time between two updates.
+func untilUpdate(last, noticed time.Time, every time.Duration) time.Duration {
+	if next := last.Truncate(every).Add(every); next.After(noticed.Add(settle)) {
 		return next.Sub(noticed)
 	}
 

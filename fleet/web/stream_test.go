@@ -10,6 +10,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -254,4 +255,46 @@ type patientBrowser struct {
 func (b *patientBrowser) SetWriteDeadline(at time.Time) error {
 	b.deadline = at
 	return nil
+}
+
+// runReads counts how often a run is read that has not ended.
+type runReads struct {
+	*webfleet.Fleet
+	count int
+}
+
+func (r *runReads) Run(context.Context, string, string) (view.RunDetail, error) {
+	r.count++
+
+	return view.RunDetail{}, nil
+}
+
+// TestOpenRun: the page of a run without a summary reads the stream of reports every five seconds at
+// most, however much changes meanwhile.
+func TestOpenRun(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := sample(1)
+		source := &runReads{Fleet: f}
+		site := web.New(web.Options{Model: f, Source: source, Version: webfleet.Version})
+		ctx, cancel := context.WithCancel(t.Context())
+		r := httptest.NewRequestWithContext(ctx, http.MethodGet, "/runs/web01/r1", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			site.ServeHTTP(httptest.NewRecorder(), r)
+		}()
+		often := time.NewTicker(100 * time.Millisecond)
+		for range 200 {
+			f.Change(func(*webfleet.Data) {})
+			<-often.C
+		}
+		often.Stop()
+		cancel()
+		<-done
+		if source.count < 2 || source.count > 5 {
+			t.Errorf("it was read %d times in 20 seconds", source.count)
+		}
+	})
 }

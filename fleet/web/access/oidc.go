@@ -16,6 +16,8 @@ import (
 
 	"github.com/coreos/go-oidc/v3/oidc"
 	"golang.org/x/oauth2"
+
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 const (
@@ -25,8 +27,10 @@ const (
 	// attemptFor is how long signing in at the provider may take.
 	attemptFor = 10 * time.Minute
 	// patience is how long the provider may take to answer, and maxAnswer how much it may say.
-	patience  = 10 * time.Second
-	maxAnswer = 1 << 20
+	patience = 10 * time.Second
+	// discoveryWait is how long others wait for an answer that one waits for.
+	discoveryWait = 2 * time.Second
+	maxAnswer     = 1 << 20
 	// attemptCookie has the attempt of a browser. It comes back from another site.
 	attemptCookie = "muster_sign_in"
 )
@@ -38,9 +42,23 @@ type provider struct {
 	oauth   oauth2.Config
 	client  *http.Client
 
-	mu     sync.Mutex
-	issuer *oidc.Provider
+	// wait is how long somebody waits for what another one asks the issuer for.
+	wait time.Duration
+
+	mu sync.Mutex
+	// discovery is the one that goes on or did well, nil where there is none.
+	discovery *discovery
 }
+
+// discovery asks the issuer once for all who sign in meanwhile; done is closed at its end.
+type discovery struct {
+	done   chan struct{}
+	issuer *oidc.Provider
+	err    error
+}
+
+// errNoAnswerYet is an issuer that did not answer yet whoever asks it.
+var errNoAnswerYet = errors.New("the issuer has not answered yet")
 
 // session is who signed in.
 type session struct {
@@ -59,7 +77,7 @@ type attempt struct {
 }
 
 func newProvider(o Options) (*provider, error) {
-	secret, err := readSecret(o.OIDC.SecretFile)
+	secret, err := files.ReadSecret(o.OIDC.SecretFile, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -72,7 +90,7 @@ func newProvider(o Options) (*provider, error) {
 	}
 
 	return &provider{
-		options: o, sealer: sealer, client: &http.Client{Timeout: patience, Transport: bounded{http.DefaultTransport}},
+		options: o, sealer: sealer, wait: discoveryWait, client: &http.Client{Timeout: patience, Transport: bounded{http.DefaultTransport}},
 		oauth: oauth2.Config{
 			ClientID: o.OIDC.ClientID, ClientSecret: string(secret), RedirectURL: strings.TrimSuffix(o.URL, "/") + "/login/callback", Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.OIDC.Scopes...),
 		},
@@ -95,21 +113,46 @@ func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	return answer, err
 }
 
-// discover returns the issuer and what signs in there.
+// discover returns the issuer and what signs in there. The first to come asks the issuer, all others
+// wait a short time for it, and get errNoAnswerYet after it.
 func (p *provider) discover(ctx context.Context) (*oidc.Provider, oauth2.Config, error) {
 	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.issuer == nil {
-		issuer, err := oidc.NewProvider(ctx, p.options.OIDC.Issuer)
-		if err != nil {
-			return nil, oauth2.Config{}, err
-		}
-		p.issuer = issuer
+	d := p.discovery
+	first := d == nil
+	if first {
+		d = &discovery{done: make(chan struct{})}
+		p.discovery = d
+	}
+	p.mu.Unlock()
+	if first {
+		p.ask(ctx, d)
+	}
+	select {
+	case <-d.done:
+	case <-ctx.Done():
+		return nil, oauth2.Config{}, context.Cause(ctx)
+	case <-time.After(p.wait):
+		return nil, oauth2.Config{}, errNoAnswerYet
+	}
+	if d.err != nil {
+		return nil, oauth2.Config{}, d.err
 	}
 	config := p.oauth
-	config.Endpoint = p.issuer.Endpoint()
+	config.Endpoint = d.issuer.Endpoint()
 
-	return p.issuer, config, nil
+	return d.issuer, config, nil
+}
+
+// ask makes a discovery; one that failed is made again when somebody asks next.
+func (p *provider) ask(ctx context.Context, d *discovery) {
+	defer close(d.done)
+	// A browser that goes away does not end what others wait for.
+	d.issuer, d.err = oidc.NewProvider(context.WithoutCancel(ctx), p.options.OIDC.Issuer)
+	if d.err != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.discovery = nil
+	}
 }
 
 // userOfSession returns who has a session that has not ended.

@@ -213,6 +213,35 @@ func TestAttemptsOfOthers(t *testing.T) {
 	is(t, g.do("GET", "/", nil, "Cookie", "muster="+strings.TrimPrefix(cookie, attemptCookie+"=")), http.StatusUnauthorized, "")
 }
 
+// TestProviderThatIsSilent is asked once, and does not hold those up who sign in meanwhile.
+func TestProviderThatIsSilent(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	g := guard(t, o)
+	g.provider.wait = time.Millisecond
+	asked, answer := make(chan struct{}, 10), make(chan struct{})
+	known := i.Config.Handler
+	i.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- struct{}{}
+		<-answer
+		known.ServeHTTP(w, r)
+	})
+	first := make(chan int)
+	go func() { first <- g.do("GET", "/login/oidc", nil).StatusCode }()
+	<-asked
+	for range 3 {
+		is(t, g.do("GET", "/login/oidc", nil), http.StatusBadGateway, "The provider cannot be reached")
+	}
+	close(answer)
+	if got := <-first; got != http.StatusSeeOther || len(asked) > 0 {
+		t.Errorf("%d, asked %d times more", got, len(asked))
+	}
+	if r := g.do("GET", "/login/oidc", nil); r.StatusCode != http.StatusSeeOther {
+		t.Error(r.Status)
+	}
+}
+
 // TestProviderThatIsAway is asked again at the next attempt.
 func TestProviderThatIsAway(t *testing.T) {
 	t.Parallel()

@@ -8,12 +8,10 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 const (
@@ -55,7 +53,7 @@ func checkUser(name string) error {
 // readTokens reads a file of tokens. The error is also that of a file which others may read
 // or change.
 func readTokens(path string) ([]token, error) {
-	text, err := readSecret(path)
+	text, err := files.ReadSecret(path, maxFile)
 	if err != nil {
 		return nil, err
 	}
@@ -65,23 +63,6 @@ func readTokens(path string) ([]token, error) {
 	}
 
 	return all, nil
-}
-
-// readSecret reads a file that only its owner may read.
-func readSecret(path string) ([]byte, error) {
-	text, err := files.ReadTrusted(path, maxFile, trust.Author{})
-	if err != nil {
-		return nil, err
-	}
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
-	}
-
-	return text, nil
 }
 
 // parseTokens reads lines of a role, a name and a digest. Empty lines, and those that begin

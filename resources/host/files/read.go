@@ -3,6 +3,7 @@ package files
 import (
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -72,4 +73,21 @@ func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
 	}
 
 	return content, nil
+}
+
+// ReadSecret is ReadTrusted of a file that only its owner may read. The error names the remedy.
+func ReadSecret(path string, max int64) ([]byte, error) {
+	text, err := ReadTrusted(path, max, trust.Author{})
+	if err != nil {
+		return nil, err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+	}
+
+	return text, nil
 }

@@ -53,6 +53,8 @@ type feed struct {
 	// after is the last sequence of the reports that was told, until the first one behind the past
 	// that was not told yet.
 	after, until uint64
+	// block is the part of the past that is being read, zero where none is.
+	block block
 }
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {

@@ -119,12 +119,15 @@ func (f *feed) readHistory(ctx context.Context) error {
 	oldest := time.Now().Add(-f.keep)
 	read, size := 0, uint64(blockSize)
 	for f.until > 1 && read < maxHistory {
-		from := f.until - min(size, f.until-1)
-		b, err := f.readBlock(ctx, from, oldest)
-		if err != nil {
+		if f.block == (block{}) {
+			from := f.until - min(size, f.until-1)
+			f.block = block{from: from, after: from - 1}
+		}
+		if err := f.tellPast(f.reports.Messages(ctx, reports.Range{After: f.block.after}), oldest); err != nil {
 			return err
 		}
-		f.until = from
+		b := f.block
+		f.until, f.block = b.from, block{}
 		read += b.bytes
 		if b.first.Before(oldest) && b.count > 0 {
 			break
@@ -146,17 +149,21 @@ func (f *feed) readHistory(ctx context.Context) error {
 	return nil
 }
 
-// block is what was read of the past.
+// block is a part of the past: what of it was told is not told again when reading failed meanwhile.
 type block struct {
+	// from is its first sequence, after the last one that was told.
+	from, after  uint64
 	count, bytes int
 	// first is when the first message was stored.
 	first time.Time
 }
 
-// readBlock tells what was stored from a sequence on, and not before a time, up to what is told
-// already.
-func (f *feed) readBlock(ctx context.Context, from uint64, oldest time.Time) (b block, err error) {
-	err = each(f.reports.Messages(ctx, reports.Range{After: from - 1}), f.until, func(m reports.Message) {
+// tellPast tells the rest of the block, which was stored not before a time, up to what is told already.
+func (f *feed) tellPast(rest iter.Seq2[reports.Message, error], oldest time.Time) error {
+	b := &f.block
+
+	return each(rest, f.until, func(m reports.Message) {
+		b.after = m.Sequence
 		b.bytes += m.Size
 		if b.count++; b.count == 1 {
 			b.first = m.Stored
@@ -165,6 +172,4 @@ func (f *feed) readBlock(ctx context.Context, from uint64, oldest time.Time) (b 
 			f.to.Add(told(m))
 		}
 	})
-
-	return b, err
 }
