@@ -247,7 +247,7 @@ func TestWhatCannotBeWatchedIsPolled(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {
 		n.machine.fails(n.path("a"), watch.ErrLimit)
 		n.settle()
-		if s := n.agent.State(); s.Watches != 1 || !strings.Contains(s.Message, "1 resources are polled, because they cannot be watched: limit of watches reached") {
+		if s := n.agent.State(); s.Watches != 1 || s.Polled != 1 || !strings.Contains(s.Message, "1 resource is polled, because it cannot be watched: limit of watches reached") {
 			t.Errorf("the state is %d watches, %q", s.Watches, s.Message)
 		}
 		if wrong := n.agent.Describe().Notices; len(wrong) != 1 {

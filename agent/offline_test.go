@@ -97,7 +97,7 @@ func TestPolledIsNoReason(t *testing.T) {
 		}
 		err = a.Run(t.Context(), t.Context())
 		n.has("motd", "hello\n")
-		if message := a.State().Message; err != nil || !strings.Contains(message, "are polled") {
+		if message := a.State().Message; err != nil || !strings.Contains(message, "is polled") {
 			t.Errorf("ended with %v, the message is %q", err, message)
 		}
 	})

@@ -23,6 +23,7 @@ type AgentStatus struct {
 	Health    HealthCounts       `json:"health" jsonschema_description:"Current health checks, by status"`
 	Outbox    int                `json:"outbox" jsonschema_description:"Reports waiting to be published"`
 	Watches   int                `json:"watches" jsonschema_description:"Resources that are watched for drift"`
+	Polled    int                `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
 	Flapping  []FlappingState    `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
 	Paused    *Paused            `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
 	Clock     ClockOffset        `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`

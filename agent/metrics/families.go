@@ -71,6 +71,9 @@ func families() []family {
 		gauge("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot, emit emit) {
 			emit(float64(s.state.Watches))
 		}),
+		gauge("muster_polled_resources", "Resources that are polled for drift, because they cannot be watched.", func(s *snapshot, emit emit) {
+			emit(float64(s.state.Polled))
+		}),
 		gauge("muster_flapping_resources", "Resources that something else changes again and again, the first 20.", func(s *snapshot, emit emit) {
 			emit(float64(len(s.state.Flapping)))
 		}),

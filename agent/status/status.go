@@ -34,6 +34,7 @@ type Node struct {
 	health    map[string]model.HealthCounts
 	problems  problems
 	watches   int
+	polled    int
 	flapping  []model.FlappingState
 	// paused is the pause that holds, labels are those that operators gave.
 	paused *model.Paused
@@ -102,7 +103,7 @@ func (n *Node) Unbounded() model.NodeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
-	s.Manifests, s.Health, s.Message, s.Watches, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.flapping
+	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
 
 	return s
 }
@@ -114,7 +115,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	out.Health, out.Notices = sum(n.health), n.problems.list()
-	out.Watches, out.Flapping, out.Clock, out.Stopping = n.watches, n.flapping, n.clock.Offset(), n.stopping
+	out.Watches, out.Polled, out.Flapping, out.Clock, out.Stopping = n.watches, n.polled, n.flapping, n.clock.Offset(), n.stopping
 	out.Paused = n.paused
 	out.Manifests = []model.AssignedManifest{}
 	for _, key := range slices.Sorted(maps.Keys(n.manifests)) {
@@ -282,11 +283,15 @@ func (n *Node) SetStopping() {
 func (n *Node) SetWatches(watched, polled int, reason error) {
 	text := ""
 	if polled > 0 {
-		text = bounds.Text(fmt.Sprintf("%d resources are polled, because they cannot be watched: %v", polled, reason))
+		what := "1 resource is polled, because it"
+		if polled > 1 {
+			what = fmt.Sprintf("%d resources are polled, because they", polled)
+		}
+		text = bounds.Text(fmt.Sprintf("%s cannot be watched: %v", what, reason))
 	}
 	n.update(func() bool {
-		other := n.watches != watched || n.problems.watches != text
-		n.watches, n.problems.watches = watched, text
+		other := n.watches != watched || n.polled != polled || n.problems.watches != text
+		n.watches, n.polled, n.problems.watches = watched, polled, text
 
 		return other
 	})

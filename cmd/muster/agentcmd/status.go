@@ -124,6 +124,9 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	}
 	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
 	line("watched", "%s", print.Count(s.Watches, "resource"))
+	if s.Polled > 0 {
+		line("polled", "%s that cannot be watched", print.Count(s.Polled, "resource"))
+	}
 	for _, f := range s.Flapping {
 		line("flapping", "%s of %s since %s, %s", f.Resource, f.Manifest, age(now, f.Since), f.By())
 	}

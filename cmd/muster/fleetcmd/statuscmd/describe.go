@@ -153,6 +153,9 @@ func (p screen) properties(n model.Node, now time.Time) {
 	}
 	p.line("outbox", "%s waiting", print.Count(n.Outbox, "report"))
 	p.line("watched", "%s", print.Count(n.Watches, "resource"))
+	if n.Polled > 0 {
+		p.line("polled", "%s that cannot be watched", print.Count(n.Polled, "resource"))
+	}
 	if h := n.Health; h != (model.HealthCounts{}) {
 		p.line("health", "%d ok, %d warning, %d critical, %d unknown", h.OK, h.Warning, h.Critical, h.Unknown)
 	}
