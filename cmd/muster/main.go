@@ -55,6 +55,9 @@ func execute(ctx context.Context, env *cli.Env, args []string) error {
 	if slices.Equal(args, []string{helpMan}) {
 		return printMan(env.Print.Out, app, line.parsed)
 	}
+	if printed, err := printScript(env.Print.Out, app, line); printed {
+		return err
+	}
 	code, err := cli.ExitOK, line.misread()
 	if err == nil {
 		if code, err = parse(app, args); err != nil {

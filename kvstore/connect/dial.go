@@ -52,6 +52,8 @@ type Options struct {
 	// RetryOnFailedConnect returns a connection that is made later where no server
 	// answers now. Invalid options are errors all the same.
 	RetryOnFailedConnect bool
+	// Timeout is how long each server is tried, five seconds where it is zero.
+	Timeout time.Duration
 	// OnStatus, if set, is called for each change of the connection but its end by Close,
 	// and each denial, in order and never at the same time; it must not block.
 	OnStatus func(Status)
@@ -97,7 +99,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
-		nats.Timeout(connectTimeout),
+		nats.Timeout(cmp.Or(o.Timeout, connectTimeout)),
 		nats.PingInterval(pingInterval),
 		nats.DrainTimeout(drainTimeout),
 		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),

@@ -28,8 +28,8 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	c := &lsCommand{Env: env}
 	cmd := parent.Command("ls", "List assignments")
 	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group")
-	cmd.Arg("name", "Filter by manifest name").StringVar(&c.name)
-	c.AddTargets(cmd, "group")
+	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
+	c.AddTargets(env, cmd, "group")
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }

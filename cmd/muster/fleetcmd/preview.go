@@ -36,7 +36,7 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("name", "Name of the assignment, which it would replace (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Send a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
 	cmd.Flag("within", "Time limit; guards are ended after it").Default("2m").DurationVar(&c.within)
-	c.AddTargets(cmd, "group")
+	c.AddTargets(env, cmd, "group")
 	c.AddOn(cmd)
 	c.addTerms(cmd)
 	c.AddSignKey(cmd)

@@ -38,8 +38,8 @@ func addRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("rm", "Remove assignments of nodes and groups")
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
-	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().StringsVar(&c.names)
-	c.AddTargets(cmd, "group")
+	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
+	c.AddTargets(env, cmd, "group")
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))

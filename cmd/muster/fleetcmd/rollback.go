@@ -34,7 +34,7 @@ func addRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("The new revision is the same as the earlier one, with its terms and its bundle. A removed assignment is assigned again.\n\n" +
 		"  muster fleet rollback group.web.motd           what was assigned before\n" +
 		"  muster fleet rollback group.web.motd --to 17   a revision of muster fleet show --history")
-	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
+	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
 	cmd.Flag("yes", "Do not ask for confirmation: of what is signed, or where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddSigning(cmd)

@@ -54,7 +54,7 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files of bundles (content, kind, mode, target) and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12\n  muster fleet show group.web.motd --file files/motd   one file of the bundle")
-	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().StringVar(&c.name)
+	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("revision", "Revision to show (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("history", "List the stored revisions").UnNegatableBoolVar(&c.history)
 	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)

@@ -48,7 +48,7 @@ func addSign(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   what was shown, and nothing else\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
-	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().StringsVar(&c.names)
+	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
 	cmd.Flag("digest", "Sign the content with this digest, terms included, and do not ask").PlaceHolder("DIGEST").StringVar(&c.digest)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("renew", "Sign it as new, without the signatures that are there").UnNegatableBoolVar(&c.renew)

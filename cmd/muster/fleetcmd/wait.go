@@ -32,7 +32,7 @@ func addWait(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("wait", "Wait until every node runs a manifest, and show which do not")
 	cmd.HelpLong("Waits for the known nodes that the assignments of that name target. Exit code 0: all of them run the revision, without failures.\n\n" +
 		"  muster fleet wait motd\n  muster fleet wait group.web.motd --revision 17 --timeout 30s\n  muster fleet wait motd --on 'group(\"web\") && labels.rack == \"a3\"'")
-	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().StringVar(&c.name)
+	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
 	c.AddOn(cmd)

@@ -1,5 +1,5 @@
-// Package controlcmd holds the commands that write about nodes: muster fleet pause, resume and
-// label.
+// Package controlcmd holds the commands that write about nodes: muster fleet pause, resume, label
+// and group.
 package controlcmd
 
 import (
@@ -27,9 +27,9 @@ type aim struct {
 // add adds the flags; named are those of groups, which not everything can be written about.
 func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 	a.Env = env
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").StringsVar(&a.names)
+	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&a.names)
 	if named {
-		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").StringsVar(&a.groups)
+		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
 		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
 	}
 	cmd.Flag("yes", "Do not ask before all nodes of a fleet of more than ten are meant").UnNegatableBoolVar(&a.yes)

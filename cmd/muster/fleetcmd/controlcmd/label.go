@@ -36,7 +36,7 @@ func AddLabel(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("label", "Give nodes labels, or take them back")
 	cmd.HelpLong("NAME=VALUE sets a label, NAME- takes it back. A label that is given here wins over that of the configuration of the node, which holds again once it is taken back.\n\n" +
 		"  muster fleet label web01 rack=a3 row-\n  muster fleet label --on 'group(\"web\")' tier=front")
-	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of labels").Required().StringsVar(&c.args)
+	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of labels").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.add(env, cmd, false)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))

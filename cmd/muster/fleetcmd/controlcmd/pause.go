@@ -39,7 +39,7 @@ func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("pause", "Have nodes observe and change nothing for a while")
 	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
-	cmd.Arg("node", "Nodes to pause").StringsVar(&c.nodes)
+	cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
 	c.add(env, cmd, true)
 	cmd.Flag("until", "When it ends by itself: a duration from now, such as 2h, or a time").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)

@@ -31,7 +31,7 @@ func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("resume", "End a pause of nodes")
 	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is.\n\n" +
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
-	cmd.Arg("node", "Nodes to resume").StringsVar(&c.nodes)
+	cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
 	c.add(env, cmd, true)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)

@@ -55,7 +55,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddAim(cmd, "in-group", "a request to")
+	c.AddAim(env, cmd, "in-group", "a request to")
 	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)

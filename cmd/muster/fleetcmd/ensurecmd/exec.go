@@ -40,7 +40,7 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
 		"  muster fleet exec --node web01 --within 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").Required().StringsVar(&c.words)
-	c.AddAim(cmd, "group", "a command on")
+	c.AddAim(env, cmd, "group", "a command on")
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("within", "Time limit; a command is ended after it").Default("2m").DurationVar(&c.within)
 	c.AddSignKey(cmd)

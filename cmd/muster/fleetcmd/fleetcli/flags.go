@@ -21,15 +21,31 @@ type Targets struct {
 
 // AddTargets adds the flags. The name of the group flag differs where a resource
 // has a property of that name.
-func (t *Targets) AddTargets(cmd *fisk.CmdClause, group string) {
+func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause, group string) {
 	t.groupFlag = group
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").StringsVar(&t.nodes)
-	cmd.Flag(group, "Target group; repeatable").PlaceHolder("GROUP").StringsVar(&t.groups)
+	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&t.nodes)
+	cmd.Flag(group, "Target group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&t.groups)
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
 }
 
 // HasTargets reports whether any target is given.
 func (t *Targets) HasTargets() bool { return len(t.nodes)+len(t.groups) > 0 || t.all }
+
+// TargetFlags returns the flags that were given, as arguments.
+func (t *Targets) TargetFlags() []string {
+	var out []string
+	for _, n := range t.nodes {
+		out = append(out, "--node", n)
+	}
+	for _, g := range t.groups {
+		out = append(out, "--"+t.groupFlag, g)
+	}
+	if t.all {
+		out = append(out, "--all")
+	}
+
+	return out
+}
 
 // Expression returns the expression of the nodes and groups that are given, empty for none.
 func (t *Targets) Expression() string { return AnyOf(t.nodes, t.groups) }

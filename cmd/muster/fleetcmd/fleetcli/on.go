@@ -27,6 +27,15 @@ func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
 }
 
+// OnFlags returns the flag as arguments, where it was given.
+func (o *On) OnFlags() []string {
+	if o.expression == "" {
+		return nil
+	}
+
+	return []string{"--on", o.expression}
+}
+
 // Compile returns the expression, nil where the flag is not given. beside are the expressions
 // of what else selects nodes, empty for nothing; the error then has one expression for all.
 func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error) {

@@ -23,8 +23,8 @@ type Aim struct {
 
 // AddAim adds the flags; group is the name of that of groups, what is what is not asked about
 // with --yes.
-func (a *Aim) AddAim(cmd *fisk.CmdClause, group, what string) {
-	a.AddTargets(cmd, group)
+func (a *Aim) AddAim(env *cli.Env, cmd *fisk.CmdClause, group, what string) {
+	a.AddTargets(env, cmd, group)
 	a.AddOn(cmd)
 	cmd.Flag("yes", "Do not ask for confirmation of "+what+" all nodes of a fleet").Short('y').UnNegatableBoolVar(&a.yes)
 }

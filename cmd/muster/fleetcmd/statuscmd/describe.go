@@ -50,7 +50,7 @@ func AddDescribe(env *cli.Env, parent *fisk.CmdClause) {
 	c := &describeCommand{Env: env}
 	cmd := parent.Command("describe", "Show everything about one node")
 	cmd.HelpLong("Its state, its manifests and why one is late, and its newest report of each kind and outcome: what ran, what failed, what the node noticed. muster fleet reports --node NODE has the others.\n\n  muster fleet describe web01\n  muster fleet describe web01 --json")
-	cmd.Arg("node", "Name of the node").Required().StringVar(&c.node)
+	cmd.Arg("node", "Name of the node").Required().HintAction(env.CompleteNodes).StringVar(&c.node)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }

@@ -26,7 +26,7 @@ func AddFacts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &factsCommand{Env: env}
 	cmd := parent.Command("facts", "Show the facts of a node")
 	cmd.HelpLong("They are those that its agent stored last, also of a node that is away.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
-	cmd.Arg("node", "Name of the node").Required().StringVar(&c.node)
+	cmd.Arg("node", "Name of the node").Required().HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
 	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
