@@ -33,6 +33,8 @@ type ManyAsker interface {
 
 // Ensured is the answers to one request.
 type Ensured struct {
+	// ID is that of the request, empty where it is not shown.
+	ID string `json:"id,omitempty"`
 	// Answers are the last of each node, by node.
 	Answers []model.EnsureResponse `json:"answers"`
 	// Missing are the nodes that did not answer.
@@ -41,12 +43,92 @@ type Ensured struct {
 	Queued []string `json:"queued,omitempty"`
 	// Unfinished are those that acknowledged the request and did not finish it in time.
 	Unfinished []string `json:"unfinished,omitempty"`
+	// Pending are those of which no result is known yet, where only reports are read.
+	Pending []string `json:"pending,omitempty"`
+	// NotAsked are those whose batch did not begin.
+	NotAsked []string `json:"not_asked,omitempty"`
+	// Stopped is why, where it was decided so.
+	Stopped string `json:"stopped,omitempty"`
+	// States are those of all nodes, see NodeStates; missing until they are set.
+	States map[string]RequestState `json:"states,omitempty"`
 }
 
 // OK reports whether all answered or have the request queued, and nothing failed.
 // Without any node it reports false.
 func (e *Ensured) OK() bool {
-	return len(e.Answers)+len(e.Queued) > 0 && len(e.Missing)+len(e.Unfinished) == 0 && !slices.ContainsFunc(e.Answers, Failed)
+	return len(e.Answers)+len(e.Queued) > 0 && len(e.Missing)+len(e.Unfinished)+len(e.Pending)+len(e.NotAsked) == 0 && !slices.ContainsFunc(e.Answers, Failed)
+}
+
+// Failures returns how many nodes failed, did not answer or did not finish.
+func (e *Ensured) Failures() int {
+	out := len(e.Missing) + len(e.Unfinished)
+	for _, a := range e.Answers {
+		if Failed(a) {
+			out++
+		}
+	}
+
+	return out
+}
+
+// Add adds what came of other nodes.
+func (e *Ensured) Add(other *Ensured) {
+	e.Answers = append(e.Answers, other.Answers...)
+	e.Missing = append(e.Missing, other.Missing...)
+	e.Queued = append(e.Queued, other.Queued...)
+	e.Unfinished = append(e.Unfinished, other.Unfinished...)
+}
+
+// RequestState is what is known of a request on a node.
+type RequestState string
+
+// The states of a request.
+const (
+	RequestAccepted    RequestState = "accepted"
+	RequestRunning     RequestState = "running"
+	RequestDone        RequestState = "done"
+	RequestFailed      RequestState = "failed"
+	RequestExpired     RequestState = "expired"
+	RequestUnreachable RequestState = "unreachable"
+	RequestQueued      RequestState = "queued"
+	RequestPending     RequestState = "no result"
+	RequestNotAsked    RequestState = "not asked"
+)
+
+// RequestStates returns all states, in the order in which they are shown.
+func RequestStates() []RequestState {
+	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
+}
+
+// NodeStates returns the state of the request on every node.
+func (e *Ensured) NodeStates() map[string]RequestState {
+	out := map[string]RequestState{}
+	for state, nodes := range map[RequestState][]string{RequestUnreachable: e.Missing, RequestQueued: e.Queued, RequestPending: e.Pending, RequestNotAsked: e.NotAsked} {
+		for _, node := range nodes {
+			out[node] = state
+		}
+	}
+	for _, a := range e.Answers {
+		out[a.Node] = StateOf(a)
+	}
+
+	return out
+}
+
+// StateOf returns the state that an answer tells.
+func StateOf(a model.EnsureResponse) RequestState {
+	switch {
+	case a.Phase == model.EnsureExpired:
+		return RequestExpired
+	case Failed(a):
+		return RequestFailed
+	case a.Phase == model.EnsureAcknowledged:
+		return RequestAccepted
+	case a.Phase == model.EnsureRunning:
+		return RequestRunning
+	default:
+		return RequestDone
+	}
 }
 
 // Failed reports whether an answer is that of a failure.
@@ -101,6 +183,11 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 	}
 
 	return expectedOf(targets, nodes), nil
+}
+
+// NodesOf returns the nodes of targets, sorted: the named ones, and the known members of groups.
+func NodesOf(targets []Target, known []model.Node) []string {
+	return slices.Sorted(maps.Keys(expectedOf(targets, known)))
 }
 
 // expectedOf returns the nodes of targets: the named ones, and the known members of groups.

@@ -144,6 +144,7 @@ func rooms() []room {
 			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
 			"resources/manifest", "resources/resource/textdiff",
 		}, tests: []string{"resources/host/facts"}},
+		{folder: "fleet/batch", may: []string{"model", "fleet"}},
 		{folder: "fleet/describe", may: []string{"model"}},
 		{folder: "fleet/preview", may: []string{"model", "fleet"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},

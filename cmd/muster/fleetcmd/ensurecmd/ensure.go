@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -31,6 +30,8 @@ type ensureCommand struct {
 	*cli.Env
 	print.Format
 	live.Aim
+	live.Batches
+	live.Resume
 	fleetcli.Signing
 	within time.Duration
 	// grace is how much longer answers are awaited.
@@ -56,9 +57,10 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
 	c.AddAim(env, cmd, "in-group", "a request to")
-	cmd.Flag("within", "Time limit; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
+	cmd.Flag("within", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
 	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	c.AddBatches(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
@@ -70,11 +72,15 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	})
 	for _, name := range env.Types.Names() {
 		// Help of a command shows its own flags only.
-		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all, or --on EXPR. For --yes, --within, --queue, --dry-run, --json and --yaml see muster fleet ensure --help.")
+		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all, or --on EXPR. For --yes, --within, --queue, --dry-run, --batch, --max-failures, --json and --yaml see muster fleet ensure --help.")
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
+	resume := cmd.Command("resume", "Send nothing: show the results of a request that was sent before")
+	resume.HelpLong("Reads the results from the stream of reports, and waits --within for those of the targets: --node NODE, --in-group GROUP and --all, or --on EXPR. Without a target it shows those that there are.")
+	resume.Arg("id", "Id of the request").Required().StringVar(&c.ID)
+	resume.Action(env.Action(c.resume))
 }
 
 // runDocument sends a request that is a document.
@@ -104,6 +110,13 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if c.within < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
 		return cli.Usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
 	}
+	limits, err := c.Limits()
+	switch {
+	case err != nil:
+		return err
+	case limits != nil && c.queue > 0:
+		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
+	}
 	request, c.place = c.complete(request), properties.Pos
 	signer, err := c.Signing.Open(c.Env)
 	if err != nil {
@@ -127,18 +140,41 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	if !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueAll(ctx, sender, aim.List, request), aim.Undecided)
 	}
-	result, err := c.send(ctx, sender, aim, request)
+	c.near = c.Warn(c.Env, aim)
+	conclusion := c.conclusion(request.ID)
+	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
+	result, err := live.Send(ctx, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error) {
+		return c.send(ctx, sender, request, part, list, aim.Known)
+	})
 	if result == nil {
 		return err
 	}
 	if c.queue > 0 && ctx.Err() == nil {
 		err = errors.Join(err, sender.queueMissing(ctx, result, request, c.queue))
 	}
-	if err != nil && len(result.Answers)+len(result.Missing)+len(result.Queued) == 0 {
+	if err != nil && len(result.NodeStates()) == 0 {
 		return err
 	}
 
-	return errors.Join(err, c.conclude(ctx, result), aim.Undecided)
+	conclusion.Results = results(result)
+	return errors.Join(err, conclusion.Conclude(ctx, result), aim.Undecided)
+}
+
+// resume shows the results of a request that was sent before.
+func (c *ensureCommand) resume(ctx context.Context) error {
+	resumed := live.Resumed{ID: c.ID, Within: c.within, OnAnswer: func(r model.EnsureResponse) {
+		if !c.IsDocument() && !c.together {
+			c.printAnswer(r.Node, r)
+		}
+	}}
+	result, err := resumed.Collect(ctx, c.Env, &c.Aim)
+	if result == nil {
+		return err
+	}
+	conclusion := c.conclusion(c.ID)
+	conclusion.States = true
+
+	return errors.Join(err, conclusion.Conclude(ctx, result))
 }
 
 // queueAll queues the request of an operator who is no administrator: no request of
@@ -153,7 +189,7 @@ func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Ta
 		}
 	}
 
-	return c.Print.Result(c.Format, fleet.Ensured{Queued: names(list)}, func() {
+	return c.Print.Result(c.Format, fleet.Ensured{ID: request.ID, Queued: names(list)}, func() {
 		c.Print.Printf("queued for: %s\n", print.Some(names(list), "--json has all"))
 	})
 }
@@ -171,24 +207,24 @@ func names(list []fleet.Target) []string {
 // complete fills in the fields that a request lacks.
 func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 	r.ID = cmp.Or(r.ID, ksuid.New().String())
-	if r.Expires.IsZero() {
-		r.Expires = time.Now().Add(c.within).UTC()
-	}
 	r.Noop = cli.Noop(r.Noop || c.dryRun)
 
 	return r
 }
 
-// send sends the request and prints the answers as they come.
-func (c *ensureCommand) send(ctx context.Context, by sender, aim live.Aimed, request model.EnsureRequest) (*fleet.Ensured, error) {
+// send sends the request to some targets, and prints the answers as they come. Its time begins
+// now unless its document has one.
+func (c *ensureCommand) send(ctx context.Context, by sender, request model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
+	if request.Expires.IsZero() {
+		request.Expires = time.Now().Add(c.within).UTC()
+	}
 	limit, done := context.WithTimeout(ctx, c.within+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	c.near = c.Warn(c.Env, aim)
-	ensurer := fleet.Ensurer{Asker: by, Nodes: aim.Known,
+	ensurer := fleet.Ensurer{Asker: by, Nodes: known,
 		OnProgress: func(p fleet.Progress) {
-			line.Show("%d of %s answered, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
+			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnAnswer: func(r model.EnsureResponse) {
 			if !c.IsDocument() && !c.together {
@@ -198,7 +234,7 @@ func (c *ensureCommand) send(ctx context.Context, by sender, aim live.Aimed, req
 		},
 	}
 
-	return ensurer.Ensure(limit, aim.List, request)
+	return ensurer.Ensure(limit, list, request)
 }
 
 // matched returns what tells people how many nodes match, nil for documents.
@@ -250,79 +286,25 @@ func output(t *model.Transaction, stream string) string {
 	return text
 }
 
-// conclude prints the result, and returns the error of it.
-func (c *ensureCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
-	if c.IsDocument() {
-		if err := c.Print.Document(r, c.YAML); err != nil {
-			return err
-		}
-	} else if c.together {
-		c.printTogether(r)
+// conclusion returns how the result is shown.
+func (c *ensureCommand) conclusion(id string) live.Conclusion {
+	out := live.Conclusion{
+		Printer: c.Print, Format: c.Format, Did: "answered", Near: c.near, States: c.HasBatches(),
+		ID: id, Resume: c.Command("ensure", "resume", id),
 	}
-	switch text := ensureSummary(r); {
-	case r.OK():
-		if !c.IsDocument() {
-			c.Print.Remark("%s", text)
-		}
-		return nil
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
-	case len(r.Answers)+len(r.Missing) == 0:
-		return errors.New("no node answered, and no known node matches" + c.near + " (see muster fleet nodes)")
-	default:
-		return errors.New(text)
+	if c.together {
+		out.Resume = c.Command("exec", "--resume", id)
+		out.Show = c.printTogether
 	}
+
+	return out
 }
 
-// ensureSummary counts the answers, and names the nodes that did not finish.
-func ensureSummary(r *fleet.Ensured) string {
-	changed, wouldChange, failed := 0, 0, 0
-	var accepted, working []string
-	for _, answer := range r.Answers {
-		switch {
-		case !slices.Contains(r.Unfinished, answer.Node):
-		case answer.Phase == model.EnsureAcknowledged:
-			accepted = append(accepted, answer.Node)
-		default:
-			working = append(working, answer.Node)
-		}
-		switch {
-		case fleet.Failed(answer):
-			failed++
-		case answer.State != nil && answer.State.Changed && answer.State.Noop:
-			wouldChange++
-		case answer.State != nil && answer.State.Changed:
-			changed++
-		}
-	}
-	var parts []string
-	if finished := len(r.Answers) - len(r.Unfinished); finished > 0 || len(r.Queued) == 0 {
-		parts = append(parts, print.Count(finished, "node")+" answered")
-	}
-	for _, more := range []struct {
-		count int
-		word  string
-	}{{changed, "changed"}, {wouldChange, "would change"}, {failed, "failed"}} {
-		if more.count > 0 {
-			parts = append(parts, fmt.Sprintf("%d %s", more.count, more.word))
-		}
-	}
-	for _, more := range []struct {
-		text  string
-		nodes []string
-	}{{"still working: ", working}, {"accepted, not started: ", accepted}, {"no answer from: ", r.Missing}, {"queued for: ", r.Queued}} {
-		if len(more.nodes) > 0 {
-			parts = append(parts, more.text+print.Some(more.nodes, "--json has all"))
-		}
+// results says where those of nodes are found that did not finish.
+func results(r *fleet.Ensured) string {
+	if len(r.Unfinished) == 1 {
+		return " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
 	}
 
-	text := strings.Join(parts, ", ")
-	switch len(r.Unfinished) {
-	case 0:
-		return text
-	case 1:
-		return text + " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
-	default:
-		return text + " (they go on, for the results see: muster fleet reports --kind ensure)"
-	}
+	return " (they go on, for the results see: muster fleet reports --kind ensure)"
 }

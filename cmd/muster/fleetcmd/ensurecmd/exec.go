@@ -1,9 +1,7 @@
 package ensurecmd
 
 import (
-	"cmp"
 	"context"
-	"slices"
 	"strings"
 	"time"
 
@@ -11,9 +9,9 @@ import (
 	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
@@ -39,16 +37,27 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --group web --shell -- 'df -h / | tail -1'\n" +
 		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
 		"  muster fleet exec --node web01 --within 10m -- apt-get update")
-	cmd.Arg("command", "Command and its arguments, after --").Required().StringsVar(&c.words)
+	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
 	c.AddAim(env, cmd, "group", "a command on")
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
-	cmd.Flag("within", "Time limit; a command is ended after it").Default("2m").DurationVar(&c.within)
+	cmd.Flag("within", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.within)
+	c.AddBatches(cmd)
+	c.AddResume(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *execCommand) run(ctx context.Context) error {
+	isResumed := c.Env.Given("resume")
+	switch {
+	case isResumed && len(c.words) > 0:
+		return cli.Usagef("--resume sends nothing: leave the command out")
+	case isResumed:
+		return c.resume(ctx)
+	case len(c.words) == 0:
+		return cli.Usagef("required argument 'command' not provided")
+	}
 	properties := commandLine(c.words, c.shell, c.within)
 	typ, _ := c.Types.Get("exec")
 	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {
@@ -81,37 +90,14 @@ func commandLine(words []string, shell bool, within time.Duration) document.Valu
 	return out
 }
 
-// alike are the nodes of one answer.
-type alike struct {
-	nodes  []string
-	answer model.EnsureResponse
-}
-
-// together returns which nodes gave equal answers, the most frequent first. The answers are
-// in the order of their nodes.
-func together(answers []model.EnsureResponse) []alike {
-	type essence struct{ outcome, text, stdout, stderr string }
-	var out []alike
-	places := map[essence]int{}
-	for _, r := range answers {
-		of := essence{string(describe.Outcome(r)), describe.Answer(r), output(r.State, "stdout"), output(r.State, "stderr")}
-		i, known := places[of]
-		if !known {
-			i = len(out)
-			places[of] = i
-			out = append(out, alike{answer: r})
-		}
-		out[i].nodes = append(out[i].nodes, r.Node)
-	}
-	slices.SortStableFunc(out, func(a, b alike) int { return cmp.Compare(len(b.nodes), len(a.nodes)) })
-
-	return out
+// streams returns what a command printed.
+func streams(r model.EnsureResponse) []string {
+	return []string{output(r.State, "stdout"), output(r.State, "stderr")}
 }
 
 // printTogether prints answers, equal ones once.
 func (c *ensureCommand) printTogether(r *fleet.Ensured) {
-	finished := slices.DeleteFunc(slices.Clone(r.Answers), func(a model.EnsureResponse) bool { return slices.Contains(r.Unfinished, a.Node) })
-	for _, group := range together(finished) {
-		c.printAnswer(print.Some(group.nodes, "--json has all"), group.answer)
+	for _, group := range live.Together(r, streams) {
+		c.printAnswer(print.Some(group.Nodes, "--json has all"), group.Answer)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -17,11 +19,11 @@ func TestTogether(t *testing.T) {
 		}}
 	}
 	var got []string
-	for _, group := range together([]model.EnsureResponse{
+	for _, group := range live.Together(&fleet.Ensured{Answers: []model.EnsureResponse{
 		answer("a", "1", "", false), answer("b", "2", "", false), answer("cc", "2", "", false), answer("d", "2", "oops", false),
 		answer("e", "2", "", true), answer("f", "2", "", false), {Node: "g", Phase: model.EnsureFailed, Error: "no"}, {Node: "h", Phase: model.EnsureFailed, Error: "no"},
-	}) {
-		got = append(got, strings.Join(group.nodes, "+"))
+	}}, streams) {
+		got = append(got, strings.Join(group.Nodes, "+"))
 	}
 	if want := "b+cc+f g+h a d e"; strings.Join(got, " ") != want {
 		t.Errorf("together are %v, want %s", got, want)

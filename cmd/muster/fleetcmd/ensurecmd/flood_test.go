@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
@@ -47,7 +48,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := ensureSummary(result); got != "2 nodes answered, 1 failed" {
+	if got := live.Summary(result, "answered"); got != "2 nodes answered, 1 failed" {
 		t.Errorf("%s: %+v", got, result)
 	}
 	if len(result.Answers) == 2 && !strings.Contains(result.Answers[1].Error, "a flood of answers: more than 32") {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -45,7 +46,7 @@ func TestSummaryOfManyNodes(t *testing.T) {
 		for i := range count {
 			r.Missing = append(r.Missing, fmt.Sprintf("n%02d", i))
 		}
-		if got := ensureSummary(r); got != want {
+		if got := live.Summary(r, "answered"); got != want {
 			t.Errorf("%d: %s", count, got)
 		}
 	}
@@ -62,7 +63,7 @@ func TestSummaryNamesWhatHasNotStarted(t *testing.T) {
 		Unfinished: []string{"db01", "web01"},
 	}
 	const want = "1 node answered, still working: web01, accepted, not started: db01 (they go on, for the results see: muster fleet reports --kind ensure)"
-	if got := ensureSummary(r); got != want {
+	if got := live.Summary(r, "answered") + results(r); got != want {
 		t.Errorf("%s", got)
 	}
 }

@@ -4,7 +4,6 @@ package runcmd
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -23,6 +22,8 @@ type runCommand struct {
 	*cli.Env
 	print.Format
 	live.Aim
+	live.Batches
+	live.Resume
 	fleetcli.Signing
 	manifests []string
 	noop      bool
@@ -38,7 +39,9 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddAim(env, cmd, "group", "a run on")
 	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").StringsVar(&c.manifests)
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
-	cmd.Flag("timeout", "Maximum time to wait; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
+	c.AddBatches(cmd)
+	c.AddResume(cmd)
+	cmd.Flag("timeout", "Maximum time to wait, of each batch; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -58,11 +61,18 @@ func (c *runCommand) request(now time.Time) (model.RunRequest, error) {
 }
 
 func (c *runCommand) run(ctx context.Context) error {
+	if c.Env.Given("resume") {
+		return c.resume(ctx)
+	}
 	on, list, err := c.Aim.Compile(c.Env)
 	if err != nil {
 		return err
 	}
 	request, err := c.request(time.Now())
+	if err != nil {
+		return err
+	}
+	limits, err := c.Limits()
 	if err != nil {
 		return err
 	}
@@ -92,51 +102,53 @@ func (c *runCommand) run(ctx context.Context) error {
 		return err
 	}
 	near := c.Warn(c.Env, to)
-	result, err := c.send(ctx, live.Runs{Store: store.KV, Signer: signer, Log: c.Log, Request: request}, to)
-	if result == nil || err != nil && len(result.Answers)+len(result.Missing) == 0 {
+	conclusion := c.conclusion(request.ID, near)
+	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
+	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error) {
+		request.Expires = time.Now().Add(c.timeout).UTC()
+		return c.send(ctx, live.Runs{Store: store.KV, Signer: signer, Log: c.Log, Request: request}, part, list, to.Known)
+	})
+	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err
 	}
-	if len(result.Answers)+len(result.Missing) == 0 {
-		return errors.Join(errors.New("no node answered, and no known node matches"+near+" (see muster fleet nodes)"), to.Undecided)
-	}
 
-	return errors.Join(err, c.conclude(ctx, result), to.Undecided)
+	return errors.Join(err, conclusion.Conclude(ctx, result), to.Undecided)
+}
+
+// resume shows the results of a request that was sent before.
+func (c *runCommand) resume(ctx context.Context) error {
+	result, err := live.Resumed{ID: c.ID, Within: c.timeout}.Collect(ctx, c.Env, &c.Aim)
+	if result == nil {
+		return err
+	}
+	conclusion := c.conclusion(c.ID, "")
+	conclusion.States = true
+
+	return errors.Join(err, conclusion.Conclude(ctx, result))
 }
 
 // send sends the request and waits for the answers.
-func (c *runCommand) send(ctx context.Context, by live.Runs, to live.Aimed) (*fleet.Ensured, error) {
+func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: to.Known, OnProgress: func(p fleet.Progress) {
-		line.Show("%d of %s finished, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
+	ensurer := fleet.Ensurer{Asker: by, Nodes: known, OnProgress: func(p fleet.Progress) {
+		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}
 
-	return ensurer.Ensure(ctx, to.List, model.EnsureRequest{ID: by.Request.ID})
+	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: by.Request.ID})
 }
 
-// conclude prints the result, and returns the error of it.
-func (c *runCommand) conclude(ctx context.Context, r *fleet.Ensured) error {
-	if c.IsDocument() {
-		if err := c.Print.Document(r, c.YAML); err != nil {
-			return err
-		}
-	} else {
-		for _, g := range together(r) {
-			c.printGroup(g)
-		}
+// conclusion returns how the result is shown.
+func (c *runCommand) conclusion(id, near string) live.Conclusion {
+	return live.Conclusion{
+		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), States: c.HasBatches(),
+		Results: " (for results see: muster fleet reports --cause request)",
+		Show: func(r *fleet.Ensured) {
+			for _, g := range live.Together(r, lines) {
+				c.printGroup(g)
+			}
+		},
 	}
-	text := summary(r)
-	switch {
-	case r.OK() && !c.IsDocument():
-		c.Print.Remark("%s", text)
-	case r.OK():
-	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
-	default:
-		return errors.New(text)
-	}
-
-	return nil
 }

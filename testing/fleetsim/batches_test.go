@@ -1,0 +1,65 @@
+package fleetsim_test
+
+import (
+	"context"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/simulate"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
+	operator "github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/batch"
+	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/fleetsim"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// Simulated nodes are asked in batches, each once; asked again they execute nothing again, and
+// the stream of reports has one result of each.
+func TestBatchesLoseNothing(t *testing.T) {
+	t.Parallel()
+	const count = 25
+	srv, store := kvtest.New(t)
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+		Plan: simulate.Plan{Nodes: count, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 8,
+	})
+	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer stop()
+	size, err := batch.ParseAmount("40%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	request := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
+	by := live.Runs{Store: store.Store, Log: slog.New(slog.DiscardHandler), Request: request}
+	for range 2 {
+		asked := 0
+		got, err := live.Send(ctx, to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*operator.Ensured, error) {
+			asked = max(asked, len(list))
+			return (&operator.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: request.ID})
+		})
+		if err != nil || !got.OK() || len(got.Answers) != count || len(got.NodeStates()) != count || asked != count*40/100 {
+			t.Fatalf("%d at most were asked at a time, %d answered: %v, %v", asked, len(got.Answers), got.NodeStates(), err)
+		}
+	}
+	results, reported := operator.NewResults(request.ID, played.Names()), 0
+	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
+		if err != nil {
+			t.Fatal(err, results.Progress())
+		}
+		reported++
+		if _, isNew := results.Add(r); !isNew {
+			t.Errorf("a second result of %s", r.Node)
+		}
+		if results.Complete() {
+			break
+		}
+	}
+	if got := results.Ensured(nil); !got.OK() || reported != count {
+		t.Errorf("%d reported: %v", reported, got.NodeStates())
+	}
+}
