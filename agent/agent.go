@@ -52,10 +52,13 @@ type Options struct {
 	Loader      Loader
 	Assignments Assignments
 	// Control is what operators write about the node; nil is nothing.
-	Control   Watched
-	Bundles   bundles.Source
-	Publisher Publisher
-	States    status.Store
+	Control Watched
+	// GroupsChanged, if set, is called after operators put the node into other groups; Config
+	// has them. It must not block.
+	GroupsChanged func()
+	Bundles       bundles.Source
+	Publisher     Publisher
+	States        status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
@@ -121,6 +124,9 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	if o.Away == nil {
 		o.Away = func() string { return "" }
+	}
+	if o.GroupsChanged == nil {
+		o.GroupsChanged = func() {}
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
@@ -408,10 +414,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		a.control.Rejudge()
 	}
 	if slices.Contains(applied, "groups") {
-		a.watch.SetGroups(slices.Clone(c.Groups))
-		if a.written != nil {
-			a.written.SetGroups(slices.Clone(c.Groups))
-		}
+		a.watchGroups()
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.status.SetConfig("")

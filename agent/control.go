@@ -5,6 +5,8 @@ import (
 	"errors"
 	"log/slog"
 	"path/filepath"
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/agent/bounds"
@@ -23,6 +25,11 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {
 			a.noteControl()
+			if a.takeGroups() {
+				wakes.assignmentsChanged()
+				a.control.Wake()
+				o.GroupsChanged()
+			}
 			wakes.signal.Notify()
 		},
 		Rejected: func(why string) {
@@ -32,9 +39,33 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 	})
 	if err == nil {
 		a.noteControl()
+		a.takeGroups()
 	}
 
 	return err
+}
+
+// takeGroups has the node be in the groups that operators put it into, beside those of its
+// configuration, and reports whether these are others than before.
+func (a *Agent) takeGroups() bool {
+	groups := a.control.Groups()
+	if !a.config.setGroups(groups) {
+		return false
+	}
+	a.log.Info("groups of operators in effect", "groups", strings.Join(groups, ","))
+	a.watchGroups()
+	a.status.Changed.Notify()
+
+	return true
+}
+
+// watchGroups has the buckets be watched for the groups that the node is in now.
+func (a *Agent) watchGroups() {
+	groups := a.config.get().Groups
+	a.watch.SetGroups(slices.Clone(groups))
+	if a.written != nil {
+		a.written.SetGroups(slices.Clone(groups))
+	}
 }
 
 // noteControl shows what operators wrote about the node.

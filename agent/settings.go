@@ -1,18 +1,41 @@
 package agent
 
-import "sync"
+import (
+	"slices"
+	"sync"
+)
 
 // settings is the configuration in force, which a reload changes.
 type settings struct {
 	mu     sync.Mutex
 	config Config
+	// groups are those that operators put the node into.
+	groups []string
 }
 
+// get returns the configuration, with all groups that the node is in: first its own, in order.
 func (s *settings) get() Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	c := s.config
+	for _, g := range s.groups {
+		if !slices.Contains(c.Groups, g) {
+			c.Groups = append(slices.Clip(c.Groups), g)
+		}
+	}
 
-	return s.config
+	return c
+}
+
+// setGroups replaces the groups that operators put the node into, and reports whether they were
+// others.
+func (s *settings) setGroups(groups []string) (changed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	changed = !slices.Equal(s.groups, groups)
+	s.groups = groups
+
+	return changed
 }
 
 // apply is Config.Apply.

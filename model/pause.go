@@ -95,11 +95,12 @@ func (p Paused) String() string {
 const (
 	ControlPause  = "pause"
 	ControlLabels = "labels"
+	ControlGroups = "groups"
 )
 
 // IsControlKey reports whether a key is one that operators write about nodes.
 func IsControlKey(key string) bool {
 	family, name, ok := SplitKey(key)
 
-	return ok && (name == ControlPause || name == ControlLabels && strings.HasPrefix(family, kindNode+"."))
+	return ok && (name == ControlPause || (name == ControlLabels || name == ControlGroups) && strings.HasPrefix(family, kindNode+"."))
 }

@@ -14,6 +14,7 @@ const (
 	ProtocolStatement      = "io.muster.v1.statement"
 	ProtocolPause          = "io.muster.v1.pause"
 	ProtocolLabels         = "io.muster.v1.labels"
+	ProtocolGroups         = "io.muster.v1.groups"
 	ProtocolRunRequest     = "io.muster.v1.run.request"
 	ProtocolRunResponse    = "io.muster.v1.run.response"
 

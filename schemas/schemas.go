@@ -46,6 +46,7 @@ func Documents() []Document {
 		{"statement", model.ProtocolStatement, "What is signed: the payload of an envelope"},
 		{"pause", model.ProtocolPause, "A pause of the nodes of a family, in the bucket of control documents"},
 		{"labels", model.ProtocolLabels, "Labels that operators give a node, in the bucket of control documents"},
+		{"groups", model.ProtocolGroups, "Groups that operators put a node into, in the bucket of control documents"},
 		{"health", model.ProtocolHealth, "A change of a health check's status"},
 		{"registration", model.ProtocolRegistration, "A service at an address, as a node registers it"},
 		{"node", model.ProtocolNode, "Status of a node"},

@@ -1,5 +1,5 @@
 // Package control keeps what operators write about a node, over restarts and without NATS: the
-// pause that holds, and its labels.
+// pause that holds, its labels, and its groups.
 package control
 
 import (
@@ -27,13 +27,16 @@ type Source interface {
 	Removal(ctx context.Context, key string) (model.Entry, error)
 }
 
-// Gate judges pauses.
+// Gate judges pauses and groups.
 type Gate interface {
 	// Demands reports whether signatures are demanded.
 	Demands() bool
 	// Pause judges the pause of a family, or the message that ended it. The error is
 	// model.Problems where trying again does not help.
 	Pause(ctx context.Context, e model.Entry, family string) error
+	// Groups judges the groups of a node, or the message that ended them. The error is that of
+	// Pause.
+	Groups(ctx context.Context, e model.Entry, family string) error
 }
 
 // Clock judges when a pause ends.
@@ -167,6 +170,19 @@ func (c *Control) Labels() map[string]string {
 	for _, d := range c.documents {
 		maps.Copy(out, d.labels)
 	}
+
+	return out
+}
+
+// Groups returns those that operators put the node into, in order.
+func (c *Control) Groups() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []string
+	for _, d := range c.documents {
+		out = append(out, d.groups...)
+	}
+	slices.Sort(out)
 
 	return out
 }

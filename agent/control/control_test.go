@@ -41,8 +41,9 @@ func (bucket) Removal(context.Context, string) (model.Entry, error) {
 // open is a gate that demands no signatures.
 type open struct{}
 
-func (open) Demands() bool                                    { return false }
-func (open) Pause(context.Context, model.Entry, string) error { return nil }
+func (open) Demands() bool                                     { return false }
+func (open) Pause(context.Context, model.Entry, string) error  { return nil }
+func (open) Groups(context.Context, model.Entry, string) error { return nil }
 
 // wall is the clock of this machine alone.
 type wall struct{}

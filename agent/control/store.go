@@ -62,11 +62,12 @@ func CheckRecord(path string) error {
 	return err
 }
 
-// document is one that is in force: one of pause and labels.
+// document is one that is in force: one of pause, labels and groups.
 type document struct {
 	entry  model.Entry
 	pause  *model.Pause
 	labels map[string]string
+	groups []string
 }
 
 // decode decodes the value of a key, whoever signed it. The error never passes by trying again.
@@ -83,13 +84,18 @@ func decode(e model.Entry) (document, error) {
 		return document{}, fmt.Errorf("%w: %w", model.ErrInvalidControl, err)
 	}
 	out := document{entry: e}
-	if name == model.ControlPause {
+	switch name {
+	case model.ControlPause:
 		p, err := model.DecodePause(content)
 		out.pause = &p
 		return out, err
+	case model.ControlGroups:
+		g, err := model.DecodeGroups(content)
+		out.groups = g.Groups
+		return out, err
+	default:
+		l, err := model.DecodeLabels(content)
+		out.labels = l.Labels
+		return out, err
 	}
-	l, err := model.DecodeLabels(content)
-	out.labels = l.Labels
-
-	return out, err
 }

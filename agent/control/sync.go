@@ -84,8 +84,8 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 		return false, err
 	}
 	d, err := decode(e)
-	if err == nil && d.pause != nil {
-		err = c.o.Gate.Pause(ctx, e, family)
+	if err == nil {
+		err = c.judge(ctx, e, family)
 	}
 	if err != nil {
 		return false, c.reject(e, err)
@@ -99,13 +99,26 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 	return true, nil
 }
 
+// judge returns why a document, or the end of one, is not accepted; labels always are.
+func (c *Control) judge(ctx context.Context, e model.Entry, family string) error {
+	switch _, name, _ := model.SplitKey(e.Key); name {
+	case model.ControlPause:
+		return c.o.Gate.Pause(ctx, e, family)
+	case model.ControlGroups:
+		return c.o.Gate.Groups(ctx, e, family)
+	default:
+		return nil
+	}
+}
+
 // end ends a key that the bucket does not have any more. Where signatures are demanded the
-// message that ended a pause must be signed too: else it stays in force.
+// message that ended a pause must be signed too: else it stays in force, as groups do.
 func (c *Control) end(ctx context.Context, key, family string) (changed bool, err error) {
+	_, name, _ := model.SplitKey(key)
 	c.mu.Lock()
-	pauses := c.documents[key].pause != nil
+	_, inForce := c.documents[key]
 	c.mu.Unlock()
-	if pauses && c.o.Gate.Demands() {
+	if inForce && name != model.ControlLabels && c.o.Gate.Demands() {
 		e, err := c.o.Source.Removal(ctx, key)
 		switch {
 		case errors.Is(err, model.ErrNotFound):
@@ -115,7 +128,7 @@ func (c *Control) end(ctx context.Context, key, family string) (changed bool, er
 		case !e.Deleted:
 			return false, nil // it was put again meanwhile
 		}
-		if err := c.o.Gate.Pause(ctx, e, family); err != nil {
+		if err := c.judge(ctx, e, family); err != nil {
 			return false, c.reject(e, err)
 		}
 	}

@@ -121,6 +121,25 @@ func (g *Gate) Pause(ctx context.Context, e model.Entry, family string) error {
 	return problem(e.Key, pauseHint, err)
 }
 
+// Groups judges in which groups operators put the node of a family. That the key was deleted
+// never passes: an empty list is what ends them. The error is model.Problems where it does not
+// pass.
+func (g *Gate) Groups(ctx context.Context, e model.Entry, family string) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, signed.Groups, family)
+	}
+	if err == nil {
+		err = g.accept(ctx, string(signed.Groups)+" "+family, envelope)
+	}
+
+	return problem(e.Key, groupsHint, err)
+}
+
 func (g *Gate) judge(ctx context.Context, e model.Entry, action signed.Action, before bool) error {
 	policy := g.o.Policy()
 	if !policy.On() {

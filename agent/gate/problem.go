@@ -66,3 +66,8 @@ func requestHint(action signed.Action) func(reason error) string {
 func pauseHint(error) string {
 	return "muster fleet pause or resume with --sign-key FILE, once for each key"
 }
+
+// groupsHint returns what to do about groups.
+func groupsHint(error) string {
+	return "muster fleet group with --sign-key FILE, once for each key"
+}

@@ -73,6 +73,12 @@ func (s *Signing) Resume(ctx context.Context, family string, current []byte) ([]
 	return s.sign(ctx, signed.Statement{Action: signed.Resume, Target: family}, current)
 }
 
+// Groups returns the signed groups of a node; current is what its control key has, nil for
+// nothing.
+func (s *Signing) Groups(ctx context.Context, family string, groups, current []byte) ([]byte, error) {
+	return s.sign(ctx, signed.Statement{Action: signed.Groups, Target: family, Content: string(groups)}, current)
+}
+
 // HasSigned reports whether the newest of the revisions of a key assigns, is signed by
 // all keys, is accepted for half of the time that a new signature would be, and is not
 // older than another one, or than what a key signed for this last: so it is no replay.

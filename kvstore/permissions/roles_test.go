@@ -145,7 +145,7 @@ func TestOperatorOfAGroup(t *testing.T) {
 			if _, err := control.New(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
 				t.Error(err)
 			}
-			for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels"} {
+			for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels", "node.web01.groups", "node.web02.groups"} {
 				if err := writtenBy(t, g, key); !errors.Is(err, kvstore.ErrNotPermitted) {
 					t.Errorf("put of %s = %v", key, err)
 				}

@@ -30,11 +30,13 @@ const (
 	// content.
 	Pause  Action = "pause"
 	Resume Action = "resume"
+	// Groups is in which groups operators put a node, the target being its family.
+	Groups Action = "groups"
 )
 
 // IsOfFamily reports whether the target of the action is a family, and not a key.
 func (a Action) IsOfFamily() bool {
-	return a == Ensure || a == Run || a == Preview || a == Pause || a == Resume
+	return a == Ensure || a == Run || a == Preview || a == Pause || a == Resume || a == Groups
 }
 
 // isKnown reports whether a is one of the actions.
@@ -46,10 +48,10 @@ type Statement struct {
 	Protocol string `json:"protocol"`
 	// Fleet is the prefix of the fleet.
 	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
-	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=pause,enum=resume"`
-	// Target is a key, or of a request or a pause, a family.
-	Target  string `json:"target" jsonschema_description:"Key of the assignment; of a request or a pause, node.<node> or group.<group>"`
-	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request or pause"`
+	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=pause,enum=resume,enum=groups"`
+	// Target is a key, or where the action IsOfFamily, a family.
+	Target  string `json:"target" jsonschema_description:"Key of the assignment; of all else, node.<node> or group.<group>"`
+	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request, pause or groups"`
 	// Issued is the time of signing and the counter: to the nanosecond, and a key
 	// signs later than before each time, whatever the clock is.
 	Issued time.Time `json:"issued" jsonschema_description:"Time of signing, to the nanosecond; grows with each signature of a key"`

@@ -79,6 +79,19 @@ func TestNewPermissionsByReload(t *testing.T) {
 		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--in-group", "db", "--within", "2s"}, admin...)...).wait()
 		return code == 0
 	})
+	muster(t, dir, append([]string{"fleet", "group", "web01", "+ops"}, admin...)...)
+	await(t, "the group is shown as not permitted", func() bool {
+		_, text := start(t, dir, append([]string{"fleet", "describe", "web01"}, admin...)...).wait()
+		return strings.Contains(text, "web, db, ops, all") && strings.Contains(text, "not permitted")
+	})
+	permit("web,db,ops")
+	if err := srv.Process.Signal(syscall.SIGHUP); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a request of the new group is answered", func() bool {
+		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--in-group", "ops", "--within", "2s"}, admin...)...).wait()
+		return code == 0
+	})
 	node.signal(syscall.SIGTERM)
 	if code, text := node.wait(); code != 0 {
 		t.Errorf("the agent ended with %d\n%s", code, text)

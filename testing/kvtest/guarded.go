@@ -35,10 +35,11 @@ type Guarded struct {
 var GroupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
 
 // The operators of a guarded server of several accounts who are no administrators:
-// one who only looks, and one of the group of web01.
+// one who only looks, one of the group of web01, and a dashboard with actions.
 const (
-	Viewer   = "looks"
-	Operator = "runsweb"
+	Viewer    = "looks"
+	Operator  = "runsweb"
+	Dashboard = "wall"
 )
 
 // Guards returns every way to guard a server, by name.
@@ -110,6 +111,7 @@ func members(t *testing.T) map[string]member {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
 	all[Viewer] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
+	all[Dashboard] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Dashboard("", Dashboard, true) })}
 	all[Operator] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
 		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
 	})}

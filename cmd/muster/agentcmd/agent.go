@@ -212,9 +212,15 @@ func (c *runCommand) reload(ctx context.Context, n *Node, level *slog.LevelVar) 
 	}
 	level.Set(print.Level(config.Log.Level))
 	if slices.Contains(applied, "groups") {
-		n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
+		n.nameGroups()
 		n.service.groupsChanged.Notify()
 	}
+}
+
+// nameGroups has denials name the groups that the node is in now.
+func (n *Node) nameGroups() {
+	config := n.agent.Config()
+	n.store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 }
 
 // Node is an agent with its connection.
@@ -275,13 +281,17 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		n.connection.close()
 		return nil
 	})
-	store.Denials().OfNode(denial.NodeCommand(config.Node, config.Groups))
 	watcher := hostwatch.New(log)
 	n.closers = append(n.closers, func() error {
 		watcher.Close()
 		return nil
 	})
 	o := options(types, log, config, store, watcher)
+	groupsChanged := tasks.NewSignal()
+	o.GroupsChanged = func() {
+		n.nameGroups()
+		groupsChanged.Notify()
+	}
 	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
@@ -290,7 +300,8 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		}
 		return nil, err
 	}
-	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: tasks.NewSignal(), log: log}
+	n.nameGroups()
+	n.service = &nodeService{agent: n.agent, requests: requests.New(store), connected: connected, groupsChanged: groupsChanged, log: log}
 
 	return n, nil
 }

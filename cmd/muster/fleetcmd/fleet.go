@@ -49,5 +49,6 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	controlcmd.AddPause(env, cmd)
 	controlcmd.AddResume(env, cmd)
 	controlcmd.AddLabel(env, cmd)
+	controlcmd.AddGroup(env, cmd)
 	accesscmd.AddToken(env, cmd)
 }

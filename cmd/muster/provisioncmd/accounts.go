@@ -65,6 +65,8 @@ func examples(a permissions.Accounts) permissions.Users {
 		a.Operators.Name: {
 			"# muster fleet permissions alice --viewer >alice.conf",
 			`# {user: alice, password: "…", include "alice.conf"}`,
+			"# muster fleet permissions wall --serve >wall.conf",
+			`# {user: wall, password: "…", include "wall.conf"}`,
 			"# muster fleet permissions bob --operator --groups web >bob.conf",
 			`# {user: bob, password: "…", include "bob.conf"}`,
 		},

@@ -19,6 +19,7 @@ func protocols() map[reflect.Type]string {
 		reflect.TypeFor[model.Assignment]():          model.ProtocolAssignment,
 		reflect.TypeFor[signed.Statement]():          model.ProtocolStatement,
 		reflect.TypeFor[model.EnsureResponse]():      model.ProtocolEnsureResponse,
+		reflect.TypeFor[model.Groups]():              model.ProtocolGroups,
 		reflect.TypeFor[model.HealthReport]():        model.ProtocolHealth,
 		reflect.TypeFor[model.Labels]():              model.ProtocolLabels,
 		reflect.TypeFor[model.NodeState]():           model.ProtocolNode,

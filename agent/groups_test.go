@@ -1,0 +1,103 @@
+package agent_test
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/testing/signtest"
+)
+
+// groups is a control document.
+func groups(names ...string) string {
+	return `{"protocol": "io.muster.v1.groups", "groups": ["` + strings.Join(names, `", "`) + `"]}`
+}
+
+// isMember fails unless the node is in these groups.
+func (n *node) isMember(want ...string) {
+	n.t.Helper()
+	if got := n.agent.State().Groups; !slices.Equal(got, want) {
+		n.t.Errorf("the node is in %q, want %q", got, want)
+	}
+	if got := n.agent.Describe().Groups; !slices.Equal(got, want) {
+		n.t.Errorf("on the node it is in %q, want %q", got, want)
+	}
+}
+
+// TestGroupsOfOperators: the node runs what is assigned to them, beside the groups of its
+// configuration, also after a restart; what pauses them pauses it.
+func TestGroupsOfOperators(t *testing.T) {
+	operated(t, func(t *testing.T, n *node) {
+		own := n.config.Groups
+		n.put("group.fresh.more", "b", "two")
+		n.lacks("b")
+		key := n.own(model.ControlGroups)
+		n.control(key, groups("fresh"))
+		n.isMember(append(slices.Clone(own), "fresh")...)
+		n.has("b", "two")
+		n.control("group.fresh.pause", pausing(0))
+		n.isPaused("group.fresh.pause")
+		n.stop()
+		n.start()
+		n.isMember(append(slices.Clone(own), "fresh")...)
+		n.isPaused("group.fresh.pause")
+		n.control("group.fresh.pause", "")
+		for _, invalid := range []string{"garbage", groups("all"), groups("a", "a"), groups("a.b"), groups(">"), groups("")} {
+			n.control(key, invalid)
+			n.isMember(append(slices.Clone(own), "fresh")...)
+		}
+		n.control(key, groups(own...))
+		n.isMember(own...)
+		if _, still := n.agent.State().Manifests["group.fresh.more"]; still {
+			t.Error("it still has what is assigned to a group that it left")
+		}
+		n.control(key, groups("fresh"))
+		n.control(key, "")
+		n.isMember(own...)
+	})
+}
+
+// TestSignedGroups: a node that demands signatures comes into groups, and out of them, by its keys
+// only.
+func TestSignedGroups(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.controlled = true
+		alice, eve := signtest.Signer(t), signtest.Signer(t)
+		n.trusts(1, alice)
+		n.start()
+		own := n.config.Groups
+		family, key := model.NodeFamily(n.config.Node), n.own(model.ControlGroups)
+		sign := func(action signed.Action, target string, by *signed.Signer, names ...string) string {
+			n.after(time.Second) // each later than the one before
+			return string(signtest.Sign(t, signed.Statement{Action: action, Target: target, Content: groups(names...)}, by))
+		}
+		for reason, value := range map[string]string{
+			"not signed":                groups("fresh"),
+			"is not a trusted key":      sign(signed.Groups, family, eve, "fresh"),
+			"signed for something else": sign(signed.Groups, "node.other", alice, "fresh"),
+			"to pause, not to groups":   sign(signed.Pause, family, alice, "fresh"),
+		} {
+			n.control(key, value)
+			n.isMember(own...)
+			if text := n.agent.State().Message; !strings.Contains(text, reason) {
+				t.Errorf("the message is %q, want %q", text, reason)
+			}
+		}
+		first := sign(signed.Groups, family, alice, "fresh")
+		n.control(key, first)
+		joined := append(slices.Clone(own), "fresh")
+		n.isMember(joined...)
+		n.control(key, "") // the end of it is not signed
+		n.isMember(joined...)
+		n.control(key, sign(signed.Groups, family, alice, own...))
+		n.isMember(own...)
+		n.control(key, first) // replayed
+		n.isMember(own...)
+		n.stop()
+		n.start()
+		n.isMember(own...)
+	})
+}

@@ -1,0 +1,66 @@
+package permissions_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore/permissions"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// TestDashboardIsAViewer: it may publish nothing that a viewer may not, but pauses where actions
+// are asked for.
+func TestDashboardIsAViewer(t *testing.T) {
+	t.Parallel()
+	viewer, err := permissions.Viewer("lab", "wall")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for actions, want := range map[bool][]string{false: nil, true: {"$KV.LAB_CONTROL.*.*.pause"}} {
+		p, err := permissions.Dashboard("lab", "wall", actions)
+		more := slices.DeleteFunc(slices.Clone(p.Publish), func(subject string) bool { return slices.Contains(viewer.Publish, subject) })
+		if err != nil || !slices.Equal(more, want) || !slices.Equal(p.Subscribe, viewer.Subscribe) || p.AllowResponses != nil {
+			t.Errorf("actions %v: %+v, %v", actions, p, err)
+		}
+		if slices.ContainsFunc(p.Publish, func(subject string) bool { return subject == "fleet.API.DIRECT.GET.OBJ_LAB_BUNDLES" }) {
+			t.Errorf("it reads bundles: %q", p.Publish)
+		}
+	}
+	if _, err := permissions.Dashboard("", "a.b", false); !errors.Is(err, model.ErrInvalidName) {
+		t.Error(err)
+	}
+}
+
+// TestDashboardWritesOnlyPauses: with actions it pauses and resumes, and writes nothing else.
+func TestDashboardWritesOnlyPauses(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	nc := g.Connect(t, kvtest.Dashboard)
+	nc.SetErrorHandler(nil)
+	s := kvtest.BindTo(t, nc)
+	bucket := control.New(s.Store)
+	for _, key := range []string{"group.all.pause", "node.web02.pause"} {
+		if _, err := bucket.Put(t.Context(), key, []byte("x")); err != nil {
+			t.Errorf("put of %s: %v", key, err)
+		}
+		if _, err := bucket.Delete(t.Context(), key, nil); err != nil {
+			t.Errorf("delete of %s: %v", key, err)
+		}
+	}
+	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))
+	_, assigned := s.Put(t.Context(), "group.web.motd", []byte("x"))
+	_, removed := s.Delete(t.Context(), "group.web.motd")
+	for what, err := range map[string]error{
+		"label": labeled, "assignment": assigned, "removal": removed,
+		"request": s.PutCommand(t.Context(), "group.web", "queued", nil, 0),
+		"state":   s.PutState(t.Context(), model.NodeState{Node: "web01"}, 0),
+	} {
+		if !errors.Is(err, kvstore.ErrNotPermitted) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
