@@ -25,9 +25,9 @@ const sourcePrefix = "muster/node/"
 // permanent.
 var ErrInvalidEvent = errors.New("invalid event")
 
-// encodeReport returns a report as a CloudEvent in structured JSON, without what is
+// Event returns a report as a CloudEvent in structured JSON, without what is
 // empty. The error wraps ErrInvalidEvent.
-func encodeReport(r model.Report) ([]byte, error) {
+func Event(r model.Report) ([]byte, error) {
 	ce, err := newEvent(r)
 	if err != nil {
 		return nil, err

@@ -8,7 +8,7 @@ import (
 )
 
 // EncodeReport returns a report as it is in the stream.
-func EncodeReport(r model.Report) ([]byte, error) { return encodeReport(r) }
+func EncodeReport(r model.Report) ([]byte, error) { return Event(r) }
 
 // DecodeReport is the inverse of EncodeReport.
 func DecodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {

@@ -152,7 +152,7 @@ func (s Stream) subject(r model.Report) string {
 }
 
 func (s Stream) message(r model.Report) (*nats.Msg, error) {
-	data, err := encodeReport(r)
+	data, err := Event(r)
 	if err == nil {
 		err = s.store.Sizes().CheckMessage("report "+r.ID, data)
 	}

@@ -36,8 +36,10 @@ type pull struct {
 	store            *kvstore.Store
 	stream, consumer string
 	follow           bool
-	sub              *nats.Subscription
-	messages         chan *nats.Msg
+	// batch is how many messages are asked for at once.
+	batch    int
+	sub      *nats.Subscription
+	messages chan *nats.Msg
 	// pending is how many messages are left, asked of how many the server still
 	// delivers without another request, delivered the last one's number.
 	pending, delivered uint64
@@ -91,7 +93,7 @@ func oneConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetst
 	}
 	info := consumer.CachedInfo()
 	defer forget(ctx, s, stream, info.Name)
-	p := &pull{store: s, stream: stream, consumer: info.Name, follow: follow, pending: info.NumPending}
+	p := &pull{store: s, stream: stream, consumer: info.Name, follow: follow, batch: batchSize, pending: info.NumPending}
 	if err := p.subscribe(); err != nil {
 		return false, err
 	}
@@ -118,44 +120,55 @@ func (p *pull) subscribe() (err error) {
 	return err
 }
 
-// next waits for a message, and asks for more where none is under way; ok is false
-// where the server delivers none now.
+// next waits for the message that follows the last one; ok is false where the server delivers
+// none now.
 func (p *pull) next(ctx context.Context) (m kvstore.Message, ok bool, err error) {
-	if p.asked == 0 {
-		if err := p.ask(); err != nil {
-			return m, false, err
-		}
-	}
-	var msg *nats.Msg
-	select {
-	case msg = <-p.messages:
-	case <-ctx.Done():
-		return m, false, ctx.Err()
-	case <-time.After(pullWait + kvstore.RequestTimeout):
-		return m, false, fmt.Errorf("%w: it does not answer", errLost)
-	}
-	meta, err := msg.Metadata()
-	if err != nil {
-		return m, false, p.control(msg)
-	}
-	if meta.Stream != p.stream || meta.Consumer != p.consumer {
-		return m, false, nil
+	msg, meta, err := p.receive(ctx)
+	if err != nil || meta == nil {
+		return m, false, err
 	}
 	if meta.Sequence.Consumer != p.delivered+1 {
 		return m, false, fmt.Errorf("%w: %d follows %d", errLost, meta.Sequence.Consumer, p.delivered)
 	}
-	p.delivered, p.pending, p.asked = meta.Sequence.Consumer, meta.NumPending, p.asked-1
+	p.delivered, p.pending = meta.Sequence.Consumer, meta.NumPending
 
 	return stored(msg, meta), true, nil
+}
+
+// receive waits for a message, and asks for more where none is under way; meta is nil where the
+// server delivers none now.
+func (p *pull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetadata, err error) {
+	if p.asked == 0 {
+		if err := p.ask(); err != nil {
+			return nil, nil, err
+		}
+	}
+	select {
+	case msg = <-p.messages:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	case <-time.After(pullWait + kvstore.RequestTimeout):
+		return nil, nil, fmt.Errorf("%w: it does not answer", errLost)
+	}
+	meta, err = msg.Metadata()
+	if err != nil {
+		return nil, nil, p.control(msg)
+	}
+	if meta.Stream != p.stream || meta.Consumer != p.consumer {
+		return nil, nil, nil
+	}
+	p.asked--
+
+	return msg, meta, nil
 }
 
 // ask asks for a number of messages: those that are there, or where the stream is
 // followed also those that arrive for a while.
 func (p *pull) ask() error {
-	request := map[string]any{"batch": batchSize, "no_wait": true}
-	p.asked = int(min(p.pending, batchSize))
+	request := map[string]any{"batch": p.batch, "no_wait": true}
+	p.asked = int(min(p.pending, uint64(p.batch)))
 	if p.follow {
-		request, p.asked = map[string]any{"batch": batchSize, "expires": pullWait}, batchSize
+		request, p.asked = map[string]any{"batch": p.batch, "expires": pullWait}, p.batch
 	}
 	body, err := json.Marshal(request)
 	if err != nil {

@@ -27,7 +27,7 @@ func targets(f *fleet) []target {
 		{"manifests-of-a-group", []string{"$KV.MUSTER_MANIFESTS.group.db.evil", "$KV.MUSTER_MANIFESTS.group.web.evil"}, manifest, true},
 		{"manifests-of-all", []string{"$KV.MUSTER_MANIFESTS.group.all.evil"}, manifest, true},
 		{"commands", []string{"muster.command.node.web02", "muster.command.group.db", "muster.command.group.all", "muster.command.node.web02.evil", "muster.command.group.all.evil"}, `{"type":"exec"}`, true},
-		{"control", []string{"$KV.MUSTER_CONTROL.node.web02.pause", "$KV.MUSTER_CONTROL.node.web02.labels", "$KV.MUSTER_CONTROL.group.db.pause", "$KV.MUSTER_CONTROL.group.all.pause", "$KV.MUSTER_CONTROL.node.web01.pause"}, `{"protocol":"io.muster.v1.pause"}`, true},
+		{"control", []string{"$KV.MUSTER_CONTROL.node.web02.pause", "$KV.MUSTER_CONTROL.node.web02.labels", "$KV.MUSTER_CONTROL.node.web02.groups", "$KV.MUSTER_CONTROL.group.db.pause", "$KV.MUSTER_CONTROL.group.all.pause", "$KV.MUSTER_CONTROL.node.web01.pause"}, `{"protocol":"io.muster.v1.pause"}`, true},
 		{"state", []string{"$KV.MUSTER_NODES.web02.state"}, `{"node":"web02"}`, true},
 		{"facts", []string{"$KV.MUSTER_NODES.web02.facts"}, `{}`, true},
 		{"reports", []string{"muster.report.web02.run.stable"}, `{}`, true},

@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/labels"
 )
 
@@ -27,7 +28,8 @@ type emit func(value float64, labels ...string)
 type snapshot struct {
 	version string
 	view.Overview
-	totals view.Totals
+	totals   view.Totals
+	webhooks map[string]webhook.Counts
 	// manifests are by label.
 	manifests map[string]manifest
 }
@@ -123,6 +125,23 @@ func totalFamilies() []family {
 		gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit emit) {
 			emit(seconds(s.totals.Newest))
 		}),
+	}
+}
+
+// webhookFamilies are those of webhooks, whose names come from a file.
+func webhookFamilies() []family {
+	return []family{
+		counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), or did not take and that were left out (refused), since serve started.", func(s *snapshot, emit emit) {
+			for name, c := range s.webhooks {
+				emit(float64(c.Sent), name, "sent")
+				emit(float64(c.Refused), name, "refused")
+			}
+		}, "webhook", "outcome"),
+		gauge("muster_fleet_webhook_failing", "Whether the newest try to deliver a webhook failed.", func(s *snapshot, emit emit) {
+			for name, c := range s.webhooks {
+				emit(flag(c.Failing), name)
+			}
+		}, "webhook"),
 	}
 }
 

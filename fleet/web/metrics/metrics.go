@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/labels"
 )
 
@@ -24,6 +25,8 @@ type Sources struct {
 	Overview func() view.Overview
 	// Totals may be nil: then nothing is counted.
 	Totals func() view.Totals
+	// Webhooks are the figures of webhooks, by name. It may be nil.
+	Webhooks func() map[string]webhook.Counts
 	// Version is that of the muster that serves.
 	Version string
 	Log     *slog.Logger
@@ -44,6 +47,9 @@ func New(s Sources) *Metrics {
 	all := families()
 	if s.Totals != nil {
 		all = append(all, totalFamilies()...)
+	}
+	if s.Webhooks != nil {
+		all = append(all, webhookFamilies()...)
 	}
 
 	return &Metrics{sources: s, families: all, names: labels.Names{}}
@@ -86,6 +92,9 @@ func (m *Metrics) read() *snapshot {
 	s := &snapshot{version: m.sources.Version, Overview: m.sources.Overview(), manifests: map[string]manifest{}}
 	if m.sources.Totals != nil {
 		s.totals = m.sources.Totals()
+	}
+	if m.sources.Webhooks != nil {
+		s.webhooks = m.sources.Webhooks()
 	}
 	byName := map[string]summary.Manifest{}
 	for _, manifest := range s.Manifests {

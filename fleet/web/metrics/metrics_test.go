@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/metrics"
+	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
@@ -57,8 +58,12 @@ func totals() view.Totals {
 	}
 }
 
+func sent() map[string]webhook.Counts {
+	return map[string]webhook.Counts{"pager": {Sent: 7, Refused: 1, Failing: true}}
+}
+
 func metricsOf(overview func() view.Overview, log *hosttest.LogText) *metrics.Metrics {
-	return metrics.New(metrics.Sources{Overview: overview, Totals: totals, Version: "1.2.3", Log: slog.New(slog.NewTextHandler(log, nil))})
+	return metrics.New(metrics.Sources{Overview: overview, Totals: totals, Webhooks: sent, Version: "1.2.3", Log: slog.New(slog.NewTextHandler(log, nil))})
 }
 
 // gather returns the families of a scrape that is checked for all that a registry can.
@@ -122,6 +127,8 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	has(t, all, "muster_fleet_drift_repaired_total", " 5")
 	has(t, all, "muster_fleet_feed_behind_messages", " 6")
 	has(t, all, "muster_fleet_feed_newest_timestamp_seconds", " 1.800000001e+09")
+	has(t, all, "muster_fleet_webhook_reports_total", `{outcome="refused",webhook="pager"} 1`, `{outcome="sent",webhook="pager"} 7`)
+	has(t, all, "muster_fleet_webhook_failing", `{webhook="pager"} 1`)
 }
 
 // TestSeriesAreBounded: an operator may assign as many manifests as the bucket holds, and nodes

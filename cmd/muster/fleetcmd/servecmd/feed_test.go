@@ -19,6 +19,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -199,7 +200,7 @@ func TestStartsOver(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	report(t, store, "web01", "old")
-	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 10 * time.Millisecond}
+	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 10 * time.Millisecond, webhooks: &webhooks{}}
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error)
 	go func() { done <- f.run(ctx) }()
@@ -265,6 +266,40 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestHistoryGoesOn: where reading the past fails, it goes on behind what was told, which counts once.
+func TestHistoryGoesOn(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", "garbage")
+	for i := range 2 {
+		report(t, store, "web01", fmt.Sprintf("r%d", i))
+	}
+	f := view.New(view.Options{})
+	feed := newFeed(store.Store, f, time.Hour, slog.New(slog.DiscardHandler))
+	feed.until, feed.block = 4, block{from: 1}
+	lost := errors.New("lost")
+	broken := func(yield func(reports.Message, error) bool) {
+		for m, err := range feed.reports.Messages(t.Context(), reports.Range{}) {
+			if m.Sequence == 3 {
+				yield(m, lost)
+				return
+			}
+			if !yield(m, err) {
+				return
+			}
+		}
+	}
+	if err := feed.tellPast(broken, time.Time{}); !errors.Is(err, lost) {
+		t.Fatal(err)
+	}
+	if err := feed.readHistory(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := f.Progress().Problems; len(got) != 1 || !strings.Contains(got[0], "left out: 1;") || len(f.Events(view.EventQuery{}).Events) != 2 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestSource: a run is found by its id, also where the clock of its node is wrong.
 func TestSource(t *testing.T) {
 	t.Parallel()
@@ -309,5 +344,42 @@ func TestSource(t *testing.T) {
 	}
 	if _, err := s.History(t.Context(), "group.all.motd"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("history: %v", err)
+	}
+}
+
+// TestItsOwnPermissionsAreEnough: with those of its role it sees nodes, labels, runs and events.
+func TestItsOwnPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	state := model.NodeState{Node: "web01", Labels: map[string]string{"rack": "a3"}}
+	if err := g.Admin.PutState(t.Context(), state, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := g.Admin.Put(t.Context(), "group.all.motd", []byte("muster: {}")); err != nil {
+		t.Fatal(err)
+	}
+	report(t, g.Admin, "web01", "before")
+	store := kvtest.BindTo(t, g.Connect(t, kvtest.Dashboard))
+	f := follow(t, store)
+	kvtest.Eventually(t, "the history is there", func() (bool, string) { return f.Progress().History, known(f) })
+	report(t, g.Admin, "web01", "after")
+	kvtest.Eventually(t, "both runs are seen", func() (bool, string) {
+		return len(f.Runs(view.EventQuery{})) == 2, known(f) + fmt.Sprint(f.Progress().Problems)
+	})
+	if n, ok := f.Node("web01"); !ok || n.Labels["rack"] != "a3" {
+		t.Errorf("node = %+v", n)
+	}
+	if events := f.Events(view.EventQuery{}); len(events.Events) == 0 {
+		t.Errorf("events = %+v", events)
+	}
+	if problems := f.Progress().Problems; len(problems) > 0 {
+		t.Errorf("problems: %q", problems)
+	}
+	s := source{store: store.Store, log: slog.New(slog.DiscardHandler)}
+	if _, err := s.Registrations(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if all, err := s.History(t.Context(), "group.all.motd"); err != nil || len(all) != 1 {
+		t.Errorf("history = %v, %v", all, err)
 	}
 }

@@ -25,8 +25,9 @@ type follower struct {
 	store *kvstore.Store
 	keep  time.Duration
 	// look is how often it is looked whether that was so.
-	look time.Duration
-	log  *slog.Logger
+	look     time.Duration
+	webhooks *webhooks
+	log      *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]
 	begun   chan struct{}
@@ -62,7 +63,7 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 		model.Problem(" reports", notice)
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" reports") }).Stop()
 	}
-	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.log)
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -70,6 +71,9 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 
 	feed := newFeed(f.store, model, f.keep, f.log)
 	feed.look = f.look
+	for _, c := range f.webhooks.couriers(feed.reports, model, f.log, notice != "") {
+		running.Go(func() { feed.persist(ctx, "reports for "+c.about(), c.deliver) })
+	}
 
 	return feed.run(ctx)
 }

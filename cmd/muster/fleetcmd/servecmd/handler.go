@@ -10,12 +10,13 @@ import (
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/fleet/web/metrics"
+	"github.com/musterfleet/muster/fleet/webhook"
 )
 
 // newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
 // register. Streams end with ctx.
-func newHandler(ctx context.Context, model *view.Fleet, source web.Source, log *slog.Logger) http.Handler {
-	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Version: cli.Version(), Log: log})
+func newHandler(ctx context.Context, model *view.Fleet, source web.Source, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
+	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: webhooks, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
 	mux.Handle(api.Prefix+"/", within(ctx, api.New(api.Options{Model: model, Source: source, Log: log})))
 	mux.Handle("GET /metrics", figures.Handler())

@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/kvstore/reports"
 )
 
 // serveCommand is muster fleet serve.
@@ -24,6 +25,8 @@ type serveCommand struct {
 	access accesscmd.Flags
 	listen string
 	keep   time.Duration
+	// webhooks is the file of webhooks, empty for none.
+	webhooks string
 }
 
 // Add adds muster fleet serve.
@@ -33,6 +36,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Follows what nodes store and report, and serves it over HTTP until ctrl-C. It keeps no files and needs no database: what it shows is read from NATS when it starts. Several can run at the same time.\n\n  muster fleet serve\n  muster fleet serve --listen 127.0.0.1:9000 --for-history 72h")
 	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
 	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
+	cmd.Flag("webhooks", "File of webhooks, to which reports are sent as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
 	c.access.Add(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -58,8 +62,16 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	hooks, err := loadWebhooks(c.webhooks)
+	if err != nil {
+		return err
+	}
+	defer hooks.close()
 	store, err := fleetcli.Open(ctx, c.Env)
 	if err != nil {
+		return err
+	}
+	if err := hooks.check(reports.New(store.KV)); err != nil {
 		return err
 	}
 	l, err := guard.Listen(ctx, maxConnections)
@@ -72,7 +84,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer stop(nil)
-	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, log: c.Log, begun: make(chan struct{})}
+	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, webhooks: hooks, log: c.Log, begun: make(chan struct{})}
 	following.Go(func() { stop(fleet.run(running)) })
 	c.Print.Printf("%s\n", guard.URL(l))
 	err = serve(running, l, guard.Handler(fleet), defaultPatience(), c.Log)

@@ -1,0 +1,201 @@
+package servecmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/webhook"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+)
+
+const (
+	// maxWebhooksFile bounds the file of webhooks.
+	maxWebhooksFile = 1 << 20
+	// subscriptionPrefix begins the names of the consumers of webhooks.
+	subscriptionPrefix = "webhook-"
+	// contentTries is how often a report is sent that the receiver does not take.
+	contentTries = 3
+)
+
+// webhooks send reports as they are stored.
+type webhooks struct {
+	senders []*webhook.Sender
+	figures webhook.Figures
+	// first and most are the pauses before a report is sent again.
+	first, most time.Duration
+}
+
+// loadWebhooks reads the file of --webhooks; without one there are none.
+func loadWebhooks(path string) (*webhooks, error) {
+	all := &webhooks{first: time.Second, most: time.Minute}
+	if path == "" {
+		return all, nil
+	}
+	data, err := files.Read(path, maxWebhooksFile)
+	if err != nil {
+		return nil, cli.Usagef("--webhooks: %w", err)
+	}
+	hooks, err := webhook.Parse(path, data)
+	if err != nil {
+		return nil, err
+	}
+	for _, h := range hooks {
+		s, err := webhook.NewSender(h)
+		if err != nil {
+			return nil, err
+		}
+		all.senders = append(all.senders, s)
+	}
+
+	return all, nil
+}
+
+// check returns what is wrong with what webhooks read.
+func (w *webhooks) check(stream reports.Stream) error {
+	for _, s := range w.senders {
+		if err := stream.CheckSubscription(subscription(s.Hook)); err != nil {
+			return cli.Usagef("--webhooks: webhook %s: %w", s.Name, err)
+		}
+	}
+
+	return nil
+}
+
+// subscription returns what a webhook reads.
+func subscription(h webhook.Hook) reports.Subscription {
+	return reports.Subscription{Name: subscriptionPrefix + h.Name, Kinds: h.Kinds, Outcomes: h.Outcomes}
+}
+
+// close ends the connections.
+func (w *webhooks) close() {
+	for _, s := range w.senders {
+		s.Close()
+	}
+}
+
+// couriers returns one for each webhook. With all, one that nobody has read for yet begins with the
+// oldest report.
+func (w *webhooks) couriers(stream reports.Stream, show notices, log *slog.Logger, all bool) []*courier {
+	out := make([]*courier, len(w.senders))
+	for i, s := range w.senders {
+		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show, log: log, reading: subscription(s.Hook)}
+		out[i].reading.All = all
+	}
+
+	return out
+}
+
+// notices show what is wrong until it is well.
+type notices interface {
+	Problem(about, text string)
+	Clear(about string)
+}
+
+// courier sends what one webhook is to have.
+type courier struct {
+	*webhooks
+	sender  *webhook.Sender
+	stream  reports.Stream
+	show    notices
+	log     *slog.Logger
+	reading reports.Subscription
+}
+
+// about is what its notices are about.
+func (c *courier) about() string { return "webhook " + c.sender.Name }
+
+// deliver sends reports until ctx ends or they cannot be read.
+func (c *courier) deliver(ctx context.Context) error {
+	for d, err := range c.stream.Deliver(ctx, c.reading) {
+		if errors.Is(err, scan.ErrOtherAccount) {
+			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
+			c.show.Problem(c.about(), fmt.Sprintf("webhook %s has nothing to send: %s", c.sender.Name, err))
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		for _, r := range d.Reports {
+			if !c.sender.Matches(r) {
+				continue
+			}
+			if err := c.send(ctx, d, r); err != nil {
+				_ = d.Again(context.WithoutCancel(ctx)) // another serve goes on at once
+				return err
+			}
+		}
+		// What the receiver took is done, even where ctx ended meanwhile: else it had it twice.
+		if err := d.Done(context.WithoutCancel(ctx)); err != nil {
+			return err
+		}
+		// Should the server forget the consumer, this is where another one goes on.
+		c.reading.After = d.Sequence
+	}
+
+	return nil
+}
+
+// send sends a report until the receiver took it, or refused it as it is. The error is that of ctx.
+func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) error {
+	body, err := reports.Event(r)
+	if err != nil {
+		return nil //nolint:nilerr // what is stored was read as an event, so this one nobody can have
+	}
+	name := c.sender.Name
+	pause, failing := c.first, time.Time{}
+	for tries := 1; ; tries++ {
+		err := c.sender.Send(ctx, time.Now(), r.ID, body)
+		switch {
+		case err == nil:
+			c.show.Clear(c.about())
+			c.figures.Change(name, func(f *webhook.Counts) { f.Sent, f.Failing = f.Sent+1, false })
+			return nil
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case errors.Is(err, webhook.ErrContent) && tries >= contentTries:
+			c.log.Error("webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "tries", tries, "error", err)
+			c.show.Clear(c.about())
+			c.figures.Change(name, func(f *webhook.Counts) { f.Refused, f.Failing = f.Refused+1, false })
+			return nil
+		}
+		c.figures.Change(name, func(f *webhook.Counts) { f.Failing = true })
+		if failing.IsZero() {
+			failing = time.Now()
+			c.log.Warn("webhook cannot be delivered, will retry", "webhook", name, "report", r.ID, "error", err)
+		}
+		c.show.Problem(c.about(), fmt.Sprintf("webhook %s cannot be delivered since %s: %s", name, clock(failing), err))
+		wait := pause
+		var asked webhook.AfterError
+		if errors.As(err, &asked) {
+			wait = max(wait, asked.After)
+		}
+		if err := hold(ctx, d, wait); err != nil {
+			return err
+		}
+		pause = min(2*pause, c.most)
+	}
+}
+
+// hold waits, and keeps the message for this reader meanwhile.
+func hold(ctx context.Context, d reports.Delivery, wait time.Duration) error {
+	for wait > 0 {
+		if err := d.Hold(); err != nil {
+			return err
+		}
+		part := min(wait, reports.SubscriptionHold/3)
+		if err := kvstore.Pause(ctx, part); err != nil {
+			return err
+		}
+		wait -= part
+	}
+
+	return d.Hold()
+}

@@ -1,0 +1,158 @@
+// Package webhook sends reports of nodes as CloudEvents over HTTP, signed as the Standard Webhooks
+// specification has it.
+package webhook
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/decode"
+)
+
+// File is the file of webhooks.
+type File struct {
+	Webhooks []Hook `json:"webhooks"`
+}
+
+// Hook is where reports are sent, and which: those that each list that is not empty has.
+type Hook struct {
+	Name string `json:"name"`
+	URL  string `json:"url"`
+	// SecretFile has the secret that signs, "whsec_" and base64 of 24 to 64 bytes.
+	SecretFile string `json:"secret_file"`
+	// Kinds and Outcomes are those of muster fleet reports; Manifests are names, Nodes ids.
+	Kinds     []string `json:"kinds"`
+	Outcomes  []string `json:"outcomes"`
+	Causes    []string `json:"causes"`
+	Nodes     []string `json:"nodes"`
+	Manifests []string `json:"manifests"`
+}
+
+// The bounds of the file.
+const (
+	maxFile  = 1 << 20
+	maxHooks = 50
+	maxName  = 32
+)
+
+// Parse reads the file of webhooks. The error is model.Problems, each with its place.
+func Parse(name string, data []byte) ([]Hook, error) {
+	var f File
+	places, problems := decode.Document(name, data, maxFile, &f)
+	add := func(path string, err error) {
+		if err != nil {
+			at, ok := places[path]
+			if !ok {
+				at = model.Position{File: name}
+			}
+			problems = append(problems, model.Problem{Pos: at, Property: path, Message: err.Error()})
+		}
+	}
+	if problems == nil && (len(f.Webhooks) == 0 || len(f.Webhooks) > maxHooks) {
+		add("webhooks", fmt.Errorf("`webhooks` must have 1 to %d items, not %d", maxHooks, len(f.Webhooks)))
+	}
+	seen := map[string]bool{}
+	for i, h := range f.Webhooks {
+		at := fmt.Sprintf("webhooks.%d", i)
+		h.check(func(key string, err error) {
+			if _, ok := places[at+"."+key]; !ok {
+				add(at, err)
+				return
+			}
+			add(at+"."+key, err)
+		})
+		if seen[h.Name] {
+			add(at+".name", fmt.Errorf("another webhook is called %s: the name is how muster remembers what was sent", h.Name))
+		}
+		seen[h.Name] = true
+	}
+
+	return f.Webhooks, problems.Sorted().Err()
+}
+
+// check adds what is wrong, by key.
+func (h Hook) check(add func(key string, err error)) {
+	if !model.IsToken(h.Name) || len(h.Name) > maxName {
+		add("name", fmt.Errorf("`name` must be one word of letters, digits, - and _, at most %d, not %q", maxName, h.Name))
+	}
+	add("url", checkURL(h.URL))
+	if h.SecretFile == "" {
+		add("secret_file", errors.New("`secret_file` is missing: reports are signed, so that who receives them can tell that they are yours"))
+	}
+	for key, words := range map[string]struct{ given, known []string }{
+		"kinds": {h.Kinds, kinds()}, "outcomes": {h.Outcomes, outcomes()}, "causes": {h.Causes, causes()},
+	} {
+		for _, word := range words.given {
+			if !slices.Contains(words.known, word) {
+				add(key, fmt.Errorf("`%s` has %q, and can have %s", key, word, strings.Join(words.known, ", ")))
+			}
+		}
+	}
+	for key, names := range map[string][]string{"nodes": h.Nodes, "manifests": h.Manifests} {
+		for _, name := range names {
+			if !model.IsToken(name) {
+				add(key, fmt.Errorf("`%s` must be words of letters, digits, - and _, not %q", key, name))
+			}
+		}
+	}
+}
+
+// checkURL returns what is wrong with a URL. Reports say what is on machines, so they are not sent
+// in clear text to others.
+func checkURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return errors.New("`url` is missing")
+	case err != nil || u.Host == "":
+		return errors.New("`url` must be an absolute URL, such as https://example.net/muster") // the error would show it
+	case u.User != nil:
+		return errors.New("`url` must have no user and password: they would be in logs")
+	case u.Scheme == "https", u.Scheme == "http" && isLoopback(u.Hostname()):
+		return nil
+	default:
+		return errors.New("`url` must begin with https://; http:// is for loopback only, since reports say what is on your machines")
+	}
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// Matches reports whether a report is to be sent.
+func (h Hook) Matches(r model.Report) bool {
+	has := func(all []string, word string) bool { return len(all) == 0 || slices.Contains(all, word) }
+	_, name, _ := model.SplitKey(r.Manifest)
+
+	return has(h.Kinds, r.Kind) && has(h.Outcomes, string(r.Outcome)) && has(h.Causes, string(r.Cause)) && has(h.Nodes, r.Node) && has(h.Manifests, name)
+}
+
+func kinds() []string {
+	return []string{model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode}
+}
+
+func outcomes() []string {
+	var out []string
+	for _, o := range []any{
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun, model.OutcomeRefused,
+		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
+		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
+	} {
+		out = append(out, fmt.Sprint(o))
+	}
+
+	return out
+}
+
+func causes() []string {
+	return []string{
+		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest),
+	}
+}
