@@ -262,7 +262,7 @@ func TestRunThatCannotBegin(t *testing.T) {
 		if state = n.agent.State().Manifests["group.all.motd"]; state.Error != "" || state.Outcome != model.OutcomeChanged {
 			t.Errorf("the state is %+v", state)
 		}
-		n.after(3 * time.Minute)
+		n.after(2 * time.Minute) // the next run on the interval: 270 seconds after that at the earliest
 		n.tells()
 		n.stop()
 		for line := range strings.Lines(n.log.String()) {
