@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
@@ -86,4 +87,19 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	}
 
 	return &resp, resp.ToError()
+}
+
+// Created returns since when there is a stream, which keeps a subject: one that was created again
+// counts its messages from 1. The error wraps model.ErrNotFound where there is none.
+func (s *Store) Created(ctx context.Context, stream, subject string) (time.Time, error) {
+	found, err := s.Infos(ctx, subject)
+	if err != nil {
+		return time.Time{}, err
+	}
+	info, err := found.Of(stream)
+	if err != nil {
+		return time.Time{}, err
+	}
+
+	return info.Created, nil
 }
