@@ -89,17 +89,18 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	return &resp, resp.ToError()
 }
 
-// Created returns since when there is a stream, which keeps a subject: one that was created again
-// counts its messages from 1. The error wraps model.ErrNotFound where there is none.
-func (s *Store) Created(ctx context.Context, stream, subject string) (time.Time, error) {
+// Age returns since when there is a stream, which keeps a subject, and its last sequence: one that was
+// created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
+// where there is none.
+func (s *Store) Age(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
 	found, err := s.Infos(ctx, subject)
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, 0, err
 	}
 	info, err := found.Of(stream)
 	if err != nil {
-		return time.Time{}, err
+		return time.Time{}, 0, err
 	}
 
-	return info.Created, nil
+	return info.Created, info.State.LastSeq, nil
 }

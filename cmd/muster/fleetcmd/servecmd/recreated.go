@@ -37,11 +37,15 @@ func (f *feed) streams() []kept {
 	}
 }
 
-// seen is what is known of the streams: since when there are these ones, and the highest sequence
-// of the reports.
-type seen struct {
-	created map[string]time.Time
-	highest uint64
+// seen is what is known of the streams, by name.
+type seen map[string]age
+
+// age is since when there is a stream, and its last sequence. Back is set where it was lower the last
+// time: the server that leads it since just now may not know all of it yet.
+type age struct {
+	created time.Time
+	last    uint64
+	back    bool
 }
 
 // watchStreams returns a *recreatedError, or nil when ctx ends.
@@ -57,27 +61,23 @@ func (f *feed) watchStreams(ctx context.Context) (err error) {
 }
 
 // checkStreams returns what is known of the streams now, or a *recreatedError where one is not that
-// of before. One of reports that was restored from an older copy may have its time.
+// of before: by its time, or since it was restored from an older copy.
 func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
-	now := seen{map[string]time.Time{}, last.highest}
-	streams := f.streams()
-	for _, s := range streams {
-		before := last.created[s.stream]
-		// What reads a stream says why it cannot be read.
-		created, err := f.store.Created(ctx, s.stream, s.subject)
-		if err != nil {
-			created = before
+	now := seen{}
+	for _, s := range f.streams() {
+		before := last[s.stream]
+		created, sequence, err := f.store.Age(ctx, s.stream, s.subject)
+		switch {
+		case err != nil:
+			now[s.stream] = before // what reads the stream says why it cannot be read
+		case before.created.IsZero() || created.Equal(before.created) && sequence >= before.last:
+			now[s.stream] = age{created: created, last: sequence}
+		case created.Equal(before.created) && !before.back:
+			before.back = true
+			now[s.stream] = before
+		default:
+			return nil, &s.recreatedError
 		}
-		if now.created[s.stream] = created; !before.IsZero() && !created.Equal(before) {
-			return seen{}, &s.recreatedError
-		}
-	}
-	// An empty one is no other.
-	if newest, err := f.reports.NewestMessage(ctx); err == nil && newest.Sequence > 0 {
-		now.highest = newest.Sequence
-	}
-	if now.highest < last.highest {
-		return seen{}, &streams[0].recreatedError
 	}
 
 	return now, nil
