@@ -81,22 +81,6 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 	return s.read(m), nil
 }
 
-// Created returns since when there is this stream: one that was created again counts its messages
-// from 1. The error wraps model.ErrNotFound where there is none.
-func (s Stream) Created(ctx context.Context) (time.Time, error) {
-	names := s.store.Names()
-	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
-	if err != nil {
-		return time.Time{}, err
-	}
-	info, err := found.Of(names.Reports())
-	if err != nil {
-		return time.Time{}, err
-	}
-
-	return info.Created, nil
-}
-
 // read decodes a message.
 func (s Stream) read(m kvstore.Message) Message {
 	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}

@@ -9,8 +9,6 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
-
-	"golang.org/x/net/netutil"
 )
 
 // Options say where to listen and who may connect.
@@ -101,14 +99,14 @@ func isLoopback(listen string) (bool, error) {
 }
 
 // Listen opens the address for so many connections at the same time, with TLS where there is a
-// certificate.
+// certificate. One more ends the oldest of the address that has most.
 func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.Listen)
 	if err != nil {
 		return nil, err
 	}
 	// Below TLS: the server speaks HTTP/2 on connections alone that it sees to be of TLS.
-	l = netutil.LimitListener(l, most)
+	l = newFair(l, most)
 	if g.certificate == nil {
 		return l, nil
 	}

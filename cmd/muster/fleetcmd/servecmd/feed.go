@@ -2,7 +2,6 @@ package servecmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -27,7 +26,7 @@ const (
 	// listPause is how often nodes are looked for that are no more, and assignments are listed although
 	// none has changed.
 	listPause = 5 * time.Minute
-	// streamPause is how often the stream of reports is looked at.
+	// streamPause is how often the streams are looked at.
 	streamPause = 30 * time.Second
 	// settlePause is how long assignments may change before they are listed again.
 	settlePause = 100 * time.Millisecond
@@ -43,7 +42,7 @@ type feed struct {
 	reports     reports.Stream
 	to          *view.Fleet
 	keep        time.Duration
-	// look is how often the stream of reports is looked at.
+	// look is how often the streams are looked at.
 	look time.Duration
 	log  *slog.Logger
 	// listed is closed when the nodes were listed once, begun when the newest reports were told.
@@ -64,14 +63,14 @@ func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog
 	}
 }
 
-// run tells what there is, and then what changes, until ctx ends. It returns errRecreated where
+// run tells what there is, and then what changes, until ctx ends. It returns a *recreatedError where
 // all has to be told anew, and the error of ctx else.
 func (f *feed) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	var all sync.WaitGroup
 	all.Go(func() { f.watchConnection(ctx) })
-	all.Go(func() { stop(f.watchStream(ctx)) })
+	all.Go(func() { stop(f.watchStreams(ctx)) })
 	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
 	all.Go(func() {
 		wait(ctx, f.listed, nodesPatience)
@@ -147,46 +146,6 @@ func (f *feed) persist(ctx context.Context, what string, read func(context.Conte
 
 // clock returns a time for people.
 func clock(at time.Time) string { return at.Local().Format(model.TimeFormat) }
-
-// errRecreated is a stream of reports whose sequences begin anew: what is known of it is over.
-var errRecreated = errors.New("the stream of reports was created again")
-
-// seen is what is known of the stream of reports: since when there is this one, and its highest
-// sequence.
-type seen struct {
-	created time.Time
-	highest uint64
-}
-
-// watchStream returns errRecreated, or nil when ctx ends.
-func (f *feed) watchStream(ctx context.Context) (err error) {
-	for last := (seen{}); ; {
-		if last, err = f.checkStream(ctx, last); err != nil {
-			return err
-		}
-		if kvstore.Pause(ctx, f.look) != nil {
-			return nil
-		}
-	}
-}
-
-// checkStream returns what is known of the stream now, or errRecreated where it is not the one of
-// before. One that was restored from an older copy may have its time.
-func (f *feed) checkStream(ctx context.Context, last seen) (seen, error) {
-	now := last
-	// What reads the stream says why it cannot be read, and an empty one is no other.
-	if created, err := f.reports.Created(ctx); err == nil {
-		now.created = created
-	}
-	if newest, err := f.reports.NewestMessage(ctx); err == nil && newest.Sequence > 0 {
-		now.highest = newest.Sequence
-	}
-	if !last.created.IsZero() && !now.created.Equal(last.created) || now.highest < last.highest {
-		return seen{}, errRecreated
-	}
-
-	return now, nil
-}
 
 // watchConnection says when NATS cannot be reached: reading waits then, and is no error.
 func (f *feed) watchConnection(ctx context.Context) {

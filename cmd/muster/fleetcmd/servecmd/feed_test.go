@@ -163,35 +163,41 @@ func TestPrune(t *testing.T) {
 }
 
 // TestAnotherStream: one that was created again ends what is known, also where it has more messages
-// than the one before; one that cannot be looked at, or is empty from the beginning, does not.
+// than the one before, and one that went back and stays there; one that cannot be looked at does not.
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
 	feed := newFeed(store.Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
-	check := func(last seen, want uint64, wantErr error) seen {
+	const stream = "MUSTER_REPORTS"
+	check := func(last seen, want uint64, recreated bool) seen {
 		t.Helper()
-		got, err := feed.checkStream(t.Context(), last)
-		if got.highest != want || !errors.Is(err, wantErr) {
-			t.Errorf("after %d: %d, %v", last.highest, got.highest, err)
+		got, err := feed.checkStreams(t.Context(), last)
+		var again *recreatedError
+		if got[stream].last != want || errors.As(err, &again) != recreated || recreated && !again.reports {
+			t.Errorf("after %+v: %+v, %v", last, got, err)
 		}
 		return got
 	}
-	first := check(seen{}, 0, nil)
+	first := check(seen{}, 0, false)
 	report(t, store, "web01", "r1")
 	report(t, store, "web01", "r2")
-	last := check(check(first, 2, nil), 2, nil)
-	check(seen{created: last.created, highest: 3}, 0, errRecreated)
+	last := check(check(first, 2, false), 2, false)
+	ahead := seen{stream: age{created: last[stream].created, last: 3}}
+	back := check(ahead, 3, false)
+	check(back, 0, true)
+	report(t, store, "web01", "r3")
+	check(check(back, 3, false), 3, false)
 	manager := kvtest.Manager(t, srv)
-	kvtest.Recreate(t, manager, "MUSTER_REPORTS", func(*api.StreamConfig) {})
-	check(last, 0, errRecreated)
+	kvtest.Recreate(t, manager, stream, func(*api.StreamConfig) {})
+	check(last, 0, true)
 	for range 3 {
 		report(t, store, "web01", "r3")
 	}
-	check(last, 0, errRecreated)
-	if err := manager.DeleteStream("MUSTER_REPORTS"); err != nil {
+	check(last, 0, true)
+	if err := manager.DeleteStream(stream); err != nil {
 		t.Fatal(err)
 	}
-	check(last, 2, nil)
+	check(last, 2, false)
 }
 
 // TestStartsOver: where the stream of reports was created again, what is known is what there is, and

@@ -16,11 +16,11 @@ import (
 	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
-// noticeFor is for how long it is shown that the stream of reports was created again.
+// noticeFor is for how long it is shown that a stream was created again.
 const noticeFor = time.Hour
 
 // follower keeps a view of a fleet up to date and serves it: another view, which begins with
-// nothing, once the stream of reports was created again.
+// nothing, once a stream of it was created again.
 type follower struct {
 	store *kvstore.Store
 	keep  time.Duration
@@ -41,27 +41,26 @@ func (f *follower) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // run follows the fleet until ctx ends, whose error it returns.
 func (f *follower) run(ctx context.Context) error {
-	for notice := ""; ; {
-		err := f.follow(ctx, notice)
-		if !errors.Is(err, errRecreated) {
+	for again := (*recreatedError)(nil); ; {
+		err := f.follow(ctx, again)
+		if !errors.As(err, &again) {
 			return err
 		}
-		f.log.Warn("the stream of reports was created again: starting over")
-		notice = fmt.Sprintf("the stream of reports was created again, as seen at %s: what was reported before is gone", clock(time.Now()))
+		f.log.Warn(again.Error() + ": starting over")
 	}
 }
 
-// follow follows the fleet with a view of which nothing is known but a notice, until ctx or the view
-// is over, and with it the streams that show it.
-func (f *follower) follow(ctx context.Context, notice string) error {
+// follow follows the fleet with a view of which nothing is known but that a stream was created
+// again, nil for none, until ctx or the view is over, and with it the streams that show it.
+func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	ctx, end := context.WithCancel(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
 	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: nodes.New(f.store).Facts})
-	if notice != "" {
-		model.Problem(" reports", notice)
-		defer time.AfterFunc(noticeFor, func() { model.Clear(" reports") }).Stop()
+	if again != nil {
+		model.Problem(" again", fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
+		defer time.AfterFunc(noticeFor, func() { model.Clear(" again") }).Stop()
 	}
 	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
@@ -71,7 +70,7 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 
 	feed := newFeed(f.store, model, f.keep, f.log)
 	feed.look = f.look
-	for _, c := range f.webhooks.couriers(feed.reports, model, f.log, notice != "") {
+	for _, c := range f.webhooks.couriers(feed.reports, model, f.log, again != nil && again.reports) {
 		running.Go(func() { feed.persist(ctx, "reports for "+c.about(), c.deliver) })
 	}
 

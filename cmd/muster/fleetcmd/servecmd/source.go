@@ -1,11 +1,13 @@
 package servecmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -59,6 +61,9 @@ const (
 	// beforeRun is how long before a run, by the clock of its node, reading begins, for a clock
 	// that is somewhat wrong.
 	beforeRun = 10 * time.Minute
+	// afterRun is how long after its summary transactions of a run may be stored: a server that is
+	// lost can have them overtaken.
+	afterRun = 2 * time.Minute
 )
 
 // Run returns a run with its transactions. It is looked for where its id says that it began, and
@@ -78,9 +83,11 @@ func (s source) Run(ctx context.Context, node, id string) (view.RunDetail, error
 	return view.RunDetail{}, fmt.Errorf("run %s of node %s: %w", id, node, model.ErrNotFound)
 }
 
-// findRun reads the reports of a node since a time until the summary of a run.
+// findRun reads the reports of a node since a time until some time after the summary of a run.
 func (s source) findRun(ctx context.Context, node, id string, since time.Time) (view.RunDetail, error) {
 	out, read := view.RunDetail{Node: node, Transactions: []model.Transaction{}}, 0
+	var found []model.Report
+	var ended time.Time
 	known := map[string]bool{}
 	for m, err := range reports.New(s.store).Messages(ctx, reports.Range{Node: node, Since: since}) {
 		if err != nil {
@@ -91,17 +98,24 @@ func (s source) findRun(ctx context.Context, node, id string, since time.Time) (
 				continue
 			}
 			known[r.ID] = true
-			addReport(&out, r)
+			found = append(found, r)
+			if r.Type == model.ProtocolRun {
+				ended = m.Stored
+			}
 		}
-		if read += m.Size; out.Run != nil || read > maxRunBytes {
+		if read += m.Size; read > maxRunBytes || !ended.IsZero() && m.Stored.Sub(ended) > afterRun {
 			break
 		}
+	}
+	slices.SortStableFunc(found, func(a, b model.Report) int { return cmp.Compare(a.Seq, b.Seq) })
+	for _, r := range found {
+		addReport(&out, r)
 	}
 
 	return out, nil
 }
 
-// addReport adds a report of a run. The transactions come before the summary.
+// addReport adds a report of a run.
 func addReport(d *view.RunDetail, r model.Report) {
 	var t model.Transaction
 	switch {

@@ -1,0 +1,104 @@
+package servecmd
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// TestClusterLosesTheLeaderOfReports: what is reported before, while and after the leader is lost is
+// known, once each, and the same to one that starts afterwards.
+func TestClusterLosesTheLeaderOfReports(t *testing.T) {
+	t.Parallel()
+	servers := natstest.StartCluster(t, "")
+	var urls []string
+	for _, s := range servers {
+		urls = append(urls, s.URL())
+	}
+	dial := func() *kvtest.Store {
+		t.Helper()
+		nc, err := nats.Connect(strings.Join(urls, ","), nats.Timeout(kvtest.Deadline), nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(nc.Close)
+
+		return kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(nc, "") })
+	}
+	store := dial()
+	kvtest.Eventually(t, "provisioned", func() (bool, string) {
+		_, err := store.Apply(t.Context(), provision.Options{Replicas: 3})
+		return err == nil, fmt.Sprint(err)
+	})
+	kvtest.Eventually(t, "checked", func() (bool, string) {
+		err := store.Check(t.Context())
+		return err == nil, fmt.Sprint(err)
+	})
+	s := serveFleet(t, dial(), access.Options{})
+	s.complete()
+	const rounds, nodes = 20, 10
+	for round := range rounds {
+		switch round {
+		case 8:
+			servers[leaderOf(t, store, "MUSTER_REPORTS")].Stop()
+		case 15:
+			for _, one := range servers {
+				one.Start(t)
+			}
+		}
+		for i := range nodes {
+			r := runOf(t, fmt.Sprint("web", i), fmt.Sprintf("r%d-%d", i, round), model.OutcomeStable, uint64(round+1))
+			// It is published again until it is stored, as nodes do, under its id.
+			kvtest.Eventually(t, "reported", func() (bool, string) {
+				err := kvtest.Publish(t.Context(), store, r)
+				return err == nil, fmt.Sprint(err)
+			})
+		}
+	}
+	after := serveFleet(t, dial(), access.Options{})
+	for _, s := range []*served{s, after} {
+		kvtest.Eventually(t, "all runs are known, once each", func() (bool, string) {
+			o, runs := s.overview(), 0
+			for _, p := range o.History {
+				runs += p.Runs
+			}
+			var found struct{ Runs []struct{ Node string } }
+			s.get("runs?limit=1000", &found)
+			return runs == rounds*nodes && len(found.Runs) == rounds*nodes && o.Progress.History, fmt.Sprint(runs, len(found.Runs), o.Progress)
+		})
+	}
+	kvtest.Eventually(t, "both know the same, and nothing is wrong", func() (bool, string) {
+		one, other, problems := s.known(), after.known(), s.overview().Progress.Problems
+		return one == other && len(problems) == 0, difference(one, other) + fmt.Sprint(problems)
+	})
+}
+
+// leaderOf returns which server leads a stream.
+func leaderOf(t *testing.T, s *kvtest.Store, stream string) (n int) {
+	t.Helper()
+	m := kvtest.Must(t, func() (*jsm.Manager, error) { return jsm.New(s.Conn()) })
+	kvtest.Eventually(t, "a leader", func() (bool, string) {
+		of, err := m.LoadStream(stream)
+		if err != nil {
+			return false, err.Error()
+		}
+		info, err := of.Information()
+		if err != nil || info.Cluster == nil {
+			return false, fmt.Sprint(err)
+		}
+		_, err = fmt.Sscanf(info.Cluster.Leader, "n%d", &n)
+		return err == nil, info.Cluster.Leader
+	})
+
+	return n
+}
