@@ -103,7 +103,10 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 		return err
 	}
 	defer answer.Body.Close()
-	_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be used again
+	// A connection that is handed over has no time limit any more.
+	if answer.StatusCode != http.StatusSwitchingProtocols {
+		_, _ = io.CopyN(io.Discard, answer.Body, maxAnswer) // so that the connection can be used again
+	}
 
 	return judge(answer, now)
 }

@@ -97,21 +97,29 @@ func newProvider(o Options) (*provider, error) {
 	}, nil
 }
 
-// bounded ends answers that are too long.
+// bounded ends answers that are too long, or that have no end: with one that switches protocols the
+// connection is handed over, and has no time limit any more.
 type bounded struct{ http.RoundTripper }
 
 // RoundTrip is that of http.RoundTripper.
 func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
 	answer, err := b.RoundTripper.RoundTrip(r)
-	if err == nil {
-		answer.Body = struct {
-			io.Reader
-			io.Closer
-		}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+	if err != nil {
+		return nil, err
 	}
+	if answer.StatusCode == http.StatusSwitchingProtocols {
+		return nil, errors.Join(errSwitched, answer.Body.Close())
+	}
+	answer.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(answer.Body, maxAnswer), answer.Body}
 
-	return answer, err
+	return answer, nil
 }
+
+// errSwitched is a provider that does not answer in HTTP.
+var errSwitched = errors.New("the provider switches to another protocol than HTTP")
 
 // discover returns the issuer and what signs in there. The first to come asks the issuer, all others
 // wait a short time for it, and get errNoAnswerYet after it.

@@ -242,6 +242,36 @@ func TestProviderThatIsSilent(t *testing.T) {
 	}
 }
 
+// TestProviderThatSwitchesProtocols holds nobody up: the client hands the connection over with such an
+// answer, without a time limit.
+func TestProviderThatSwitchesProtocols(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	g := guard(t, oidcOptions(t, i))
+	known, end := i.Config.Handler, make(chan struct{})
+	i.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, b, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err != nil {
+			t.Error(err)
+		}
+		if err := b.Flush(); err != nil {
+			t.Error(err)
+		}
+		<-end
+	})
+	is(t, g.do("GET", "/login/oidc", nil), http.StatusBadGateway, "The provider cannot be reached")
+	close(end)
+	i.Config.Handler = known
+	if r := g.do("GET", "/login/oidc", nil); r.StatusCode != http.StatusSeeOther {
+		t.Error(r.Status)
+	}
+}
+
 // TestProviderThatIsAway is asked again at the next attempt.
 func TestProviderThatIsAway(t *testing.T) {
 	t.Parallel()

@@ -1,0 +1,46 @@
+package webhook_test
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/webhook"
+)
+
+// TestReceiverThatSwitchesProtocols: the client hands the connection over with such an answer, and no
+// time limit is on it any more.
+func TestReceiverThatSwitchesProtocols(t *testing.T) {
+	t.Parallel()
+	end := make(chan struct{})
+	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c, b, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			t.Error(err)
+			return
+		}
+		defer c.Close()
+		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err == nil {
+			err = b.Flush()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		<-end
+	}))
+	t.Cleanup(receiver.Close)
+	t.Cleanup(func() { close(end) })
+	s, err := webhook.NewSender(webhook.Hook{Name: "pager", URL: receiver.URL, SecretFile: secretFile(t, secret, 0o600)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	if err := s.Send(ctx, time.Now(), "id", nil); err == nil || !strings.Contains(err.Error(), "101 Switching Protocols") {
+		t.Error(err)
+	}
+}
