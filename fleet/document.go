@@ -1,7 +1,6 @@
 package fleet
 
 import (
-	"bytes"
 	"strings"
 	"time"
 
@@ -11,19 +10,30 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
-// same reports whether two values of a key assign the same, except for the time they
-// were issued, and signed or not.
+// same reports whether two values of a key assign the same, see Identity.
 func same(key string, a, b []byte) bool {
-	first, problems := assigned.Decode(key, a)
-	second, more := assigned.Decode(key, b)
-	if problems != nil || more != nil || first.Bare || second.Bare {
-		return first.Content != nil && bytes.Equal(first.Content, second.Content)
-	}
-	first.Issued, second.Issued = time.Time{}, time.Time{}
-	x, err := model.EncodeAssignment(first.Assignment)
-	y, otherErr := model.EncodeAssignment(second.Assignment)
+	id := Identity(key, a)
 
-	return err == nil && otherErr == nil && bytes.Equal(x, y)
+	return id != "" && id == Identity(key, b)
+}
+
+// Identity returns a digest that two values of a key have in common where they assign the
+// same, whenever they were issued, and signed or not; empty for a broken envelope.
+func Identity(key string, value []byte) string {
+	v, problems := assigned.Decode(key, value)
+	content := v.Content
+	if content == nil {
+		return ""
+	}
+	if problems == nil && !v.Bare {
+		v.Issued = time.Time{}
+		var err error
+		if content, err = model.EncodeAssignment(v.Assignment); err != nil {
+			return ""
+		}
+	}
+
+	return model.DigestOf(content)
 }
 
 // Readable returns a value of a key for people: a bare manifest as it is, an assignment

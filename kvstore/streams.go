@@ -30,7 +30,9 @@ const (
 	// maxControl is how large a control document is at most, with its signatures and headers.
 	maxControl = 64 << 10
 
-	historySize = 16
+	// HistorySize is how many revisions of a key the buckets of assignments, data and control
+	// documents keep.
+	HistorySize = 16
 
 	// reportWindow is how long the stream of reports knows the ids of messages: a report
 	// that is published again meanwhile, because its acknowledgement was lost or the agent
@@ -72,13 +74,13 @@ type Stream struct {
 // Streams returns every bucket and stream of the fleet, in the order of their
 // creation.
 func (n Names) Streams() []Stream {
-	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", historySize)
+	manifests := bucketConfig(n.Manifests(), "Manifests assigned to nodes and groups", HistorySize)
 	manifests.RePublish = &api.RePublish{Source: KVSubject(n.Manifests(), ">"), Destination: n.Changed(">"), HeadersOnly: true}
 	manifests.Metadata[FormatKey] = secondFormat
 	// With a rollup of one key an operator of one group could remove all others.
 	manifests.RollupAllowed = false
 
-	control := bucketConfig(n.Control(), "What operators write about nodes: pause, labels", historySize)
+	control := bucketConfig(n.Control(), "What operators write about nodes: pause, labels", HistorySize)
 	control.RePublish = &api.RePublish{Source: KVSubject(n.Control(), "*.*.*"), Destination: n.ControlChanged("{{wildcard(1)}}.{{wildcard(2)}}", "{{wildcard(3)}}"), HeadersOnly: true}
 	control.RollupAllowed, control.MaxMsgSize = false, maxControl
 
@@ -105,7 +107,7 @@ func (n Names) Streams() []Stream {
 
 	return []Stream{
 		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
-		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", historySize), Reads: []string{KVSubject(n.Data(), ">")}},
+		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize), Reads: []string{KVSubject(n.Data(), ">")}},
 		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
 		// The parts of a bundle can only be asked for by sequence.
 		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},

@@ -42,6 +42,37 @@ func (c Content) Diff(ctx context.Context, to Content) (string, error) {
 	return out.String(), nil
 }
 
+// Lines returns how many lines are added and removed on the way to another content, in its
+// terms and its texts; what is no text counts nothing.
+func (c Content) Lines(to Content) (added, removed int) {
+	count := func(before, after string) {
+		// The error is of edits that do not fit the text, which these do.
+		diff, _ := udiff.ToUnifiedDiff("", "", before, udiff.Lines(before, after), 0)
+		for _, h := range diff.Hunks {
+			for _, l := range h.Lines {
+				switch l.Kind {
+				case udiff.Insert:
+					added++
+				case udiff.Delete:
+					removed++
+				}
+			}
+		}
+	}
+	count(c.terms, to.terms)
+	before, after := c.byName(), to.byName()
+	for name, f := range before {
+		count(f.Text, after[name].Text)
+	}
+	for name, f := range after {
+		if _, both := before[name]; !both {
+			count("", f.Text)
+		}
+	}
+
+	return added, removed
+}
+
 func (c Content) byName() map[string]File {
 	out := map[string]File{}
 	for _, f := range c.files {

@@ -115,6 +115,33 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	return revision, nil
 }
 
+// Revisions yields the revisions of some families that the bucket still has, removals
+// included, in the order in which they were stored. An error is the last thing it yields; it
+// wraps model.ErrInvalidName.
+func (s Bucket) Revisions(ctx context.Context, families ...string) iter.Seq2[model.Entry, error] {
+	return func(yield func(model.Entry, error) bool) {
+		bucket := s.store.Names().Manifests()
+		var cfg jetstream.OrderedConsumerConfig
+		for _, f := range families {
+			if err := model.CheckFamily(f); err != nil {
+				yield(model.Entry{}, err)
+				return
+			}
+			cfg.FilterSubjects = append(cfg.FilterSubjects, kvstore.KVSubject(bucket, model.Key(f, ">")))
+		}
+		for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+			if err != nil {
+				yield(model.Entry{}, err)
+				return
+			}
+			key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
+			if model.CheckKey(key) == nil && !yield(newEntry(key, m), nil) {
+				return
+			}
+		}
+	}
+}
+
 // History returns the revisions of an assignment that the bucket still has, oldest
 // first; the error wraps model.ErrNotFound when there is none.
 func (s Bucket) History(ctx context.Context, key string) ([]model.Entry, error) {

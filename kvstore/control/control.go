@@ -6,10 +6,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -104,4 +106,36 @@ func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	}
 
 	return kvstore.NewEntry(key, m), nil
+}
+
+// History returns the revisions of the control keys of some families that the bucket still
+// has, deletions included, in the order in which they were stored; none where the fleet has no
+// such bucket. What has headers that claim to be the server's is left out. The error wraps
+// model.ErrInvalidName.
+func (b Bucket) History(ctx context.Context, families ...string) ([]model.Entry, error) {
+	bucket := b.store.Names().Control()
+	var cfg jetstream.OrderedConsumerConfig
+	for _, f := range families {
+		if err := model.CheckFamily(f); err != nil {
+			return nil, err
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, kvstore.KVSubject(bucket, model.Key(f, ">")))
+	}
+	if err := b.there(ctx); err != nil {
+		if errors.Is(err, kvstore.ErrNotProvisioned) {
+			err = nil
+		}
+		return nil, err
+	}
+	var all []model.Entry
+	for m, err := range scan.Stream(ctx, b.store, kvstore.KVStream(bucket), cfg, false) {
+		if err != nil {
+			return nil, err
+		}
+		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); model.IsControlKey(key) && !m.Forged {
+			all = append(all, kvstore.NewEntry(key, m))
+		}
+	}
+
+	return all, nil
 }

@@ -81,6 +81,33 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 	return s.read(m), nil
 }
 
+// Kept is what the stream keeps.
+type Kept struct {
+	// First is when the oldest message was stored that is still there, zero for none.
+	First time.Time
+	// PerSubject is how many messages of a node, kind and outcome are kept; zero is no bound.
+	PerSubject int64
+}
+
+// Kept returns what the stream keeps. The error wraps model.ErrNotFound where there is none.
+func (s Stream) Kept(ctx context.Context) (Kept, error) {
+	names := s.store.Names()
+	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
+	if err != nil {
+		return Kept{}, err
+	}
+	info, err := found.Of(names.Reports())
+	if err != nil {
+		return Kept{}, err
+	}
+	out := Kept{PerSubject: max(info.Config.MaxMsgsPer, 0)}
+	if info.State.Msgs > 0 {
+		out.First = info.State.FirstTime
+	}
+
+	return out, nil
+}
+
 // read decodes a message.
 func (s Stream) read(m kvstore.Message) Message {
 	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}

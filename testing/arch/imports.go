@@ -37,6 +37,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd/controlcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/ensurecmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live"},
 	"fleetcmd/fleetcli":    {"fleet/..."},
+	"fleetcmd/historycmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/signatures"},
 	"fleetcmd/live":        {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/previewcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},

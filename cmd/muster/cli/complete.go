@@ -76,6 +76,15 @@ func (e *Env) CompleteAssignments() []string {
 	})
 }
 
+// CompleteNodesAndAssignments is CompleteNodes for names of nodes, and names and keys of what
+// is assigned.
+func (e *Env) CompleteNodesAndAssignments() []string {
+	all := append(e.CompleteNodes(), e.CompleteAssignments()...)
+	slices.Sort(all)
+
+	return slices.Compact(all)
+}
+
 // complete returns the names that read finds within completionTime, each once, in order. It asks
 // people nothing, and logs nothing: what is written would be in the middle of a command line.
 func (e *Env) complete(read func(context.Context, *kvstore.Store) []string) []string {

@@ -8,6 +8,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/controlcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/historycmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pingcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/reportcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/runcmd"
@@ -32,6 +33,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
+	historycmd.Add(env, cmd)
 	addRollback(env, cmd)
 	addSign(env, cmd)
 	statuscmd.AddStatus(env, cmd)

@@ -65,12 +65,33 @@ func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	}
 	switch removed = slices.DeleteFunc(removed, func(e model.Entry) bool { return e.Name != nameOrKey }); len(removed) {
 	case 0:
-		return "", s.notAssigned(ctx, nameOrKey)
+		return "", s.NotAssigned(ctx, nameOrKey)
 	case 1:
 		return removed[0].Key, nil
 	default:
 		return "", fmt.Errorf("%s is not assigned, and several of that name were removed; give a full key: %s", nameOrKey, keysOf(removed))
 	}
+}
+
+// KeysOf returns the keys of a name, or of a key, that are assigned or were removed, in order.
+func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) {
+	all, err := s.Named(ctx, nil, nameOrKey)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := s.Removed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, e := range append(all, removed...) {
+		if e.Key == nameOrKey || e.Name == nameOrKey {
+			keys = append(keys, e.Key)
+		}
+	}
+	slices.Sort(keys)
+
+	return slices.Compact(keys), nil
 }
 
 // HistoryOf returns the stored revisions of an assignment, or of a removed one, by its
@@ -81,7 +102,7 @@ func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, al
 	}
 	all, err = s.History(ctx, key)
 	if errors.Is(err, model.ErrNotFound) {
-		err = s.notAssigned(ctx, key)
+		err = s.NotAssigned(ctx, key)
 	}
 
 	return key, all, err
@@ -111,9 +132,9 @@ func (s *Store) Digests(ctx context.Context, key string) (map[uint64]string, err
 	return out, nil
 }
 
-// notAssigned returns the error of a name or key without an assignment, with the nearest
+// NotAssigned returns the error of a name or key without an assignment, with the nearest
 // one that has one.
-func (s *Store) notAssigned(ctx context.Context, nameOrKey string) error {
+func (s *Store) NotAssigned(ctx context.Context, nameOrKey string) error {
 	all, err := s.List(ctx)
 	if err != nil {
 		return err

@@ -1,0 +1,177 @@
+// Package historycmd holds muster fleet history.
+package historycmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// command is muster fleet history.
+type command struct {
+	*cli.Env
+	print.Format
+	name, node, manifest string
+	since                string
+	limit                int
+	from                 time.Time
+}
+
+// Add adds muster fleet history.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
+	c := &command{Env: env}
+	cmd := parent.Command("history", "Show what happened to a node or a manifest")
+	cmd.HelpLong("Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. What is not kept any more is said.\n\n" +
+		"  muster fleet history web01\n" +
+		"  muster fleet history web01 --since 2d --limit 20\n" +
+		"  muster fleet history motd\n" +
+		"  muster fleet history group.web.motd --json\n" +
+		"  muster fleet history --node motd               of a node that is called like a manifest")
+	cmd.Arg("name", "A node, or a manifest by its name or key").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
+	cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
+	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
+	c.AddFormat(cmd)
+	cmd.Action(env.Action(c.run))
+}
+
+// check checks the arguments.
+func (c *command) check(now time.Time) error {
+	given := 0
+	for _, one := range []struct {
+		flag, name string
+	}{{"", c.name}, {"node", c.node}, {"manifest", c.manifest}} {
+		if one.name != "" || one.flag != "" && c.Given(one.flag) {
+			given++
+		}
+	}
+	switch {
+	case given != 1:
+		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME")
+	case c.limit < 0:
+		return cli.Usagef("--limit must be 0 or more")
+	}
+	if c.since != "" {
+		at, err := fleetcli.ParseTime(c.since, now, -1)
+		if err != nil {
+			return cli.Usagef("--since %w", err)
+		}
+		c.from = at
+	}
+	if c.Given("node") {
+		if err := model.CheckNode(c.node, nil); err != nil {
+			return cli.Usagef("--node: %w", err)
+		}
+		return nil
+	}
+	if fleetcli.IsKey(c.name) {
+		c.name, c.manifest = "", c.name
+	}
+	if c.name != "" {
+		if err := model.CheckNode(c.name, nil); err != nil {
+			return cli.Usagef("%w", err)
+		}
+		return nil
+	}
+
+	return fleetcli.CheckNameOrKey(c.manifest)
+}
+
+func (c *command) run(ctx context.Context) error {
+	if err := c.check(time.Now()); err != nil {
+		return err
+	}
+	store, err := fleetcli.Open(ctx, c.Env)
+	if err != nil {
+		return err
+	}
+	if c.name != "" {
+		if err := c.choose(ctx, store); err != nil {
+			return err
+		}
+	}
+	if c.manifest != "" {
+		return c.ofManifest(ctx, store)
+	}
+
+	return c.ofNode(ctx, store)
+}
+
+// choose finds out whether a name is that of a node or of a manifest.
+func (c *command) choose(ctx context.Context, store *fleetcli.Store) error {
+	isNode := true
+	_, err := nodes.New(store.KV).State(ctx, c.name)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		isNode = false
+	case err != nil && !errors.Is(err, nodes.ErrInvalidState):
+		return err
+	}
+	keys, err := store.KeysOf(ctx, c.name)
+	if err != nil {
+		return err
+	}
+	switch {
+	case isNode && len(keys) > 0:
+		return fmt.Errorf("%s is ambiguous, a node and a manifest: give --node %s or --manifest %s", c.name, c.name, strings.Join(keys, " or --manifest "))
+	case isNode:
+		c.node = c.name
+	case len(keys) > 0:
+		c.manifest = c.name
+	default:
+		return c.chooseUnknown(ctx, store)
+	}
+
+	return nil
+}
+
+// chooseUnknown takes a name for that of a node which is not known any more, where it has reports.
+func (c *command) chooseUnknown(ctx context.Context, store *fleetcli.Store) error {
+	left, err := reports.New(store.KV).Newest(ctx, c.name)
+	if len(left) > 0 {
+		c.node = c.name
+		return nil
+	}
+	if err != nil && !errors.Is(err, reports.ErrInvalidEvent) {
+		return err
+	}
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	assigned, err := store.List(ctx)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, n := range all {
+		known = append(known, n.Node)
+	}
+	for _, e := range assigned {
+		known = append(known, e.Name)
+	}
+
+	return fmt.Errorf("no such node or manifest: %s%s (see muster fleet nodes, muster fleet ls)", c.name, cli.DidYouMean(c.name, known))
+}
+
+// remarks says what is missing.
+func (c *command) remarks(more int, incomplete []string) {
+	if more > 0 {
+		c.Print.Remark("%d more before these: --limit 0 shows all", more)
+	}
+	for _, what := range incomplete {
+		c.Print.Remark("incomplete: %s", print.Text(what))
+	}
+}

@@ -1,0 +1,225 @@
+package historycmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxFamilies is of how many groups of a node the assignments are shown: it may claim many.
+const maxFamilies = 256
+
+// ofNodeDocument is the history of a node as a document.
+type ofNodeDocument struct {
+	Node   string          `json:"node"`
+	Events []history.Event `json:"events"`
+	// Before is how many more there were before these.
+	Before     int      `json:"before,omitempty"`
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
+	doc := ofNodeDocument{Node: c.node}
+	n, err := nodes.New(store.KV).State(ctx, c.node)
+	known := !errors.Is(err, model.ErrNotFound)
+	if err != nil && known && !errors.Is(err, nodes.ErrInvalidState) {
+		return err
+	}
+	families := model.Families(c.node, slices.DeleteFunc(slices.Clone(n.Groups), func(g string) bool { return model.CheckNode(c.node, []string{g}) != nil }))
+	if len(families) > maxFamilies {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of its %d groups the first %d are looked at", len(families)-2, maxFamilies-2))
+		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
+	}
+	var all []history.Event
+	for _, read := range []func(context.Context, *fleetcli.Store, []string, *ofNodeDocument) ([]history.Event, error){assigned, written, c.reported} {
+		more, err := read(ctx, store, families, &doc)
+		if err != nil {
+			return err
+		}
+		all = append(all, more...)
+	}
+	if !known {
+		if !slices.ContainsFunc(all, func(e history.Event) bool { return !isOfGroups(e) }) {
+			return store.NoSuchNode(ctx, c.node)
+		}
+		c.Log.Warn("not known any more, so what its groups were assigned is missing", "node", c.node)
+	}
+	if n.Clock.Apparent() {
+		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
+	}
+	doc.Events, doc.Before = history.Since(history.Sorted(all), func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }, c.from, c.limit)
+	if doc.Events == nil {
+		doc.Events = []history.Event{}
+	}
+
+	return c.Print.Result(c.Format, doc, func() {
+		rows := make([][]string, len(doc.Events))
+		for i, e := range doc.Events {
+			rows[i] = row(e)
+		}
+		c.Print.Table([]string{"TIME", "EVENT", "ABOUT", "OUTCOME", "CAUSE", "DETAILS"}, rows, "nothing is known to have happened")
+		c.remarks(doc.Before, doc.Incomplete)
+	})
+}
+
+// isOfGroups reports whether an event is about a key of a group, which tells nothing of a node.
+func isOfGroups(e history.Event) bool {
+	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
+}
+
+// assigned returns what was assigned to a node and its groups.
+func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
+	var all []history.Event
+	var revisions history.Revisions
+	counts := map[string]int{}
+	for e, err := range store.Revisions(ctx, families...) {
+		if err != nil {
+			return nil, err
+		}
+		counts[e.Key]++
+		all = append(all, history.OfRevision(revisions.Add(ctx, e)))
+	}
+	doc.Incomplete = append(doc.Incomplete, full(counts)...)
+
+	return all, nil
+}
+
+// written returns what operators wrote about a node and its groups.
+func written(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
+	entries, err := control.New(store.KV).History(ctx, families...)
+	if err != nil {
+		return nil, err
+	}
+	var all []history.Event
+	counts := map[string]int{}
+	for _, entry := range entries {
+		if e, ok := history.OfControl(entry); ok {
+			counts[entry.Key]++
+			all = append(all, e)
+		}
+	}
+	doc.Incomplete = append(doc.Incomplete, full(counts)...)
+
+	return all, nil
+}
+
+// full names the keys of which a bucket has as many revisions as it keeps.
+func full(counts map[string]int) []string {
+	var names []string
+	for _, key := range slices.Sorted(maps.Keys(counts)) {
+		if counts[key] >= kvstore.HistorySize {
+			names = append(names, key)
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+
+	return []string{fmt.Sprintf("the last %d revisions of a key are kept, of these there may have been more: %s", kvstore.HistorySize, print.Some(names, "see muster fleet ls"))}
+}
+
+// reported returns what a node reported, each report once.
+func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []string, doc *ofNodeDocument) ([]history.Event, error) {
+	stream := reports.New(store.KV)
+	kept, err := stream.Kept(ctx)
+	if err != nil {
+		return nil, err
+	}
+	line := c.Print.Progress()
+	defer line.Clear()
+	var all []history.Event
+	read, invalid, seen, counts := 0, 0, map[string]bool{}, map[string]int64{}
+	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
+		if err != nil {
+			return nil, err
+		}
+		if m.Invalid != nil {
+			invalid++
+		}
+		if read++; read%500 == 0 {
+			line.Show("read %d reports", read)
+		}
+		if len(m.Reports) > 0 {
+			counts[subjectOf(m)]++
+		}
+		for _, r := range m.Reports {
+			if seen[r.ID] {
+				continue
+			}
+			seen[r.ID] = true
+			if e, ok := history.OfReport(r); ok {
+				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
+				all = append(all, e)
+			}
+		}
+	}
+	doc.Incomplete = append(doc.Incomplete, missing(kept, counts, c.from)...)
+	if invalid > 0 {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("%s cannot be read", print.Count(invalid, "stored report")))
+	}
+
+	return all, nil
+}
+
+// maxDetails is how many characters of a report are kept: a node may write long ones.
+const maxDetails = 1000
+
+// subjectOf names what the stream counts a message as.
+func subjectOf(m reports.Message) string {
+	r := m.Reports[0]
+	if len(m.Reports) > 1 {
+		return r.Kind + " batches"
+	}
+
+	return r.Kind + " " + string(r.Outcome)
+}
+
+// missing says which reports the stream does not keep any more.
+func missing(kept reports.Kept, counts map[string]int64, from time.Time) []string {
+	var out []string
+	if !kept.First.IsZero() && from.Before(kept.First) {
+		out = append(out, "the stream of reports begins at "+print.Time(kept.First))
+	}
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(counts)) {
+		if kept.PerSubject > 0 && counts[name] >= kept.PerSubject {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		out = append(out, fmt.Sprintf("the last %d reports of a kind and outcome are kept, of these there may have been more: %s", kept.PerSubject, strings.Join(names, ", ")))
+	}
+
+	return out
+}
+
+// row returns an event as a row.
+func row(e history.Event) []string {
+	about, outcome, details := e.About, string(e.Outcome), e.Details
+	if e.Revision > 0 && e.About != "" {
+		about = fmt.Sprintf("%s@%d", e.About, e.Revision)
+	}
+	if e.Outcome == model.OutcomeRefused {
+		outcome = string(fleet.StatusRejected)
+	}
+	if e.Again > 0 {
+		details = strings.TrimPrefix(fmt.Sprintf("%s, and %s until %s", details, print.Count(e.Again, "stable run"), print.Time(e.Until)), ", ")
+	}
+
+	return []string{print.Time(e.At), string(e.Kind), cmp.Or(about, "-"), cmp.Or(outcome, "-"), cmp.Or(string(e.Cause), "-"), print.OneLine(details)}
+}

@@ -1,0 +1,191 @@
+package history_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/model"
+)
+
+func at(seconds int) time.Time { return time.Date(2026, 1, 31, 12, 0, seconds, 0, time.UTC) }
+
+const manifest = "muster:\n  resources: []\n"
+
+func document(t *testing.T, a model.Assignment) []byte {
+	t.Helper()
+	a.Protocol, a.Name = model.ProtocolAssignment, "m"
+	if a.Digest == "" {
+		a.Digest = model.DigestOf([]byte(a.Manifest))
+	}
+	value, err := model.EncodeAssignment(a)
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return value
+}
+
+// TestRevisions: what each changed since what was assigned before, and whether it is one
+// of those before it again.
+func TestRevisions(t *testing.T) {
+	t.Parallel()
+	bundle := model.DigestOf([]byte("bundle"))
+	var all history.Revisions
+	for i, c := range []struct {
+		key   string
+		entry model.Entry
+		want  string
+	}{
+		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned - "},
+		{"node.b.m", model.Entry{Value: []byte(manifest)}, "assigned - "},
+		{"node.a.m", model.Entry{Value: []byte(manifest + "# one\n")}, "assigned +1 -0 "},
+		{"node.a.m", model.Entry{Value: []byte(manifest + "# one\n")}, "assigned +0 -0 unchanged"},
+		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned +0 -1 the same as revision 1"},
+		{"node.a.m", model.Entry{Deleted: true}, "removed - "},
+		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned +0 -0 the same as revision 5"},
+		{"node.a.m", model.Entry{Refused: "headers"}, "assigned - cannot be used: headers"},
+		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Noop: true, Manifest: manifest})}, "assigned +1 -0 noop"},
+		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Bundle: bundle, Digest: bundle})}, "assigned - bundle"},
+		{"node.a.m", model.Entry{Value: document(t, model.Assignment{Bundle: bundle, Digest: bundle, Issued: at(9)})}, "assigned - unchanged, bundle"},
+		{"node.a.m", model.Entry{Value: []byte(manifest)}, "assigned - the same as revision 7"},
+		{"node.a.m", model.Entry{Value: []byte("protocol: nonsense\n")}, "assigned +2 -2 "},
+	} {
+		c.entry.Key, c.entry.Revision = c.key, uint64(i+1)
+		r := all.Add(t.Context(), c.entry)
+		if got := fmt.Sprint(r.Change(), " ", r.Lines, " ", r.Describe()); got != c.want || r.Value != nil {
+			t.Errorf("revision %d: %q, want %q", i+1, got, c.want)
+		}
+	}
+}
+
+func report(kind string, outcome model.Outcome, seconds int, data any) model.Report {
+	text, _ := json.Marshal(data)
+	types := map[string]string{model.KindRun: model.ProtocolRun, model.KindTransaction: model.ProtocolTransaction, model.KindNode: model.ProtocolNode, model.KindEnsure: model.ProtocolEnsureResponse, model.KindHealth: model.ProtocolHealth}
+
+	return model.Report{Node: "a", Kind: kind, Outcome: outcome, Time: at(seconds), Type: types[kind], Manifest: "node.a.m", Revision: 3, Cause: model.CauseSchedule, Data: text}
+}
+
+// TestEvents: in the order of their times, stable runs that follow each other as one.
+func TestEvents(t *testing.T) {
+	t.Parallel()
+	stable := func(seconds int, revision uint64) model.Report {
+		r := report(model.KindRun, model.OutcomeStable, seconds, model.Run{})
+		r.Revision = revision
+		return r
+	}
+	var all []history.Event
+	for _, r := range []model.Report{
+		stable(1, 3), stable(3, 3), stable(5, 3), stable(9, 4), stable(11, 4),
+		report(model.KindRun, model.OutcomeChanged, 4, model.Run{Counts: model.Counts{Total: 1, Changed: 1}}),
+		report(model.KindTransaction, model.OutcomeChanged, 6, model.Transaction{Type: "file", Name: "/a", Changed: true}),
+		report(model.KindTransaction, model.OutcomeChanged, 6, model.Transaction{Type: "file", Name: "/b", Changed: true, Drift: &model.Repair{Latency: time.Millisecond}}),
+		report(model.KindNode, "started", 0, model.NodeState{Event: model.NodeStarted, Version: "1"}),
+		report(model.KindHealth, "critical", 7, model.HealthReport{}),
+		report(model.KindEnsure, model.OutcomeChanged, 8, model.EnsureResponse{Phase: model.EnsureDone}),
+		report("unknown", "x", 8, nil),
+	} {
+		if e, ok := history.OfReport(r); ok {
+			all = append(all, e)
+		}
+	}
+	all = append(all, history.OfRevision(history.Revision{Entry: model.Entry{Key: "node.a.m", Revision: 4, Time: at(10)}}))
+	var got []string
+	for _, e := range history.Sorted(all) {
+		got = append(got, fmt.Sprint(e.At.Second(), " ", e.Kind, " ", e.Outcome, " ", e.Again))
+	}
+	want := "0 agent started 0\n1 run stable 1\n4 run changed 0\n5 run stable 0\n6 drift changed 0\n7 health critical 0\n8 request changed 0\n9 run stable 0\n10 assigned  0\n11 run stable 0"
+	if strings.Join(got, "\n") != want {
+		t.Errorf("got\n%s", strings.Join(got, "\n"))
+	}
+}
+
+// TestControl: what operators wrote, also what is not valid.
+func TestControl(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		key, value string
+		deleted    bool
+		want       string
+	}{
+		{"node.a.pause", `{"protocol":"io.muster.v1.pause","by":"ann","reason":"disk"}`, false, "paused by ann: disk"},
+		{"node.a.pause", `{"protocol":"io.muster.v1.pause"}`, false, "paused "},
+		{"group.g.pause", "", true, "resumed "},
+		{"node.a.labels", `{"protocol":"io.muster.v1.labels","labels":{"b":"2","a":"1"}}`, false, "labels a=1, b=2"},
+		{"node.a.labels", `{"protocol":"io.muster.v1.labels","labels":{}}`, false, "labels no labels"},
+		{"node.a.labels", "", true, "labels removed"},
+		{"node.a.groups", `{"protocol":"io.muster.v1.groups","groups":["g"]}`, false, "groups g"},
+		{"node.a.groups", `{"protocol":"x"}`, false, "groups not valid: "},
+		{"node.a.other", "", false, "none"},
+	} {
+		e, ok := history.OfControl(model.Entry{Key: c.key, Value: []byte(c.value), Deleted: c.deleted})
+		got := fmt.Sprint(e.Kind, " ", e.Details)
+		if !ok {
+			got = "none"
+		}
+		if got != c.want && !(strings.HasSuffix(c.want, ": ") && strings.HasPrefix(got, c.want)) {
+			t.Errorf("%s %s: %q, want %q", c.key, c.value, got, c.want)
+		}
+	}
+}
+
+// TestRollout counts nodes, not runs, and no revision of another bucket.
+func TestRollout(t *testing.T) {
+	t.Parallel()
+	revisions := []history.Revision{{Entry: model.Entry{Key: "node.a.m", Revision: 3, Digest: "d"}}, {Entry: model.Entry{Key: "node.a.m", Revision: 4, Digest: "e"}}}
+	count := history.NewRollout(revisions)
+	for _, c := range []struct {
+		node     string
+		revision uint64
+		digest   string
+		outcome  model.Outcome
+		seconds  int
+	}{
+		{"a", 3, "d", model.OutcomeFailed, 1}, {"a", 3, "d", model.OutcomeChanged, 2}, {"b", 3, "d", model.OutcomeStable, 3}, {"b", 3, "d", model.OutcomeFailed, 9},
+		{"c", 3, "other", model.OutcomeStable, 4}, {"d", 4, "e", model.OutcomeRefused, 5}, {"e", 9, "e", model.OutcomeStable, 5},
+	} {
+		r := report(model.KindRun, c.outcome, c.seconds, nil)
+		r.Node, r.Revision, r.Digest = c.node, c.revision, c.digest
+		count.Add(r)
+	}
+	states := []model.Node{
+		{NodeState: model.NodeState{Node: "a", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "d"}}}},
+		{NodeState: model.NodeState{Node: "b", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "of another bucket"}}}},
+	}
+	if full := count.Finish(states, 2); full != 0 {
+		t.Errorf("%d are full", full)
+	}
+	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 1, First: at(1), Last: at(3)}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if got, want := revisions[1].Ran, (history.Ran{Rejected: 1}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+	if full := history.NewRollout(nil); full.Finish(nil, 1) != 0 {
+		t.Error("nothing is full")
+	}
+	again := history.NewRollout(nil)
+	again.Add(report(model.KindRun, model.OutcomeStable, 1, nil))
+	if again.Finish(nil, 1) != 1 {
+		t.Error("one node fills its reports")
+	}
+}
+
+// TestSince leaves out what was before, and all but the last.
+func TestSince(t *testing.T) {
+	t.Parallel()
+	all := []time.Time{at(1), at(2), at(3), at(4)}
+	self := func(t time.Time) time.Time { return t }
+	for _, c := range []struct {
+		since            time.Time
+		last, left, more int
+	}{{time.Time{}, 0, 4, 0}, {at(2), 0, 3, 0}, {at(2), 2, 2, 1}, {time.Time{}, 9, 4, 0}, {at(9), 1, 0, 0}} {
+		got, more := history.Since(all, self, c.since, c.last)
+		if len(got) != c.left || more != c.more || c.left > 0 && !got[len(got)-1].Equal(at(4)) {
+			t.Errorf("%+v: %v, %d", c, got, more)
+		}
+	}
+}

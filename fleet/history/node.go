@@ -1,0 +1,171 @@
+package history
+
+import (
+	"cmp"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// Kind is what kind of thing happened.
+type Kind string
+
+// The kinds of event: of assignments, of reports, and of what operators wrote about nodes.
+const (
+	KindAssigned Kind = "assigned"
+	KindRemoved  Kind = "removed"
+
+	KindRun     Kind = "run"
+	KindDrift   Kind = "drift"
+	KindHealth  Kind = "health"
+	KindRequest Kind = "request"
+	KindAgent   Kind = "agent"
+
+	KindPaused  Kind = "paused"
+	KindResumed Kind = "resumed"
+	KindLabels  Kind = "labels"
+	KindGroups  Kind = "groups"
+)
+
+// Event is something that happened to a node.
+type Event struct {
+	At   time.Time `json:"at"`
+	Kind Kind      `json:"kind"`
+	// About is the key or the resource, empty for the node itself.
+	About    string        `json:"about,omitempty"`
+	Revision uint64        `json:"revision,omitempty"`
+	Outcome  model.Outcome `json:"outcome,omitempty"`
+	Cause    model.Cause   `json:"cause,omitempty"`
+	Details  string        `json:"details,omitempty"`
+	RunID    string        `json:"run_id,omitempty"`
+	// Again is how many runs followed that were stable too, Until when the last of them was.
+	Again int       `json:"again,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+}
+
+// OfRevision returns the event of a revision.
+func OfRevision(r Revision) Event {
+	e := Event{At: r.Time, Kind: r.Change(), About: r.Key, Revision: r.Revision, Details: r.Describe()}
+	if r.Lines != nil && *r.Lines != (Lines{}) {
+		e.Details = strings.TrimPrefix(e.Details+", lines "+r.Lines.String(), ", ")
+	}
+
+	return e
+}
+
+// OfControl returns the event of a revision of what operators write about nodes, and false
+// for a key of another kind.
+func OfControl(e model.Entry) (Event, bool) {
+	_, name, _ := model.SplitKey(e.Key)
+	out := Event{At: e.Time, About: e.Key, Revision: e.Revision}
+	switch {
+	case name == model.ControlPause && e.Deleted:
+		out.Kind = KindResumed
+		return out, true
+	case name == model.ControlPause:
+		out.Kind = KindPaused
+	case name == model.ControlLabels:
+		out.Kind = KindLabels
+	case name == model.ControlGroups:
+		out.Kind = KindGroups
+	default:
+		return out, false
+	}
+	if e.Deleted {
+		out.Details = "removed"
+		return out, true
+	}
+	details, err := written(out.Kind, e.Value)
+	if err != nil {
+		details = "not valid: " + err.Error()
+	}
+	out.Details = details
+
+	return out, true
+}
+
+// written describes what operators wrote, signed or not.
+func written(kind Kind, value []byte) (string, error) {
+	content, err := signed.Content(value)
+	if err != nil {
+		return "", err
+	}
+	switch kind {
+	case KindPaused:
+		p, err := model.DecodePause(content)
+		shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
+		return strings.TrimPrefix(strings.TrimPrefix(shown.String(), "paused"), " "), err
+	case KindLabels:
+		l, err := model.DecodeLabels(content)
+		var words []string
+		for _, name := range slices.Sorted(maps.Keys(l.Labels)) {
+			words = append(words, name+"="+l.Labels[name])
+		}
+		return cmp.Or(strings.Join(words, ", "), "no labels"), err
+	default:
+		g, err := model.DecodeGroups(content)
+		return cmp.Or(strings.Join(g.Groups, ", "), "no groups"), err
+	}
+}
+
+// OfReport returns the event of a report, and false for one that is a part of another: a
+// resource of a run, unless its drift was repaired.
+func OfReport(r model.Report) (Event, bool) {
+	e := Event{At: r.Time, About: r.Manifest, Revision: r.Revision, Outcome: r.Outcome, Cause: r.Cause, RunID: r.RunID}
+	subject, summary := describe.Report(r)
+	e.Details = summary
+	switch r.Kind {
+	case model.KindRun:
+		e.Kind = KindRun
+	case model.KindTransaction:
+		var t struct {
+			Drift *struct{} `json:"drift"`
+		}
+		if json.Unmarshal(r.Data, &t) != nil || t.Drift == nil {
+			return e, false
+		}
+		e.Kind, e.About, e.Revision = KindDrift, subject, 0
+	case model.KindHealth:
+		e.Kind, e.About, e.Revision = KindHealth, subject, 0
+	case model.KindEnsure:
+		e.Kind, e.About, e.Revision = KindRequest, subject, 0
+	case model.KindNode:
+		e.Kind = KindAgent
+	default:
+		return e, false
+	}
+
+	return e, true
+}
+
+// Sorted returns events in the order of their times. Runs of a manifest that were stable and
+// followed each other are one.
+func Sorted(all []Event) []Event {
+	slices.SortStableFunc(all, func(a, b Event) int { return a.At.Compare(b.At) })
+	var out []Event
+	last := map[string]int{}
+	for _, e := range all {
+		if e.Kind == KindRun {
+			if at, known := last[e.About]; known && e.isStable() && out[at].isStable() && out[at].Revision == e.Revision {
+				out[at].Again++
+				out[at].Until = e.At
+				continue
+			}
+			last[e.About] = len(out)
+		}
+		if e.Kind == KindAssigned || e.Kind == KindRemoved {
+			delete(last, e.About)
+		}
+		out = append(out, e)
+	}
+
+	return out
+}
+
+func (e Event) isStable() bool { return e.Kind == KindRun && e.Outcome == model.OutcomeStable }
