@@ -89,6 +89,7 @@ const (
 	RequestDone        RequestState = "done"
 	RequestFailed      RequestState = "failed"
 	RequestExpired     RequestState = "expired"
+	RequestCancelled   RequestState = "cancelled"
 	RequestUnreachable RequestState = "unreachable"
 	RequestQueued      RequestState = "queued"
 	RequestPending     RequestState = "no result"
@@ -97,7 +98,7 @@ const (
 
 // RequestStates returns all states, in the order in which they are shown.
 func RequestStates() []RequestState {
-	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
+	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestCancelled, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
 }
 
 // NodeStates returns the state of the request on every node.
@@ -120,6 +121,8 @@ func StateOf(a model.EnsureResponse) RequestState {
 	switch {
 	case a.Phase == model.EnsureExpired:
 		return RequestExpired
+	case a.Phase == model.EnsureCancelled:
+		return RequestCancelled
 	case Failed(a):
 		return RequestFailed
 	case a.Phase == model.EnsureAcknowledged:
@@ -133,7 +136,7 @@ func StateOf(a model.EnsureResponse) RequestState {
 
 // Failed reports whether an answer is that of a failure.
 func Failed(r model.EnsureResponse) bool {
-	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.State != nil && !r.State.OK()
+	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.Phase == model.EnsureCancelled || r.State != nil && !r.State.OK()
 }
 
 // final reports whether an answer is a node's last one. One without a phase is.

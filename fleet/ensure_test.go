@@ -177,15 +177,16 @@ func TestFailed(t *testing.T) {
 		failed  bool
 		outcome model.Outcome
 	}{
-		"done":    {state(model.Transaction{}), false, model.OutcomeStable},
-		"changed": {state(model.Transaction{Changed: true}), false, model.OutcomeChanged},
-		"failed":  {state(model.Transaction{Failed: true}), true, model.OutcomeFailed},
-		"unmet":   {state(model.Transaction{UnmetRequirements: []model.Ref{{Type: "file", Name: "a"}}}), true, model.OutcomeUnmet},
-		"not run": {state(model.Transaction{NotRun: true}), true, model.OutcomeNotRun},
-		"error":   {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
-		"phase":   {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
-		"expired": {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
-		"at work": {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
+		"done":      {state(model.Transaction{}), false, model.OutcomeStable},
+		"changed":   {state(model.Transaction{Changed: true}), false, model.OutcomeChanged},
+		"failed":    {state(model.Transaction{Failed: true}), true, model.OutcomeFailed},
+		"unmet":     {state(model.Transaction{UnmetRequirements: []model.Ref{{Type: "file", Name: "a"}}}), true, model.OutcomeUnmet},
+		"not run":   {state(model.Transaction{NotRun: true}), true, model.OutcomeNotRun},
+		"error":     {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
+		"phase":     {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
+		"expired":   {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
+		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, "cancelled"},
+		"at work":   {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
 	} {
 		if got := fleet.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
