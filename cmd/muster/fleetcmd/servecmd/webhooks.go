@@ -107,13 +107,28 @@ type courier struct {
 	show    notices
 	log     *slog.Logger
 	reading reports.Subscription
+	// last is the stream that reading.After is of.
+	last seen
 }
 
 // about is what its notices are about.
 func (c *courier) about() string { return "webhook " + c.sender.Name }
 
+// locate has a stream that was created again be read from its beginning: it counts anew, so nothing of it
+// is behind what was done of the one before.
+func (c *courier) locate(ctx context.Context) {
+	c.last.highest = max(c.last.highest, c.reading.After)
+	now, err := checkStream(ctx, c.stream, c.last)
+	if err != nil {
+		c.reading.All, c.reading.After = true, 0
+		now, _ = checkStream(ctx, c.stream, seen{}) // of nothing known before there is no error
+	}
+	c.last = now
+}
+
 // deliver sends reports until ctx ends or they cannot be read.
 func (c *courier) deliver(ctx context.Context) error {
+	c.locate(ctx)
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, scan.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)

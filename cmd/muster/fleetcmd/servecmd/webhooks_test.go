@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
+
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -220,6 +222,34 @@ func TestTwoWebhooks(t *testing.T) {
 	works.Store(true)
 	report(t, store, "web02", "r")
 	r.hasOnce(t, "web01", "web02")
+}
+
+// TestWebhookOfAnotherStream: where the stream was created again, what is in it now is sent from its
+// beginning, also where the courier notices before serve starts over.
+func TestWebhookOfAnotherStream(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Hour, webhooks: hooked(t, r.URL)}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	reads(t, store)
+	report(t, store, "web01", "r")
+	report(t, store, "web02", "r")
+	r.has(t, "web01", "web02")
+	kvtest.Recreate(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", func(*api.StreamConfig) {})
+	report(t, store, "web03", "r")
+	reads(t, store)
+	report(t, store, "web04", "r")
+	report(t, store, "web05", "r")
+	r.has(t, "web01", "web02", "web03", "web04", "web05")
 }
 
 // ends ends a context when a notice is cleared: a report was taken.
