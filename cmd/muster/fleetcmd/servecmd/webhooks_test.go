@@ -224,6 +224,63 @@ func TestTwoWebhooks(t *testing.T) {
 	r.hasOnce(t, "web01", "web02")
 }
 
+// TestWebhookRefusedThreeTimes: only what the receiver refuses three times is left out, however often it
+// could not be delivered before.
+func TestWebhookRefusedThreeTimes(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(_ string, tries int) int {
+		return []int{503, 503, 503, 422, 503, 400, http.StatusNoContent}[tries-1]
+	})
+	deliver(t, store, hooked(t, r.URL), &shown{now: map[string]string{}})
+	report(t, store, "web01", "r")
+	r.has(t, "web01")
+}
+
+// TestWebhookOfABatch: the reports of a message may take longer together than the server waits for it.
+func TestWebhookOfABatch(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	w := hooked(t, r.URL)
+	w.senders[0].Kinds, w.senders[0].Outcomes = []string{model.KindTransaction}, nil
+	heard, err := store.Conn().SubscribeSync("$JS.ACK.MUSTER_REPORTS.webhook-pager.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, store, w, &shown{now: map[string]string{}})
+	var batch []model.Report
+	for range 3 {
+		batch = append(batch, kvtest.Outgoing("web01", model.KindTransaction, model.OutcomeChanged, 1))
+		batch[len(batch)-1].Data = json.RawMessage(`{"changed":true}`)
+	}
+	if err := reports.New(store.Store).PublishBatch(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"+WPI", "+WPI", "+WPI", "+ACK"} {
+		m, err := heard.NextMsg(kvtest.Deadline)
+		if err != nil || string(m.Data) != want {
+			t.Fatalf("%d: %+v, %v", i, m, err)
+		}
+	}
+	r.has(t, "web01", "web01", "web01")
+}
+
+// TestWebhookOfNoEvent: a report whose id is no id of muster cannot be sent, and is counted.
+func TestWebhookOfNoEvent(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	w := hooked(t, r.URL)
+	deliver(t, store, w, &shown{now: map[string]string{}})
+	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", `{"specversion":"1.0","id":"x","source":"muster/node/web01","type":"io.muster.v1.run","data":{}}`)
+	report(t, store, "web02", "r")
+	r.has(t, "web02")
+	if got := w.figures.All()["pager"]; got.Refused != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestWebhookOfAnotherStream: where the stream was created again, what is in it now is sent from its
 // beginning, also where the courier notices before serve starts over.
 func TestWebhookOfAnotherStream(t *testing.T) {
