@@ -22,6 +22,7 @@ import (
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -362,6 +363,13 @@ func TestWebhookFiles(t *testing.T) {
 	_, store := kvtest.New(t)
 	if _, err := loadWebhooks(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--webhooks") {
 		t.Error(err)
+	}
+	others := filepath.Join(t.TempDir(), "hooks.yaml")
+	if err := errors.Join(os.WriteFile(others, []byte("webhooks: []\n"), 0o600), os.Chmod(others, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadWebhooks(others); !errors.Is(err, trust.ErrUntrusted) {
+		t.Errorf("one that others may change: %v", err)
 	}
 	w := hooked(t, "http://127.0.0.1:1")
 	if err := w.check(reports.New(store.Store)); err != nil {
