@@ -161,7 +161,7 @@ type seen struct {
 // watchStream returns errRecreated, or nil when ctx ends.
 func (f *feed) watchStream(ctx context.Context) (err error) {
 	for last := (seen{}); ; {
-		if last, err = checkStream(ctx, f.reports, last); err != nil {
+		if last, err = f.checkStream(ctx, last); err != nil {
 			return err
 		}
 		if kvstore.Pause(ctx, f.look) != nil {
@@ -172,13 +172,13 @@ func (f *feed) watchStream(ctx context.Context) (err error) {
 
 // checkStream returns what is known of the stream now, or errRecreated where it is not the one of
 // before. One that was restored from an older copy may have its time.
-func checkStream(ctx context.Context, stream reports.Stream, last seen) (seen, error) {
+func (f *feed) checkStream(ctx context.Context, last seen) (seen, error) {
 	now := last
 	// What reads the stream says why it cannot be read, and an empty one is no other.
-	if created, err := stream.Created(ctx); err == nil {
+	if created, err := f.reports.Created(ctx); err == nil {
 		now.created = created
 	}
-	if newest, err := stream.NewestMessage(ctx); err == nil && newest.Sequence > 0 {
+	if newest, err := f.reports.NewestMessage(ctx); err == nil && newest.Sequence > 0 {
 		now.highest = newest.Sequence
 	}
 	if !last.created.IsZero() && !now.created.Equal(last.created) || now.highest < last.highest {

@@ -167,10 +167,10 @@ func TestPrune(t *testing.T) {
 func TestAnotherStream(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	stream := reports.New(store.Store)
+	feed := newFeed(store.Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
 	check := func(last seen, want uint64, wantErr error) seen {
 		t.Helper()
-		got, err := checkStream(t.Context(), stream, last)
+		got, err := feed.checkStream(t.Context(), last)
 		if got.highest != want || !errors.Is(err, wantErr) {
 			t.Errorf("after %d: %d, %v", last.highest, got.highest, err)
 		}

@@ -109,8 +109,8 @@ type courier struct {
 	show    notices
 	log     *slog.Logger
 	reading reports.Subscription
-	// last is the stream that reading.After is of.
-	last seen
+	// created is since when there is the stream that reading.After is of.
+	created time.Time
 	// warned is that the log has the first report that is no event.
 	warned bool
 }
@@ -118,16 +118,19 @@ type courier struct {
 // about is what its notices are about.
 func (c *courier) about() string { return "webhook " + c.sender.Name }
 
-// locate has a stream that was created again be read from its beginning: it counts anew, so nothing of it
-// is behind what was done of the one before.
+// locate has a stream that was created again, or restored from an older copy, be read from its beginning:
+// it counts anew, so nothing of it is behind what was done of the one before.
 func (c *courier) locate(ctx context.Context) {
-	c.last.highest = max(c.last.highest, c.reading.After)
-	now, err := checkStream(ctx, c.stream, c.last)
-	if err != nil {
-		c.reading.All, c.reading.After = true, 0
-		now, _ = checkStream(ctx, c.stream, seen{}) // of nothing known before there is no error
+	// What reads the stream says why it cannot be read.
+	if created, err := c.stream.Created(ctx); err == nil {
+		if !c.created.IsZero() && !created.Equal(c.created) {
+			c.reading.All, c.reading.After = true, 0
+		}
+		c.created = created
 	}
-	c.last = now
+	if newest, err := c.stream.NewestMessage(ctx); err == nil && newest.Sequence < c.reading.After {
+		c.reading.All, c.reading.After = true, 0
+	}
 }
 
 // deliver sends reports until ctx ends or they cannot be read.
