@@ -61,11 +61,12 @@ func (a *Agent) takeGroups() bool {
 
 // watchGroups has the buckets be watched for the groups that the node is in now.
 func (a *Agent) watchGroups() {
-	groups := a.config.get().Groups
-	a.watch.SetGroups(slices.Clone(groups))
-	if a.written != nil {
-		a.written.SetGroups(slices.Clone(groups))
-	}
+	a.config.useGroups(func(groups []string) {
+		a.watch.SetGroups(slices.Clone(groups))
+		if a.written != nil {
+			a.written.SetGroups(slices.Clone(groups))
+		}
+	})
 }
 
 // noteControl shows what operators wrote about the node.

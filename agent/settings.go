@@ -11,6 +11,8 @@ type settings struct {
 	config Config
 	// groups are those that operators put the node into.
 	groups []string
+	// using is held while the groups are handed on.
+	using sync.Mutex
 }
 
 // get returns the configuration, with all groups that the node is in: first its own, in order.
@@ -25,6 +27,14 @@ func (s *settings) get() Config {
 	}
 
 	return c
+}
+
+// useGroups calls use with all groups that the node is in, one call after the other, so that the last
+// one has those in force.
+func (s *settings) useGroups(use func(groups []string)) {
+	s.using.Lock()
+	defer s.using.Unlock()
+	use(s.get().Groups)
 }
 
 // setGroups replaces the groups that operators put the node into, and reports whether they were

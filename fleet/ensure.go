@@ -59,11 +59,11 @@ func (e *Ensured) OK() bool {
 	return len(e.Answers)+len(e.Queued) > 0 && len(e.Missing)+len(e.Unfinished)+len(e.Pending)+len(e.NotAsked) == 0 && !slices.ContainsFunc(e.Answers, Failed)
 }
 
-// Failures returns how many nodes failed, did not answer or did not finish.
+// Failures returns how many nodes failed, did not answer or did not finish, each once.
 func (e *Ensured) Failures() int {
 	out := len(e.Missing) + len(e.Unfinished)
 	for _, a := range e.Answers {
-		if Failed(a) {
+		if Failed(a) && final(a) { // else it is one of the unfinished
 			out++
 		}
 	}

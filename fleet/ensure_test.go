@@ -215,6 +215,17 @@ func (a *manyAsker) AskNodes(_ context.Context, nodes []string, _ model.EnsureRe
 	}
 }
 
+// A node that says that it failed, and does not finish, is one that failed.
+func TestFailuresCountNodes(t *testing.T) {
+	r := fleet.Ensured{
+		Answers: []model.EnsureResponse{{Node: "a", Phase: model.EnsureRunning, Error: "no"}, {Node: "b", Phase: model.EnsureRunning}, {Node: "c", Phase: model.EnsureFailed}, {Node: "d", Phase: model.EnsureDone}},
+		Missing: []string{"e"}, Unfinished: []string{"a", "b"},
+	}
+	if got := r.Failures(); got != 4 {
+		t.Errorf("%d nodes failed", got)
+	}
+}
+
 // TestEnsureAsksNodesTogether: many nodes are one question, where the asker can.
 func TestEnsureAsksNodesTogether(t *testing.T) {
 	a := &manyAsker{asker: &asker{answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("c", model.EnsureDone)}}}}

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 const (
@@ -33,13 +34,14 @@ type webhooks struct {
 	first, most time.Duration
 }
 
-// loadWebhooks reads the file of --webhooks; without one there are none.
+// loadWebhooks reads the file of --webhooks, which others may not change: it says who gets the reports.
+// Without one there are none.
 func loadWebhooks(path string) (*webhooks, error) {
 	all := &webhooks{first: time.Second, most: time.Minute}
 	if path == "" {
 		return all, nil
 	}
-	data, err := files.Read(path, maxWebhooksFile)
+	data, err := files.ReadTrusted(path, maxWebhooksFile, trust.Author{})
 	if err != nil {
 		return nil, cli.Usagef("--webhooks: %w", err)
 	}
@@ -107,13 +109,33 @@ type courier struct {
 	show    notices
 	log     *slog.Logger
 	reading reports.Subscription
+	// created is since when there is the stream that reading.After is of.
+	created time.Time
+	// warned is that the log has the first report that is no event.
+	warned bool
 }
 
 // about is what its notices are about.
 func (c *courier) about() string { return "webhook " + c.sender.Name }
 
+// locate has a stream that was created again, or restored from an older copy, be read from its beginning:
+// it counts anew, so nothing of it is behind what was done of the one before.
+func (c *courier) locate(ctx context.Context) {
+	// What reads the stream says why it cannot be read.
+	if created, err := c.stream.Created(ctx); err == nil {
+		if !c.created.IsZero() && !created.Equal(c.created) {
+			c.reading.All, c.reading.After = true, 0
+		}
+		c.created = created
+	}
+	if newest, err := c.stream.NewestMessage(ctx); err == nil && newest.Sequence < c.reading.After {
+		c.reading.All, c.reading.After = true, 0
+	}
+}
+
 // deliver sends reports until ctx ends or they cannot be read.
 func (c *courier) deliver(ctx context.Context) error {
+	c.locate(ctx)
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, scan.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -143,16 +165,29 @@ func (c *courier) deliver(ctx context.Context) error {
 	return nil
 }
 
-// send sends a report until the receiver took it, or refused it as it is. The error is that of ctx.
+// send sends a report until the receiver took it, or it is left out. The error is that of ctx, or of the
+// connection to NATS.
 func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) error {
 	body, err := reports.Event(r)
 	if err != nil {
-		return nil //nolint:nilerr // what is stored was read as an event, so this one nobody can have
+		// A node may store any number of them, and write into them what it likes.
+		if !c.warned {
+			c.warned = true
+			c.log.Warn("reports that are no events of muster are left out of a webhook", "webhook", c.sender.Name, "first_node", r.Node, "first_sequence", d.Sequence)
+		}
+		c.leaveOut()
+		return nil
 	}
 	name := c.sender.Name
-	pause, failing := c.first, time.Time{}
-	for tries := 1; ; tries++ {
+	pause, refusals, failing := c.first, 0, time.Time{}
+	for {
+		if err := d.Hold(); err != nil {
+			return err
+		}
 		err := c.sender.Send(ctx, time.Now(), r.ID, body)
+		if errors.Is(err, webhook.ErrContent) {
+			refusals++
+		}
 		switch {
 		case err == nil:
 			c.show.Clear(c.about())
@@ -160,10 +195,10 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 			return nil
 		case ctx.Err() != nil:
 			return ctx.Err()
-		case errors.Is(err, webhook.ErrContent) && tries >= contentTries:
-			c.log.Error("webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "tries", tries, "error", err)
+		case refusals >= contentTries:
+			c.log.Error("webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "error", err)
 			c.show.Clear(c.about())
-			c.figures.Change(name, func(f *webhook.Counts) { f.Refused, f.Failing = f.Refused+1, false })
+			c.leaveOut()
 			return nil
 		}
 		c.figures.Change(name, func(f *webhook.Counts) { f.Failing = true })
@@ -184,18 +219,23 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 	}
 }
 
+// leaveOut counts a report that nobody can have, or that the receiver does not take.
+func (c *courier) leaveOut() {
+	c.figures.Change(c.sender.Name, func(f *webhook.Counts) { f.Refused, f.Failing = f.Refused+1, false })
+}
+
 // hold waits, and keeps the message for this reader meanwhile.
 func hold(ctx context.Context, d reports.Delivery, wait time.Duration) error {
 	for wait > 0 {
-		if err := d.Hold(); err != nil {
-			return err
-		}
 		part := min(wait, reports.SubscriptionHold/3)
 		if err := kvstore.Pause(ctx, part); err != nil {
+			return err
+		}
+		if err := d.Hold(); err != nil {
 			return err
 		}
 		wait -= part
 	}
 
-	return d.Hold()
+	return nil
 }

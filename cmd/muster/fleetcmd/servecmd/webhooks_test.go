@@ -17,9 +17,12 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
+
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -222,6 +225,91 @@ func TestTwoWebhooks(t *testing.T) {
 	r.hasOnce(t, "web01", "web02")
 }
 
+// TestWebhookRefusedThreeTimes: only what the receiver refuses three times is left out, however often it
+// could not be delivered before.
+func TestWebhookRefusedThreeTimes(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(_ string, tries int) int {
+		return []int{503, 503, 503, 422, 503, 400, http.StatusNoContent}[tries-1]
+	})
+	deliver(t, store, hooked(t, r.URL), &shown{now: map[string]string{}})
+	report(t, store, "web01", "r")
+	r.has(t, "web01")
+}
+
+// TestWebhookOfABatch: the reports of a message may take longer together than the server waits for it.
+func TestWebhookOfABatch(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	w := hooked(t, r.URL)
+	w.senders[0].Kinds, w.senders[0].Outcomes = []string{model.KindTransaction}, nil
+	heard, err := store.Conn().SubscribeSync("$JS.ACK.MUSTER_REPORTS.webhook-pager.>")
+	if err != nil {
+		t.Fatal(err)
+	}
+	deliver(t, store, w, &shown{now: map[string]string{}})
+	var batch []model.Report
+	for range 3 {
+		batch = append(batch, kvtest.Outgoing("web01", model.KindTransaction, model.OutcomeChanged, 1))
+		batch[len(batch)-1].Data = json.RawMessage(`{"changed":true}`)
+	}
+	if err := reports.New(store.Store).PublishBatch(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"+WPI", "+WPI", "+WPI", "+ACK"} {
+		m, err := heard.NextMsg(kvtest.Deadline)
+		if err != nil || string(m.Data) != want {
+			t.Fatalf("%d: %+v, %v", i, m, err)
+		}
+	}
+	r.has(t, "web01", "web01", "web01")
+}
+
+// TestWebhookOfNoEvent: a report whose id is no id of muster cannot be sent, and is counted.
+func TestWebhookOfNoEvent(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	w := hooked(t, r.URL)
+	deliver(t, store, w, &shown{now: map[string]string{}})
+	srv.Raw(t, store.Names().Report("web01", "run", "stable"), "NATS/1.0\r\nX: y\r\n\r\n", `{"specversion":"1.0","id":"x","source":"muster/node/web01","type":"io.muster.v1.run","data":{}}`)
+	report(t, store, "web02", "r")
+	r.has(t, "web02")
+	if got := w.figures.All()["pager"]; got.Refused != 1 {
+		t.Errorf("%+v", got)
+	}
+}
+
+// TestWebhookOfAnotherStream: where the stream was created again, what is in it now is sent from its
+// beginning, also where the courier notices before serve starts over.
+func TestWebhookOfAnotherStream(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Hour, webhooks: hooked(t, r.URL)}
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+	reads(t, store)
+	report(t, store, "web01", "r")
+	report(t, store, "web02", "r")
+	r.has(t, "web01", "web02")
+	kvtest.Recreate(t, kvtest.Manager(t, srv), "MUSTER_REPORTS", func(*api.StreamConfig) {})
+	report(t, store, "web03", "r")
+	reads(t, store)
+	report(t, store, "web04", "r")
+	report(t, store, "web05", "r")
+	r.has(t, "web01", "web02", "web03", "web04", "web05")
+}
+
 // ends ends a context when a notice is cleared: a report was taken.
 type ends struct{ end context.CancelFunc }
 
@@ -275,6 +363,13 @@ func TestWebhookFiles(t *testing.T) {
 	_, store := kvtest.New(t)
 	if _, err := loadWebhooks(filepath.Join(t.TempDir(), "none.yaml")); err == nil || !strings.Contains(err.Error(), "--webhooks") {
 		t.Error(err)
+	}
+	others := filepath.Join(t.TempDir(), "hooks.yaml")
+	if err := errors.Join(os.WriteFile(others, []byte("webhooks: []\n"), 0o600), os.Chmod(others, 0o666)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := loadWebhooks(others); !errors.Is(err, trust.ErrUntrusted) {
+		t.Errorf("one that others may change: %v", err)
 	}
 	w := hooked(t, "http://127.0.0.1:1")
 	if err := w.check(reports.New(store.Store)); err != nil {

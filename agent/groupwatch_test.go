@@ -1,0 +1,46 @@
+package agent
+
+import (
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"testing"
+)
+
+// watched keeps the groups that it is told last.
+type watched struct {
+	Assignments
+	mu     sync.Mutex
+	groups []string
+}
+
+func (w *watched) SetGroups(groups []string) {
+	runtime.Gosched() // as where its lock is taken
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.groups = groups
+}
+
+// TestGroupsChangeAtOnce: where a reload and an operator change the groups at the same time, the buckets
+// are watched for what came of both.
+func TestGroupsChangeAtOnce(t *testing.T) {
+	t.Parallel()
+	for i := range 10_000 {
+		w := &watched{}
+		a := &Agent{config: &settings{}, watch: w}
+		var both sync.WaitGroup
+		both.Go(func() {
+			a.config.setGroups([]string{fmt.Sprintf("operated%d", i)})
+			a.watchGroups()
+		})
+		both.Go(func() {
+			a.config.apply(Config{Groups: []string{"own"}})
+			a.watchGroups()
+		})
+		both.Wait()
+		if want := a.config.get().Groups; !slices.Equal(w.groups, want) {
+			t.Fatalf("%d: watched for %q, want %q", i, w.groups, want)
+		}
+	}
+}
