@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -25,7 +26,12 @@ type served struct {
 	url string
 	// stop ends it as a signal does.
 	stop func()
+	// deafFeeds is how many feeds are served to who does not read.
+	deafFeeds atomic.Int64
 }
+
+// deafHeader marks requests for feeds by who does not read.
+const deafHeader = "Deaf"
 
 // serveFleet serves a fleet until the test ends, with the options of its access; the zero value is loopback
 // without tokens.
@@ -43,10 +49,17 @@ func serveFleet(t *testing.T, store *kvtest.Store, o access.Options) *served {
 	}
 	f := &follower{store: store.Store, keep: 24 * time.Hour, look: 10 * time.Millisecond, webhooks: &webhooks{}, log: quiet, begun: make(chan struct{})}
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(t.Context()))
+	s := &served{t: t, url: g.URL(l)}
+	counting := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get(deafHeader) != "" {
+			s.deafFeeds.Add(1)
+			defer s.deafFeeds.Add(-1)
+		}
+		f.ServeHTTP(w, r)
+	})
 	ended := make(chan error, 2)
 	go func() { ended <- f.run(ctx) }()
-	go func() { ended <- serve(ctx, l, g.Handler(f), defaultPatience(), quiet) }()
-	s := &served{t: t, url: g.URL(l)}
+	go func() { ended <- serve(ctx, l, g.Handler(counting), defaultPatience(), quiet) }()
 	s.stop = sync.OnceFunc(func() {
 		cancel(errOver)
 		for range 2 {
