@@ -185,7 +185,7 @@ func TestFailed(t *testing.T) {
 		"error":     {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
 		"phase":     {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
 		"expired":   {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
-		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, "cancelled"},
+		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, model.OutcomeNotRun},
 		"at work":   {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
 	} {
 		if got := fleet.Failed(c.answer); got != c.failed {
