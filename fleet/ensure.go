@@ -151,6 +151,8 @@ type Ensurer struct {
 	Nodes NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
+	// Once is that the first answer of a node is awaited, and no other.
+	Once bool
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
@@ -318,11 +320,11 @@ func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {
 	}
 	r := a.response
 	before, known := c.last[r.Node]
-	if known && final(before) || r.ID != "" && r.ID != c.id {
+	if known && (final(before) || c.ensurer.Once) || r.ID != "" && r.ID != c.id {
 		return
 	}
 	c.last[r.Node] = r
-	if final(r) {
+	if final(r) || c.ensurer.Once {
 		c.finished++
 		if c.ensurer.OnAnswer != nil {
 			c.ensurer.OnAnswer(r)

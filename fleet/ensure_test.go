@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"reflect"
 	"sync"
 	"testing"
@@ -92,6 +93,17 @@ func TestEnsureGathers(t *testing.T) {
 	}
 	if len(a.asked) != 1 || a.asked[0].Type != "exec" {
 		t.Errorf("asked %v", a.asked)
+	}
+}
+
+// TestEnsureOnce: the first answer of a node counts, also where others could follow.
+func TestEnsureOnce(t *testing.T) {
+	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
+		response("a", model.EnsureRunning), response("a", model.EnsureDone), response("b", model.EnsureCancelled),
+	}}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never, Once: true}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if want := map[string]fleet.RequestState{"a": fleet.RequestRunning, "b": fleet.RequestCancelled}; err != nil || !maps.Equal(got.NodeStates(), want) || got.OK() {
+		t.Errorf("got %+v %v", got, err)
 	}
 }
 
@@ -185,7 +197,7 @@ func TestFailed(t *testing.T) {
 		"error":     {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
 		"phase":     {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
 		"expired":   {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
-		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, "cancelled"},
+		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, model.OutcomeNotRun},
 		"at work":   {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
 	} {
 		if got := fleet.Failed(c.answer); got != c.failed {

@@ -204,7 +204,7 @@ func Outcome(r model.EnsureResponse) model.Outcome {
 	case r.State != nil:
 		return r.State.Outcome()
 	case r.Phase == model.EnsureCancelled:
-		return model.Outcome(r.Phase)
+		return model.OutcomeNotRun
 	case r.Error != "":
 		return model.OutcomeFailed
 	case r.Protocol == model.ProtocolRunResponse && r.Phase == model.EnsureDone:
