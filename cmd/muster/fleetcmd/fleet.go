@@ -33,6 +33,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
+	addDiff(env, cmd)
 	historycmd.Add(env, cmd)
 	addRollback(env, cmd)
 	addSign(env, cmd)
