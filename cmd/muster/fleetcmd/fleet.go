@@ -53,5 +53,6 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	controlcmd.AddResume(env, cmd)
 	controlcmd.AddLabel(env, cmd)
 	controlcmd.AddGroup(env, cmd)
+	controlcmd.AddForget(env, cmd)
 	accesscmd.AddToken(env, cmd)
 }
