@@ -106,9 +106,9 @@ func TestDiffShowsEachChange(t *testing.T) {
 		"a mode of one":        {[]tartest.Entry{tartest.Directory(name, 0o755)}, []tartest.Entry{tartest.Directory(name, 0o777)}, "--- f (directory)\n+++ f (directory, mode 0777)\n"},
 		"a target":             {[]tartest.Entry{tartest.Link(name, "a")}, []tartest.Entry{tartest.Link(name, "b")}, "--- f\n+++ f\n@@ -1 +1 @@\n--> a\n+-> b\n"},
 		"a link like a text":   {[]tartest.Entry{file(name, "-> a\n", 0o644)}, []tartest.Entry{tartest.Link(name, "a")}, "--- f\n+++ f (symbolic link)\n"},
-		"a text like a digest": {[]tartest.Entry{file(name, binary, 0o644)}, []tartest.Entry{file(name, model.DigestOf([]byte(binary))+"\n", 0o644)}, "--- f (not a text)\n+++ f\n"},
+		"a text like a digest": {[]tartest.Entry{file(name, binary, 0o644)}, []tartest.Entry{file(name, model.DigestOf([]byte(binary))+", 1 byte\n", 0o644)}, "--- f (not a text)\n+++ f\n"},
 		"a hard link": {[]tartest.Entry{file("a", "x", 0o644), file(name, "x", 0o644)}, []tartest.Entry{file("a", "x", 0o644), tartest.HardLink(name, "a")},
-			"--- f\n+++ f (hard link to a)\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+" + model.DigestOf([]byte("x")) + "\n"},
+			"--- f\n+++ f (hard link to a)\n@@ -1 +1 @@\n-x\n\\ No newline at end of file\n+" + model.DigestOf([]byte("x")) + ", 1 byte\n"},
 	} {
 		got, err := of(t, c.before...).Diff(t.Context(), of(t, c.after...))
 		if got = strings.ReplaceAll(got, "node.a.m@1 ", ""); got != c.want || err != nil {

@@ -56,7 +56,7 @@ func manifestFile(manifest string) File {
 
 // String describes the file in a line, whatever its name is.
 func (f File) String() string {
-	words := []string{quoted(f.Name), fmt.Sprintf("%d bytes", f.Size)}
+	words := []string{quoted(f.Name), f.size()}
 	switch f.Kind {
 	case archive.KindLink:
 		words = []string{quoted(f.Name) + " -> " + quoted(f.Target)}
@@ -65,11 +65,16 @@ func (f File) String() string {
 	case archive.KindHardLink:
 		words = append(words, f.kind())
 	}
+	return strings.Join(append(words, f.notes()...), ", ")
+}
+
+// size returns how long the content is, in words.
+func (f File) size() string {
 	if f.Size == 1 {
-		words[1] = "1 byte"
+		return "1 byte"
 	}
 
-	return strings.Join(append(words, f.notes()...), ", ")
+	return fmt.Sprintf("%d bytes", f.Size)
 }
 
 // kind returns what the file is, empty for a regular one.
@@ -107,7 +112,7 @@ func (f File) body() string {
 	case f.Kind == archive.KindLink:
 		return "-> " + quoted(f.Target) + "\n"
 	case f.Kind == archive.KindHardLink || f.Omitted != "":
-		return f.Digest + "\n"
+		return f.Digest + ", " + f.size() + "\n"
 	default:
 		return f.Text
 	}

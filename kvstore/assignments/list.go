@@ -115,6 +115,24 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	return revision, nil
 }
 
+// Revision returns a stored revision of any key by its number; the error wraps model.ErrNotFound.
+func (s Bucket) Revision(ctx context.Context, revision uint64) (model.Entry, error) {
+	bucket := s.store.Names().Manifests()
+	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: max(revision, 1)}
+	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
+		if err != nil {
+			return model.Entry{}, err
+		}
+		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
+		if m.Sequence == revision && model.CheckKey(key) == nil {
+			return newEntry(key, m), nil
+		}
+		break
+	}
+
+	return model.Entry{}, fmt.Errorf("revision %d: %w: the bucket keeps the last %d of each key (see muster fleet history)", revision, model.ErrNotFound, kvstore.HistorySize)
+}
+
 // Revisions yields the revisions of some families that the bucket still has, removals
 // included, in the order in which they were stored. An error is the last thing it yields; it
 // wraps model.ErrInvalidName.

@@ -36,6 +36,18 @@ func TestRevisions(t *testing.T) {
 			t.Errorf("%s: %v", name, got)
 		}
 	}
+	for name, store := range map[string]*kvtest.Store{"administrator": g.Admin, "viewer": kvtest.BindTo(t, g.Connect(t, kvtest.Viewer))} {
+		for revision, want := range map[uint64]string{1: "node.web01.a", 3: "group.web.b", 5: "group.web.b"} {
+			if e, err := assignments.New(store.Store).Revision(t.Context(), revision); err != nil || e.Key != want || e.Revision != revision || e.Deleted != (revision == 5) {
+				t.Errorf("%s: revision %d is %+v, %v", name, revision, e, err)
+			}
+		}
+		for _, revision := range []uint64{0, 6, 1 << 40} {
+			if _, err := assignments.New(store.Store).Revision(t.Context(), revision); !errors.Is(err, model.ErrNotFound) {
+				t.Errorf("%s: revision %d: %v", name, revision, err)
+			}
+		}
+	}
 	for _, err := range bucket.Revisions(t.Context(), "node.web.01") {
 		if !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("an invalid family: %v", err)

@@ -188,6 +188,9 @@ func (c Connection) roleCause(subject string) error {
 	if command := c.Node(); command != "" && strings.HasPrefix(subject, c.States) {
 		return fmt.Errorf("these are not the permissions of a node, but perhaps those of an operator: an agent needs a user of NODES with what `%s` prints", command)
 	}
+	if c.States != "" && strings.HasPrefix(subject, c.States) {
+		return errors.New("only the node stores that, and only administrators remove it")
+	}
 	if slices.ContainsFunc(c.Whole, func(stream string) bool { return strings.HasSuffix(subject, ".DIRECT.GET."+stream) }) {
 		return errors.New("these are the permissions of a node, which reads only what is its own: give the user those of an operator (muster fleet permissions NAME --viewer, or --operator --groups …)")
 	}

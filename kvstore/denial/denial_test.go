@@ -12,7 +12,7 @@ import (
 )
 
 func connection(inbox string) denial.Connection {
-	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
+	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
 			return denial.Unusable{Err: errors.New("wrong prefix")}
 		}
@@ -34,6 +34,7 @@ func TestCauses(t *testing.T) {
 		`Permissions Violation for Publish to "$KV.M.group.db.x"`:        {"_INBOX", "operators of group.db do (muster fleet permissions NAME --operator --groups db)"},
 		`permissions violation for publish to "$KV.M.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
 		`Permissions Violation for Publish to "$KV.M.group.all.x"`:       {"_INBOX", "only administrators assign to all nodes"},
+		`Permissions Violation for Publish to "$KV.N.web01.state"`:       {"_INBOX", "only administrators remove it"},
 		`Permissions Violation for Publish to "$KV.M.x"`:                 {"_INBOX", ""},
 		`Permissions Violation for Publish to "muster.command.node.a.i"`: {"_INBOX", "operators of node.a"},
 		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},

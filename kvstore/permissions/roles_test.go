@@ -13,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -241,5 +242,45 @@ func TestRolesAreRendered(t *testing.T) {
 		if _, err := of(); !errors.Is(err, model.ErrInvalidName) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestOnlyAdministratorsForgetNodes: who may assign to nodes, or only looks, removes neither
+// what they stored nor their reports.
+func TestOnlyAdministratorsForgetNodes(t *testing.T) {
+	t.Parallel()
+	for name, start := range joinedGuards() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			g := start(t)
+			if err := g.Admin.PutState(t.Context(), model.NodeState{Node: "web01"}, 0); err != nil {
+				t.Fatal(err)
+			}
+			if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
+				t.Fatal(err)
+			}
+			for _, user := range []string{kvtest.Operator, kvtest.Viewer} {
+				for what, remove := range map[string]func(*kvtest.Store) error{
+					"state":   func(s *kvtest.Store) error { return nodes.New(s.Store).Remove(t.Context(), "web01") },
+					"reports": func(s *kvtest.Store) error { return reports.New(s.Store).Remove(t.Context(), "web01") },
+				} {
+					nc := g.Connect(t, user)
+					nc.SetErrorHandler(nil)
+					s, err := kvtest.Of(nc, "")
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := remove(s); err == nil {
+						t.Errorf("%s removed the %s", user, what)
+					}
+				}
+			}
+			if all, err := g.Admin.Nodes(t.Context()); err != nil || len(all) != 1 {
+				t.Errorf("nodes %v, %v", all, err)
+			}
+			if left, err := reports.New(g.Admin.Store).Newest(t.Context(), "web01"); err != nil || len(left) != 1 {
+				t.Errorf("reports %v, %v", left, err)
+			}
+		})
 	}
 }

@@ -28,6 +28,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"agent.TestTrustOfCancels"}},
 		{"cancel-flood", "cancels more ids than a node remembers, of requests that never come", "a node forgets what it executed, or fills its disk",
 			[]string{"agent/requests.TestManyEarlyCancelsAreBounded"}},
+		{"node-forgotten", "has the credentials of a viewer, or of an operator of some nodes, and removes states, facts and reports of a node", "a node leaves the lists of others, or its reports the stream",
+			[]string{"kvstore/permissions.TestOnlyAdministratorsForgetNodes"}},
 		{"groups-forged", "writes groups of a node without a trusted key, replays signed ones, deletes them", "a node that demands signatures comes into a group, or out of one",
 			[]string{"agent.TestSignedGroups"}},
 		{"report-id-long", "publishes reports with ids of 60 KB", "a command that follows them fills the memory of an operator",

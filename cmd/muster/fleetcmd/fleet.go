@@ -33,6 +33,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
+	addDiff(env, cmd)
 	historycmd.Add(env, cmd)
 	addRollback(env, cmd)
 	addSign(env, cmd)
@@ -52,5 +53,6 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	controlcmd.AddResume(env, cmd)
 	controlcmd.AddLabel(env, cmd)
 	controlcmd.AddGroup(env, cmd)
+	controlcmd.AddForget(env, cmd)
 	accesscmd.AddToken(env, cmd)
 }

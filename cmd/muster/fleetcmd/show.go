@@ -219,30 +219,7 @@ func (c *showCommand) showDiff(ctx context.Context, s *fleetcli.Store, all []mod
 	if err != nil {
 		return err
 	}
-	before, err := s.Content(ctx, from)
-	if err != nil {
-		return err
-	}
-	after, err := s.Content(ctx, to)
-	if err != nil {
-		return err
-	}
-	diff, err := before.Diff(ctx, after)
-	if err != nil {
-		return err
-	}
+	_, err = printDiff(ctx, c.Print, c.Format, s, from, to)
 
-	return c.Print.Result(c.Format, map[string]any{"key": to.Key, "from": from.Revision, "to": to.Revision, "diff": diff}, func() {
-		if diff == "" {
-			c.Print.Remark("no difference between revisions %d and %d", from.Revision, to.Revision)
-			return
-		}
-		for line := range strings.Lines(diff) {
-			line = strings.TrimSuffix(line, "\n")
-			if print.IsTerminal(c.Print.Out) {
-				line = print.Text(line)
-			}
-			c.Print.Printf("%s\n", c.Print.DiffLine(line))
-		}
-	})
+	return err
 }

@@ -219,7 +219,7 @@ func unreachableHint(store *fleetcli.Store, statuses []fleet.RolloutStatus) stri
 		return ""
 	}
 	s := statuses[i]
-	remedy := fmt.Sprintf("nats kv del %s %s.state", store.KV.Names().Nodes(), s.Node)
+	remedy := store.KV.Names().Run("fleet forget " + s.Node)
 	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
 		remedy = store.KV.Names().Run("fleet rm " + s.Key)
 	}

@@ -1,5 +1,5 @@
-// Package controlcmd holds the commands that write about nodes: muster fleet pause, resume, label
-// and group.
+// Package controlcmd holds the commands that write about nodes: muster fleet pause, resume, label,
+// group and forget.
 package controlcmd
 
 import (

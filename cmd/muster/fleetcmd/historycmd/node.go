@@ -3,6 +3,7 @@ package historycmd
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -143,7 +144,7 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 	line := c.Print.Progress()
 	defer line.Clear()
 	var all []history.Event
-	read, invalid, seen, counts := 0, 0, map[string]bool{}, map[string]int64{}
+	read, invalid, seen, counts := 0, 0, map[[sha256.Size]byte]bool{}, map[string]int64{}
 	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return nil, err
@@ -158,10 +159,11 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 			counts[subjectOf(m)]++
 		}
 		for _, r := range m.Reports {
-			if seen[r.ID] {
+			id := sha256.Sum256([]byte(r.ID)) // a node chooses how long it is
+			if seen[id] {
 				continue
 			}
-			seen[r.ID] = true
+			seen[id] = true
 			if e, ok := history.OfReport(r); ok {
 				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
 				all = append(all, e)
