@@ -168,7 +168,10 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 	for i, n := range nodes {
 		of := statuses(n)
 		out[i].State = string(NodeStatus(n, of))
-		out[i].Manifest = manifestsOf(of)
+		if out[i].Manifest = ManifestsOf(of); !e.UsesReason() {
+			continue
+		}
+		out[i].Reason = WhyNot(n, of)
 	}
 
 	return out, nil
@@ -176,7 +179,7 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 
 // readable returns the names that are known of a node whose state cannot be read.
 func readable(n target.Node) []string {
-	known := []string{"node", "state", "facts"}
+	known := []string{"node", "state", "reason", "heard", "age", "facts"}
 	if n.Groups != nil {
 		known = append(known, "groups", "group")
 	}

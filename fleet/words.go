@@ -104,6 +104,16 @@ func CompileTarget(text string) (*target.Expression, error) {
 	})
 }
 
+// CompileResults compiles an expression over results of resources. The error is a *target.Error.
+func CompileResults(text string) (target.Results, error) {
+	return target.CompileResults(text, target.ResultWords{
+		Outcome: texts([]model.Outcome{
+			model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeFailed, model.OutcomeSkipped, model.OutcomeNoop, model.OutcomeUnmet, model.OutcomeNotRun,
+		}),
+		Cause: texts([]model.Cause{model.CauseManifest, model.CauseSchedule, model.CauseDrift, model.CauseHealth, model.CauseEnsure, model.CauseRequest}),
+	})
+}
+
 func texts[T ~string](words []T) []string {
 	out := make([]string, len(words))
 	for i, w := range words {
@@ -113,9 +123,9 @@ func texts[T ~string](words []T) []string {
 	return out
 }
 
-// manifestsOf returns what an expression sees of manifests, by name: the assignment that
+// ManifestsOf returns what an expression sees of manifests, by name: the assignment that
 // applies to the node, else the first of that name.
-func manifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
+func ManifestsOf(statuses []RolloutStatus) func(name string) target.Manifest {
 	byName := sync.OnceValue(func() map[string]RolloutStatus {
 		all := map[string]RolloutStatus{}
 		for _, s := range statuses {

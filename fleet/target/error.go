@@ -1,7 +1,9 @@
 package target
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -16,6 +18,8 @@ type Error struct {
 	Message      string
 	// Hint is what to write instead.
 	Hint string
+	// what the expression is over, see vocabulary.
+	what string
 	// from is the place as the language has it, in characters from 0.
 	from int
 }
@@ -25,7 +29,7 @@ const maxShown = 200
 
 // Error shows the expression, and says what is wrong, where, and what to write instead.
 func (e *Error) Error() string {
-	text := "target expression " + quote(e.Expression)
+	text := cmp.Or(e.what, whatTarget) + " " + quote(e.Expression)
 	if strings.Contains(e.Expression, "\n") && e.Line > 0 {
 		text += fmt.Sprintf(", line %d", e.Line)
 	}
@@ -83,23 +87,27 @@ func explain(text string, err error) *Error {
 		out.Message = "it is not complete"
 	case strings.HasPrefix(out.Message, "type Manifest has no field"):
 		out.Hint = "a manifest has status, revision and outcome"
+	case strings.Contains(out.Message, "mismatched types") && strings.Contains(out.Message, "a duration"):
+		out.Hint = hintDuration
+	case strings.Contains(out.Message, "mismatched types") && strings.Contains(out.Message, "a time"):
+		out.Hint = hintTime
 	}
 
 	return out
 }
 
 // hintForName returns what may be meant by a name that there is not.
-func hintForName(name string) string {
-	if hint := document.DidYouMean(name, append(names(), functions()...)); hint != "" && len(name) > 3 && name[0] != '$' {
+func (v vocabulary) hintForName(name string) string {
+	if hint := document.DidYouMean(name, append(slices.Clone(v.names), functions()...)); hint != "" && len(name) > 3 && name[0] != '$' {
 		return hint
 	}
 
-	return fmt.Sprintf("text needs quotes: %q; the names are %s", name, strings.Join(names(), ", "))
+	return fmt.Sprintf("text needs quotes: %q; the names are %s", name, strings.Join(v.names, ", "))
 }
 
 // hintForFunction names the functions.
-func hintForFunction() string {
-	return "the functions are group, manifest, " + strings.Join(functions(), ", ")
+func (v vocabulary) hintForFunction() string {
+	return "the functions are " + strings.Join(append(slices.Clone(v.functions), functions()...), ", ")
 }
 
 // plain returns a message of the language on one line, without the types of Go.
@@ -116,7 +124,7 @@ func plain(message string) string {
 var typeWords = strings.NewReplacer(
 	"interface conversion: interface {} is ", "a value is ",
 	"map[string]interface {}", "a mapping", "map[string]string", "a mapping", "[]interface {}", "a list", "[]string", "a list", "interface {}", "any value",
-	"target.Manifest", "Manifest", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
+	"target.Manifest", "Manifest", "time.Duration", "a duration", "time.Time", "a time", "float64", "a number", "uint64", "a number", "<nil>", "nothing",
 )
 
 // kind returns what a value is, in a word.

@@ -4,8 +4,6 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/expr-lang/expr/vm"
-
 	"github.com/musterfleet/muster/model"
 )
 
@@ -28,19 +26,17 @@ var (
 
 // Evaluator evaluates one expression for many nodes. One goroutine uses it.
 type Evaluator struct {
-	program *vm.Program
-	vm      vm.VM
-	env     env
-	facts   model.Facts
-	steps   int
-	done    <-chan struct{}
+	bounds
+	env   env
+	facts model.Facts
 }
 
-// Evaluator returns what evaluates the expression.
+// Evaluator returns what evaluates the expression. Ages are those of now.
 func (e *Expression) Evaluator() *Evaluator {
-	out := &Evaluator{program: e.program, vm: vm.VM{MemoryBudget: maxMemory}}
+	out := &Evaluator{bounds: newBounds(e.program)}
 	out.env.Group = out.env.isMember
 	out.env.Step = out.step
+	out.env.Age = out.age
 	out.env.GetFacts = out.getFacts
 
 	return out
@@ -53,52 +49,14 @@ func (e *Evaluator) Until(done <-chan struct{}) *Evaluator {
 	return e
 }
 
-// isEnded reports whether there is to be no evaluation any more.
-func (e *Evaluator) isEnded() bool {
-	select {
-	case <-e.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // Match reports whether a node matches. Without facts, which are nil, the error wraps
 // ErrFactsNeeded where the result depends on them. Any other error is about this node,
 // whose facts have another form than the expression expects, or wraps ErrTooCostly.
 func (e *Evaluator) Match(n Node, facts model.Facts) (bool, error) {
-	if e.isEnded() {
-		return false, ErrEnded
-	}
-	e.facts, e.steps = facts, 0
+	e.facts = facts
 	e.env.set(n)
-	result, err := e.vm.Run(e.program, &e.env)
-	switch at := asFileError(err); {
-	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
-		return false, at.Prev
-	case at != nil:
-		return false, errors.New(plain(at.Message))
-	case err != nil:
-		return false, err
-	}
 
-	return truth(result)
-}
-
-// step counts an element that the expression looks at, and returns what it found.
-func (e *Evaluator) step(found any) bool {
-	if e.steps++; e.steps > maxSteps {
-		panic(ErrTooCostly)
-	}
-	if e.isEnded() {
-		panic(ErrEnded)
-	}
-	is, err := truth(found)
-	if err != nil {
-		panic(err)
-	}
-
-	return is
+	return e.run(&e.env)
 }
 
 // getFacts returns the facts of the node.

@@ -27,25 +27,34 @@ type Expression struct {
 // Compile compiles an expression, or returns an *Error, which says what is wrong with
 // it, where, and what to write instead.
 func Compile(text string, words Words) (*Expression, error) {
-	if len(text) > maxLength {
-		return nil, &Error{Expression: text, Message: "the expression is too long", Hint: "put the nodes into a group"}
-	}
-	p := &patcher{words: words, used: map[string]bool{}}
-	program, err := expr.Compile(text, append(options(), expr.Patch(p))...)
-	switch {
-	case p.refused != nil:
-		p.refused.locate(text)
-		return nil, p.refused
-	case err != nil:
-		return nil, explain(text, err)
-	}
-
-	return &Expression{text, program, p.used}, nil
+	return compile(text, ofNodes(words))
 }
 
-// options are those of every expression.
-func options() []expr.Option {
-	all := append([]expr.Option{expr.Env(env{}), expr.AsBool(), expr.MaxNodes(maxParts), expr.DisableAllBuiltins()}, safe()...)
+// compile compiles an expression over what a vocabulary has names for.
+func compile(text string, v vocabulary) (*Expression, error) {
+	if len(text) > maxLength {
+		return nil, &Error{Expression: text, Message: "the expression is too long", Hint: "put the nodes into a group", what: v.what}
+	}
+	p := &patcher{vocabulary: v, used: map[string]bool{}}
+	program, err := expr.Compile(text, append(options(v.env), expr.Patch(p))...)
+	var wrong *Error
+	switch {
+	case p.refused != nil:
+		wrong = p.refused
+		wrong.locate(text)
+	case err != nil:
+		wrong = explain(text, err)
+	default:
+		return &Expression{text, program, p.used}, nil
+	}
+	wrong.what = v.what
+
+	return nil, wrong
+}
+
+// options are those of every expression over an env.
+func options(env any) []expr.Option {
+	all := append([]expr.Option{expr.Env(env), expr.AsBool(), expr.MaxNodes(maxParts), expr.DisableAllBuiltins()}, safe()...)
 	for _, name := range functions() {
 		all = append(all, expr.EnableBuiltin(name))
 	}
@@ -58,7 +67,12 @@ func (e *Expression) String() string { return e.text }
 
 // UsesStatus reports whether the expression depends on the status of manifests: what
 // is assigned must be known.
-func (e *Expression) UsesStatus() bool { return e.used["state"] || e.used["manifest"] }
+func (e *Expression) UsesStatus() bool {
+	return e.used["state"] || e.used["manifest"] || e.used["reason"]
+}
+
+// UsesReason reports whether the expression depends on why a node is not ok.
+func (e *Expression) UsesReason() bool { return e.used["reason"] }
 
 // UsesFacts reports whether the expression may depend on facts.
 func (e *Expression) UsesFacts() bool { return e.used["facts"] }

@@ -2,6 +2,7 @@ package target
 
 import (
 	"slices"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -11,6 +12,9 @@ type Node struct {
 	*model.Node
 	// State is the state of the node as a whole.
 	State string
+	// Reason is why it is not in the state ok; it may be empty where the expression does not use
+	// it, see UsesStatus.
+	Reason string
 	// Manifest returns what the node runs under the name of a manifest. It may be nil where
 	// the expression does not use it, see UsesStatus.
 	Manifest func(name string) Manifest
@@ -40,9 +44,9 @@ const (
 	nameAbs     = "abs"
 )
 
-// names are the names of expressions, in the order of the documentation.
-func names() []string {
-	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "manifest", "outbox", "clock"}
+// nodeNames are the names of expressions over nodes, in the order of the documentation.
+func nodeNames() []string {
+	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "reason", "manifest", "paused", "message", "heard", "started", "age", "outbox", "clock"}
 }
 
 // functions are the functions of the language that expressions may use; what is not here
@@ -61,6 +65,12 @@ type env struct {
 	Labels   map[string]string     `expr:"labels"`
 	Facts    map[string]any        `expr:"facts"`
 	State    string                `expr:"state"`
+	Reason   string                `expr:"reason"`
+	Message  string                `expr:"message"`
+	Paused   bool                  `expr:"paused"`
+	Heard    time.Time             `expr:"heard"`
+	Started  time.Time             `expr:"started"`
+	Age      func(time.Time) any   `expr:"age"`
 	Outbox   int                   `expr:"outbox"`
 	Clock    float64               `expr:"clock"`
 	Group    func(string) bool     `expr:"group"`
@@ -73,6 +83,8 @@ type env struct {
 func (e *env) set(n Node) {
 	e.Node, e.Host, e.Version = n.Node.Node, n.Host, n.Version
 	e.Groups, e.Labels = n.Groups, n.Labels
+	e.Reason, e.Message, e.Paused = n.Reason, n.Message, n.Node.Paused != nil
+	e.Heard, e.Started = n.Heard, n.Started
 	e.State, e.Outbox, e.Clock = n.State, n.Outbox, n.Clock.Offset.Std().Seconds()
 	e.Manifest = n.Manifest
 }

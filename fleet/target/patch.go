@@ -13,7 +13,7 @@ import (
 // patcher notes what an expression uses, refuses what would cost too much or can never be
 // meant, and puts the functions of safe where a value may be missing.
 type patcher struct {
-	words   Words
+	vocabulary
 	used    map[string]bool
 	refused *Error
 }
@@ -30,10 +30,10 @@ func (p *patcher) Visit(node *ast.Node) {
 	case *ast.CallNode:
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		if !ok {
-			p.refuse(n, "only names can be called", hintForFunction())
+			p.refuse(n, "only names can be called", p.hintForFunction())
 		}
-		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, names()) == "" {
-			p.refused.Hint = hintForFunction()
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" {
+			p.refused.Hint = p.hintForFunction()
 		}
 	case *ast.BuiltinNode:
 		p.builtin(n)
@@ -51,7 +51,7 @@ func (p *patcher) Visit(node *ast.Node) {
 	case *ast.BinaryNode:
 		p.binary(node, n)
 	case *ast.VariableDeclaratorNode, *ast.SliceNode, *ast.SequenceNode, *ast.MapNode:
-		p.refuse(n, "let, slices, sequences and mappings are not part of targets", "")
+		p.refuse(n, "let, slices, sequences and mappings are not part of expressions", "")
 	}
 }
 
@@ -59,19 +59,21 @@ func (p *patcher) Visit(node *ast.Node) {
 // overlooks unknown names within the arguments of functions.
 func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
 	switch {
-	case n.Value == "facts":
+	case n.Value == "facts" && slices.Contains(p.names, n.Value):
 		p.used[n.Value] = true
 		ast.Patch(node, call(nameFacts))
-	case slices.Contains(names(), n.Value):
+	case slices.Contains(p.names, n.Value):
 		p.used[n.Value] = true
+	case slices.Contains(nodeNames(), n.Value):
+		p.refuse(n, n.Value+" is of nodes, not of results", "--on selects nodes by it")
 	case n.Value != nameAbs:
-		p.refuse(n, "unknown name "+n.Value, hintForName(n.Value))
+		p.refuse(n, "unknown name "+n.Value, p.hintForName(n.Value))
 	}
 }
 
 func (p *patcher) builtin(n *ast.BuiltinNode) {
 	if !slices.Contains(functions(), n.Name) {
-		p.refuse(n, "unknown function "+n.Name, hintForFunction())
+		p.refuse(n, "unknown function "+n.Name, p.hintForFunction())
 		return
 	}
 	if len(n.Arguments) == 0 || !isAny(n.Arguments[0]) {
@@ -87,6 +89,9 @@ func (p *patcher) builtin(n *ast.BuiltinNode) {
 
 func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 	p.checkWords(n)
+	if p.readMoments(n); p.refused != nil {
+		return
+	}
 	unsure := isAny(n.Left) || isAny(n.Right)
 	switch n.Operator {
 	case "and", "&&", "or", "||":
@@ -132,33 +137,6 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 			}
 		}
 	}
-}
-
-// wordsOf returns the name that a node is, and the words that it can have, nil for any.
-func (p *patcher) wordsOf(n ast.Node) (name string, known []string) {
-	switch n := n.(type) {
-	case *ast.IdentifierNode:
-		if n.Value == "state" {
-			return n.Value, p.words.State
-		}
-	case *ast.MemberNode:
-		of, isCall := n.Node.(*ast.CallNode)
-		property, isText := n.Property.(*ast.StringNode)
-		if !isCall || !isText {
-			return "", nil
-		}
-		if callee, ok := of.Callee.(*ast.IdentifierNode); !ok || callee.Value != "manifest" {
-			return "", nil
-		}
-		switch property.Value {
-		case "status":
-			return "the status of a manifest", p.words.Status
-		case "outcome":
-			return "the outcome of a manifest", p.words.Outcome
-		}
-	}
-
-	return "", nil
 }
 
 // refuse notes the first thing that is wrong.

@@ -16,9 +16,10 @@ var words = target.Words{State: []string{"ok", "failed", "unreachable"}, Status:
 // web01 is a node of which the tests ask.
 func web01() target.Node {
 	return target.Node{
-		State: "ok",
+		State: "ok", Reason: "motd: because",
 		Node: &model.Node{NodeState: model.NodeState{
 			Node: "web01", Host: "web01.example.net", Version: "1.2.0", Groups: []string{"web", "eu"}, Outbox: 3,
+			Started: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Message: "a message", Paused: &model.Paused{},
 			Labels: map[string]string{"rack": "a3"}, Clock: model.ClockOffset{Offset: model.Offset(-7 * time.Second)},
 		}},
 		Manifest: func(name string) target.Manifest {
@@ -57,6 +58,10 @@ func TestMatch(t *testing.T) {
 		`labels.none == ""`: true, `labels["a-b"] == ""`: true, `"rack" in labels`: true, `state == "ok"`: true, `outbox > 2`: true,
 		`clock < -5`: true, `abs(clock) > 5`: true, `upper(node) == "WEB01"`: true, `len(groups) == 2`: true, `not group("web")`: false,
 		`manifest("motd").status == "up-to-date" && manifest("motd").revision >= 17`: true, `manifest("none").status == ""`: true, `manifest("motd").outcome == "stable"`: false,
+
+		`reason contains "because" && message == "a message" && paused`: true,
+		`age(started) > "1h"`: true, `age(started) <= "1ms"`: false, `"1h" < age(started)`: true, `started < "2026-01-03"`: true, `started == "2026-01-02T03:04:05Z"`: true,
+		`age(heard) > "1h"`: false, `age(heard) < "1h"`: false, `age(started) > age(heard)`: false,
 
 		`facts.memory / 1024 >= 4`: true, `facts.production`: true, `any(facts.disks, .size > 6)`: true, `any(facts.disks, .root)`: true,
 		`facts["host"]["info"].platform contains "deb"`: true, `facts.disks[1].size == 7`: true, `facts.disks | count(.size > 1) == 2`: true, `"host" in facts`: true,
@@ -111,7 +116,7 @@ func TestErrors(t *testing.T) {
 		`grop("web")`:                       `target expression ` + "`grop(\"web\")`" + `, column 1: unknown name grop; did you mean ` + "`group`?",
 		`group(web)`:                        `column 7: unknown name web; text needs quotes: "web"; the names are node, host,`,
 		`state == "ok" && lables.x`:         "column 18: unknown name lables; did you mean `labels`?",
-		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, all,`,
+		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, age, all,`,
 		`now() > 1`:                         `unknown name now`,
 		`node = "web01"`:                    `column 6: unexpected =; write == to compare`,
 		`node == "web01" &&`:                `it is not complete`,
@@ -125,6 +130,9 @@ func TestErrors(t *testing.T) {
 		`manifest("x").status == "rejectd"`: "did you mean `rejected`?",
 		`manifest("x").outcome == "chnged"`: "did you mean `changed`?",
 		`labels.rack == 3`:                  `mismatched types string and int`,
+		`age(heard) > "1 hour"`:             "column 14: `1 hour` is no duration; write a duration as text",
+		`heard > "yesterday"`:               "column 9: `yesterday` is no time; write a time as text",
+		`heard > 5`:                         `mismatched types a time and int); write a time as text`,
 		`group(5)`:                          `column 7: cannot use int`,
 		`node matches "("`:                  `missing closing )`,
 		`node matches facts.pattern`:        `the pattern of matches is no literal text; write it in quotes`,
@@ -143,6 +151,50 @@ func TestErrors(t *testing.T) {
 		if e := (*target.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) || len(err.Error()) > 1000 {
 			t.Errorf("%.50s: %v", text, err)
 		}
+	}
+}
+
+// TestResults: the same language over results of resources.
+func TestResults(t *testing.T) {
+	t.Parallel()
+	r := target.Result{
+		Node: "web01", Time: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC), Type: "file", Name: "/etc/motd", Resource: "file#/etc/motd", Outcome: "changed", Cause: "drift", Revision: 7,
+		Drift: true, Drifted: "mode: 0666", Latency: 2 * time.Second, Error: "one\ntwo", RunID: "r1",
+	}
+	words := target.ResultWords{Outcome: []string{"changed", "failed"}, Cause: []string{"drift", "schedule"}}
+	for text, want := range map[string]bool{
+		`drift && latency > "1s"`: true, `latency > "1m"`: false, `latency == "2s"`: true, `type == "service" && outcome == "failed"`: false, `resource endsWith "motd" && revision > 6`: true,
+		`time >= "2026-01-02T03:04:05Z"`: true, `time < "2026-01-02T03:04:05Z"`: false, `age(time) > "1h"`: true, `error contains "two"`: true, `any([type, name], # == "file")`: true,
+		`cause in ["drift", "schedule"] && !noop`: true, `run_id == "r1" && drifted matches "^mode"`: true,
+	} {
+		q, err := target.CompileResults(text, words)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if got, err := q.Evaluator(nil).Match(r); err != nil || got != want {
+			t.Errorf("%s: %v, %v", text, got, err)
+		}
+	}
+	for text, want := range map[string]string{
+		`outcome == "faild"`: "query `outcome == \"faild\"`, column 12: outcome is never `faild`; did you mean `failed`?", `cause == "x"`: "cause is never `x`; it is one of drift, schedule",
+		`latncy > "1s"`: "column 1: unknown name latncy; did you mean `latency`?", `latency > 5`: `mismatched types a duration and int); write a duration as text`,
+		`latency > "5"`: "`5` is no duration", `labels.rack == "a3"`: "column 1: labels is of nodes, not of results; --on selects nodes by it", `x == "a"`: "unknown name x; text needs quotes: \"x\"; the names are node, time", `group("web")`: "group is of nodes, not of results",
+		`facts.a == 1`: "facts is of nodes, not of results", `drift && `: "it is not complete", `Result.node == "a"`: "unknown name Result",
+	} {
+		_, err := target.CompileResults(text, words)
+		if e := (*target.Error)(nil); !errors.As(err, &e) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	done := make(chan struct{})
+	close(done)
+	q, err := target.CompileResults(`drift`, words)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Evaluator(done).Match(r); !errors.Is(err, target.ErrEnded) {
+		t.Errorf("ended: %v", err)
 	}
 }
 

@@ -55,7 +55,7 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 		slices.Reverse(all)
 	}
 	for _, n := range page(all, q.Offset, q.Limit) {
-		out.Rows = append(out.Rows, rowOf(n))
+		out.Rows = append(out.Rows, RowOf(n))
 	}
 
 	return out, nil
@@ -105,7 +105,8 @@ func orderOf(column string) func(a, b *summary.Node) int {
 	}
 }
 
-func rowOf(n *summary.Node) NodeRow {
+// RowOf returns a node as a row of lists.
+func RowOf(n *summary.Node) NodeRow {
 	statuses := rolloutsOf(n)
 
 	return NodeRow{

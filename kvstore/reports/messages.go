@@ -115,3 +115,32 @@ func (s Stream) read(m kvstore.Message) Message {
 
 	return out
 }
+
+// Bounds are what the stream keeps.
+type Bounds struct {
+	// Oldest is when the oldest report was stored that is there, zero where there is none. Dropped
+	// reports whether there were older ones.
+	Oldest  time.Time
+	Dropped bool
+	// PerSubject is how many messages of one node, kind and outcome are kept, 0 for any number.
+	PerSubject int
+}
+
+// Bounds returns what the stream keeps. The error wraps model.ErrNotFound where there is none.
+func (s Stream) Bounds(ctx context.Context) (Bounds, error) {
+	names := s.store.Names()
+	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
+	if err != nil {
+		return Bounds{}, err
+	}
+	info, err := found.Of(names.Reports())
+	if err != nil {
+		return Bounds{}, err
+	}
+	out := Bounds{Oldest: info.State.FirstTime, Dropped: info.State.FirstSeq > 1, PerSubject: int(max(info.Config.MaxMsgsPer, 0))}
+	if info.State.Msgs == 0 {
+		out.Oldest = time.Time{}
+	}
+
+	return out, nil
+}

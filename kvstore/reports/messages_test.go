@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -66,5 +68,38 @@ func TestMessages(t *testing.T) {
 		if fmt.Sprint(got) != want {
 			t.Errorf("%+v: %v, want %s", r, got, want)
 		}
+	}
+}
+
+// TestBounds: what the stream keeps, and whether it dropped anything.
+func TestBounds(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	stream := reports.New(store.Store)
+	if b, err := stream.Bounds(t.Context()); err != nil || !b.Oldest.IsZero() || b.Dropped || b.PerSubject != 240 {
+		t.Errorf("empty: %+v, %v", b, err)
+	}
+	for i := range 2 {
+		if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", uint64(i+1))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := stream.Bounds(t.Context())
+	if err != nil || first.Oldest.IsZero() || first.Dropped {
+		t.Errorf("two: %+v, %v", first, err)
+	}
+	js, err := jetstream.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := js.Stream(t.Context(), "MUSTER_REPORTS")
+	if err == nil {
+		err = s.Purge(t.Context(), jetstream.WithPurgeKeep(1))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := stream.Bounds(t.Context()); err != nil || !b.Dropped || !b.Oldest.After(first.Oldest) {
+		t.Errorf("one was dropped: %+v, %v", b, err)
 	}
 }

@@ -150,6 +150,7 @@ func rooms() []room {
 		{folder: "fleet/batch", may: []string{"model", "fleet"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},
+		{folder: "fleet/query", may: []string{"model", "fleet", "fleet/describe", "fleet/summary", "fleet/target", "fleet/view", "resources/document"}},
 		{folder: "fleet/view", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target"}},
 		{folder: "fleet/web", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target", "fleet/view"}, tests: []string{"fleet/..."}},
 		{folder: "fleet/web/assets"},

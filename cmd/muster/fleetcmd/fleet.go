@@ -42,6 +42,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	statuscmd.AddFacts(env, cmd)
 	servecmd.Add(env, cmd)
 	reportcmd.AddNodes(env, cmd)
+	reportcmd.AddQuery(env, cmd)
 	ensurecmd.Add(env, cmd)
 	ensurecmd.AddExec(env, cmd)
 	runcmd.Add(env, cmd)

@@ -87,6 +87,11 @@ func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.No
 	return found, err
 }
 
+// SelectOf is Select with assignments that are known. It logs nothing.
+func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *target.Expression, all []model.Node) (fleet.Selection, error) {
+	return fleet.Selector{Statuses: assigned.Statuses, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+}
+
 // SelectNow is Select among all nodes. That none matches is an error.
 func (s *Store) SelectNow(ctx context.Context, e *target.Expression) (fleet.Selection, error) {
 	all, err := s.Nodes(ctx)
@@ -106,6 +111,19 @@ const maxReasons = 10
 
 // warnUndecided names the nodes of which nobody knows whether they match, by reason.
 func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
+	for _, r := range Reasons(all) {
+		log.Warn("cannot tell whether nodes match", "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
+	}
+}
+
+// Reason is why nobody knows of some nodes whether they match.
+type Reason struct {
+	Reason string
+	Nodes  []string
+}
+
+// Reasons returns the nodes of which nobody knows whether they match, by reason.
+func Reasons(all []fleet.Undecided) []Reason {
 	var reasons []string
 	names := map[string][]string{}
 	for _, u := range all {
@@ -118,9 +136,12 @@ func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
 		}
 		names[reason] = append(names[reason], u.Node)
 	}
-	for _, r := range reasons {
-		log.Warn("cannot tell whether nodes match", "nodes", strings.Join(names[r], ","), "reason", r)
+	out := make([]Reason, len(reasons))
+	for i, r := range reasons {
+		out[i] = Reason{r, names[r]}
 	}
+
+	return out
 }
 
 // NoMatch returns the error of an expression that no node matches, nil where one does.

@@ -1,0 +1,229 @@
+package reportcmd
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/kvstore/reports"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxResults is how many matching results are kept.
+const maxResults = 200_000
+
+// compileResults compiles an expression over results, one that matches all for none.
+func compileResults(text string) (target.Results, error) {
+	if text == "" {
+		text = "true"
+	}
+	e, err := fleet.CompileResults(text)
+	if err != nil {
+		return e, cli.Usagef("%w", err)
+	}
+
+	return e, nil
+}
+
+// results collects those that match.
+type results struct {
+	run *target.ResultEvaluator
+	// nodes are those of which results count, nil for all.
+	nodes   map[string]bool
+	matches []query.Result
+	// current is set where the newest of each resource are wanted.
+	current   *query.Current
+	known     repeats
+	messages  map[string]int
+	invalid   int
+	undecided map[string]bool
+	full      bool
+}
+
+// results answers a query over results.
+func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e target.Results, on *target.Expression) (query.Answer, error) {
+	r := &results{run: e.Evaluator(ctx.Done()), messages: map[string]int{}, undecided: map[string]bool{}}
+	if c.from == fromResources {
+		r.current = &query.Current{}
+	}
+	var incomplete []string
+	if on != nil {
+		found, err := store.SelectNow(ctx, on)
+		if err != nil {
+			return query.Answer{}, err
+		}
+		if err := fleetcli.UndecidedError(found); err != nil {
+			incomplete = append(incomplete, err.Error())
+		}
+		r.nodes = found.Names()
+	}
+	bounds, err := reports.New(store.KV).Bounds(ctx)
+	if err == nil {
+		err = r.read(ctx, store, c.sinceAt)
+	}
+	if err == nil && r.current != nil {
+		err = r.readCurrent(ctx, store, c.sinceAt)
+	}
+	if err != nil {
+		return query.Answer{}, err
+	}
+	out := answerOf(c, r.matches)
+	out.Incomplete = append(append(out.Incomplete, incomplete...), r.incomplete(bounds, c.sinceAt)...)
+
+	return out, nil
+}
+
+// only returns the name of the node of which all results are, empty for several.
+func (r *results) only() string {
+	if len(r.nodes) != 1 {
+		return ""
+	}
+
+	return slices.Collect(maps.Keys(r.nodes))[0]
+}
+
+// messagesOf yields those of a kind that count.
+func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, since time.Time, take func(model.Report) error) error {
+	for m, err := range reports.New(store.KV).Messages(ctx, reports.Range{Node: r.only(), Kind: kind, Since: since}) {
+		if err != nil {
+			return err
+		}
+		if m.Invalid != nil {
+			r.invalid++
+		}
+		for i, report := range m.Reports {
+			if i == 0 {
+				r.messages[subjectOf(m)]++
+			}
+			if r.nodes != nil && !r.nodes[report.Node] || r.known.seenBefore(report) {
+				continue
+			}
+			if err := take(report); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
+
+// subjectOf returns what the reports of a message have in common: as many of a node, kind and
+// outcome are kept as the stream has a bound for.
+func subjectOf(m reports.Message) string {
+	first := m.Reports[0]
+	if len(m.Reports) > 1 {
+		return first.Node + " (" + first.Kind + ")"
+	}
+
+	return fmt.Sprintf("%s (%s %s)", first.Node, first.Kind, first.Outcome)
+}
+
+// read reads the results.
+func (r *results) read(ctx context.Context, store *fleetcli.Store, since time.Time) error {
+	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
+		result, err := query.OfReport(report)
+		switch {
+		case err != nil:
+			r.invalid++
+			return nil
+		case r.current != nil:
+			r.current.AddResult(result)
+			return nil
+		default:
+			return r.take(result)
+		}
+	})
+}
+
+// take keeps a result that matches. The error is that of the context.
+func (r *results) take(result target.Result) error {
+	matches, err := r.run.Match(result)
+	switch {
+	case errors.Is(err, target.ErrEnded):
+		return err
+	case err != nil:
+		r.undecided[result.Node] = true
+	case matches && len(r.matches) >= maxResults:
+		r.full = true
+	case matches:
+		r.matches = append(r.matches, query.Result{Result: result})
+	}
+
+	return nil
+}
+
+// readCurrent reads the runs, and takes the results that hold.
+func (r *results) readCurrent(ctx context.Context, store *fleetcli.Store, since time.Time) error {
+	err := r.each(ctx, store, model.KindRun, since, func(report model.Report) error {
+		var run model.Run
+		if json.Unmarshal(report.Data, &run) != nil {
+			r.invalid++
+			return nil
+		}
+		run.Manifest = report.Manifest
+		r.current.AddRun(report.Node, run)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+	runs := map[string]model.Node{}
+	for _, n := range all {
+		runs[n.Node] = n
+	}
+	for _, result := range r.current.Rows() {
+		if n, known := runs[result.Node]; known && n.Unreadable == "" {
+			if _, is := n.Manifests[result.Manifest]; !is {
+				continue // it is not assigned any more
+			}
+		}
+		if err := r.take(result); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// incomplete returns why results may be missing.
+func (r *results) incomplete(b reports.Bounds, since time.Time) []string {
+	var out []string
+	if b.Dropped && b.Oldest.After(since) {
+		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
+	}
+	var cut []string
+	for subject, count := range r.messages {
+		if b.PerSubject > 0 && count >= b.PerSubject {
+			cut = append(cut, subject)
+		}
+	}
+	if len(cut) > 0 {
+		slices.Sort(cut)
+		out = append(out, fmt.Sprintf("the newest %d of each are stored, older ones are not: %s", b.PerSubject, print.Some(cut, "and others")))
+	}
+	if r.invalid > 0 {
+		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
+	}
+	if len(r.undecided) > 0 {
+		out = append(out, missing("cannot tell whether results match", slices.Collect(maps.Keys(r.undecided))))
+	}
+	if r.full {
+		out = append(out, fmt.Sprintf("more than %d match: the oldest of them are shown; select fewer", maxResults))
+	}
+
+	return out
+}

@@ -1,0 +1,122 @@
+package query
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// Current finds the newest result of each resource among reports, and which of them still hold:
+// a resource that has become stable is in no report, and a result that is the same again is only
+// counted. The zero value is ready.
+type Current struct {
+	results map[resourceID]target.Result
+	runs    map[manifestID]*model.Run
+}
+
+type manifestID struct{ node, manifest string }
+
+type resourceID struct {
+	manifestID
+	resource string
+}
+
+// AddResult adds a result, in any order. One of two of the same time is kept.
+func (c *Current) AddResult(r target.Result) {
+	id := resourceID{manifestID{r.Node, r.Manifest}, r.Resource}
+	if known, has := c.results[id]; has && known.Time.After(r.Time) {
+		return
+	}
+	if c.results == nil {
+		c.results = map[resourceID]target.Result{}
+	}
+	c.results[id] = r
+}
+
+// AddRun adds the summary of a run on a node, in any order.
+func (c *Current) AddRun(node string, r model.Run) {
+	if !isWhole(&r) {
+		return
+	}
+	id := manifestID{node, r.Manifest}
+	if known := c.runs[id]; known != nil && known.Started.After(r.Started) {
+		return
+	}
+	if c.runs == nil {
+		c.runs = map[manifestID]*model.Run{}
+	}
+	r.Node, r.Errors = node, slices.Clone(r.Errors)
+	c.runs[id] = &r
+}
+
+// isWhole reports whether a run came to all resources of its manifest: those for drift and health
+// run some of them, and one of a manifest that is not valid none.
+func isWhole(r *model.Run) bool {
+	return r.Cause != model.CauseDrift && r.Cause != model.CauseHealth && !r.Refused && r.Counts.Total > 0
+}
+
+// Rows returns the newest results, by node, manifest and resource, without those of resources
+// that another revision may not have any more.
+func (c *Current) Rows() []target.Result {
+	var out []target.Result
+	for id, r := range c.results {
+		if r, holds := asOf(r, c.runs[id.manifestID]); holds {
+			out = append(out, r)
+		}
+	}
+	slices.SortFunc(out, func(a, b target.Result) int {
+		return cmp.Or(cmp.Compare(a.Node, b.Node), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+	})
+
+	return out
+}
+
+// asOf returns a result as of the newest run of its manifest, which is nil where it is not known.
+func asOf(r target.Result, run *model.Run) (now target.Result, holds bool) {
+	switch {
+	case run == nil, r.RunID == run.RunID, r.Time.After(run.Started.Add(run.Duration)), isCounted(r, run):
+		return r, true
+	case r.Revision != run.Revision:
+		return r, false
+	default:
+		return target.Result{
+			Node: r.Node, Time: run.Started.Add(run.Duration), Manifest: r.Manifest, Revision: r.Revision, Type: r.Type, Name: r.Name, Resource: r.Resource, Provider: r.Provider,
+			Alias: r.Alias, Outcome: string(model.OutcomeStable), Cause: string(run.Cause), RunID: run.RunID, Noop: run.Noop,
+		}, true
+	}
+}
+
+// maxUnchanged is how many earlier runs a summary names.
+const maxUnchanged = 10
+
+// isCounted reports whether a run had an earlier result again, as far as its summary has that.
+func isCounted(r target.Result, run *model.Run) bool {
+	switch model.Outcome(r.Outcome) {
+	case model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed:
+		return false // it is reported each time
+	}
+	isNamed := slices.ContainsFunc(run.Unchanged, func(u model.Unchanged) bool { return u.RunID == r.RunID })
+	if !isNamed {
+		return len(run.Unchanged) >= maxUnchanged
+	}
+	listed := 0
+	for _, text := range run.Errors {
+		if strings.Contains(text, "#") {
+			listed++
+		}
+	}
+	if r.Outcome != string(model.OutcomeFailed) || run.Counts.Failed > listed {
+		return true
+	}
+
+	// The run has the errors of all resources: one of several failures may have been mended.
+	return slices.ContainsFunc(run.Errors, func(text string) bool { return strings.Contains(text, r.Resource+":") })
+}
+
+// Since returns when reports begin to be read for what holds at a time: each result is reported
+// again within a day.
+func Since(now time.Time) time.Time { return now.Add(-26 * time.Hour) }
