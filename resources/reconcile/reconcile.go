@@ -73,7 +73,7 @@ func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err er
 // this one.
 func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
-	for {
+	for checked := true; ; checked = false { // OpenState has checked it
 		depth, err := h.Holding(o.Within)
 		if err != nil {
 			return nil, err
@@ -87,7 +87,7 @@ func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, lock.Options{
-			Wait: !o.NoWait, Depth: depth, Turn: o.Turn,
+			Wait: !o.NoWait, Depth: depth, Turn: o.Turn, Checked: checked,
 			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by lock.Holder) {
 				o.Waited = true

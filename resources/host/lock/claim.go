@@ -26,7 +26,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 	if err := state.Make(l.dir); err != nil {
 		return nil, err
 	}
-	f, err := os.OpenFile(filepath.Join(l.dir, agentLock), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := open(filepath.Join(l.dir, agentLock), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("cannot claim the state directory: %w", err)
 	}
@@ -40,7 +40,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return func() error { return errors.Join(f.Truncate(0), free(f)) }, nil
+	return func() error { return errors.Join(eraseHolder(f), free(f)) }, nil
 }
 
 // claimTries is how often a lock is tried that a dead process holds.

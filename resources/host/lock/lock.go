@@ -102,6 +102,9 @@ type Options struct {
 	// Turn is the place of a run among those that hold the lock together, for
 	// LockTogether: a later one may wait for an earlier one.
 	Turn int
+	// Checked is that the state directory was made and found safe right before the call: it
+	// is not looked at again unless the run has to wait.
+	Checked bool
 	// OnWait, when set, is called once before waiting.
 	OnWait func(Holder)
 }
@@ -118,9 +121,23 @@ func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err e
 	}
 
 	return func() error {
-		// Emptied first: once free it may belong to another process.
-		return errors.Join(f.Truncate(0), free(f))
+		// Erased first: once free it may belong to another process.
+		return errors.Join(eraseHolder(f), free(f))
 	}, nil
+}
+
+// open opens a lock file. What os.OpenFile tries with a poller never works for a file.
+func open(path string, flags int) (*os.File, error) {
+	fd := -1
+	err := paths.Retry(func() (err error) {
+		fd, err = unix.Open(path, flags|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+		return err
+	})
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+	}
+
+	return os.NewFile(uintptr(fd), path), nil
 }
 
 // free ends that f is locked, and closes it. It is unlocked, because a process that is
@@ -132,11 +149,12 @@ func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, error) {
 	if l.dir == "" {
 		return nil, state.ErrNone
 	}
-	if err := l.checked.Make(l.dir); err != nil {
-		return nil, err
+	if !o.Checked {
+		if err := l.checked.Make(l.dir); err != nil {
+			return nil, err
+		}
 	}
-	path := l.path(o.Depth)
-	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := open(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("could not open run lock: %w", err)
 	}
@@ -151,14 +169,15 @@ func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, error) {
 	return f, nil
 }
 
+// wait takes the lock of a file that was just opened.
 func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
+	holder, err := l.take(f, o.Depth)
+	if err != unix.EWOULDBLOCK {
+		return err
+	}
 	ticker := time.NewTicker(lockPoll)
 	defer ticker.Stop()
 	for try := 1; ; try++ {
-		holder, err := l.try(f, o.Depth)
-		if err != unix.EWOULDBLOCK {
-			return err
-		}
 		if try == lockTries {
 			if !o.Wait {
 				return LockedError{Holder: holder}
@@ -179,18 +198,27 @@ func (l *Locks) wait(ctx context.Context, f *os.File, o Options) error {
 			return fmt.Errorf("gave up waiting for %s: %w", holder, context.Cause(ctx))
 		case <-ticker.C:
 		}
+		if holder, err = l.try(f, o.Depth); err != unix.EWOULDBLOCK {
+			return err
+		}
 	}
 }
 
-// try takes the lock of a depth. A held lock, and one further in that a
-// finished run left behind, is unix.EWOULDBLOCK with the holder.
+// try is take of a file that was opened a while ago: the one at its path may be another by now.
 func (l *Locks) try(f *os.File, depth int) (Holder, error) {
+	if holder, held, err := l.HolderOf(depth); held || err != nil {
+		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
+	}
+
+	return l.take(f, depth)
+}
+
+// take takes the lock of a depth. A held lock, and one further in that a
+// finished run left behind, is unix.EWOULDBLOCK with the holder.
+func (l *Locks) take(f *os.File, depth int) (Holder, error) {
 	// Before, so that nobody mistakes this try for a run; again after, because a
 	// run within the last one may have begun meanwhile.
-	holder, held, err := l.HolderOf(depth)
-	if !held && err == nil {
-		holder, held, err = l.leftWithin(depth)
-	}
+	holder, held, err := l.leftWithin(depth)
 	if held || err != nil {
 		return holder, cmp.Or(err, error(unix.EWOULDBLOCK))
 	}
@@ -224,17 +252,37 @@ func flock(f *os.File, how int) error {
 	return paths.Retry(func() error { return unix.Flock(int(f.Fd()), how|unix.LOCK_NB) })
 }
 
+// holderSize is how much of a lock file a holder takes, and blanks where there is none: a
+// file that keeps its size keeps its blocks, which those who sync others need not wait for.
+const holderSize = 512
+
+// writeHolder writes who holds the lock.
 func writeHolder(f *os.File, holder Holder) error {
 	holder.PID = os.Getpid()
 	content, err := json.Marshal(holder)
 	if err != nil {
 		return err
 	}
-	if _, err := f.WriteAt(append(content, '\n'), 0); err != nil {
+
+	return overwrite(f, content)
+}
+
+// eraseHolder has the file name nobody.
+func eraseHolder(f *os.File) error { return overwrite(f, nil) }
+
+// overwrite makes a line, filled up with blanks, the content of the file.
+func overwrite(f *os.File, line []byte) error {
+	content := bytes.Repeat([]byte{' '}, max(holderSize, len(line)+1))
+	content[len(content)-1] = '\n'
+	copy(content, line)
+	if _, err := f.WriteAt(content, 0); err != nil {
+		return err
+	}
+	if at, err := f.Stat(); err != nil || at.Size() == int64(len(content)) {
 		return err
 	}
 
-	return f.Truncate(int64(len(content)) + 1)
+	return f.Truncate(int64(len(content)))
 }
 
 // readHolder returns the zero value when the holder has not written it yet.
@@ -275,8 +323,7 @@ func (l *Locks) HolderOf(depth int) (Holder, bool, error) {
 	if l.dir == "" {
 		return Holder{}, false, state.ErrNone
 	}
-	path := l.path(depth)
-	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := open(l.path(depth), os.O_RDONLY)
 	if err != nil {
 		if paths.IsAbsent(err) {
 			return Holder{}, false, nil

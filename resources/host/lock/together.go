@@ -56,6 +56,7 @@ func (l *Locks) LockTogether(ctx context.Context, o Options) (unlock func() erro
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
+		o.Checked = o.Checked && !blocked
 		joined, err := l.join(ctx, o, blocked)
 		left := g.left
 		<-g.turn
@@ -71,6 +72,7 @@ func (l *Locks) LockTogether(ctx context.Context, o Options) (unlock func() erro
 		case <-ctx.Done():
 			return nil, gaveUp(ctx)
 		}
+		o.Checked = false
 	}
 }
 
@@ -109,7 +111,7 @@ func (l *Locks) takeTogether(ctx context.Context, o Options) (err error) {
 	g.waitedFor = nil
 	onWait := o.OnWait
 	o.OnWait = func(by Holder) {
-		g.waitedFor = &by
+		g.waitedFor, o.Checked = &by, false
 		if onWait != nil {
 			onWait(by)
 		}
@@ -162,12 +164,12 @@ func (g *group) leave(run string) error {
 	}
 	close(g.left)
 
-	return errors.Join(g.file.Truncate(0), free(g.file))
+	return errors.Join(eraseHolder(g.file), free(g.file))
 }
 
 // announce notes that this process waits for the lock of the node, until withdraw.
 func (l *Locks) announce() (withdraw func() error, err error) {
-	f, err := os.OpenFile(filepath.Join(l.dir, waitingFile), os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	f, err := open(filepath.Join(l.dir, waitingFile), os.O_RDWR|os.O_CREATE)
 	if err != nil {
 		return nil, fmt.Errorf("could not open the file of those that wait: %w", err)
 	}
@@ -181,7 +183,7 @@ func (l *Locks) announce() (withdraw func() error, err error) {
 
 // isAwaited reports whether another process waits for the lock of the node.
 func (l *Locks) isAwaited() (bool, error) {
-	f, err := os.OpenFile(filepath.Join(l.dir, waitingFile), os.O_RDONLY|unix.O_NOFOLLOW, 0)
+	f, err := open(filepath.Join(l.dir, waitingFile), os.O_RDONLY)
 	if paths.IsAbsent(err) {
 		return false, nil
 	}
