@@ -81,6 +81,14 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 	return s.read(m), nil
 }
 
+// Age returns since when there is this stream, and its last sequence: one that was created again counts
+// from 1. The error wraps model.ErrNotFound where there is none.
+func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err error) {
+	names := s.store.Names()
+
+	return s.store.Age(ctx, names.Reports(), names.Report("*", "*", "*"))
+}
+
 // Kept is what the stream keeps.
 type Kept struct {
 	// First is when the oldest message was stored that is still there, zero for none.

@@ -121,16 +121,14 @@ func (c *courier) about() string { return "webhook " + c.sender.Name }
 // locate has a stream that was created again, or restored from an older copy, be read from its beginning:
 // it counts anew, so nothing of it is behind what was done of the one before.
 func (c *courier) locate(ctx context.Context) {
-	// What reads the stream says why it cannot be read.
-	if created, err := c.stream.Created(ctx); err == nil {
-		if !c.created.IsZero() && !created.Equal(c.created) {
-			c.reading.All, c.reading.After = true, 0
-		}
-		c.created = created
+	created, last, err := c.stream.Age(ctx)
+	if err != nil {
+		return // what reads the stream says why it cannot be read
 	}
-	if newest, err := c.stream.NewestMessage(ctx); err == nil && newest.Sequence < c.reading.After {
+	if !c.created.IsZero() && !created.Equal(c.created) || last < c.reading.After {
 		c.reading.All, c.reading.After = true, 0
 	}
+	c.created = created
 }
 
 // deliver sends reports until ctx ends or they cannot be read.
