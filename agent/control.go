@@ -26,6 +26,7 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 		Changed: func() {
 			a.noteControl()
 			if a.takeGroups() {
+				a.config.warnUnsignable(context.Background(), a.log)
 				wakes.assignmentsChanged()
 				a.control.Wake()
 				o.GroupsChanged()

@@ -101,3 +101,26 @@ func TestSignedGroups(t *testing.T) {
 		n.isMember(own...)
 	})
 }
+
+// TestGroupsThatNobodySignsFor: the log of a node has those of an operator, too.
+func TestGroupsThatNobodySignsFor(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.controlled = true
+		alice := signtest.Signer(t)
+		n.trusts(1, alice)
+		own := n.config.Groups
+		families := []string{"node.*", model.GroupFamily(model.GroupAll)}
+		for _, g := range own {
+			families = append(families, model.GroupFamily(g))
+		}
+		n.config.Trust.Keys[0].Families = families
+		n.start()
+		family := model.NodeFamily(n.config.Node)
+		n.after(time.Second)
+		n.control(n.own(model.ControlGroups), string(signtest.Sign(t, signed.Statement{Action: signed.Groups, Target: family, Content: groups("fresh")}, alice)))
+		n.isMember(append(slices.Clone(own), "fresh")...)
+		if text := n.log.String(); !strings.Contains(text, "accept nothing") || !strings.Contains(text, "families=group.fresh") {
+			t.Errorf("the log is\n%s", text)
+		}
+	})
+}

@@ -23,10 +23,10 @@ func TestReceiverThatSwitchesProtocols(t *testing.T) {
 			return
 		}
 		defer c.Close()
-		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err == nil {
-			err = b.Flush()
+		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err != nil {
+			t.Error(err)
 		}
-		if err != nil {
+		if err := b.Flush(); err != nil {
 			t.Error(err)
 		}
 		<-end

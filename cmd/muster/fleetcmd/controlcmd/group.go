@@ -30,6 +30,8 @@ type groupCommand struct {
 type grouped struct {
 	written
 	Groups []string `json:"groups"`
+	// before are those that it was in.
+	before []string
 }
 
 // AddGroup adds muster fleet group.
@@ -111,6 +113,12 @@ func (c *groupCommand) run(ctx context.Context) error {
 			continue
 		}
 		done = append(done, g)
+		for _, name := range change.leave {
+			// A state from before the change has the groups that the change takes it out of, too.
+			if slices.Contains(found.states[t.Node].Groups, name) && !slices.Contains(g.before, name) {
+				c.Log.Warn("the node stays in a group that it was not put into here: its configuration has to leave it out", "node", t.Node, "group", name)
+			}
+		}
 	}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, g := range done {
@@ -166,7 +174,7 @@ func (c *groupCommand) changeOnce(ctx context.Context, bucket control.Bucket, si
 	}
 	revision, err := bucket.Replace(ctx, key, current.Revision, value)
 
-	return grouped{written{key, revision}, now.Groups}, err
+	return grouped{written{key, revision}, now.Groups, before}, err
 }
 
 // sign signs groups where there is something to sign with. Groups that are there already may be
