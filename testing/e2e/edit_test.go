@@ -96,3 +96,31 @@ func editing(t *testing.T, args []string, env ...string) (terminal *os.File, tex
 		return err
 	}
 }
+
+// TestEditSignsWhatItShows: what somebody else put into the bucket, with its terms, is shown before
+// it is signed.
+func TestEditSignsWhatItShows(t *testing.T) {
+	dir := t.TempDir()
+	server := []string{"--server", natstest.Start(t).URL()}
+	muster(t, dir, append([]string{"fleet", "init"}, server...)...)
+	manifest, key := filepath.Join(dir, "motd.yaml"), filepath.Join(dir, "alice.nk")
+	write(t, manifest, "muster:\n  resources:\n    - file:\n        - /etc/motd: {content: hello, owner: root, group: root, mode: \"0644\"}\n")
+	muster(t, dir, "trust", "key", "new", key)
+	muster(t, dir, append([]string{"fleet", "push", "--group", "web", "--priority", "7", manifest}, server...)...)
+	// The second time it is her own that she signs.
+	for i, edit := range []string{"s/hello/second/", "s/second/third/"} {
+		shown := i == 0
+		terminal, text, done := editing(t, append([]string{"fleet", "edit", "motd", "--sign-key", key}, server...), "TMPDIR="+dir, "EDITOR=sed -i "+edit)
+		await(t, "it asks before it signs", func() bool { return strings.Contains(text.String(), "Continue? [y/N]") })
+		if strings.Contains(text.String(), "has no valid signature of the given keys: this signs all of it") != shown || strings.Contains(text.String(), "priority: 7") != shown {
+			t.Errorf("%s: %s", edit, text)
+		}
+		say(t, terminal, "y\n")
+		if err := done(); err != nil {
+			t.Errorf("%s: %v\n%s", edit, err, text)
+		}
+	}
+	if listed := muster(t, dir, append([]string{"fleet", "show", "motd", "--history"}, server...)...); strings.Count(listed, " O") != 2 {
+		t.Errorf("not signed:\n%s", listed)
+	}
+}
