@@ -34,6 +34,13 @@ type Content struct {
 // Files returns its files by name: a manifest without a bundle is manifest.yaml.
 func (c Content) Files() []File { return c.files }
 
+// As returns the content under another name in diffs.
+func (c Content) As(label string) Content {
+	c.label = label
+
+	return c
+}
+
 // Of reads what a revision assigns. The error wraps ErrRefused for a bundle that nodes
 // refuse; the content has the files before that.
 func Of(ctx context.Context, e model.Entry, open Open) (Content, error) {

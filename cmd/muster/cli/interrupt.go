@@ -150,15 +150,38 @@ func (e *Env) asksPeople() bool {
 	return ok && term.IsTerminal(int(in.file.Fd()))
 }
 
+// CanAsk reports whether somebody sits at a terminal, who can be asked.
+func (e *Env) CanAsk() bool { return e.asksPeople() && print.IsTerminal(e.Print.Err) }
+
+// Ask asks a question on a terminal, and reports whether the answer is yes, or that was given
+// otherwise. Elsewhere the answer is no.
+func (e *Env) Ask(question string, otherwise bool) bool {
+	if !e.CanAsk() {
+		return false
+	}
+	choice := "[y/N]"
+	if otherwise {
+		choice = "[Y/n]"
+	}
+	fmt.Fprintf(e.Print.Err, "%s %s ", print.Text(question), choice)
+	answer, err := bufio.NewReader(e.Stdin).ReadString('\n')
+	switch strings.ToLower(strings.TrimSpace(answer)) {
+	case "y", "yes":
+		return true
+	case "":
+		return otherwise && err == nil
+	default:
+		return false
+	}
+}
+
 // Confirm asks on a terminal; elsewhere there is nobody to ask, and the error
 // names --yes.
 func (e *Env) Confirm(nothing, why string) error {
-	if !e.asksPeople() || !print.IsTerminal(e.Print.Err) {
+	if !e.CanAsk() {
 		return fmt.Errorf("%s: %s; confirm with --yes", nothing, why)
 	}
-	fmt.Fprintf(e.Print.Err, "%s. Continue? [y/N] ", print.Text(why))
-	answer, _ := bufio.NewReader(e.Stdin).ReadString('\n')
-	if word := strings.ToLower(strings.TrimSpace(answer)); word != "y" && word != "yes" {
+	if !e.Ask(why+". Continue?", false) {
 		return errors.New(nothing)
 	}
 

@@ -30,6 +30,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	prepare(env, cmd)
 	addPush(env, cmd)
 	addPreview(env, cmd)
+	addEdit(env, cmd)
 	addRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
