@@ -66,11 +66,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := store.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	entries, err := store.List(ctx)
+	all, entries, err := store.All(ctx)
 	if err != nil {
 		return err
 	}
