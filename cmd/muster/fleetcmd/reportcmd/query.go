@@ -226,12 +226,11 @@ func (c *queryCommand) printTable(a query.Answer) {
 
 // answer returns what is shown of rows.
 func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
-	order := query.Order{Sort: c.Sort, Reverse: c.Reverse, Limit: c.Limit}
 	if c.by != "" {
-		return query.Count(rows, c.shown, order)
+		return query.Count(rows, c.shown, c.Order.Of())
 	}
 
-	return query.Select(rows, c.shown, order)
+	return query.Select(rows, c.shown, c.Order.Of())
 }
 
 // missing says of which nodes something is missing.
