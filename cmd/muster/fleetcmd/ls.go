@@ -32,10 +32,13 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last")
 	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
 	c.AddTargets(env, cmd, "group")
-	c.AddOrder(cmd)
+	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
+
+// sortedBy are the columns by which assignments may be sorted.
+func sortedBy() []string { return []string{"key", "target", "name", "revision", "time"} }
 
 // listed is an assignment as a row.
 type listed struct{ model.Entry }
@@ -74,7 +77,7 @@ func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
 }
 
 func (c *lsCommand) run(ctx context.Context) error {
-	if err := c.Check("key", "target", "name", "revision", "time"); err != nil {
+	if err := c.Check(sortedBy()...); err != nil {
 		return err
 	}
 	var families []string

@@ -16,9 +16,9 @@ type Order struct {
 	Limit int
 }
 
-// AddOrder adds the flags.
-func (o *Order) AddOrder(cmd *fisk.CmdClause) {
-	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").StringVar(&o.Sort)
+// AddOrder adds the flags. Shells complete the names of columns.
+func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
+	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").HintOptions(columns...).StringVar(&o.Sort)
 	o.AddLimit(cmd)
 }
 

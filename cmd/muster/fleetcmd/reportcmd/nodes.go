@@ -57,7 +57,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
-	c.AddOrder(cmd)
+	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
