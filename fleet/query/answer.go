@@ -67,13 +67,7 @@ type Order struct {
 // Select returns columns of rows in an order.
 func Select[R Row](rows []R, columns []string, o Order) Answer {
 	out := Answer{Columns: columns, Rows: []Values{}, Matching: len(rows), Incomplete: []string{}}
-	if o.Sort != "" {
-		slices.SortStableFunc(rows, func(a, b R) int { return compare(o.Sort, a.Value(o.Sort), b.Value(o.Sort)) })
-	}
-	if o.Reverse {
-		slices.Reverse(rows)
-	}
-	for _, r := range cut(rows, o.Limit) {
+	for _, r := range First(rows, o) {
 		v := Values{columns, make([]any, len(columns))}
 		for i, c := range columns {
 			v.All[i] = r.Value(c)
@@ -82,6 +76,18 @@ func Select[R Row](rows []R, columns []string, o Order) Answer {
 	}
 
 	return out
+}
+
+// First returns the rows that an order has first. It sorts them in place.
+func First[R Row](rows []R, o Order) []R {
+	if o.Sort != "" {
+		slices.SortStableFunc(rows, func(a, b R) int { return compare(o.Sort, a.Value(o.Sort), b.Value(o.Sort)) })
+	}
+	if o.Reverse {
+		slices.Reverse(rows)
+	}
+
+	return cut(rows, o.Limit)
 }
 
 // ColumnCount is the column of Count.

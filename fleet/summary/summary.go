@@ -109,13 +109,8 @@ type Failure struct {
 // one that is no number marks none.
 func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
-	known := make([]*Node, len(nodes))
-	for i, n := range nodes {
-		one := NewNode(n, all.Statuses(n), all)
-		known[i] = &one
-	}
 
-	return From(known, all, version, now)
+	return From(NewNodes(nodes, all), all, version, now)
 }
 
 // From is Of with nodes whose statuses are known.

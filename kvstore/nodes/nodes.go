@@ -6,15 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/answer"
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -131,34 +128,6 @@ func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage
 	return m.Data, nil
 }
 
-// Nodes returns every node by name, unreachable ones included. For each state that
-// cannot be read, the error wraps one that wraps ErrInvalidState and names the
-// node, which is returned as Unreadable among the others.
-func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
-	n := b.store.Names()
-	newest, err := b.states(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var failed []error
-	var all []model.Node
-	for subject, m := range newest {
-		if m.Deleted() && !m.Forged {
-			continue
-		}
-		r, err := decode(nodeOf(n, subject), m, time.Now())
-		if err != nil {
-			failed = append(failed, err)
-		}
-		if r.Node != "" {
-			all = append(all, r)
-		}
-	}
-	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
-
-	return all, errors.Join(failed...)
-}
-
 // nodeOf returns the node that a subject is of.
 func nodeOf(n kvstore.Names, subject string) string {
 	node, _, _ := strings.Cut(strings.TrimPrefix(subject, kvstore.KVSubject(n.Nodes(), "")), ".")
@@ -166,53 +135,18 @@ func nodeOf(n kvstore.Names, subject string) string {
 	return node
 }
 
-// states returns the newest message of each state by its subject. It is by direct gets: a
-// consumer misses states that are replaced meanwhile, since the server counts what is left
-// without those that it has not noticed yet. What these leave out, since a replica lags or
-// no client can read its headers, is in the list of the leader, for administrators:
-// operators may not list the stream.
-func (b Bucket) states(ctx context.Context) (map[string]kvstore.Message, error) {
-	of := b.store.Names().NodeState("*")
-	out := map[string]kvstore.Message{}
-	for m, err := range scan.Direct(ctx, b.store, b.stream(), of, pageSize) {
-		if err != nil {
-			return nil, err
-		}
-		out[m.Subject] = m
-	}
-	if !b.store.Places().InUse().IsOwn() {
-		return out, nil
-	}
-	listed, err := b.store.Subjects(ctx, b.stream(), of)
-	if err != nil {
-		return nil, err
-	}
-	for subject := range listed.Subjects {
-		if _, known := out[subject]; known {
-			continue
-		}
-		m, err := b.store.Last(ctx, b.stream(), subject)
-		switch {
-		case errors.Is(err, answer.ErrUnreadable):
-			out[subject] = kvstore.Message{Subject: subject, Forged: true, Unreadable: true}
-		case errors.Is(err, model.ErrNotFound):
-		case err != nil:
-			return nil, err
-		default:
-			out[subject] = m
-		}
-	}
-
-	return out, nil
-}
-
 // decode reads the state of a node as of a time; one that cannot be read is Unreadable,
 // and the error is why. A node may only store its own.
 func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
+	return newStates().node(node, m, now)
+}
+
+// node is decode with texts that are shared.
+func (s *states) node(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
 	err := m.Refusal()
 	if err == nil {
-		err = json.Unmarshal(m.Data, &r.NodeState)
+		err = s.decode(m.Data, &r.NodeState)
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)

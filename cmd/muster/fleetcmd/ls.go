@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -21,20 +22,64 @@ type lsCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Targets
+	fleetcli.Order
 	name string
 }
 
 func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	c := &lsCommand{Env: env}
 	cmd := parent.Command("ls", "List assignments")
-	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group")
+	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last")
 	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
 	c.AddTargets(env, cmd, "group")
+	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
+// sortedBy are the columns by which assignments may be sorted.
+func sortedBy() []string { return []string{"key", "target", "name", "revision", "time"} }
+
+// listed is an assignment as a row.
+type listed struct{ model.Entry }
+
+// Value returns a value of the assignment.
+func (l listed) Value(column string) any {
+	switch column {
+	case "key":
+		return l.Key
+	case "target":
+		family, _, _ := model.SplitKey(l.Key)
+		return family
+	case "name":
+		return l.Name
+	case "revision":
+		return l.Revision
+	case "time":
+		return l.Time
+	default:
+		return nil
+	}
+}
+
+// sorted returns the assignments that the flags have first.
+func (c *lsCommand) sorted(all []model.Entry) []model.Entry {
+	rows := make([]listed, len(all))
+	for i, e := range all {
+		rows[i].Entry = e
+	}
+	out := []model.Entry{}
+	for _, r := range query.First(rows, c.Order.Of()) {
+		out = append(out, r.Entry)
+	}
+
+	return out
+}
+
 func (c *lsCommand) run(ctx context.Context) error {
+	if err := c.Check(sortedBy()...); err != nil {
+		return err
+	}
 	var families []string
 	if c.HasTargets() {
 		list, err := c.TargetList()
@@ -67,8 +112,12 @@ func (c *lsCommand) run(ctx context.Context) error {
 		return !within || c.name != "" && c.name != e.Key
 	})
 	entries = append(entries, invalid...)
+	shown := c.sorted(entries)
 
-	return c.Print.Result(c.Format, entries, func() { c.print(entries, len(invalid)) })
+	return c.Print.Result(c.Format, shown, func() {
+		c.print(shown, len(invalid))
+		c.Order.Remark(c.Print, len(shown), len(entries))
+	})
 }
 
 func (c *lsCommand) print(entries []model.Entry, invalid int) {

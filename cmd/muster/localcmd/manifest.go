@@ -53,7 +53,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err := m.CheckMaxDepth(); err != nil {
 		return err
 	}
-	collectLater()
+	cli.CollectLater(cli.ManifestHeap)
 	source, err := loader.Fetch(ctx, m.name())
 	if errors.Is(err, fs.ErrNotExist) && m.name() != m.source {
 		return fmt.Errorf("%s: no manifest.yaml at its root", m.source)

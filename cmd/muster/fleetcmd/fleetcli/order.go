@@ -5,6 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/query"
 )
 
 // Order are the flags of lists that are sorted and cut.
@@ -15,9 +16,9 @@ type Order struct {
 	Limit int
 }
 
-// AddOrder adds the flags.
-func (o *Order) AddOrder(cmd *fisk.CmdClause) {
-	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").StringVar(&o.Sort)
+// AddOrder adds the flags. Shells complete the names of columns.
+func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
+	cmd.Flag("sort", "Sort by this column").PlaceHolder("NAME").HintOptions(columns...).StringVar(&o.Sort)
 	o.AddLimit(cmd)
 }
 
@@ -27,13 +28,24 @@ func (o *Order) AddLimit(cmd *fisk.CmdClause) {
 	cmd.Flag("limit", "Show so many at most; 0 for all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
 }
 
-// Check checks the flags.
-func (o *Order) Check() error {
+// Check checks the flags; columns are those by which there may be sorted, none for any.
+func (o *Order) Check(columns ...string) error {
 	if o.Limit < 0 {
 		return cli.Usagef("--limit %d: write how many are shown at most, or 0 for all", o.Limit)
 	}
+	if o.Sort == "" || len(columns) == 0 {
+		return nil
+	}
+	if err := (query.Table{Columns: columns}).CheckColumns([]string{o.Sort}); err != nil {
+		return cli.Usagef("--sort: %w", err)
+	}
 
 	return nil
+}
+
+// Of returns the order.
+func (o *Order) Of() query.Order {
+	return query.Order{Sort: o.Sort, Reverse: o.Reverse, Limit: o.Limit}
 }
 
 // Remark says how many are not shown.

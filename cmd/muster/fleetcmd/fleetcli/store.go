@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore"
@@ -58,6 +59,31 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 
 	return all, nil
+}
+
+// All returns all nodes by name, and all assignments, which are read at the same time.
+func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
+	cli.CollectLater(cli.FleetHeap)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var entries []model.Entry
+	var failed error
+	var listing sync.WaitGroup
+	listing.Go(func() {
+		if entries, failed = s.List(ctx); failed != nil {
+			cancel()
+		}
+	})
+	all, err := s.Nodes(ctx)
+	if err != nil {
+		cancel()
+	}
+	listing.Wait()
+	if failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
+		err = failed
+	}
+
+	return all, entries, err
 }
 
 // NoSuchNode returns the error of a node that is not known, with the nearest one that is; it

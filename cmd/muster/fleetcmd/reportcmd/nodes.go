@@ -19,7 +19,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -31,6 +34,7 @@ type nodesCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.On
+	fleetcli.Order
 	names  []string
 	groups []string
 }
@@ -49,15 +53,24 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
+	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
+// sortedBy are the columns by which nodes may be sorted, as muster fleet query has them.
+func sortedBy() []string {
+	return []string{"node", "host", "version", "state", "since", "heard", "started", "outbox", "clock"}
+}
+
 func (c *nodesCommand) run(ctx context.Context) error {
+	if err := c.Check(sortedBy()...); err != nil {
+		return err
+	}
 	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, nil), fleetcli.AnyOf(nil, c.groups))
 	if err != nil {
 		return err
@@ -66,11 +79,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := store.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	entries, err := store.List(ctx)
+	all, entries, err := store.All(ctx)
 	if err != nil {
 		return err
 	}
@@ -83,6 +92,8 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 	list := withStatuses(nodes, entries)
+	matching := len(list)
+	list = c.first(list, entries)
 	for i := range list {
 		list[i].Flooding = flooding[list[i].Node.Node]
 	}
@@ -101,7 +112,36 @@ func (c *nodesCommand) run(ctx context.Context) error {
 			rows = append(rows, nodeRows(c.Print, n, now)...)
 		}
 		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, none)
+		c.Order.Remark(c.Print, len(list), matching)
 	})
+}
+
+// listed is a node with the values by which it is sorted.
+type listed struct {
+	nodeStatus
+	row query.Node
+}
+
+// Value returns a value of the node.
+func (l listed) Value(column string) any { return l.row.Value(column) }
+
+// first returns the nodes that the flags have first.
+func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStatus {
+	assigned := fleet.NewAssigned(entries)
+	rows := make([]listed, len(all))
+	for i, n := range all {
+		rows[i].nodeStatus = n
+		if c.Sort != "" {
+			node := summary.NewNode(n.Node, n.Statuses, assigned)
+			rows[i].row = query.Node{NodeRow: view.RowOf(&node), Known: n.Node}
+		}
+	}
+	var out []nodeStatus
+	for _, r := range query.First(rows, c.Order.Of()) {
+		out = append(out, r.nodeStatus)
+	}
+
+	return out
 }
 
 // flooding returns the nodes that flood a stream, each with how, as far as these may

@@ -47,12 +47,15 @@ func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
 		"  muster fleet query --by state,version")
+	columns := append(query.Nodes().Columns, query.Results().Columns...)
+	slices.Sort(columns)
+	columns = slices.Compact(columns)
 	cmd.Arg("expression", "Condition over a row").StringVar(&c.expression)
 	cli.Enum(cmd.Flag("from", "What to ask for: nodes, resources or transactions").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions)
 	c.AddOn(cmd)
-	cmd.Flag("columns", "Columns to show, such as node,labels.rack,facts.host.info.platform").PlaceHolder("NAME,…").StringVar(&c.columns)
-	cmd.Flag("by", "Count rows by these columns").PlaceHolder("NAME,…").StringVar(&c.by)
-	c.AddOrder(cmd)
+	cmd.Flag("columns", "Columns to show, such as node,labels.rack,facts.host.info.platform").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.columns)
+	cmd.Flag("by", "Count rows by these columns").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.by)
+	c.AddOrder(cmd, columns...)
 	cmd.Flag("since", "Read reports from this time on, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("csv", "Print as CSV").UnNegatableBoolVar(&c.csv)
 	c.AddFormat(cmd)
@@ -226,12 +229,11 @@ func (c *queryCommand) printTable(a query.Answer) {
 
 // answer returns what is shown of rows.
 func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
-	order := query.Order{Sort: c.Sort, Reverse: c.Reverse, Limit: c.Limit}
 	if c.by != "" {
-		return query.Count(rows, c.shown, order)
+		return query.Count(rows, c.shown, c.Order.Of())
 	}
 
-	return query.Select(rows, c.shown, order)
+	return query.Select(rows, c.shown, c.Order.Of())
 }
 
 // missing says of which nodes something is missing.

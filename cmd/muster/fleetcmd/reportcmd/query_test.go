@@ -1,6 +1,7 @@
 package reportcmd
 
 import (
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -48,6 +49,24 @@ func TestSubjects(t *testing.T) {
 	} {
 		if got := subjectOf(m); got != want {
 			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// TestNewest keeps the last ones, of any number.
+func TestNewest(t *testing.T) {
+	t.Parallel()
+	for count, want := range map[int]string{0: "", 1: "0", 3: "210", 4: "321", 8: "765"} {
+		n := newest{most: 3}
+		for i := range count {
+			n.add(model.Report{ID: strconv.Itoa(i)})
+		}
+		got := ""
+		for r := range n.backward() {
+			got += r.ID
+		}
+		if got != want {
+			t.Errorf("of %d: %s, want %s", count, got, want)
 		}
 	}
 }

@@ -17,11 +17,7 @@ import (
 
 // nodes answers a query over nodes; without an expression, over all.
 func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *target.Expression) (query.Answer, error) {
-	all, err := store.Nodes(ctx)
-	if err != nil {
-		return query.Answer{}, err
-	}
-	entries, err := store.List(ctx)
+	all, entries, err := store.All(ctx)
 	if err != nil {
 		return query.Answer{}, err
 	}

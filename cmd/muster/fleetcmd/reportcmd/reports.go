@@ -23,6 +23,7 @@ import (
 type reportsCommand struct {
 	*cli.Env
 	print.Format
+	fleetcli.Order
 	follow                     bool
 	since                      string
 	node, kind, outcome, cause string
@@ -34,7 +35,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("reports", "Show reports of nodes, live")
 	cmd.HelpLong("One line per report: time, node, kind, outcome, subject. Starts ten minutes back and follows until interrupted; --no-follow prints all stored reports and exits.\n\n" +
 		"Outcomes of runs and resources: stable (nothing to do), changed, refreshed, failed, noop (would change), skipped (not managed there), unmet (a requirement failed), notrun (the run ended before), rejected (the manifest is not valid, or not signed as it must be; --json and subjects have it as refused).\n\n" +
-		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
+		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --reverse --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
@@ -43,6 +44,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
 	cli.Enum(cmd.Flag("cause", "Filter by cause of the run: manifest, schedule, drift, health, ensure or request").PlaceHolder("CAUSE"), &c.cause,
 		string(model.CauseManifest), string(model.CauseSchedule), string(model.CauseDrift), string(model.CauseHealth), string(model.CauseEnsure), string(model.CauseRequest))
+	c.AddLimit(cmd)
 	cmd.Flag("json", "Print one JSON document per line").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print YAML documents").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
@@ -89,6 +91,9 @@ func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
 }
 
 func (c *reportsCommand) run(ctx context.Context) error {
+	if err := c.checkOrder(); err != nil {
+		return err
+	}
 	filter, err := c.filter(time.Now())
 	if err != nil {
 		return err
@@ -106,6 +111,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
 		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
 	}
+	last, count := newest{most: c.Limit}, 0
 	for r, err := range read(ctx, store, filter) {
 		switch {
 		case err != nil && errors.Is(context.Cause(ctx), cli.ErrInterrupted):
@@ -115,8 +121,11 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			continue
 		case err == nil && c.cause != "" && string(r.Cause) != c.cause:
 			continue
+		case err == nil && c.Reverse:
+			last.add(r)
 		case err == nil:
-			err = c.Print.Item(c.Format, r, fleetcli.ReportLine(c.Print, r))
+			count++
+			err = c.show(r)
 		}
 		if errors.Is(err, syscall.EPIPE) {
 			return nil // the reader left, it has what it wanted
@@ -124,9 +133,65 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if c.Limit > 0 && count == c.Limit {
+			return nil
+		}
+	}
+	for r := range last.backward() {
+		if err := c.show(r); err != nil {
+			return err
+		}
 	}
 
 	return nil
+}
+
+// show prints a report.
+func (c *reportsCommand) show(r model.Report) error {
+	return c.Print.Item(c.Format, r, fleetcli.ReportLine(c.Print, r))
+}
+
+// maxReversed is how many reports are kept, to be shown from the last on.
+const maxReversed = 10_000
+
+// checkOrder checks the flags of the order.
+func (c *reportsCommand) checkOrder() error {
+	switch {
+	case c.Reverse && c.follow:
+		return cli.Usagef("--reverse shows what is stored: add --no-follow")
+	case c.Reverse && (c.Limit == 0 || c.Limit > maxReversed):
+		return cli.Usagef("--reverse needs --limit N, at most %d: so many reports are kept", maxReversed)
+	default:
+		return c.Check()
+	}
+}
+
+// newest keeps the last of some reports.
+type newest struct {
+	most int
+	all  []model.Report
+	next int
+}
+
+// add adds a report; one before it may go.
+func (n *newest) add(r model.Report) {
+	if len(n.all) < n.most {
+		n.all = append(n.all, r)
+		return
+	}
+	n.all[n.next] = r
+	n.next = (n.next + 1) % n.most
+}
+
+// backward yields them, the last first.
+func (n *newest) backward() iter.Seq[model.Report] {
+	return func(yield func(model.Report) bool) {
+		for i := range len(n.all) {
+			if !yield(n.all[(n.next+len(n.all)-1-i)%len(n.all)]) {
+				return
+			}
+		}
+	}
 }
 
 // read yields reports, each once.

@@ -41,11 +41,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 	if c.watch {
 		return c.follow(ctx, store)
 	}
-	nodes, err := store.Nodes(ctx)
-	if err != nil {
-		return err
-	}
-	entries, err := store.List(ctx)
+	nodes, entries, err := store.All(ctx)
 	if err != nil {
 		return err
 	}

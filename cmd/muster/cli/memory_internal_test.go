@@ -1,4 +1,4 @@
-package localcmd
+package cli
 
 import (
 	"runtime"
@@ -13,19 +13,19 @@ func TestCollectLater(t *testing.T) {
 	before := debug.SetGCPercent(100)
 	t.Cleanup(func() { debug.SetGCPercent(before) })
 	set := func() int {
-		percent := debug.SetGCPercent(firstCollection)
+		percent := debug.SetGCPercent(ManifestHeap * 25)
 		debug.SetGCPercent(percent)
 		return percent
 	}
 
 	debug.SetGCPercent(50)
-	collectLater()
+	CollectLater(ManifestHeap)
 	if got := set(); got != 50 {
 		t.Errorf("the percentage of the user became %d", got)
 	}
 	debug.SetGCPercent(100)
-	collectLater()
-	if got := set(); got != firstCollection {
+	CollectLater(ManifestHeap)
+	if got := set(); got != ManifestHeap*25 {
 		t.Errorf("the first collection is at %d percent", got)
 	}
 	for end := time.Now().Add(time.Minute); set() != 100; runtime.GC() {

@@ -1,0 +1,164 @@
+package nodes
+
+import (
+	"context"
+	"errors"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
+)
+
+// Nodes returns every node by name, unreachable ones included. For each state that
+// cannot be read, the error wraps one that wraps ErrInvalidState and names the
+// node, which is returned as Unreadable among the others.
+func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
+	newest, err := b.newest(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var failed []error
+	all := make([]model.Node, 0, len(newest))
+	for _, s := range newest {
+		if s.err != nil {
+			failed = append(failed, s.err)
+		}
+		if s.Node.Node != "" {
+			all = append(all, s.Node)
+		}
+	}
+	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
+
+	return all, errors.Join(failed...)
+}
+
+// stored is a state that was decoded; its node has no name where it is deleted.
+type stored struct {
+	model.Node
+	subject  string
+	sequence uint64
+	err      error
+}
+
+// newest returns the newest state of each node by its subject. It is by direct gets: a
+// consumer misses states that are replaced meanwhile, since the server counts what is left
+// without those that it has not noticed yet. What these leave out, since a replica lags or
+// no client can read its headers, is in the list of the leader, for administrators:
+// operators may not list the stream.
+func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var listed kvstore.Listing
+	var unlisted error
+	var listing sync.WaitGroup
+	err := b.store.Bind(ctx, b.stream())
+	isOwn := err == nil && b.store.Places().InUse().IsOwn()
+	if isOwn {
+		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream(), b.store.Names().NodeState("*")) })
+	}
+	out, err := b.scan(ctx)
+	if err != nil {
+		cancel()
+	}
+	listing.Wait()
+	if err = errors.Join(err, unlisted); err != nil || !isOwn {
+		return out, err
+	}
+
+	return out, b.complete(ctx, out, listed.Subjects)
+}
+
+// complete adds the states of listed subjects that are not there.
+func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map[string]bool) error {
+	s := newStates()
+	for subject := range listed {
+		if _, known := out[subject]; known {
+			continue
+		}
+		m, err := b.store.Last(ctx, b.stream(), subject)
+		switch {
+		case errors.Is(err, answer.ErrUnreadable):
+			m = kvstore.Message{Subject: subject, Forged: true, Unreadable: true}
+		case errors.Is(err, model.ErrNotFound):
+			continue
+		case err != nil:
+			return err
+		}
+		out[subject] = &stored{}
+		s.stored(b.store.Names(), m, out[subject])
+	}
+
+	return nil
+}
+
+// chunk is how many states one goroutine decodes at a time.
+const chunk = 64
+
+// scan reads the states, and decodes them on all cores as they come.
+func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
+	read := make(chan []kvstore.Message, 8)
+	workers := runtime.GOMAXPROCS(0)
+	decoded := make([][][]stored, workers)
+	var decoding sync.WaitGroup
+	for i := range workers {
+		decoding.Go(func() {
+			s := newStates()
+			for messages := range read {
+				part := make([]stored, len(messages))
+				for i, m := range messages {
+					s.stored(b.store.Names(), m, &part[i])
+				}
+				decoded[i] = append(decoded[i], part)
+			}
+		})
+	}
+	err := b.send(ctx, read)
+	close(read)
+	decoding.Wait()
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]*stored, len(decoded[0])*workers*chunk)
+	for _, part := range slices.Concat(decoded...) {
+		for i := range part {
+			// A state that was replaced meanwhile may come twice.
+			s := &part[i]
+			if known, is := out[s.subject]; !is || known.sequence < s.sequence {
+				out[s.subject] = s
+			}
+		}
+	}
+
+	return out, nil
+}
+
+// send sends the messages of states.
+func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
+	var messages []kvstore.Message
+	for m, err := range scan.Direct(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize) {
+		if err != nil {
+			return err
+		}
+		if messages = append(messages, m); len(messages) == chunk {
+			to <- messages
+			messages = nil
+		}
+	}
+	to <- messages
+
+	return nil
+}
+
+// stored decodes a message.
+func (s *states) stored(n kvstore.Names, m kvstore.Message, into *stored) {
+	into.subject, into.sequence = m.Subject, m.Sequence
+	if !m.Deleted() || m.Forged {
+		into.Node, into.err = s.node(nodeOf(n, m.Subject), m, time.Now())
+	}
+}
