@@ -21,6 +21,9 @@ type State struct {
 	// Unknown is why the path could not be inspected. It is then never changed.
 	Unknown error `json:"-"`
 
+	// Text is the content that has the checksum, where it was read for that just now, and is
+	// short enough to be kept.
+	Text *string `json:"-"`
 	// Unreadable is why the content could not be read for its checksum.
 	Unreadable error `json:"-"`
 	// Unshown is the digest of a content that is compared, and not shown: that of a

@@ -30,8 +30,13 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 		reads = func(e files.Entry) bool { return e.Size <= maxOther || e.Size == wantedSize(h, dir, spec) }
 	}
 	state, err := p.Status(ctx, env, spec.Name, reads)
-	if err != nil || state.Unknown != nil {
+	if err != nil {
 		return state, err
+	}
+	text := state.Text
+	state.Text = nil // not kept for longer than it takes
+	if state.Unknown != nil {
+		return state, nil
 	}
 	if spec.Ensure == model.EnsureAbsent {
 		return state, checkRemoval(env, spec, state)
@@ -49,7 +54,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 		return state, nil
 	}
 
-	return state, resolveContent(ctx, env, spec, state)
+	return state, resolveContent(ctx, env, spec, state, text)
 }
 
 // maxOther is the size in bytes up to which a file of another size than the wanted
@@ -99,8 +104,8 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 }
 
 // resolveContent fills in the wanted content, and the texts of a diff when it
-// differs.
-func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+// differs; text is the content that was found, nil where that has to be read for it.
+func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State, text *string) error {
 	source, err := sourcePath(env.Scope.Dir, spec)
 	if err != nil {
 		return err
@@ -123,7 +128,11 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	if found == want.digest || spec.Sensitive {
 		return nil
 	}
-	if state.Entry.Kind == files.File && !state.hidden() {
+	switch {
+	case state.Entry.Kind != files.File || state.hidden():
+	case text != nil:
+		want.before = textdiff.SnippetOf(*text)
+	default:
 		want.before = textdiff.ReadSnippet(state.Entry)
 	}
 	if source == "" {

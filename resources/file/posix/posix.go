@@ -66,14 +66,14 @@ func (Provider) Status(ctx context.Context, env resource.Env, path string, reads
 	case entry.Kind == files.Other:
 		state.Metadata.Extended = map[string]any{"special": true}
 	case entry.Kind == files.File && reads != nil && reads(entry):
-		digest, err := env.Host.Compare(ctx, entry)
+		digest, text, err := env.Host.CompareText(ctx, entry)
 		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
 			return nil, fmt.Errorf("could not read the file: %w", err)
 		}
 		if entry.Foreign() != nil {
 			state.Unshown = digest
 		} else {
-			state.Metadata.Checksum = digest
+			state.Metadata.Checksum, state.Text = digest, text
 		}
 	}
 	describe(ctx, env, state.Metadata, entry)

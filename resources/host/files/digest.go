@@ -37,49 +37,62 @@ func (d *Disk) DigestEntry(ctx context.Context, entry Entry) (string, error) {
 		return "", err
 	}
 
-	return d.digest(ctx, entry)
+	digest, _, err := d.digest(ctx, entry)
+
+	return digest, err
 }
 
 // Compare is DigestEntry also of a foreign entry, for a digest that nobody is shown.
 // It is empty for a file whose owner keeps others from opening it, by a lease (fcntl(2)):
 // such a file counts as different.
 func (d *Disk) Compare(ctx context.Context, entry Entry) (string, error) {
-	digest, err := d.digest(ctx, entry)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		return "", nil
-	}
+	digest, _, err := d.CompareText(ctx, entry)
 
 	return digest, err
 }
 
-// digest returns the digest of an entry. A file that has grown since it was looked at is
-// read up to the size that it had then.
-func (d *Disk) digest(ctx context.Context, entry Entry) (string, error) {
+// CompareText is Compare with the content that has the digest, where that was read just
+// now and is short; else it is nil. That of a foreign entry must not be shown.
+func (d *Disk) CompareText(ctx context.Context, entry Entry) (digest string, text *string, err error) {
+	digest, text, err = d.digest(ctx, entry)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		return "", nil, nil
+	}
+
+	return digest, text, err
+}
+
+// maxText is the size up to which a content is kept for who compares it.
+const maxText = 4 << 10
+
+// digest returns the digest of an entry, and its text like CompareText. A file that has grown
+// since it was looked at is read up to the size that it had then.
+func (d *Disk) digest(ctx context.Context, entry Entry) (digest string, text *string, err error) {
 	if digest, ok := d.digests.get(entry); ok {
-		return digest, nil
+		return digest, nil, nil
 	}
 	f, before, _, err := entry.descriptor()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	defer f.Close()
 	began := time.Now()
-	digest, err := d.buffers.hash(ctx, io.LimitReader(f, bound(entry.Size)))
+	digest, text, err = d.buffers.hash(ctx, io.LimitReader(f, bound(entry.Size)))
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if entry.Size == 0 && f.position() > maxUnsized {
-		return "", fmt.Errorf("%s: %w: it has no size, and more than %d bytes", entry.Path, ErrTooLarge, maxUnsized)
+		return "", nil, fmt.Errorf("%s: %w: it has no size, and more than %d bytes", entry.Path, ErrTooLarge, maxUnsized)
 	}
 	after, err := f.stat()
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
 	if before.Size == entry.Size && stampOf(before) == stampOf(after) && settled(after, began) {
 		d.digests.put(after, digest)
 	}
 
-	return digest, nil
+	return digest, text, nil
 }
 
 // maxUnsized is how much is accepted of a file without a size, such as those of /proc.
@@ -90,21 +103,29 @@ const maxUnsized = 64 << 20
 // Of one without a size it is one byte more than is accepted.
 func bound(size int64) int64 { return cmp.Or(size, maxUnsized+1) }
 
-func (b *buffers) hash(ctx context.Context, f io.Reader) (string, error) {
+// hash returns the digest of what is read, and that itself where it is short.
+func (b *buffers) hash(ctx context.Context, f io.Reader) (digest string, text *string, err error) {
 	buffer := b.get()
 	defer b.pool.Put(buffer)
 	sum := sha256.New()
-	for {
+	var short []byte
+	for read := 0; ; {
 		if err := context.Cause(ctx); err != nil {
-			return "", err
+			return "", nil, err
 		}
 		n, err := f.Read(buffer[:])
 		sum.Write(buffer[:n])
+		if read += n; read <= maxText {
+			short = append(short, buffer[:n]...)
+		}
 		switch {
 		case errors.Is(err, io.EOF):
-			return hex.EncodeToString(sum.Sum(nil)), nil
+			if read <= maxText {
+				text = new(string(short))
+			}
+			return hex.EncodeToString(sum.Sum(nil)), text, nil
 		case err != nil:
-			return "", err
+			return "", nil, err
 		}
 	}
 }

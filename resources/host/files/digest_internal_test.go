@@ -3,6 +3,7 @@ package files
 import (
 	"context"
 	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"os"
@@ -219,5 +220,29 @@ func TestFilesWithoutSizeAreReadToTheirEnd(t *testing.T) {
 	}
 	if text, err := os.ReadFile(path); err != nil || string(text) != "Linux\n" {
 		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestCompareTextReturnsWhatItHasJustRead where that is short.
+func TestCompareTextReturnsWhatItHasJustRead(t *testing.T) {
+	t.Parallel()
+	dir, d := t.TempDir(), New(Options{})
+	for name, size := range map[string]int{"empty": 0, "short": 3, "longest": maxText, "long": maxText + 1} {
+		path, content := filepath.Join(dir, name), strings.Repeat("x", size)
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		entry, err := d.Look(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256([]byte(content))
+		digest, text, err := d.CompareText(t.Context(), entry)
+		if err != nil || digest != hex.EncodeToString(sum[:]) {
+			t.Errorf("%s: %q, %v", name, digest, err)
+		}
+		if short := size <= maxText; short != (text != nil) || short && *text != content {
+			t.Errorf("%s: its text is %v", name, text)
+		}
 	}
 }
