@@ -164,6 +164,24 @@ func TestCancelWhatRuns(t *testing.T) {
 	})
 }
 
+// TestCancelBeforeTheChange: what is only observed yet is not changed.
+func TestCancelBeforeTheChange(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		s := newSlow(n)
+		s.takes = time.Hour
+		n.start()
+		n.take()
+		a := n.ask(slowRequest("r1", "look"))
+		if a.phases() != "acknowledged running" {
+			t.Fatal(a.phases())
+		}
+		cancel := n.ask(n.cancelRequest("r1", nil))
+		isCancelled(t, a, "acknowledged running cancelled")
+		isCancelled(t, cancel, "running cancelled")
+		n.tells("ensure notrun")
+	})
+}
+
 // TestCancelOvertakesItsRequest, which is not executed, also after a restart. One that waited in
 // the stream is the result of what stood there.
 func TestCancelOvertakesItsRequest(t *testing.T) {

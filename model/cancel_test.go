@@ -15,17 +15,17 @@ func TestDecodeCancelRequest(t *testing.T) {
 	t.Parallel()
 	with := func(old, replaced string) string { return strings.Replace(validCancel, old, replaced, 1) }
 	for name, c := range map[string]struct{ document, problem string }{
-		"valid":               {validCancel, ""},
-		"by nobody":           {with(`"by":"ann@desk",`, ""), ""},
-		"another protocol":    {with("cancel.request", "run.request"), "its protocol is not io.muster.v1.cancel.request"},
-		"no request":          {with(`"request":"one",`, ""), "it must name the id of a request"},
-		"a request too long":  {with("one", strings.Repeat("x", model.MaxRequestID+1)), "one line of at most 128 bytes"},
-		"an id of two lines":  {with("one", `one\ntwo`), "it must name the id of a request"},
-		"by somebody evil":    {with("ann@desk", `\u001b[2J`), "by must be one line"},
-		"no end":              {with(`,"expires":"2026-01-31T11:29:48Z"`, ""), "it has no time after which it expires"},
-		"too large":           {with("ann@desk", strings.Repeat("x", model.MaxCancelRequest)), "at most 4096 are read"},
-		"an unknown field":    {with(`"kill"`, `"colour":"red","kill"`), "colour"},
-		"no JSON":             {"now", "invalid"},
+		"valid":              {validCancel, ""},
+		"by nobody":          {with(`"by":"ann@desk",`, ""), ""},
+		"another protocol":   {with("cancel.request", "run.request"), "its protocol is not io.muster.v1.cancel.request"},
+		"no request":         {with(`"request":"one",`, ""), "it must name the id of a request"},
+		"a request too long": {with("one", strings.Repeat("x", model.MaxRequestID+1)), "one line of at most 128 bytes"},
+		"an id of two lines": {with("one", `one\ntwo`), "it must name the id of a request"},
+		"by somebody evil":   {with("ann@desk", `\u001b[2J`), "by must be one line"},
+		"no end":             {with(`,"expires":"2026-01-31T11:29:48Z"`, ""), "it has no time after which it expires"},
+		"too large":          {with("ann@desk", strings.Repeat("x", model.MaxCancelRequest)), "at most 4096 are read"},
+		"an unknown field":   {with(`"kill"`, `"colour":"red","kill"`), "colour"},
+		"no JSON":            {"now", "invalid"},
 	} {
 		got, err := model.DecodeCancelRequest([]byte(c.document))
 		switch {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/signtest"
 )
 
 // harmless is a loader that resolves nothing.
@@ -31,10 +33,16 @@ func (harmless) Sensitive(string, document.Value) bool { return false }
 // accepting returns a service that accepts and does not execute, and what it reported.
 func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (Opened, error)) (*Service, *[]model.EnsureResponse) {
 	t.Helper()
+	var mu sync.Mutex
 	reported := &[]model.EnsureResponse{}
 	s, err := Open(t.Context(), Options{
 		Node: "web01", Host: hosttest.New(t), Dir: t.TempDir(), Loader: harmless{}, Open: open, Log: slog.New(slog.DiscardHandler),
-		Report: func(r model.EnsureResponse) { *reported = append(*reported, r) }, Untrusted: func(string) {}, Wake: func() {},
+		Report: func(r model.EnsureResponse) {
+			mu.Lock()
+			defer mu.Unlock()
+			*reported = append(*reported, r)
+		},
+		Untrusted: func(string) {}, Wake: func() {},
 		Expired: func(time.Time) bool { return false },
 	})
 	if err != nil {
@@ -90,6 +98,7 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte("id: &a [*a]"))
 	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "by": "ann", "expires": "2030-01-01T00:00:00Z"}`))
 	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "Request": "r2", "kill": true}`))
+	f.Add(signtest.Sign(f, signed.Statement{Action: signed.Cancel, Target: "group.web", Content: string(cancelOf("r1"))}, signtest.Signer(f)))
 	s, _ := accepting(f, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
 		if !signed.IsEnvelope(data) {
 			return Opened{Request: data}, nil

@@ -288,34 +288,34 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
 	}
-	isNew, err := s.record(ctx, q, respond)
+	isNew, isCancelled, err := s.record(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err
 	}
 	if err != nil {
 		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
-	switch {
-	case !isNew:
-	case q.Response.Phase.Final():
-		s.concluded(q.Response, nil)
-	default:
+	if isNew && !isCancelled {
 		s.queue(q)
 	}
 
 	return response, nil
 }
 
-// record records a request, and reports whether it is new. One that was cancelled before it came
-// has its final response by that.
-func (s *Service) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew bool, err error) {
+// record records a request, and reports whether it is new, and whether it was cancelled before it
+// came: then it has its final response by that.
+func (s *Service) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
 	s.accepting.Lock()
 	defer s.accepting.Unlock()
-	if why, ok := s.cancels.of(q.ID); ok {
+	why, isCancelled := s.cancels.of(q.ID)
+	if isCancelled {
 		q.Response = s.cancelledResponse(q, why)
 	}
+	if isNew, err = s.store.accept(ctx, q, respond); isNew && isCancelled {
+		s.concluded(q.Response, nil)
+	}
 
-	return s.store.accept(ctx, q, respond)
+	return isNew, isCancelled, err
 }
 
 // paused returns why a request is not executed while the node is paused; one in noop changes

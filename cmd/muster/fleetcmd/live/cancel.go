@@ -164,6 +164,9 @@ func (c cancels) ask(ctx context.Context, families []string) iter.Seq2[model.Ens
 func (c cancels) encode(ctx context.Context, family string, valid time.Duration) ([]byte, error) {
 	cancel := c.cancel
 	cancel.Expires = time.Now().Add(valid).UTC()
+	if err := cancel.Check(); err != nil {
+		return nil, err
+	}
 	data, err := model.EncodeJSON(cancel)
 	if err != nil || c.signer == nil {
 		return data, err
