@@ -67,7 +67,7 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q request
 		prepare := func() (*graph.Graph, error) { return q.Graph, q.MayBegin() }
 		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})
 		if err == nil {
-			q.Began()
+			err = q.Began()
 		}
 		return g, err
 	}

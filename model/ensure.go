@@ -27,18 +27,20 @@ func IsRequestID(s string) bool { return len(s) <= MaxRequestID && IsLine(s) }
 // EnsurePhase is how far an ensure request has come.
 type EnsurePhase string
 
-// The phases; done, failed and expired are final.
+// The phases; done, failed, expired and cancelled are final. Of an expired or cancelled one
+// nothing was executed.
 const (
 	EnsureAcknowledged EnsurePhase = "acknowledged"
 	EnsureRunning      EnsurePhase = "running"
 	EnsureDone         EnsurePhase = "done"
 	EnsureFailed       EnsurePhase = "failed"
 	EnsureExpired      EnsurePhase = "expired"
+	EnsureCancelled    EnsurePhase = "cancelled"
 )
 
 // Final reports whether no further response follows.
 func (p EnsurePhase) Final() bool {
-	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired
+	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired || p == EnsureCancelled
 }
 
 // EnsureResponse answers an ensure request with either the transaction or an
@@ -50,7 +52,7 @@ type EnsureResponse struct {
 	Plan     *Plan        `json:"plan,omitempty" jsonschema_description:"Of a preview: what would change"`
 	Error    string       `json:"error,omitempty"`
 	ID       string       `json:"id,omitempty"`
-	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired"`
+	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired,enum=cancelled"`
 	Node     string       `json:"node,omitempty"`
 	// Runs are what came of the manifests that a run request is about, by key.
 	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"Of a run request: what came of each manifest"`

@@ -17,6 +17,7 @@ const (
 	ProtocolGroups         = "io.muster.v1.groups"
 	ProtocolRunRequest     = "io.muster.v1.run.request"
 	ProtocolRunResponse    = "io.muster.v1.run.response"
+	ProtocolCancelRequest  = "io.muster.v1.cancel.request"
 
 	ProtocolPreviewRequest  = "io.muster.v1.preview.request"
 	ProtocolPreviewResponse = "io.muster.v1.preview.response"

@@ -78,6 +78,8 @@ func documents() []struct {
 		{"ensure_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Error: "x"}},
 		{"run_request", "full", &model.RunRequest{Protocol: model.ProtocolRunRequest, Manifests: []string{"motd"}, ID: "a1", Expires: at, Noop: true}},
 		{"run_request", "bare", &model.RunRequest{Protocol: model.ProtocolRunRequest, Expires: at}},
+		{"cancel_request", "full", &model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: "a1", Kill: true, By: "ann@desk", Expires: at}},
+		{"cancel_request", "bare", &model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: "a1", Expires: at}},
 		{"run_response", "full", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "a1", Phase: model.EnsureDone, Node: "web01", Runs: []model.RequestedRun{{Manifest: "group.web.motd", Revision: 3, RunID: "2abd", Outcome: model.OutcomeChanged, Counts: model.Counts{Total: 1, Changed: 1}}}}},
 		{"run_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, Error: "x"}},
 		{"ensure_request", "full", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true","returns":[0,2]}`), ID: "a1", Expires: at, Noop: true}},

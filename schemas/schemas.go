@@ -39,6 +39,7 @@ func Documents() []Document {
 		{"ensure_request", model.ProtocolEnsureRequest, "A request for one resource to be in a state"},
 		{"ensure_response", model.ProtocolEnsureResponse, "The response to an ensure request"},
 		{"run_request", model.ProtocolRunRequest, "A request to run what is assigned"},
+		{"cancel_request", model.ProtocolCancelRequest, "A request to cancel a request"},
 		{"run_response", model.ProtocolRunResponse, "The response to a run request"},
 		{"transaction", model.ProtocolTransaction, "Result of one resource in one run"},
 		{"run", model.ProtocolRun, "The summary of one run of one manifest"},

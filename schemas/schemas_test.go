@@ -63,6 +63,7 @@ func TestIDs(t *testing.T) {
 		model.ProtocolAssignment:     "assignment",
 		model.ProtocolRunRequest:     "run_request",
 		model.ProtocolRunResponse:    "run_response",
+		model.ProtocolCancelRequest:  "cancel_request",
 		model.ProtocolRun:            "run",
 		model.ProtocolNode:           "node",
 		model.ProtocolAgent:          "agent",

@@ -195,7 +195,7 @@ type Opened struct {
 }
 
 // Request opens a message that asks a node of some families for an action: signed.Ensure,
-// signed.Run or signed.Preview. The error is that it is not signed as it must be.
+// signed.Run, signed.Preview or signed.Cancel. The error is that it is not signed as it must be.
 func (g *Gate) Request(ctx context.Context, data []byte, action signed.Action, families []string) (Opened, error) {
 	policy := g.o.Policy()
 	if !signed.IsEnvelope(data) && !policy.On() {

@@ -52,7 +52,11 @@ func assignmentHint(reason error) string {
 
 // requestHint returns what to do about a request; the actions are named as their commands.
 func requestHint(action signed.Action) func(reason error) string {
-	command := "muster fleet " + string(action) + " --sign-key FILE"
+	command := "muster fleet " + string(action)
+	if action == signed.Cancel {
+		command = "muster fleet ensure cancel"
+	}
+	command += " --sign-key FILE"
 
 	return func(reason error) string {
 		if reason == signed.ErrSignatures {

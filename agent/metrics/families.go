@@ -89,10 +89,11 @@ func families() []family {
 		counter("muster_reports_dropped_total", "Reports that were dropped, or found missing, since the agent started.", func(s *snapshot, emit emit) {
 			emit(float64(s.outbox.Dropped))
 		}),
-		counter("muster_requests_total", "Ensure requests that ended since the agent started, by how: done, failed, expired, or rejected before they began.", func(s *snapshot, emit emit) {
+		counter("muster_requests_total", "Ensure requests that ended since the agent started, by how: done, failed, expired, cancelled, or rejected before they began.", func(s *snapshot, emit emit) {
 			emit(float64(s.requests.Done), "done")
 			emit(float64(s.requests.Failed), "failed")
 			emit(float64(s.requests.Expired), "expired")
+			emit(float64(s.requests.Cancelled), "cancelled")
 			emit(float64(s.requests.Rejected), "rejected")
 		}, "outcome"),
 	}

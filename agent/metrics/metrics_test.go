@@ -112,7 +112,7 @@ func busy() (*agent, *metrics.Metrics) {
 	a := newAgent()
 	a.connected, a.last = true, started.Add(90*time.Second)
 	a.outbox = outbox.Stats{Reports: 3, Bytes: 4096, MaxBytes: 1 << 20, Dropped: 7}
-	a.requests = requests.Ended{Done: 4, Failed: 3, Expired: 2, Rejected: 1}
+	a.requests = requests.Ended{Done: 4, Failed: 3, Expired: 2, Cancelled: 5, Rejected: 1}
 	a.state.Health = model.HealthCounts{OK: 5, Critical: 1}
 	m := a.metrics()
 	a.ran(m, "node.web01.motd", model.Run{Cause: model.CauseManifest, Started: started, Duration: 2 * time.Second, Counts: model.Counts{
@@ -142,7 +142,7 @@ func TestMetricsAreTheStateOfTheAgent(t *testing.T) {
 	has(t, all, "muster_health_checks", `{status="critical"} 1`, `{status="ok"} 5`, `{status="unknown"} 0`, `{status="warning"} 0`)
 	has(t, all, "muster_outbox", "_bytes 4096", "_max_bytes 1.048576e+06", "_reports 3")
 	has(t, all, "muster_reports_dropped_total", " 7")
-	has(t, all, "muster_requests_total", `{outcome="done"} 4`, `{outcome="expired"} 2`, `{outcome="failed"} 3`, `{outcome="rejected"} 1`)
+	has(t, all, "muster_requests_total", `{outcome="cancelled"} 5`, `{outcome="done"} 4`, `{outcome="expired"} 2`, `{outcome="failed"} 3`, `{outcome="rejected"} 1`)
 }
 
 func TestMetricsOfAnAgentThatBegan(t *testing.T) {

@@ -189,7 +189,7 @@ func (p *Reporter) Ensure(response model.EnsureResponse) {
 	case response.State != nil:
 		response.State = bounds.Transaction(response.State, p.o.MaxDocument()-2*bounds.MaxError)
 		out.Outcome, out.RunID = response.State.Outcome(), response.State.RunID
-	case response.Phase == model.EnsureExpired:
+	case response.Phase == model.EnsureExpired, response.Phase == model.EnsureCancelled:
 		out.Outcome = model.OutcomeNotRun
 	default:
 		out.Outcome = model.OutcomeFailed

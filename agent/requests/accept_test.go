@@ -2,15 +2,19 @@ package requests
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/signtest"
 )
 
 // harmless is a loader that resolves nothing.
@@ -29,10 +33,17 @@ func (harmless) Sensitive(string, document.Value) bool { return false }
 // accepting returns a service that accepts and does not execute, and what it reported.
 func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (Opened, error)) (*Service, *[]model.EnsureResponse) {
 	t.Helper()
+	var mu sync.Mutex
 	reported := &[]model.EnsureResponse{}
 	s, err := Open(t.Context(), Options{
 		Node: "web01", Host: hosttest.New(t), Dir: t.TempDir(), Loader: harmless{}, Open: open, Log: slog.New(slog.DiscardHandler),
-		Report: func(r model.EnsureResponse) { *reported = append(*reported, r) }, Untrusted: func(string) {}, Wake: func() {},
+		Report: func(r model.EnsureResponse) {
+			mu.Lock()
+			defer mu.Unlock()
+			*reported = append(*reported, r)
+		},
+		Untrusted: func(string) {}, Wake: func() {},
+		Expired: func(time.Time) bool { return false },
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -85,6 +96,9 @@ func FuzzRequest(f *testing.F) {
 	f.Add([]byte(`{"payload": {}}`))
 	f.Add([]byte("\x00\xff"))
 	f.Add([]byte("id: &a [*a]"))
+	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "by": "ann", "expires": "2030-01-01T00:00:00Z"}`))
+	f.Add([]byte(`{"protocol": "` + model.ProtocolCancelRequest + `", "request": "r1", "Request": "r2", "kill": true}`))
+	f.Add(signtest.Sign(f, signed.Statement{Action: signed.Cancel, Target: "group.web", Content: string(cancelOf("r1"))}, signtest.Signer(f)))
 	s, _ := accepting(f, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
 		if !signed.IsEnvelope(data) {
 			return Opened{Request: data}, nil
@@ -102,7 +116,9 @@ func FuzzRequest(f *testing.F) {
 			t.Fatal("no response")
 		}
 		for _, r := range got {
-			if strings.Contains(r.Error, "panic") || (r.Phase == model.EnsureFailed) != (r.Error != "") || r.ID != "" && !model.IsRequestID(r.ID) {
+			// A rejected cancel has no phase.
+			isError := r.Phase == model.EnsureFailed || r.Phase == model.EnsureCancelled || r.Phase == ""
+			if strings.Contains(r.Error, "panic") || isError != (r.Error != "") || r.ID != "" && !model.IsRequestID(r.ID) {
 				t.Fatalf("responses %+v", got)
 			}
 		}
@@ -139,5 +155,32 @@ func TestManyRejectedCommandsAreBounded(t *testing.T) {
 	again := openRefusals(h, dir, slog.New(slog.DiscardHandler))
 	if len(again.sums) != maxRefusals || !again.has("c1", nil) || again.has("c1", []byte("x")) || again.has("old", []byte{0, 0}) || !again.has("old", []byte{1, 0}) {
 		t.Errorf("%d are known", len(again.sums))
+	}
+}
+
+// TestManyEarlyCancelsAreBounded: the oldest of too many, and those of yesterday, are forgotten;
+// what was executed is not.
+func TestManyEarlyCancelsAreBounded(t *testing.T) {
+	t.Parallel()
+	h, dir := hosttest.New(t), t.TempDir()
+	c := openCancels(h, dir, slog.New(slog.DiscardHandler))
+	now := time.Now().UTC()
+	c.all = append(c.all, earlyCancel{fileName("yesterday"), "x", now.Add(-keepFor - time.Minute)})
+	for i := range maxCancels {
+		c.all = append(c.all, earlyCancel{fileName(fmt.Sprint(i)), "x", now})
+	}
+	for _, want := range []bool{true, false} {
+		if isNew, err := c.add(t.Context(), "new", "cancelled by ann"); isNew != want || err != nil {
+			t.Errorf("it is new: %v, %v", isNew, err)
+		}
+	}
+	again := openCancels(h, dir, slog.New(slog.DiscardHandler))
+	for id, want := range map[string]string{"yesterday": "", "0": "", "1": "x", fmt.Sprint(maxCancels - 1): "x", "new": "cancelled by ann", "other": ""} {
+		if got, _ := again.of(id); got != want {
+			t.Errorf("%s is %q, want %q", id, got, want)
+		}
+	}
+	if len(again.all) != maxCancels {
+		t.Errorf("%d are remembered", len(again.all))
 	}
 }

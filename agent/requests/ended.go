@@ -9,19 +9,19 @@ import (
 // Ended counts the requests that ended since Open, by how they did. A rejected one was
 // not accepted, or lost by a restart before it began.
 type Ended struct {
-	Done, Failed, Expired, Rejected uint64
+	Done, Failed, Expired, Cancelled, Rejected uint64
 }
 
 // Ended returns the counts of now.
 func (s *Service) Ended() Ended {
 	e := &s.ended
 
-	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Rejected: e.rejected.Load()}
+	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
 }
 
 // endings count the requests that ended.
 type endings struct {
-	done, failed, expired, rejected atomic.Uint64
+	done, failed, expired, cancelled, rejected atomic.Uint64
 }
 
 // count counts an accepted request by its final phase.
@@ -31,6 +31,8 @@ func (e *endings) count(phase model.EnsurePhase) {
 		e.done.Add(1)
 	case model.EnsureExpired:
 		e.expired.Add(1)
+	case model.EnsureCancelled:
+		e.cancelled.Add(1)
 	default:
 		e.failed.Add(1)
 	}

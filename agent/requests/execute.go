@@ -32,14 +32,27 @@ func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
 func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
 	response := s.response(q)
 	began := false
+	soft, broken, end := s.executing(ctx, hard, q)
+	defer end()
 	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
-		response.State, err = s.execute(ctx, hard, q, run, func() { began = true })
+		response.State, err = s.execute(soft, broken, q, run, func() error {
+			running := s.response(q)
+			running.Phase = model.EnsureRunning
+			if !s.respond(hard, q, running) {
+				return s.whyCancelled(q)
+			}
+			began = true
+			return nil
+		})
 		return err
 	})
 	if err != nil && !began && ctx.Err() != nil {
 		return // it stays acknowledged, and is executed after the restart
 	}
 	response.Phase, response.Error = concluded(response.State, err)
+	if why := s.whyCancelled(q); why != nil && response.State != nil && response.State.NotRun {
+		response.Phase, response.Error = model.EnsureCancelled, why.Error()
+	}
 	s.respond(hard, q, response)
 }
 
@@ -48,9 +61,12 @@ var errExpired = errors.New("the request expired")
 
 // concluded returns the final phase of a request, and its error.
 func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) {
+	var by cancelled
 	switch {
 	case errors.Is(err, errExpired):
 		return model.EnsureExpired, ""
+	case errors.As(err, &by):
+		return model.EnsureCancelled, by.Error()
 	case err != nil:
 		return model.EnsureFailed, err.Error()
 	case !state.OK():
@@ -61,12 +77,12 @@ func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) 
 }
 
 // execute runs the one resource of a request, and returns its transaction.
-func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, began func()) (*model.Transaction, error) {
+func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, began func() error) (*model.Transaction, error) {
 	req, properties, err := manifest.ParseRequest("request", q.body)
 	if err != nil {
 		return nil, err
 	}
-	mayBegin := func() error { return s.mayBegin(req.Expires, req.Noop) }
+	mayBegin := func() error { return s.mayBegin(q, req.Expires, req.Noop) }
 	if err := mayBegin(); err != nil {
 		return nil, err
 	}
@@ -82,13 +98,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	}
 	var result *model.Transaction
 	summary, err := run(ctx, hard, Run{
-		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets, MayBegin: mayBegin,
-		Began: func() {
-			began()
-			running := s.response(q)
-			running.Phase = model.EnsureRunning
-			s.respond(hard, q, running)
-		},
+		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets, MayBegin: mayBegin, Began: began,
 		OnTransaction: func(t *model.Transaction) {
 			if t.Ref() == own.Ref() {
 				result = t
@@ -103,7 +113,10 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 }
 
 // mayBegin returns why a request must not be executed any more.
-func (s *Service) mayBegin(expires time.Time, noop bool) error {
+func (s *Service) mayBegin(q *request, expires time.Time, noop bool) error {
+	if why := s.whyCancelled(q); why != nil {
+		return why
+	}
 	if !expires.IsZero() && s.o.Expired(expires) {
 		return errExpired
 	}

@@ -1,6 +1,7 @@
 package requests
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"time"
@@ -46,6 +47,10 @@ type request struct {
 	body json.RawMessage
 	// respond are those who wait for the responses.
 	respond []func(model.EnsureResponse)
+	// cancelled is why it is not executed any more, stop and kill end its execution, nil where
+	// it is not executed. The lock of the service is held.
+	cancelled  error
+	stop, kill context.CancelCauseFunc
 }
 
 // content is what the request of a message says. One that is not valid has at most an

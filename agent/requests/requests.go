@@ -37,9 +37,10 @@ type Run struct {
 	Noop    bool
 	Secrets []model.Secret
 	// MayBegin returns why the run must not begin any more. It is called again whenever the
-	// run has waited. Began is called once nothing holds it up any more.
+	// run has waited. Began is called once nothing holds it up any more; its error is that it
+	// must not begin after all.
 	MayBegin      func() error
-	Began         func()
+	Began         func() error
 	OnTransaction func(*model.Transaction)
 }
 
@@ -88,9 +89,12 @@ type Service struct {
 	o        Options
 	store    *store
 	refusals *refusals
+	cancels  *cancels
 	// rejected logs what is rejected, which whoever publishes causes.
 	rejected sparse.Log
 	ended    endings
+	// accepting keeps a request from being accepted while a cancel of it is.
+	accepting sync.Mutex
 
 	mu      sync.Mutex
 	waiting []*request
@@ -103,7 +107,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log)}
+	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), cancels: openCancels(o.Host, o.Dir, o.Log)}
 	s.recover(ctx)
 
 	return s, nil
@@ -116,7 +120,15 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 // gets the recorded response and those still to come. What was acknowledged is
 // executed also after a restart, unless it has expired or is sensitive. A
 // rejected request that has an id is reported too.
+//
+// A cancel comes the same way: respond gets the last response to the request that it names. One
+// that has not begun is not executed, one that is being executed begins nothing more; a cancel
+// that comes first is remembered.
 func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+	if isCancel(data) {
+		_ = s.cancel(ctx, data, false, respond) // that it is rejected was said
+		return
+	}
 	if response, err := s.open(ctx, &request{}, data, respond); err != nil {
 		respond(s.reject(response, err))
 	}
@@ -129,13 +141,16 @@ func (s *Service) Run(ctx context.Context, data []byte, respond func(model.Ensur
 	}
 }
 
-// Command accepts an ensure request that waited for the node under an id, which
+// Command accepts an ensure request, or a cancel, that waited for the node under an id, which
 // is that of the request where it has none. Its responses are reported, also that it
 // is rejected: that once, although it comes again at each start. With an error the
 // request may be accepted when it comes again.
 func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	if s.refusals.has(id, data) {
 		return nil
+	}
+	if isCancel(data) {
+		return s.cancelCommand(ctx, id, data)
 	}
 	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
 	switch {
@@ -148,6 +163,19 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	}
 	// The clock of a node that starts may be behind.
 	if !errors.Is(err, signed.ErrFuture) {
+		s.refusals.add(ctx, id, data)
+	}
+
+	return nil
+}
+
+// cancelCommand accepts a cancel that waited in the stream; a rejected one is looked at once.
+func (s *Service) cancelCommand(ctx context.Context, id string, data []byte) error {
+	err := s.cancel(ctx, data, true, func(model.EnsureResponse) {})
+	switch {
+	case errors.Is(err, errCancelNotRecorded):
+		return err
+	case err != nil && !errors.Is(err, signed.ErrFuture):
 		s.refusals.add(ctx, id, data)
 	}
 
@@ -260,18 +288,34 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
 	}
-	isNew, err := s.store.accept(ctx, q, respond)
+	isNew, isCancelled, err := s.record(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err
 	}
 	if err != nil {
 		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
-	if isNew {
+	if isNew && !isCancelled {
 		s.queue(q)
 	}
 
 	return response, nil
+}
+
+// record records a request, and reports whether it is new, and whether it was cancelled before it
+// came: then it has its final response by that.
+func (s *Service) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
+	s.accepting.Lock()
+	defer s.accepting.Unlock()
+	why, isCancelled := s.cancels.of(q.ID)
+	if isCancelled {
+		q.Response = s.cancelledResponse(q, why)
+	}
+	if isNew, err = s.store.accept(ctx, q, respond); isNew && isCancelled {
+		s.concluded(q.Response, nil)
+	}
+
+	return isNew, isCancelled, err
 }
 
 // paused returns why a request is not executed while the node is paused; one in noop changes
@@ -341,16 +385,32 @@ func (s *Service) recover(ctx context.Context) {
 }
 
 // respond records a response, and hands it to whoever waits for it. A final one
-// is reported too.
-func (s *Service) respond(ctx context.Context, q *request, response model.EnsureResponse) {
-	waiting, err := s.store.record(ctx, q, response)
+// is reported too. It reports false where the request has its final response.
+func (s *Service) respond(ctx context.Context, q *request, response model.EnsureResponse) bool {
+	waiting, ok, err := s.store.record(ctx, q, response)
 	if err != nil {
 		s.o.Log.ErrorContext(ctx, "cannot record response", "id", q.ID, "error", err)
 	}
-	if response.Phase.Final() {
-		s.ended.count(response.Phase)
-		s.o.Report(response)
+	switch {
+	case !ok:
+	case response.Phase.Final():
+		s.concluded(response, waiting)
+	default:
+		tell(response, waiting)
 	}
+
+	return ok
+}
+
+// concluded counts and reports a final response, and hands it to whoever waits for it.
+func (s *Service) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
+	s.ended.count(response.Phase)
+	s.o.Report(response)
+	tell(response, waiting)
+}
+
+// tell hands a response to those who wait for it.
+func tell(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
 	for _, respond := range waiting {
 		respond(response)
 	}

@@ -30,8 +30,9 @@ func (s *Service) NextRun(ctx context.Context) *RunRequest {
 	return nil
 }
 
-// MayBegin returns why nothing may be run for it any more: it expired, or the node is paused.
-func (r *RunRequest) MayBegin() error { return r.service.mayBegin(r.Expires, r.Noop) }
+// MayBegin returns why nothing may be run for it any more: it expired,
+// was cancelled, or the node is paused.
+func (r *RunRequest) MayBegin() error { return r.service.mayBegin(r.request, r.Expires, r.Noop) }
 
 // Begin responds that it is being executed.
 func (r *RunRequest) Begin(ctx context.Context) {

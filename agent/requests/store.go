@@ -114,7 +114,9 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	}
 	respond(q.Response)
 	q.respond = append(q.respond, respond)
-	s.open[name], s.known[name] = q, q.At
+	if s.known[name] = q.At; !q.Response.Phase.Final() {
+		s.open[name] = q
+	}
 	if len(s.known) > maxKnown {
 		s.prune(q.At)
 	}
@@ -147,18 +149,61 @@ func (s *store) has(q *request) bool {
 	return err == nil && earlier.Sum == q.Sum
 }
 
-// record keeps a response, and returns those who wait for it, also with the
-// error that it cannot be written.
-func (s *store) record(ctx context.Context, q *request, response model.EnsureResponse) ([]func(model.EnsureResponse), error) {
+// cancel records that a request was cancelled, unless it has begun. It returns the request, nil
+// for one that is not known, and those who wait for its responses where that was its last one.
+// Else respond gets the last response, and those still to come.
+func (s *store) cancel(ctx context.Context, id, why string, respond func(model.EnsureResponse)) (*request, []func(model.EnsureResponse), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	name := fileName(id)
+	q, isOpen := s.open[name]
+	if !isOpen {
+		if _, known := s.known[name]; !known {
+			return nil, nil, nil
+		}
+		q, err := s.read(name)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil, nil, nil
+		case err != nil:
+			return nil, nil, err
+		}
+		respond(q.Response)
+		return q, nil, nil
+	}
+	if q.Response.Phase != model.EnsureAcknowledged {
+		respond(q.Response)
+		q.respond = append(q.respond, respond)
+		return q, nil, nil
+	}
+	response := q.Response
+	response.Phase, response.Error = model.EnsureCancelled, why
+	// What it asks for may be read by who is about to execute it.
+	if err := s.host.WriteRecord(ctx, s.path(name), &request{ID: q.ID, At: q.At, Sum: q.Sum, Run: q.Run, Command: q.Command, Response: response}); err != nil {
+		return nil, nil, err
+	}
+	q.Response = response
+	delete(s.open, name)
+
+	return q, append(slices.Clone(q.respond), respond), nil
+}
+
+// record keeps a response, and returns those who wait for it, also with the
+// error that it cannot be written. It reports false, and keeps nothing, where the request has its
+// final response.
+func (s *store) record(ctx context.Context, q *request, response model.EnsureResponse) ([]func(model.EnsureResponse), bool, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if q.Response.Phase.Final() {
+		return nil, false, nil
+	}
 	name := fileName(q.ID)
 	q.Response, q.Request, q.body = response, nil, nil
 	if response.Phase.Final() {
 		delete(s.open, name)
 	}
 
-	return slices.Clone(q.respond), s.host.WriteRecord(ctx, s.path(name), q)
+	return slices.Clone(q.respond), true, s.host.WriteRecord(ctx, s.path(name), q)
 }
 
 // unfinished returns the requests of an earlier process that have no final

@@ -45,10 +45,8 @@ func (r *requests) add(q *request, respond func(model.EnsureResponse)) {
 	defer r.mu.Unlock()
 	known := r.known[q.ID]
 	if known == nil {
-		if r.known == nil || len(r.known) >= maxRequests {
-			r.known = map[string]*request{}
-		}
-		r.known[q.ID], known = q, q
+		r.remember(q)
+		known = q
 		r.waiting = append(r.waiting, q)
 	}
 	known.respond = append(known.respond, respond)
@@ -68,10 +66,13 @@ func (r *requests) next() *request {
 	return q
 }
 
-// say hands a response to all who wait for it.
-func (r *requests) say(q *request, response model.EnsureResponse) {
+// say hands a response to all who wait for it. It reports false where the last one was final.
+func (r *requests) say(q *request, response model.EnsureResponse) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if q.last.Phase.Final() {
+		return false
+	}
 	q.last = response
 	for _, respond := range q.respond {
 		respond(response)
@@ -79,15 +80,17 @@ func (r *requests) say(q *request, response model.EnsureResponse) {
 	if response.Phase.Final() {
 		q.respond = nil
 	}
+
+	return true
 }
 
-// Ensure accepts an ensure request, whoever signed it, and calls respond with each of its
+// Ensure accepts an ensure request, or a cancel, whoever signed it, and calls respond with each of its
 // responses, as an agent does.
 func (n *Node) Ensure(_ context.Context, data []byte, respond func(model.EnsureResponse)) {
 	n.accept("", data, respond)
 }
 
-// Command accepts an ensure request that waited for the node under an id.
+// Command accepts an ensure request, or a cancel, that waited for the node under an id.
 func (n *Node) Command(id string, data []byte) { n.accept(id, data, func(model.EnsureResponse) {}) }
 
 // Run accepts a run request, whoever signed it, as Ensure does.
@@ -104,6 +107,10 @@ func (n *Node) Run(_ context.Context, data []byte, respond func(model.EnsureResp
 // accept accepts an ensure request; id is that of one without.
 func (n *Node) accept(id string, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
+	if err == nil && model.IsCancelRequest(content) {
+		n.cancel(content, id != "", respond)
+		return
+	}
 	q := &request{}
 	if err == nil {
 		q.EnsureRequest, _, err = manifest.ParseRequest("request", content)
@@ -146,7 +153,9 @@ func (n *Node) answer(ctx context.Context) {
 			n.conclude(q, n.response(q, model.EnsureExpired))
 			continue
 		}
-		n.requests.say(q, n.response(q, model.EnsureRunning))
+		if !n.requests.say(q, n.response(q, model.EnsureRunning)) {
+			continue // it was cancelled
+		}
 		if tasks.Pause(ctx, min(n.RunTime, DefaultRunTime), nil); ctx.Err() != nil {
 			return
 		}
@@ -213,8 +222,9 @@ func (n *Node) ran(ctx context.Context, q *request) model.EnsureResponse {
 
 // conclude responds to a request, and reports that.
 func (n *Node) conclude(q *request, response model.EnsureResponse) {
-	n.requests.say(q, response)
-	n.report.Ensure(response)
+	if n.requests.say(q, response) {
+		n.report.Ensure(response)
+	}
 }
 
 // Status answers a request for the state of a resource: it is in its state.

@@ -54,6 +54,11 @@ func (s *Signing) Preview(ctx context.Context, family string, request []byte, ex
 	return s.request(ctx, signed.Statement{Action: signed.Preview, Target: family, Content: string(request), Expires: expires})
 }
 
+// Cancel returns the cancel of a request of a family, signed until it expires.
+func (s *Signing) Cancel(ctx context.Context, family string, cancel []byte, expires time.Time) ([]byte, error) {
+	return s.request(ctx, signed.Statement{Action: signed.Cancel, Target: family, Content: string(cancel), Expires: expires})
+}
+
 func (s *Signing) request(ctx context.Context, statement signed.Statement) ([]byte, error) {
 	if statement.Expires.After(s.Now().Add(signed.MaxRequest)) {
 		return nil, fmt.Errorf("a signed request is valid for at most %s", signed.MaxRequest)

@@ -26,6 +26,8 @@ const (
 	Run Action = "run"
 	// Preview asks the nodes of a family what an assignment would change.
 	Preview Action = "preview"
+	// Cancel cancels a request of the nodes of a family, of a resource or for a run.
+	Cancel Action = "cancel"
 	// Pause has the nodes of a family observe and change nothing, Resume ends that. It has no
 	// content.
 	Pause  Action = "pause"
@@ -36,7 +38,7 @@ const (
 
 // IsOfFamily reports whether the target of the action is a family, and not a key.
 func (a Action) IsOfFamily() bool {
-	return a == Ensure || a == Run || a == Preview || a == Pause || a == Resume || a == Groups
+	return a == Ensure || a == Run || a == Preview || a == Cancel || a == Pause || a == Resume || a == Groups
 }
 
 // isKnown reports whether a is one of the actions.
@@ -48,7 +50,7 @@ type Statement struct {
 	Protocol string `json:"protocol"`
 	// Fleet is the prefix of the fleet.
 	Fleet  string `json:"fleet" jsonschema_description:"Prefix of the fleet's buckets, streams and subjects"`
-	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=pause,enum=resume,enum=groups"`
+	Action Action `json:"action" jsonschema:"enum=assign,enum=remove,enum=ensure,enum=run,enum=preview,enum=cancel,enum=pause,enum=resume,enum=groups"`
 	// Target is a key, or where the action IsOfFamily, a family.
 	Target  string `json:"target" jsonschema_description:"Key of the assignment; of all else, node.<node> or group.<group>"`
 	Content string `json:"content,omitempty" jsonschema_description:"The manifest, assignment document, request, pause or groups"`

@@ -18,6 +18,7 @@ func protocols() map[reflect.Type]string {
 		reflect.TypeFor[model.AgentStatus]():         model.ProtocolAgent,
 		reflect.TypeFor[model.Assignment]():          model.ProtocolAssignment,
 		reflect.TypeFor[signed.Statement]():          model.ProtocolStatement,
+		reflect.TypeFor[model.CancelRequest]():       model.ProtocolCancelRequest,
 		reflect.TypeFor[model.EnsureResponse]():      model.ProtocolEnsureResponse,
 		reflect.TypeFor[model.Groups]():              model.ProtocolGroups,
 		reflect.TypeFor[model.HealthReport]():        model.ProtocolHealth,

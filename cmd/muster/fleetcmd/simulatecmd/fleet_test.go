@@ -252,6 +252,16 @@ func TestRequestsAreAnswered(t *testing.T) {
 	if got := ask(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"three","type":"file","properties":{"name":"/x"},"expires":"2020-01-01T00:00:00Z"}`, there); got[model.EnsureExpired] != there {
 		t.Errorf("answers to what expired are %v", got)
 	}
+	// A cancel shows what came of a request, and keeps one that comes later from being executed.
+	const cancel = `{"protocol":"io.muster.v1.cancel.request","request":%q,"by":"ann","expires":"2030-01-01T00:00:00Z"}`
+	if got := ask(fmt.Sprintf(cancel, "two"), there); got[model.EnsureDone] != there {
+		t.Errorf("answers to the cancel of what is done are %v", got)
+	}
+	for _, request := range []string{fmt.Sprintf(cancel, "four"), `{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"four","type":"file","properties":{"name":"/x"}}`} {
+		if got := ask(request, there); got[model.EnsureCancelled] != there {
+			t.Errorf("answers to %s are %v", request, got)
+		}
+	}
 	if got := ask(`{"type":`, there); got[model.EnsureFailed] != there {
 		t.Errorf("answers to garbage are %v", got)
 	}

@@ -1,0 +1,106 @@
+package requests
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/testing/signtest"
+)
+
+// cancelOf gives the cancel of a request.
+func cancelOf(id string) []byte {
+	return encode(model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: id, By: "ann", Expires: time.Now().Add(time.Hour)})
+}
+
+// TestACancelBesideItsRequest: whichever is first, and however far the other is, the request is
+// not executed, and its last response is that it was cancelled.
+func TestACancelBesideItsRequest(t *testing.T) {
+	t.Parallel()
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	})
+	var mu sync.Mutex
+	last := map[string]model.EnsureResponse{}
+	note := func(r model.EnsureResponse) {
+		mu.Lock()
+		defer mu.Unlock()
+		if r.Phase != model.EnsureAcknowledged {
+			last[r.ID] = r
+		}
+	}
+	const count = 100
+	var all sync.WaitGroup
+	for i := range count {
+		id := fmt.Sprint("r", i)
+		request := encode(model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "file", Properties: []byte(`{"name":"/x"}`), ID: id})
+		all.Go(func() { s.Ensure(t.Context(), request, note) })
+		all.Go(func() { s.Ensure(t.Context(), cancelOf(id), note) })
+	}
+	all.Wait()
+	for execute := s.Next(); execute != nil; execute = s.Next() {
+		execute(t.Context(), t.Context(), func(context.Context, context.Context, Run) (*model.Run, error) {
+			t.Error("a request was executed")
+			return nil, nil
+		})
+	}
+	for id, r := range last {
+		if r.Phase != model.EnsureCancelled {
+			t.Errorf("%s came to %+v", id, r)
+		}
+	}
+	if got := s.Ended(); len(last) != count || got != (Ended{Cancelled: count}) {
+		t.Errorf("%d have a response, ended %+v", len(last), got)
+	}
+}
+
+// TestACancelBeforeExecution: a request that was taken, and whose run has not begun, does not
+// begin; the run learns why its time is over.
+func TestACancelBeforeExecution(t *testing.T) {
+	t.Parallel()
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	})
+	var got []model.EnsureResponse
+	s.Run(t.Context(), encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)}), func(r model.EnsureResponse) { got = append(got, r) })
+	r := s.NextRun(t.Context())
+	if err := r.MayBegin(); err != nil {
+		t.Fatal(err)
+	}
+	s.Ensure(t.Context(), cancelOf("r1"), func(model.EnsureResponse) {})
+	if err := r.MayBegin(); err == nil || err.Error() != "cancelled by ann" {
+		t.Errorf("it may begin: %v", err)
+	}
+	// Its run may have begun just then: the answer stands.
+	r.Begin(t.Context())
+	r.End(t.Context(), []model.RequestedRun{{Manifest: "group.all.x", Outcome: model.OutcomeStable}}, nil)
+	if len(got) != 2 || got[1].Phase != model.EnsureCancelled || got[1].Protocol != model.ProtocolRunResponse {
+		t.Errorf("answered %+v", got)
+	}
+}
+
+// TestWhatIsACancel: what is signed is taken for what it was signed for.
+func TestWhatIsACancel(t *testing.T) {
+	t.Parallel()
+	alice := signtest.Signer(t)
+	sign := func(action signed.Action, content []byte) []byte {
+		return signtest.Sign(t, signed.Statement{Action: action, Target: "group.web", Content: string(content)}, alice)
+	}
+	request := encode(model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "file", Properties: []byte("{}")})
+	for name, c := range map[string]struct {
+		data []byte
+		want bool
+	}{
+		"unsigned": {cancelOf("r1"), true}, "a request": {request, false}, "signed": {sign(signed.Cancel, cancelOf("r1")), true},
+		"a request, signed as one": {sign(signed.Cancel, request), true}, "signed as a request": {sign(signed.Ensure, cancelOf("r1")), false},
+		"an envelope that is none": {[]byte(`{"payloadType": "` + signed.PayloadType + `", "payload": "e30=", "signatures": []}`), false},
+	} {
+		if got := isCancel(c.data); got != c.want {
+			t.Errorf("%s is a cancel: %v", name, got)
+		}
+	}
+}

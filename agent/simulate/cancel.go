@@ -1,0 +1,56 @@
+package simulate
+
+import (
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// cancel cancels a request that has not begun, as an agent does: one that comes later is known
+// as cancelled.
+func (n *Node) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
+	c, err := model.DecodeCancelRequest(data)
+	if err != nil {
+		respond(model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: n.Node, ID: c.Request, Error: err.Error()})
+		return
+	}
+	response, reported := n.requests.cancel(n, c, isCommand, respond)
+	if reported {
+		n.report.Ensure(response)
+	}
+}
+
+// cancel hands the last response to the request of a cancel to whoever waits for it, and reports
+// whether it was cancelled by that and is to be reported.
+func (r *requests) cancel(n *Node, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	q := r.known[c.Request]
+	isKnown := q != nil
+	if !isKnown {
+		q = &request{EnsureRequest: model.EnsureRequest{ID: c.Request}}
+		r.remember(q)
+	}
+	if isKnown && q.last.Phase != model.EnsureAcknowledged {
+		respond(q.last)
+		q.respond = append(q.respond, respond)
+		return q.last, false
+	}
+	q.last = n.response(q, model.EnsureCancelled)
+	q.last.Error = c.String()
+	for _, respond := range append(q.respond, respond) {
+		respond(q.last)
+	}
+	q.respond = nil
+	r.waiting = slices.DeleteFunc(r.waiting, func(w *request) bool { return w == q })
+
+	return q.last, isKnown || isCommand
+}
+
+// remember keeps a request by its id. The lock is held.
+func (r *requests) remember(q *request) {
+	if r.known == nil || len(r.known) >= maxRequests {
+		r.known = map[string]*request{}
+	}
+	r.known[q.ID] = q
+}
