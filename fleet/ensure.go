@@ -89,6 +89,7 @@ const (
 	RequestDone        RequestState = "done"
 	RequestFailed      RequestState = "failed"
 	RequestExpired     RequestState = "expired"
+	RequestCancelled   RequestState = "cancelled"
 	RequestUnreachable RequestState = "unreachable"
 	RequestQueued      RequestState = "queued"
 	RequestPending     RequestState = "no result"
@@ -97,7 +98,7 @@ const (
 
 // RequestStates returns all states, in the order in which they are shown.
 func RequestStates() []RequestState {
-	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
+	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestCancelled, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
 }
 
 // NodeStates returns the state of the request on every node.
@@ -120,6 +121,8 @@ func StateOf(a model.EnsureResponse) RequestState {
 	switch {
 	case a.Phase == model.EnsureExpired:
 		return RequestExpired
+	case a.Phase == model.EnsureCancelled:
+		return RequestCancelled
 	case Failed(a):
 		return RequestFailed
 	case a.Phase == model.EnsureAcknowledged:
@@ -133,7 +136,7 @@ func StateOf(a model.EnsureResponse) RequestState {
 
 // Failed reports whether an answer is that of a failure.
 func Failed(r model.EnsureResponse) bool {
-	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.State != nil && !r.State.OK()
+	return r.Error != "" || r.Phase == model.EnsureFailed || r.Phase == model.EnsureExpired || r.Phase == model.EnsureCancelled || r.State != nil && !r.State.OK()
 }
 
 // final reports whether an answer is a node's last one. One without a phase is.
@@ -148,6 +151,8 @@ type Ensurer struct {
 	Nodes NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
+	// Once is that the first answer of a node is awaited, and no other.
+	Once bool
 	// OnAnswer, if set, gets each node's final answer as it comes.
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
@@ -315,11 +320,11 @@ func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {
 	}
 	r := a.response
 	before, known := c.last[r.Node]
-	if known && final(before) || r.ID != "" && r.ID != c.id {
+	if known && (final(before) || c.ensurer.Once) || r.ID != "" && r.ID != c.id {
 		return
 	}
 	c.last[r.Node] = r
-	if final(r) {
+	if final(r) || c.ensurer.Once {
 		c.finished++
 		if c.ensurer.OnAnswer != nil {
 			c.ensurer.OnAnswer(r)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"maps"
 	"reflect"
 	"sync"
 	"testing"
@@ -95,6 +96,17 @@ func TestEnsureGathers(t *testing.T) {
 	}
 }
 
+// TestEnsureOnce: the first answer of a node counts, also where others could follow.
+func TestEnsureOnce(t *testing.T) {
+	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
+		response("a", model.EnsureRunning), response("a", model.EnsureDone), response("b", model.EnsureCancelled),
+	}}}
+	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never, Once: true}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if want := map[string]fleet.RequestState{"a": fleet.RequestRunning, "b": fleet.RequestCancelled}; err != nil || !maps.Equal(got.NodeStates(), want) || got.OK() {
+		t.Errorf("got %+v %v", got, err)
+	}
+}
+
 // A node in two targets is asked twice and answers for both; it counts once.
 func TestEnsureSeveralTargets(t *testing.T) {
 	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{
@@ -177,15 +189,16 @@ func TestFailed(t *testing.T) {
 		failed  bool
 		outcome model.Outcome
 	}{
-		"done":    {state(model.Transaction{}), false, model.OutcomeStable},
-		"changed": {state(model.Transaction{Changed: true}), false, model.OutcomeChanged},
-		"failed":  {state(model.Transaction{Failed: true}), true, model.OutcomeFailed},
-		"unmet":   {state(model.Transaction{UnmetRequirements: []model.Ref{{Type: "file", Name: "a"}}}), true, model.OutcomeUnmet},
-		"not run": {state(model.Transaction{NotRun: true}), true, model.OutcomeNotRun},
-		"error":   {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
-		"phase":   {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
-		"expired": {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
-		"at work": {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
+		"done":      {state(model.Transaction{}), false, model.OutcomeStable},
+		"changed":   {state(model.Transaction{Changed: true}), false, model.OutcomeChanged},
+		"failed":    {state(model.Transaction{Failed: true}), true, model.OutcomeFailed},
+		"unmet":     {state(model.Transaction{UnmetRequirements: []model.Ref{{Type: "file", Name: "a"}}}), true, model.OutcomeUnmet},
+		"not run":   {state(model.Transaction{NotRun: true}), true, model.OutcomeNotRun},
+		"error":     {model.EnsureResponse{Error: "no such type"}, true, model.OutcomeFailed},
+		"phase":     {model.EnsureResponse{Phase: model.EnsureFailed}, true, "failed"},
+		"expired":   {model.EnsureResponse{Phase: model.EnsureExpired}, true, "expired"},
+		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, model.OutcomeNotRun},
+		"at work":   {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
 	} {
 		if got := fleet.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)

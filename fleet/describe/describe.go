@@ -203,6 +203,8 @@ func Outcome(r model.EnsureResponse) model.Outcome {
 	switch {
 	case r.State != nil:
 		return r.State.Outcome()
+	case r.Phase == model.EnsureCancelled:
+		return model.OutcomeNotRun
 	case r.Error != "":
 		return model.OutcomeFailed
 	case r.Protocol == model.ProtocolRunResponse && r.Phase == model.EnsureDone:

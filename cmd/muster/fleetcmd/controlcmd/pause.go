@@ -3,8 +3,6 @@ package controlcmd
 import (
 	"context"
 	"errors"
-	"os"
-	"os/user"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -50,7 +48,7 @@ func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 
 // pause returns what is written.
 func (c *pauseCommand) pause(now time.Time) (model.Pause, error) {
-	p := model.Pause{Protocol: model.ProtocolPause, By: operator(), Reason: c.reason, At: now.UTC().Truncate(time.Second)}
+	p := model.Pause{Protocol: model.ProtocolPause, By: fleetcli.Operator(), Reason: c.reason, At: now.UTC().Truncate(time.Second)}
 	if c.Given("until") {
 		until, err := fleetcli.ParseTime(c.until, now, 1)
 		if err != nil {
@@ -67,22 +65,6 @@ func (c *pauseCommand) pause(now time.Time) (model.Pause, error) {
 
 	return p, nil
 }
-
-// operator names who runs the command, for people.
-func operator() string {
-	name := os.Getenv("USER")
-	if u, err := user.Current(); err == nil {
-		name = u.Username
-	}
-	if host, err := os.Hostname(); err == nil && name != "" {
-		name += "@" + host
-	}
-
-	return print.Cut(print.Text(name), maxOperator)
-}
-
-// maxOperator is how many characters of the operator are written.
-const maxOperator = 64
 
 func (c *pauseCommand) run(ctx context.Context) error {
 	on, list, err := c.compile(c.nodes)

@@ -32,6 +32,7 @@ type ensureCommand struct {
 	live.Aim
 	live.Batches
 	live.Resume
+	live.Cancel
 	fleetcli.Signing
 	within time.Duration
 	// grace is how much longer answers are awaited.
@@ -81,6 +82,12 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	resume.HelpLong("Reads the results from the stream of reports, and waits --within for those of the targets: --node NODE, --in-group GROUP and --all, or --on EXPR. Without a target it shows those that there are.")
 	resume.Arg("id", "Id of the request").Required().StringVar(&c.ID)
 	resume.Action(env.Action(c.resume))
+	cancel := cmd.Command("cancel", "Cancel a request that was sent before")
+	cancel.HelpLong("On the targets, --node NODE, --in-group GROUP and --all, or --on EXPR: nodes that did not begin the request do not execute it, those that are executing it finish the change in hand, or with --kill end it, and those that are done say what came of it. A queued request is taken out of the queue. Exit code 0: nothing of it goes on.\n\n" +
+		"  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --all\n  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --in-group web --kill")
+	cancel.Arg("id", "Id of the request").Required().StringVar(&c.CancelID)
+	c.AddKill(cancel)
+	cancel.Action(env.Action(c.cancel))
 }
 
 // runDocument sends a request that is a document.
@@ -177,6 +184,13 @@ func (c *ensureCommand) resume(ctx context.Context) error {
 	return errors.Join(err, conclusion.Conclude(ctx, result))
 }
 
+// cancel cancels a request that was sent before.
+func (c *ensureCommand) cancel(ctx context.Context) error {
+	return live.Canceller{
+		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.within, Signing: &c.Signing, Resume: c.conclusion(c.CancelID).Resume,
+	}.Run(ctx, &c.Aim)
+}
+
 // queueAll queues the request of an operator who is no administrator: no request of
 // another account reaches a node at once.
 func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, request model.EnsureRequest) error {
@@ -184,7 +198,7 @@ func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Ta
 		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with --queue DURATION, see muster fleet reports --kind ensure")
 	}
 	for _, target := range list {
-		if err := to.queue(ctx, target, request.ID+"-"+strings.ReplaceAll(target.String(), ".", "-"), request, c.queue); err != nil {
+		if err := to.queue(ctx, target, request, c.queue); err != nil {
 			return err
 		}
 	}
@@ -250,7 +264,7 @@ func (c *ensureCommand) matched() func(of, known int) {
 func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	text := c.Print.Word(string(describe.Outcome(r)))
 	summary := describe.Answer(r)
-	if fleet.Failed(r) && c.place.Line > 0 {
+	if fleet.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}
 	if summary != "" {
@@ -290,10 +304,10 @@ func output(t *model.Transaction, stream string) string {
 func (c *ensureCommand) conclusion(id string) live.Conclusion {
 	out := live.Conclusion{
 		Printer: c.Print, Format: c.Format, Did: "answered", Near: c.near, States: c.HasBatches(),
-		ID: id, Resume: c.Command("ensure", "resume", id),
+		ID: id, Resume: c.Command("ensure", "resume", id), Cancel: c.Command("ensure", "cancel", id),
 	}
 	if c.together {
-		out.Resume = c.Command("exec", "--resume", id)
+		out.Resume, out.Cancel = c.Command("exec", "--resume", id), c.Command("exec", "--cancel", id)
 		out.Show = c.printTogether
 	}
 

@@ -43,14 +43,22 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("within", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.within)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
+	c.AddCancel(cmd)
+	c.AddKill(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *execCommand) run(ctx context.Context) error {
-	isResumed := c.Env.Given("resume")
+	isResumed, isCancelled := c.Env.Given("resume"), c.Env.Given("cancel")
 	switch {
+	case isCancelled && (isResumed || len(c.words) > 0):
+		return cli.Usagef("--cancel sends no command: leave it and --resume out")
+	case isCancelled:
+		return c.cancel(ctx)
+	case c.Kill:
+		return cli.Usagef("--kill is for --cancel ID")
 	case isResumed && len(c.words) > 0:
 		return cli.Usagef("--resume sends nothing: leave the command out")
 	case isResumed:

@@ -38,22 +38,22 @@ func (s sender) ask(ctx context.Context, families []string, req model.EnsureRequ
 	})
 }
 
-// queue stores a request for a target.
-func (s sender) queue(ctx context.Context, target fleet.Target, id string, req model.EnsureRequest, ttl time.Duration) error {
+// queue stores a request for a target, under its id, by which it can be cancelled there.
+func (s sender) queue(ctx context.Context, target fleet.Target, req model.EnsureRequest, ttl time.Duration) error {
 	req.Expires = time.Now().Add(ttl).UTC()
 	data, err := s.encode(ctx, target.String(), req)
 	if err != nil {
 		return err
 	}
 
-	return requests.New(s.Store).PutCommand(ctx, target.String(), id, data, ttl)
+	return requests.New(s.Store).PutCommand(ctx, target.String(), req.ID, data, ttl)
 }
 
 // queueMissing queues the request for the nodes that did not answer. The connection
 // may be lost just now: whoever floods the answers can do that.
 func (s sender) queueMissing(ctx context.Context, result *fleet.Ensured, req model.EnsureRequest, ttl time.Duration) error {
 	for i, node := range result.Missing {
-		queue := func() error { return s.queue(ctx, fleet.Target{Node: node}, req.ID+"-"+node, req, ttl) }
+		queue := func() error { return s.queue(ctx, fleet.Target{Node: node}, req, ttl) }
 		err := queue()
 		if err != nil && s.reconnected(ctx) {
 			err = queue()

@@ -56,9 +56,12 @@ func Summary(r *fleet.Ensured, did string) string {
 	for _, a := range r.Answers {
 		state := fleet.StateOf(a)
 		states[state] = append(states[state], a.Node)
-		if fleet.Failed(a) {
+		switch {
+		case state == fleet.RequestCancelled:
+			counts[model.OutcomeNotRun]++
+		case fleet.Failed(a):
 			counts[model.OutcomeFailed]++
-		} else {
+		default:
 			counts[describe.Outcome(a)]++
 		}
 	}
@@ -69,7 +72,7 @@ func Summary(r *fleet.Ensured, did string) string {
 	for _, more := range []struct {
 		outcome model.Outcome
 		word    string
-	}{{model.OutcomeChanged, "changed"}, {model.OutcomeNoop, "would change"}, {model.OutcomeFailed, "failed"}} {
+	}{{model.OutcomeChanged, "changed"}, {model.OutcomeNoop, "would change"}, {model.OutcomeFailed, "failed"}, {model.OutcomeNotRun, "cancelled"}} {
 		if counts[more.outcome] > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", counts[more.outcome], more.word))
 		}
@@ -95,8 +98,9 @@ type Conclusion struct {
 	print.Format
 	// Did is what nodes did that finished, Results follows where some did not.
 	Did, Results string
-	// ID is that of the request, and Resume the command line that shows its results later.
-	ID, Resume string
+	// ID is that of the request, Resume the command line that shows its results later, and Cancel
+	// the one that cancels it.
+	ID, Resume, Cancel string
 	// Near follows the error that nobody was asked.
 	Near string
 	// Show prints the answers, nil where that was done as they came.
@@ -132,7 +136,7 @@ func (c Conclusion) Conclude(ctx context.Context, r *fleet.Ensured) error {
 		}
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s", context.Cause(ctx), text, c.Resume)
+		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s, to cancel it: %s", context.Cause(ctx), text, c.Resume, c.Cancel)
 	case len(r.NodeStates()) == 0:
 		return errors.New("no node answered, and no known node matches" + c.Near + " (see muster fleet nodes)")
 	default:

@@ -24,6 +24,7 @@ type runCommand struct {
 	live.Aim
 	live.Batches
 	live.Resume
+	live.Cancel
 	fleetcli.Signing
 	manifests []string
 	noop      bool
@@ -41,6 +42,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
+	c.AddCancel(cmd)
 	cmd.Flag("timeout", "Maximum time to wait, of each batch; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
@@ -61,7 +63,12 @@ func (c *runCommand) request(now time.Time) (model.RunRequest, error) {
 }
 
 func (c *runCommand) run(ctx context.Context) error {
-	if c.Env.Given("resume") {
+	switch isCancelled := c.Env.Given("cancel"); {
+	case isCancelled && c.Env.Given("resume"):
+		return cli.Usagef("--cancel and --resume exclude each other")
+	case isCancelled:
+		return c.cancel(ctx)
+	case c.Env.Given("resume"):
 		return c.resume(ctx)
 	}
 	on, list, err := c.Aim.Compile(c.Env)
@@ -127,6 +134,13 @@ func (c *runCommand) resume(ctx context.Context) error {
 	return errors.Join(err, conclusion.Conclude(ctx, result))
 }
 
+// cancel cancels a request that was sent before.
+func (c *runCommand) cancel(ctx context.Context) error {
+	return live.Canceller{
+		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.timeout, Signing: &c.Signing, Resume: c.conclusion(c.CancelID, "").Resume,
+	}.Run(ctx, &c.Aim)
+}
+
 // send sends the request and waits for the answers.
 func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, c.timeout)
@@ -143,7 +157,7 @@ func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list [
 // conclusion returns how the result is shown.
 func (c *runCommand) conclusion(id, near string) live.Conclusion {
 	return live.Conclusion{
-		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), States: c.HasBatches(),
+		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
 		Results: " (for results see: muster fleet reports --cause request)",
 		Show: func(r *fleet.Ensured) {
 			for _, g := range live.Together(r, lines) {
