@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -27,7 +29,10 @@ type follower struct {
 	// look is how often it is looked whether that was so.
 	look     time.Duration
 	webhooks *webhooks
-	log      *slog.Logger
+	// acts is that operators act, signed by signer where that is not nil.
+	acts   bool
+	signer *signing.Signing
+	log    *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]
 	begun   chan struct{}
@@ -63,7 +68,11 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 		model.Problem(" reports", notice)
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" reports") }).Stop()
 	}
-	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.webhooks.figures.All, f.log)
+	desk := f.desk(model)
+	if desk != nil {
+		defer desk.Close()
+	}
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), desk, f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -76,4 +85,20 @@ func (f *follower) follow(ctx context.Context, notice string) error {
 	}
 
 	return feed.run(ctx)
+}
+
+// desk returns what does what operators order, nil where nobody acts.
+func (f *follower) desk(model *view.Fleet) *actions.Desk {
+	if !f.acts {
+		return nil
+	}
+	paused := func(node string) string {
+		n, known := model.State(node)
+		if !known || n.Paused == nil {
+			return ""
+		}
+		return n.Paused.From
+	}
+
+	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, log: f.log, paused: paused}, Log: f.log})
 }
