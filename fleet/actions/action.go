@@ -32,9 +32,9 @@ type Action struct {
 	Ended time.Time `json:"ended,omitzero"`
 	// States count the nodes, Results are what came of the first of them, those that need attention
 	// first; More is how many others there are.
-	States  []StateCount  `json:"states"`
-	Results []Result `json:"results"`
-	More    int      `json:"more,omitempty"`
+	States  []StateCount `json:"states"`
+	Results []Result     `json:"results"`
+	More    int          `json:"more,omitempty"`
 	// Notes are what whoever ordered it should know.
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.
@@ -71,6 +71,9 @@ type RunOf struct {
 // resultOf returns the result that an answer tells.
 func resultOf(r model.EnsureResponse) Result {
 	out := Result{Node: r.Node, State: fleet.StateOf(r), Text: cut(describe.Answer(r))}
+	if len(r.Runs) > 0 {
+		out.Text, _, _ = strings.Cut(out.Text, " (") // the runs have their errors
+	}
 	for _, run := range r.Runs[:min(len(r.Runs), maxRuns)] {
 		text := run.Error
 		if text == "" {

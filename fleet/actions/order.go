@@ -32,11 +32,16 @@ type Target struct {
 	On    string   `json:"on,omitempty"`
 }
 
+// EveryNode is the target expression of all nodes.
+const EveryNode = "true"
+
 // String describes it for people: web01, group web, nodes with state == "failed".
 func (t Target) String() string {
 	switch {
 	case t.Group != "":
 		return "group " + t.Group
+	case t.On == EveryNode:
+		return "all nodes"
 	case t.On != "":
 		return "nodes with " + t.On
 	default:

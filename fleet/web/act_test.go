@@ -219,7 +219,7 @@ func TestActPages(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
 	text := a.act("pause", url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"2h"}, "reason": {"disk <b>"}})
-	for _, want := range []string{"1 of 1 node confirmed it", "by anna, ", "disk &lt;b&gt;", "node.web000.pause", "Pause: web000"} {
+	for _, want := range []string{"1 of 1 node paused", "by anna, ", "disk &lt;b&gt;", "node.web000.pause", "Pause: web000"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("pause has no %q", want)
 		}
@@ -233,7 +233,7 @@ func TestActPages(t *testing.T) {
 		t.Error("a node whose group is paused does not have the way back")
 	}
 	text = a.act("run", url.Values{"on": {`group("web")`}, "nodes": {"12"}, "noop": {"yes"}, "manifests": {"nginx, base"}, "within": {"30s"}})
-	for _, want := range []string{"12 nodes finished", `href="/runs/web`, "Noop run: 12 nodes", "nginx, base"} {
+	for _, want := range []string{"12 nodes ran", `href="/runs/web`, "Noop run: 12 nodes", "nginx, base"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("run has no %q: %s", want, text)
 		}
@@ -273,7 +273,7 @@ func TestActionIsLive(t *testing.T) {
 		streamed <- text
 	}()
 	close(a.doer.Held)
-	if text := <-streamed; !strings.Contains(text, "1 of 1 node finished") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
+	if text := <-streamed; !strings.Contains(text, "1 of 1 node ran") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
 		t.Errorf("the stream: %s", text)
 	}
 }

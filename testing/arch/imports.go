@@ -148,7 +148,7 @@ func rooms() []room {
 		{folder: "fleet/describe", may: []string{"model"}},
 		{folder: "fleet/preview", may: []string{"model", "fleet"}},
 		{folder: "fleet/batch", may: []string{"model", "fleet"}},
-		{folder: "fleet/actions", may: []string{"model", "fleet", "fleet/describe"}},
+		{folder: "fleet/actions", may: []string{"model", "fleet", "fleet/describe"}, tests: []string{"fleet/target"}},
 		{folder: "fleet/contents", may: []string{"model", "fleet", "resources/document/assigned", "resources/host/archive"}, tests: []string{"resources/host/files"}},
 		{folder: "fleet/summary", may: []string{"model", "fleet"}},
 		{folder: "fleet/view", may: []string{"model/...", "fleet", "fleet/describe", "fleet/summary", "fleet/target"}},

@@ -136,7 +136,7 @@ func TestActions(t *testing.T) {
 	if r.StatusCode != http.StatusOK || !strings.Contains(r.Request.URL.Path, "/actions/") || !strings.Contains(text, "&lt;b&gt;disk&lt;/b&gt; is replaced") || strings.Contains(text, "<b>disk") {
 		t.Errorf("the result: %s %s %s", r.Status, r.Request.URL, text)
 	}
-	await(t, "the result has the word of the node", func() bool { return strings.Contains(get(r.Request.URL.Path[1:], operate), "1 of 1 node confirmed it") })
+	await(t, "the result has the word of the node", func() bool { return strings.Contains(get(r.Request.URL.Path[1:], operate), "1 of 1 node paused") })
 	if text := fleet("fleet", "nodes"); !strings.Contains(text, "by anna (dashboard): <b>disk</b> is replaced") {
 		t.Errorf("the node: %s", text)
 	}
@@ -160,7 +160,7 @@ func TestActions(t *testing.T) {
 	// Run now leads to the run.
 	r, _ = s.form("actions/run", operate, url.Values{"on": {`group("web")`}, "nodes": {"1"}, "manifests": {"motd"}})
 	await(t, "the result has the run", func() bool {
-		return regexp.MustCompile(`1 of 1 node finished[^}]*href="/runs/web01/`).MatchString(get(r.Request.URL.Path[1:], operate))
+		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(r.Request.URL.Path[1:], operate))
 	})
 	await(t, "the requests have who asked", func() bool { return strings.Contains(get("requests", read), "by anna") })
 	if text := get("actions", read); !strings.Contains(text, "anna") {

@@ -120,7 +120,7 @@ func (f ActionForm) back() templ.SafeURL {
 }
 
 // everyNode is the target expression of all nodes.
-const everyNode = "true"
+const everyNode = actions.EveryNode
 
 func actionVerb(k actions.Kind) string {
 	switch k {
@@ -254,15 +254,15 @@ func statesOf(a actions.Action) []share {
 	return out
 }
 
-func finished(a actions.Action) int {
-	count := 0
+// doneOn counts the nodes on which all is well.
+func doneOn(a actions.Action) int {
 	for _, s := range a.States {
-		if s.State != fleet.RequestPending && s.State != fleet.RequestRunning && s.State != fleet.RequestAccepted {
-			count += s.Nodes
+		if s.State == fleet.RequestDone {
+			return s.Nodes
 		}
 	}
 
-	return count
+	return 0
 }
 
 func manifestNames(all []string) string {
@@ -277,22 +277,30 @@ func confirmText(f ActionForm) string {
 	return map[actions.Kind]string{actions.Pause: "Pause", actions.Resume: "Resume", actions.Run: "Run"}[f.Kind] + " " + texts.Count(len(f.Match.Nodes), "node")
 }
 
-// absentText follows how many nodes are away.
-func absentText(k actions.Kind) string {
-	if k.Live() {
-		return ": they will not answer."
+// absentText is what nodes do that are away.
+func absentText(k actions.Kind, n int) string {
+	switch {
+	case k.Live():
+		return "will not answer."
+	case n == 1:
+		return "does so when it is back."
+	default:
+		return "do so when they are back."
 	}
-
-	return ": they do so when they are back."
 }
 
-// answeredText is what nodes did that are finished.
-func answeredText(a actions.Action) string {
-	if a.Kind.Live() {
-		return "finished"
+// didText is what nodes did on which all is well.
+func didText(a actions.Action) string {
+	return map[actions.Kind]string{actions.Pause: "paused", actions.Resume: "resumed", actions.Run: "ran"}[a.Kind]
+}
+
+// matchWord is between a number of nodes and the expression that they match.
+func matchWord(n int) string {
+	if n == 1 {
+		return " matches "
 	}
 
-	return "confirmed it or are away"
+	return " match "
 }
 
 func actionsHint(a Acts) string {
