@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/model"
 )
 
 const (
@@ -150,4 +151,40 @@ func valuesOf(all []*RunRow) []RunRow {
 	}
 
 	return out
+}
+
+// Select returns the nodes that a target expression selects, all for an empty one. The error is that
+// of Nodes.
+func (f *Fleet) Select(on string) (fleet.Selection, error) {
+	f.mu.RLock()
+	all := f.nodes.all()
+	f.mu.RUnlock()
+	out := fleet.Selection{Known: len(all)}
+	var found selection
+	if on != "" {
+		var err error
+		if found, err = f.selectNodes(on, all); err != nil {
+			return fleet.Selection{}, err
+		}
+		out.Undecided = found.undecided
+	}
+	for _, n := range all {
+		if on == "" || found.matches[n.Node.Node] {
+			out.Nodes = append(out.Nodes, n.Node)
+		}
+	}
+
+	return out, nil
+}
+
+// State returns the state of a node, and whether it is known.
+func (f *Fleet) State(name string) (model.Node, bool) {
+	f.mu.RLock()
+	defer f.mu.RUnlock()
+	k := f.nodes.byName[name]
+	if k == nil {
+		return model.Node{}, false
+	}
+
+	return k.Node.Node, true
 }

@@ -92,12 +92,16 @@ func (f *fragments) slot(key string) *slot {
 }
 
 // keyOf returns what distinguishes the content of a request from others: the order of its
-// parameters does not, and neither does what the browser has.
-func keyOf(r *http.Request) string {
+// parameters does not, and neither does what the browser has. Who may act has buttons.
+func keyOf(r *http.Request, acts bool) string {
 	q := r.URL.Query()
 	q.Del(have)
+	key := r.URL.EscapedPath() + "?" + q.Encode()
+	if acts {
+		key += " acts"
+	}
 
-	return r.URL.EscapedPath() + "?" + q.Encode()
+	return key
 }
 
 // have is the parameter with the id of the content that a browser has when its stream begins.

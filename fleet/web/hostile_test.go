@@ -19,11 +19,13 @@ import (
 // terminal obeys, what is no UTF-8, and a very long line.
 var hostile = "\"'><script>alert(1)</script><img src=x onerror=alert(1)> javascript:alert(1) http://evil.example/ \u202etxt.exe\u2066 \x1b[31m\x00 \xff " + strings.Repeat("long", 10_000)
 
+// raw is what no page may have of what others wrote.
+var raw = regexp.MustCompile(`<script>|<img|href="[^"/#]|src="[^"/]|[\x00\x1b]|\x{202e}|\x{2066}`)
+
 // TestHostileNodes: nothing that a node says is more than a text, and none fills a page.
 func TestHostileNodes(t *testing.T) {
 	t.Parallel()
 	h := dashboard(webfleet.New(hostileData(), time.Now))
-	raw := regexp.MustCompile(`<script>|<img|href="[^"/#]|src="[^"/]|[\x00\x1b]|\x{202e}|\x{2066}`)
 	for _, path := range []string{"/", "/nodes", "/nodes?state=failed", "/nodes/evil", "/nodes/evil/facts", "/manifests", "/manifests/motd", "/runs/evil/1", "/events", "/requests", "/registrations", "/audit", "/audit/group.web.motd"} {
 		body := has(t, h, path, http.StatusOK)
 		for _, at := range raw.FindAllStringIndex(body, 3) {

@@ -42,6 +42,9 @@ type Source interface {
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	// History returns the revisions of an assignment that the bucket has, the oldest first.
 	History(ctx context.Context, key string) ([]model.Entry, error)
+	// Control returns the newest revisions of what operators wrote about nodes and groups, the newest
+	// first.
+	Control(ctx context.Context) ([]model.ControlChange, error)
 	// Registrations returns what nodes registered.
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

@@ -26,7 +26,7 @@ func (s *site) overview(*http.Request) screen {
 }
 
 func (s *site) nodes(r *http.Request) screen {
-	d := page.NodesData{Query: nodeQuery(r)}
+	d := page.NodesData{Query: nodeQuery(r), Acts: s.may(r)}
 	if d.Query.On != "" {
 		// What is wrong with it is shown beside the field, before the nodes are asked for.
 		_, err := fleet.CompileTarget(d.Query.On)
@@ -60,7 +60,7 @@ func asTargetError(err error) *target.Error {
 }
 
 func (s *site) node(r *http.Request) screen {
-	name := r.PathValue("node")
+	name, may := r.PathValue("node"), s.may(r)
 
 	return screen{
 		Frame: s.frame(name, "Nodes"), live: true, controls: page.Heading(name, true, page.Link{Text: "Nodes", URL: "/nodes"}),
@@ -70,7 +70,7 @@ func (s *site) node(r *http.Request) screen {
 				return s.unknownNode(name), nil
 			}
 
-			return shown(page.Node(d, now))
+			return shown(page.Node(d, may, now))
 		},
 	}
 }
@@ -122,7 +122,7 @@ func (s *site) manifests(r *http.Request) screen {
 }
 
 func (s *site) manifest(r *http.Request) screen {
-	d := page.ManifestData{Query: manifestQuery(r)}
+	d := page.ManifestData{Query: manifestQuery(r), Acts: s.may(r)}
 
 	return screen{
 		Frame: s.frame(d.Query.Name, "Manifests"), live: true, controls: page.Heading(d.Query.Name, true, page.Link{Text: "Manifests", URL: "/manifests"}),

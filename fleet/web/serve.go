@@ -40,6 +40,8 @@ type screen struct {
 	live bool
 	// pace is the least time between two updates, zero is that of most pages.
 	pace time.Duration
+	// changes tells when the content may be another one; nil is when the fleet changed.
+	changes func() (changed <-chan struct{}, cancel func())
 }
 
 // builder returns the page that a request asks for.
@@ -62,6 +64,7 @@ func (s *site) serve(build builder) http.Handler {
 		if err != nil {
 			return // whoever asked is gone
 		}
+		v.Frame = s.framed(r, v.Frame)
 		v.Now, v.Stream = f.at, ""
 		if v.live && f.status == http.StatusOK && !f.final {
 			v.Stream = streamURL(r, f)
@@ -100,7 +103,7 @@ func (s *site) serve(build builder) http.Handler {
 
 // fragment returns the content of a page, drawn after a time.
 func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after time.Time) (fragment, error) {
-	return s.fragments.get(ctx, keyOf(r), after, func(now time.Time) drawn {
+	return s.fragments.get(ctx, keyOf(r, s.may(r).May), after, func(now time.Time) drawn {
 		// Others may wait for the same content: it does not end with the one who asked first.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), timeout)
 		defer cancel()

@@ -37,7 +37,11 @@ func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
 		http.Error(w, "too many browsers follow this fleet", http.StatusServiceUnavailable)
 		return
 	}
-	changed, cancel := s.Model.Changes()
+	changes := s.Model.Changes
+	if v.changes != nil {
+		changes = v.changes
+	}
+	changed, cancel := changes()
 	defer cancel()
 	out := &events{w, http.NewResponseController(w)}
 	out.begin()

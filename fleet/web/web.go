@@ -7,6 +7,8 @@ import (
 
 	"github.com/klauspost/compress/gzhttp"
 
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/assets"
 	"github.com/musterfleet/muster/fleet/web/page"
 )
@@ -24,6 +26,8 @@ type Options struct {
 	// Done ends all streams when it is closed, as before a shutdown of the server, which would
 	// wait for them. Nil never does.
 	Done <-chan struct{}
+	// Actions does what operators want; nil is that nobody acts.
+	Actions *actions.Desk
 }
 
 // New returns the dashboard. It answers every path: who serves more mounts that beside it.
@@ -48,14 +52,16 @@ func New(o Options) http.Handler {
 		"GET /requests":           s.requests,
 		"GET /registrations":      s.registrations,
 		"GET /audit":              s.audit,
+		"GET /audit/nodes":        s.control,
 		"GET /audit/{key}":        s.history,
 		"GET /":                   s.missing,
 	} {
 		mux.Handle(pattern, s.serve(build))
 	}
+	s.addActions(mux)
 	mux.Handle("GET "+assets.Prefix, compressed(s.assets))
 
-	return http.NewCrossOriginProtection().Handler(guarded(mux))
+	return sameOrigin(guarded(mux))
 }
 
 // site is the dashboard.
@@ -82,6 +88,20 @@ func guarded(h http.Handler) http.Handler {
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		h.ServeHTTP(w, r)
+	})
+}
+
+// sameOrigin refuses what pages of other sites send. What came through access.Guard was looked at there,
+// by one that knows the name of a proxy.
+func sameOrigin(h http.Handler) http.Handler {
+	protected := http.NewCrossOriginProtection().Handler(h)
+
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if access.UserOf(r.Context()).Role != access.None {
+			h.ServeHTTP(w, r)
+			return
+		}
+		protected.ServeHTTP(w, r)
 	})
 }
 

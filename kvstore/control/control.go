@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,10 +21,20 @@ import (
 var ErrChanged = errors.New("it was changed meanwhile, try again")
 
 // Bucket is the bucket of control documents.
-type Bucket struct{ store *kvstore.Store }
+type Bucket struct {
+	store *kvstore.Store
+	by    string
+}
 
 // New returns the bucket of a fleet.
-func New(s *kvstore.Store) Bucket { return Bucket{s} }
+func New(s *kvstore.Store) Bucket { return Bucket{store: s} }
+
+// By returns the bucket of somebody: what they write names them, for people. Nobody has verified that.
+func (b Bucket) By(name string) Bucket {
+	b.by = name
+
+	return b
+}
 
 // Put writes a control key and returns its revision. Of several operators the last wins. The
 // error wraps model.ErrInvalidName, or kvstore.ErrNotProvisioned where the fleet has no such
@@ -63,6 +74,9 @@ func (b Bucket) publish(ctx context.Context, key string, removal bool, value []b
 		m = kvstore.NewDeletion(subject)
 	}
 	m.Data = value
+	if b.by != "" {
+		m.Header.Set(byHeader, url.PathEscape(b.by))
+	}
 	if err := b.there(ctx); err != nil {
 		return 0, err
 	}

@@ -1,15 +1,9 @@
 // Opens every page of the dashboard in a browser: by day, by night and on a narrow screen. It prints what is
 // wrong, a line each; none where nothing is. HOOK has one more node reject what it is assigned. Screenshots are written where SHOTS names a folder,
 // those of the documentation where DOCS does.
-import { createRequire } from 'node:module';
-import { readFileSync } from 'node:fs';
 import path from 'node:path';
+import { base, browser, end, focused, is, look, open, problem, screens, step as stepIn } from './common.mjs';
 
-const require = createRequire(path.join(process.env.MODULES, 'node_modules', 'x.js'));
-const { chromium } = require('playwright-core');
-const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
-const base = process.env.BASE.replace(/\/$/, '');
-const shots = process.env.SHOTS;
 const failed = process.env.RUN;
 
 const pages = {
@@ -31,43 +25,6 @@ const pages = {
   'missing-node': '/nodes/nope',
   missing: '/nope',
 };
-const screens = {
-  light: { colorScheme: 'light', viewport: { width: 1280, height: 900 } },
-  dark: { colorScheme: 'dark', viewport: { width: 1280, height: 900 } },
-  narrow: { colorScheme: 'light', viewport: { width: 360, height: 740 } },
-};
-
-// What the colours and the width of a screen do not change is looked at once.
-const rules = {
-  light: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'],
-  dark: { type: 'rule', values: ['color-contrast', 'link-in-text-block'] },
-  narrow: { type: 'rule', values: ['target-size', 'scrollable-region-focusable', 'region'] },
-};
-
-const problems = [];
-const problem = (text) => problems.push(text.replace(/\s+/g, ' '));
-
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM || '/usr/bin/chromium', args: ['--no-sandbox', '--disable-dev-shm-usage', '--disable-gpu'] });
-
-// open returns a page that tells of errors. A page of status 404 is one error of the console, which is meant.
-const open = async (context, name) => {
-  const p = await context.newPage();
-  p.on('console', (m) => { if (m.type() === 'error' && !/status of 404/.test(m.text())) problem(`${name}: console: ${m.text()}`); });
-  p.on('pageerror', (e) => problem(`${name}: ${e.message}`));
-  p.on('request', (r) => { if (!r.url().startsWith(base)) problem(`${name}: it asks ${r.url()}`); });
-  return p;
-};
-
-// check looks at a page; of a long list at its first rows, which the others are like.
-const check = async (p, name, screen) => {
-  const found = await p.evaluate((runOnly) => axe.run({ exclude: ['tr:nth-child(n+16)', 'li:nth-child(n+16)', 'dl > :nth-child(n+32)'] }, { runOnly, resultTypes: ['violations'] }), rules[screen]);
-  for (const v of found.violations) {
-    if (v.impact === 'serious' || v.impact === 'critical') problem(`${name} ${screen}: ${v.id}: ${v.help}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + (n.any[0]?.message || '')).join(' | ')}`);
-  }
-  const wide = await p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-  if (wide > 0) problem(`${name} ${screen}: it is ${wide} pixels wider than the screen`);
-};
-
 // documented are the pages of which the documentation shows what is seen first.
 const documented = ['overview', 'nodes-failed', 'manifest', 'run'];
 
@@ -83,28 +40,15 @@ await Promise.all(Array.from({ length: 2 }, async () => {
     await p.goto(base + url, { waitUntil: 'load' });
     const bytes = await p.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.initiatorType !== 'other').reduce((sum, e) => sum + e.encodedBodySize, 0));
     if (bytes > 100_000) problem(`${name}: ${bytes} bytes over the wire`);
-    await p.evaluate(axe);
-    for (const [screen, { colorScheme, viewport }] of Object.entries(screens)) {
-      await p.emulateMedia({ colorScheme });
-      await p.setViewportSize(viewport);
-      await check(p, name, screen);
+    await look(p, name, ['nodes', 'events', 'manifest'].includes(name), async (screen) => {
       if (process.env.DOCS && screen === 'light' && documented.includes(name)) await p.screenshot({ path: path.join(process.env.DOCS, `dashboard-${name}.png`), clip: { x: 0, y: 0, width: 1280, height: 720 } });
-      if (shots) await p.screenshot({ path: path.join(shots, `${name}-${screen}.png`), fullPage: name !== 'nodes' && name !== 'events' && name !== 'manifest' });
-    }
+    });
   }
   await context.close();
 }));
 
-// step runs a part of what somebody does, and names it where it fails.
 const context = await browser.newContext({ ...screens.light, reducedMotion: 'reduce' });
-const step = async (name, run) => {
-  const p = await open(context, name);
-  p.setDefaultTimeout(15000);
-  try { await run(p); } catch (e) { problem(`${name}: ${e.message}`); }
-  await p.close();
-};
-const is = (got, want, what) => { if (got !== want) throw new Error(`${what}: ${JSON.stringify(got)}, want ${JSON.stringify(want)}`); };
-const focused = (p) => p.evaluate(() => document.activeElement.id || document.activeElement.textContent.trim());
+const step = (name, run) => stepIn(context, name, run);
 
 await step('keyboard only', async (p) => {
   await p.goto(base + '/nodes');
@@ -186,5 +130,4 @@ await step('the theme', async (p) => {
   is(await p.evaluate(() => document.documentElement.dataset.theme), 'dark', 'the theme after a reload');
 });
 
-await browser.close();
-for (const p of problems) console.log(p);
+await end();

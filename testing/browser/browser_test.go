@@ -15,6 +15,13 @@ import (
 // serious, nothing is wider than the screen, and it can be used by keyboard alone and live.
 // MUSTER_SHOTS names a folder for screenshots, MUSTER_DOCS_SHOTS one for those of the documentation.
 func TestDashboard(t *testing.T) {
+	w := newWorld(t)
+	browse(t, "browser.mjs", "BASE="+w.url, "HOOK="+w.hooks(), "RUN="+w.failedRun(), "DOCS="+os.Getenv("MUSTER_DOCS_SHOTS"))
+}
+
+// browse runs a script in a browser, which prints what is wrong.
+func browse(t *testing.T, script string, env ...string) {
+	t.Helper()
 	tools, err := filepath.Abs("../../.rig/tools")
 	if err != nil {
 		t.Fatal(err)
@@ -24,9 +31,8 @@ func TestDashboard(t *testing.T) {
 			t.Fatalf("%v: .ci/run installs it", err)
 		}
 	}
-	w := newWorld(t)
-	cmd := exec.Command("node", "browser.mjs")
-	cmd.Env = append(os.Environ(), "BASE="+w.url, "HOOK="+w.hooks(), "MODULES="+tools, "RUN="+w.failedRun(), "SHOTS="+os.Getenv("MUSTER_SHOTS"), "DOCS="+os.Getenv("MUSTER_DOCS_SHOTS"))
+	cmd := exec.Command("node", script)
+	cmd.Env = append(append(os.Environ(), "MODULES="+tools, "SHOTS="+os.Getenv("MUSTER_SHOTS")), env...)
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

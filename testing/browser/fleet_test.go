@@ -81,6 +81,8 @@ type world struct {
 	t     *testing.T
 	store *kvtest.Store
 	url   string
+	// token is that with which the API is asked, empty for none.
+	token string
 	// rejected is how many nodes were assigned what they reject, by reject.
 	rejected int
 }
@@ -100,7 +102,7 @@ func newWorld(t *testing.T) *world {
 	w.put("group.sim-web.nginx", fmt.Sprintf(nginx, strings.Replace(nginxConf, "listen 80;", "listen 8080;", 1)))
 	w.register()
 	w.request()
-	w.url = serve(t, srv.URL())
+	w.url = run(t, "--server", srv.URL(), "fleet", "serve", "--listen", "127.0.0.1:0")
 	// serve collects garbage for one fleet, not for 500 nodes beside it.
 	t.Cleanup(func(percent int) func() { return func() { debug.SetGCPercent(percent) } }(debug.SetGCPercent(simulatecmd.GCPercent)))
 	kvtest.Eventually(t, "the dashboard shows the fleet", func() (bool, string) {
@@ -117,15 +119,16 @@ func newWorld(t *testing.T) *world {
 	return w
 }
 
-// serve runs muster fleet serve until the test ends, and returns its address.
-func serve(t *testing.T, server string) string {
+// run runs muster until the test ends, and returns its first line, as the address of muster fleet serve. It must log no
+// warning.
+func run(t *testing.T, args ...string) string {
 	t.Helper()
-	address, log := make(line, 1), make(line, 1)
+	address, log := make(line, 1), make(warning, 1)
 	env := cli.NewEnv(resources.All(), strings.NewReader(""), address, log, cli.NewInterrupt())
 	app := fisk.New("muster", "")
 	env.AddGlobals(app)
 	servecmd.Add(env, app.Command("fleet", ""))
-	if _, err := app.Parse([]string{"--server", server, "fleet", "serve", "--listen", "127.0.0.1:0"}); err != nil {
+	if _, err := app.Parse(args); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.WithoutCancel(t.Context()))
@@ -164,6 +167,18 @@ func (l line) Write(b []byte) (int, error) {
 	select {
 	case l <- strings.TrimSpace(string(b)):
 	default:
+	}
+
+	return len(b), nil
+}
+
+// warning receives the first line of a log that is more than information.
+type warning chan string
+
+// Write expects whole lines.
+func (w warning) Write(b []byte) (int, error) {
+	if text := strings.TrimSpace(string(b)); !strings.HasPrefix(text, "INFO") {
+		return line(w).Write(b)
 	}
 
 	return len(b), nil
@@ -209,6 +224,9 @@ func (w *world) get(path string, out any) {
 	request, err := http.NewRequestWithContext(w.t.Context(), http.MethodGet, w.url+"api/v1/"+path, nil)
 	if err != nil {
 		w.t.Fatal(err)
+	}
+	if w.token != "" {
+		request.Header.Set("Authorization", "Bearer "+w.token)
 	}
 	response, err := http.DefaultClient.Do(request)
 	if err != nil {

@@ -39,6 +39,8 @@ type Data struct {
 	Facts         map[string]json.RawMessage
 	Revisions     map[string][]model.Entry
 	Registrations []registration.Registration
+	// Control is the newest first.
+	Control []model.ControlChange
 	// Err is what the sources fail with, nil for nothing.
 	Err error
 	// Calls counts what the dashboard asked the model for.
@@ -349,9 +351,41 @@ func found[T any](v T, ok bool, err error) (T, error) {
 	return v, err
 }
 
+// Control returns what operators wrote about nodes.
+func (f *Fleet) Control(context.Context) ([]model.ControlChange, error) {
+	d := f.get()
+
+	return d.Control, d.Err
+}
+
 // Registrations returns what is registered.
 func (f *Fleet) Registrations(context.Context) ([]registration.Registration, error) {
 	d := f.get()
 
 	return d.Registrations, d.Err
+}
+
+// Select returns the nodes that a target expression selects, all for an empty one.
+func (f *Fleet) Select(on string) (fleet.Selection, error) {
+	d := f.get()
+	if on == "" {
+		return fleet.Selection{Nodes: slices.Clone(d.Nodes), Known: len(d.Nodes)}, nil
+	}
+	e, err := fleet.CompileTarget(on)
+	if err != nil {
+		return fleet.Selection{}, err
+	}
+
+	return fleet.Selector{List: func(context.Context) ([]model.Entry, error) { return d.Entries, nil }, Facts: d.facts}.Select(context.Background(), e, d.Nodes)
+}
+
+// State returns the state of a node, and whether it is known.
+func (f *Fleet) State(name string) (model.Node, bool) {
+	d := f.get()
+	at := slices.IndexFunc(d.Nodes, func(n model.Node) bool { return n.Node == name })
+	if at < 0 {
+		return model.Node{}, false
+	}
+
+	return d.Nodes[at], true
 }

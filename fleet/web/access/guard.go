@@ -134,9 +134,9 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 			defer end()
 			next.ServeHTTP(w, r.WithContext(ctx))
 		case user.Role > None && user.Name == "":
-			problem(w, http.StatusForbidden, "nobody signed in, so this only reads: start it with a file of tokens (--tokens), and sign in with one of the role operate")
+			refuse(w, r, "nobody signed in, so this only reads: start it with a file of tokens (--tokens), and sign in with one of the role operate")
 		case user.Role > None:
-			problem(w, http.StatusForbidden, user.Name+" may only read: that needs the role operate")
+			refuse(w, r, user.Name+" may only read: that needs the role operate")
 		case given && g.failed(w, r):
 		default:
 			g.challenge(w, r)
@@ -240,6 +240,16 @@ func (g *Guard) challenge(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	http.Redirect(w, r, "/login?"+url.Values{"next": {r.URL.RequestURI()}}.Encode(), http.StatusSeeOther)
+}
+
+// refuse says why somebody may not do something, people in a line.
+func refuse(w http.ResponseWriter, r *http.Request, why string) {
+	if !strings.Contains(r.Header.Get("Accept"), "text/html") {
+		problem(w, http.StatusForbidden, why)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	http.Error(w, why, http.StatusForbidden)
 }
 
 // problem answers with a problem document (RFC 9457).

@@ -46,6 +46,9 @@ type OIDC struct {
 // Configured reports whether there is a provider.
 func (o OIDC) Configured() bool { return o.Issuer != "" }
 
+// SignsIn reports whether there is a way to sign in.
+func (o Options) SignsIn() bool { return o.Tokens != "" || o.OIDC.Configured() }
+
 // Validate returns what is wrong with the options, with the remedy.
 func (o Options) Validate() error {
 	loopback, err := isLoopback(o.Listen)
@@ -57,7 +60,7 @@ func (o Options) Validate() error {
 		return errors.New("TLS needs both a certificate and a key: give both files, or none")
 	case !loopback && !secure && !o.Insecure:
 		return fmt.Errorf("%s is not on loopback: whoever is on the way could read and change what is sent; give a certificate and a key, or --insecure-listen", o.Listen)
-	case !loopback && o.Tokens == "" && !o.OIDC.Configured():
+	case !loopback && !o.SignsIn():
 		return fmt.Errorf("%s is not on loopback: anybody could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
 	}
 

@@ -8,6 +8,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/musterfleet/muster/fleet/actions"
 )
 
 // Prefix is where the API is.
@@ -23,7 +25,9 @@ const (
 type Options struct {
 	Model  Model
 	Source Source
-	Log    *slog.Logger
+	// Actions does what operators want; nil is that nobody acts.
+	Actions *actions.Desk
+	Log     *slog.Logger
 }
 
 // api answers. It never changes after New.
@@ -75,13 +79,13 @@ func config() huma.Config {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "muster fleet", Version: "v1",
-				Description: "The fleet as muster fleet serve knows it, to read. Errors are RFC 9457 problem documents, whose detail says what to do. Later versions may add properties.",
+				Description: "The fleet as muster fleet serve knows it, and what operators do to it. Errors are RFC 9457 problem documents, whose detail says what to do. Later versions may add properties.",
 			},
 			Servers:    []*huma.Server{{URL: Prefix}},
 			Components: &huma.Components{SecuritySchemes: map[string]*huma.SecurityScheme{"token": {Type: "http", Scheme: "bearer", Description: "Where serve has tokens or listens beyond loopback"}}},
 			Security:   []map[string][]string{{"token": {}}, {}},
 		},
-		Formats:                      map[string]huma.Format{"application/json": {Marshal: marshal}, "json": {Marshal: marshal}},
+		Formats:                      map[string]huma.Format{"application/json": {Marshal: marshal, Unmarshal: json.Unmarshal}, "json": {Marshal: marshal, Unmarshal: json.Unmarshal}},
 		DefaultFormat:                "application/json",
 		RejectUnknownQueryParameters: true,
 	}
@@ -107,6 +111,7 @@ func (a *api) routes(mux *http.ServeMux) huma.API {
 	a.addReports(routes)
 	a.addSource(routes)
 	a.addStream(routes)
+	a.addActions(routes)
 
 	return routes
 }

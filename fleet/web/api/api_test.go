@@ -232,6 +232,12 @@ func TestTheDocumentIsFresh(t *testing.T) {
 		t.Fatalf("%+v, %v", document, err)
 	}
 	for path, methods := range document.Paths {
+		if acts := methods["post"]; acts.OperationID != "" && len(methods) == 1 {
+			continue // TestActing has these, and what they answer
+		}
+		if strings.HasPrefix(path, "/actions") {
+			continue
+		}
 		ctx, cancel := context.WithCancel(t.Context())
 		if path == "/events/stream" {
 			cancel()

@@ -51,7 +51,7 @@ func (a *api) addFleet(routes huma.API) {
 			On: in.On, Search: in.Search, State: fleet.Status(in.State), Sort: in.Sort, Descending: in.Descending, Offset: in.Offset, Limit: in.Limit,
 		})
 		if err != nil {
-			return nil, explain(err)
+			return nil, explain(err, "query.on")
 		}
 
 		return found(page)

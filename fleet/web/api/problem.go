@@ -28,8 +28,8 @@ type ExpressionProblem struct {
 	Hint   string `json:"hint,omitempty"`
 }
 
-// explain returns the problem of a target expression.
-func explain(err error) error {
+// explain returns the problem of a target expression, which is at a location of the request.
+func explain(err error, location string) error {
 	var wrong *target.Error
 	switch {
 	case errors.Is(err, view.ErrSlowTarget):
@@ -41,7 +41,7 @@ func explain(err error) error {
 	return &ExpressionProblem{
 		ErrorModel: huma.ErrorModel{
 			Status: http.StatusUnprocessableEntity, Title: "The target expression is not valid", Detail: err.Error(),
-			Errors: []*huma.ErrorDetail{{Message: wrong.Message, Location: "query.on"}},
+			Errors: []*huma.ErrorDetail{{Message: wrong.Message, Location: location}},
 		},
 		Expression: wrong.Expression, Line: wrong.Line, Column: wrong.Column, Hint: wrong.Hint,
 	}
@@ -51,7 +51,7 @@ func explain(err error) error {
 func unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		writeProblem(w, http.StatusMethodNotAllowed, "the API only reads: use GET")
+		writeProblem(w, http.StatusMethodNotAllowed, "this path only reads: use GET")
 		return
 	}
 	writeProblem(w, http.StatusNotFound, "there is no such path: "+Prefix+"/openapi.json has them all")

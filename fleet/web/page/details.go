@@ -80,6 +80,7 @@ func healthOf(h model.HealthCounts) []share {
 type ManifestData struct {
 	Query  view.ManifestQuery
 	Detail view.ManifestDetail
+	Acts
 }
 
 // targetOf returns whom a key is for, in words.

@@ -13,17 +13,25 @@ type Frame struct {
 	// Version is that of muster, Now the time of the server.
 	Version string
 	Now     time.Time
+	// User is who signed in, empty for nobody; Acts is that the server does what operators want.
+	User string
+	Acts bool
 }
 
 // section is a part of the menu.
 type section struct{ name, path, icon string }
 
 // sections returns the menu.
-func sections() []section {
-	return []section{
+func (f Frame) sections() []section {
+	out := []section{
 		{"Overview", "/", "overview"}, {"Nodes", "/nodes", "nodes"}, {"Manifests", "/manifests", "manifests"}, {"Events", "/events", "events"},
 		{"Requests", "/requests", "requests"}, {"Registrations", "/registrations", "registrations"}, {"Audit", "/audit", "audit"},
 	}
+	if f.Acts {
+		out = append(out, section{"Actions", "/actions", "actions"})
+	}
+
+	return out
 }
 
 // settings are those of htmx: nothing is evaluated, nothing is kept in the browser, and nothing is asked of others.

@@ -25,6 +25,7 @@ type NodesData struct {
 	Page  view.NodePage
 	// Err is what is wrong with the expression, nil for nothing.
 	Err *target.Error
+	Acts
 }
 
 // sortable are the columns of nodes, by which they can be sorted.

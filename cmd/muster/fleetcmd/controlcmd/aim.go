@@ -103,3 +103,9 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 
 	return out, nil
 }
+
+// written is what was written under one key.
+type written struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+}

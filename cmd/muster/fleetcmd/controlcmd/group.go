@@ -103,7 +103,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := control.New(store.KV)
+	bucket := control.New(store.KV).By(operator())
 	var done []grouped
 	var failed []error
 	for _, t := range found.targets {

@@ -9,11 +9,10 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
 )
 
 // pauseCommand is muster fleet pause.
@@ -23,12 +22,6 @@ type pauseCommand struct {
 	fleetcli.Signing
 	nodes         []string
 	until, reason string
-}
-
-// written is what was written under one key.
-type written struct {
-	Key      string `json:"key"`
-	Revision uint64 `json:"revision"`
 }
 
 // AddPause adds muster fleet pause.
@@ -87,21 +80,19 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	value, err := model.EncodeJSON(p)
-	if err != nil {
-		return err
-	}
-	bucket := control.New(store.KV)
-	var done []written
+	by := pauses.Pauses{Bucket: control.New(store.KV).By(p.By), Signer: signer}
+	var done []pauses.Written
 	var failed []error
 	for _, t := range found.targets {
-		key := t.Key(model.ControlPause)
-		revision, err := c.put(ctx, bucket, signer, t.String(), value)
+		w, err := by.Begin(ctx, t.String(), p)
+		if w.Unsigned {
+			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
+		}
 		if err != nil {
 			failed = append(failed, err)
 			continue
 		}
-		done = append(done, written{key, revision})
+		done = append(done, w)
 	}
 	shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
 	err = c.Print.Result(c.Format, done, func() {
@@ -111,23 +102,4 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	})
 
 	return errors.Join(append(failed, err, found.undecided)...)
-}
-
-// put pauses a family.
-func (c *pauseCommand) put(ctx context.Context, bucket control.Bucket, signer *signing.Signing, family string, value []byte) (uint64, error) {
-	key := model.Key(family, model.ControlPause)
-	current, err := bucket.Get(ctx, key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
-		return 0, err
-	}
-	switch {
-	case signer != nil:
-		if value, err = signer.Pause(ctx, family, value, current.Value); err != nil {
-			return 0, err
-		}
-	case signed.IsEnvelope(current.Value):
-		c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", key)
-	}
-
-	return bucket.Put(ctx, key, value)
 }

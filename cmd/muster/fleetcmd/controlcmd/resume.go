@@ -9,12 +9,11 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
 )
 
 // resumeCommand is muster fleet resume.
@@ -55,11 +54,11 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := control.New(store.KV)
-	var done []written
+	by := pauses.Pauses{Bucket: control.New(store.KV).By(operator()), Signer: signer}
+	var done []pauses.Written
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, bucket, signer, t, found.states[t.Node])
+		w, err := c.end(ctx, by, t, found.states[t.Node])
 		switch {
 		case errors.Is(err, model.ErrNotFound) && found.byExpression && len(found.targets) > 1:
 			// Who matches need not be paused.
@@ -83,34 +82,23 @@ func (c *resumeCommand) run(ctx context.Context) error {
 
 // end ends the pause of a target; the error wraps model.ErrNotFound where it is not paused. n is
 // what is known of the node.
-func (c *resumeCommand) end(ctx context.Context, bucket control.Bucket, signer *signing.Signing, t fleet.Target, n model.Node) (written, error) {
-	key := t.Key(model.ControlPause)
+func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, n model.Node) (pauses.Written, error) {
 	from := ""
 	if n.Paused != nil {
 		from = n.Paused.From
 	}
-	current, err := bucket.Get(ctx, key)
-	switch {
-	case errors.Is(err, model.ErrNotFound) && from != key:
-		return written{}, notPaused(t, from)
-	case err != nil && !errors.Is(err, model.ErrNotFound):
-		return written{}, err
+	w, err := by.End(ctx, t.String(), from)
+	if errors.Is(err, model.ErrNotFound) {
+		return w, notPaused(t, from)
 	}
-	var proof []byte
-	switch {
-	case signer != nil:
-		if proof, err = signer.Resume(ctx, t.String(), current.Value); err != nil {
-			return written{}, err
-		}
-	case signed.IsEnvelope(current.Value):
-		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", key)
+	if w.Unsigned {
+		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", w.Key)
 	}
-	revision, err := bucket.Delete(ctx, key, proof)
-	if err == nil && from != "" && from != key {
+	if err == nil && from != "" && from != w.Key {
 		c.Log.Warn("the node stays paused", "node", t.Node, "by", print.Text(from))
 	}
 
-	return written{key, revision}, err
+	return w, err
 }
 
 // notPaused is the error of a target that has no pause of its own, with what pauses a node.

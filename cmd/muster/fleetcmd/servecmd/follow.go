@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
@@ -27,7 +29,10 @@ type follower struct {
 	// look is how often it is looked whether that was so.
 	look     time.Duration
 	webhooks *webhooks
-	log      *slog.Logger
+	// acts is that operators act, signed by signer where that is not nil.
+	acts   bool
+	signer *signing.Signing
+	log    *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]
 	begun   chan struct{}
@@ -62,7 +67,11 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 		model.Problem(" again", fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" again") }).Stop()
 	}
-	h := newHandler(ctx, model, newGated(source{f.store, f.log}), f.webhooks.figures.All, f.log)
+	desk := f.desk(model)
+	if desk != nil {
+		defer desk.Close()
+	}
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), desk, f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -75,4 +84,20 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	}
 
 	return feed.run(ctx)
+}
+
+// desk returns what does what operators order, nil where nobody acts.
+func (f *follower) desk(model *view.Fleet) *actions.Desk {
+	if !f.acts {
+		return nil
+	}
+	paused := func(node string) string {
+		n, known := model.State(node)
+		if !known || n.Paused == nil {
+			return ""
+		}
+		return n.Paused.From
+	}
+
+	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, log: f.log, paused: paused}, Log: f.log})
 }

@@ -40,6 +40,11 @@ func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
 	return through(ctx, g.places, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
 }
 
+// Control returns what operators wrote about nodes, or errBusy.
+func (g gated) Control(ctx context.Context) ([]model.ControlChange, error) {
+	return through(ctx, g.places, func() ([]model.ControlChange, error) { return g.source.Control(ctx) })
+}
+
 // Registrations returns what nodes registered, or errBusy.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
 	return through(ctx, g.places, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })

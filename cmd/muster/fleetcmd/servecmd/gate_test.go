@@ -32,7 +32,7 @@ func TestFewReadAtOnce(t *testing.T) {
 	t.Parallel()
 	slow := slowSource{asked: make(chan struct{}, 100), released: make(chan struct{})}
 	g := newGated(slow)
-	h := newHandler(t.Context(), view.New(view.Options{}), g, nil, slog.New(slog.DiscardHandler))
+	h := newHandler(t.Context(), view.New(view.Options{}), g, nil, nil, slog.New(slog.DiscardHandler))
 	done := make(chan int)
 	const pages = 20
 	for i := range pages {

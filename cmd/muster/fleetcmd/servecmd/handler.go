@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/api"
@@ -15,13 +16,13 @@ import (
 
 // newHandler serves the dashboard, and beside it the API, metrics and the services that nodes
 // register. Streams end with ctx.
-func newHandler(ctx context.Context, model *view.Fleet, source web.Source, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
+func newHandler(ctx context.Context, model *view.Fleet, source web.Source, acts *actions.Desk, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: webhooks, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
-	mux.Handle(api.Prefix+"/", within(ctx, api.New(api.Options{Model: model, Source: source, Log: log})))
+	mux.Handle(api.Prefix+"/", within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: log})))
 	mux.Handle("GET /metrics", figures.Handler())
 	mux.Handle("GET /sd/registrations", metrics.Discovery(source, log))
-	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: ctx.Done()}))
+	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: ctx.Done(), Actions: acts}))
 
 	return mux
 }

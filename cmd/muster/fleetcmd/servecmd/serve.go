@@ -27,6 +27,9 @@ type serveCommand struct {
 	keep   time.Duration
 	// webhooks is the file of webhooks, empty for none.
 	webhooks string
+	// actions lets operators act.
+	actions bool
+	fleetcli.Signing
 }
 
 // Add adds muster fleet serve.
@@ -37,6 +40,8 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
 	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
 	cmd.Flag("webhooks", "File of webhooks, to which reports are sent as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
+	cmd.Flag("actions", "Let whoever has the role operate pause, resume and run nodes; needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
+	c.AddSigning(cmd)
 	c.access.Add(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -57,6 +62,13 @@ func (c *serveCommand) run(ctx context.Context) error {
 	options := c.access.Options(c.listen)
 	if err := options.Validate(); err != nil {
 		return cli.Usagef("--listen: %w", err)
+	}
+	if c.actions && !options.SignsIn() {
+		return cli.Usagef("--actions: whoever acts must sign in, give --tokens FILE or --oidc-issuer URL")
+	}
+	signer, err := c.Open(c.Env)
+	if err != nil {
+		return err
 	}
 	guard, err := access.New(options, c.Log)
 	if err != nil {
@@ -84,7 +96,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer stop(nil)
-	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, webhooks: hooks, log: c.Log, begun: make(chan struct{})}
+	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, webhooks: hooks, acts: c.actions, signer: signer, log: c.Log, begun: make(chan struct{})}
 	following.Go(func() { stop(fleet.run(running)) })
 	c.Print.Printf("%s\n", guard.URL(l))
 	err = serve(running, l, guard.Handler(fleet), defaultPatience(), c.Log)

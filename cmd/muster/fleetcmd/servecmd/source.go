@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -37,6 +38,19 @@ func (s source) Facts(ctx context.Context, node string) (json.RawMessage, error)
 // History returns the revisions of an assignment that the bucket has.
 func (s source) History(ctx context.Context, key string) ([]model.Entry, error) {
 	return assignments.New(s.store).History(ctx, key)
+}
+
+// maxChanges is of how many of the last changes about nodes those are shown that are kept.
+const maxChanges = 500
+
+// Control returns what operators wrote about nodes; where nothing can be written, nothing.
+func (s source) Control(ctx context.Context) ([]model.ControlChange, error) {
+	all, err := control.New(s.store).Changes(ctx, maxChanges)
+	if errors.Is(err, kvstore.ErrNotProvisioned) {
+		err = nil
+	}
+
+	return all, err
 }
 
 // Registrations returns what nodes registered; where nothing can be registered, nothing.

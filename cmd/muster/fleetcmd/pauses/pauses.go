@@ -1,0 +1,68 @@
+// Package pauses writes pauses and ends them, for the commands that do so and for the dashboard.
+package pauses
+
+import (
+	"context"
+	"errors"
+
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// Pauses writes pauses, signed where Signer is not nil.
+type Pauses struct {
+	Bucket control.Bucket
+	Signer *signing.Signing
+}
+
+// Written is what was written under a key.
+type Written struct {
+	Key      string `json:"key"`
+	Revision uint64 `json:"revision"`
+	// Unsigned is that it is not signed, unlike what it replaces.
+	Unsigned bool `json:"-"`
+}
+
+// Begin pauses a family.
+func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Written, error) {
+	out := Written{Key: model.Key(family, model.ControlPause)}
+	value, err := model.EncodeJSON(pause)
+	if err != nil {
+		return out, err
+	}
+	current, err := p.Bucket.Get(ctx, out.Key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return out, err
+	}
+	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
+	if p.Signer != nil {
+		if value, err = p.Signer.Pause(ctx, family, value, current.Value); err != nil {
+			return out, err
+		}
+	}
+	out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
+
+	return out, err
+}
+
+// End ends the pause of a family. The error wraps model.ErrNotFound where the bucket has none, unless
+// the key is from, the one that a node says it is paused by.
+func (p Pauses) End(ctx context.Context, family, from string) (Written, error) {
+	out := Written{Key: model.Key(family, model.ControlPause)}
+	current, err := p.Bucket.Get(ctx, out.Key)
+	if err != nil && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
+		return out, err
+	}
+	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
+	var proof []byte
+	if p.Signer != nil {
+		if proof, err = p.Signer.Resume(ctx, family, current.Value); err != nil {
+			return out, err
+		}
+	}
+	out.Revision, err = p.Bucket.Delete(ctx, out.Key, proof)
+
+	return out, err
+}

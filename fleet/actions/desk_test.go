@@ -1,0 +1,313 @@
+package actions_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/webfleet"
+)
+
+// desk returns one over so many nodes, and what does what it is told.
+func desk(t *testing.T, nodes int) (*actions.Desk, *webfleet.Doer) {
+	t.Helper()
+	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
+	doer := &webfleet.Doer{Fleet: f}
+	d := actions.New(actions.Options{Model: f, Doer: doer, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(d.Close)
+
+	return d, doer
+}
+
+func on(node string) actions.Target { return actions.Target{Nodes: []string{node}} }
+
+// done carries out an order to its end.
+func done(t *testing.T, d *actions.Desk, o actions.Order) actions.Action {
+	t.Helper()
+	a, err := d.Begin(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ = d.Wait(t.Context(), a.ID)
+
+	return a
+}
+
+// TestPauseAndResume: it is over once the nodes do so, in the name of who ordered it.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 20)
+	until := time.Now().Add(time.Hour)
+	a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: 1})
+	if !a.OK() || a.By != "anna" || a.Nodes != 1 || len(a.Results) != 1 || !strings.Contains(a.Results[0].Text, "by anna (dashboard): disk (node.web000.pause)") {
+		t.Errorf("pause: %+v", a)
+	}
+	a = done(t, d, actions.Order{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna", Expect: -1})
+	if !a.OK() || len(a.Results) != 1 || a.Results[0].Text != "is not paused" {
+		t.Errorf("resume: %+v", a)
+	}
+	a = done(t, d, actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1})
+	if !a.OK() || a.Results[0].Text != "was not paused" {
+		t.Errorf("once more: %+v", a)
+	}
+	a = done(t, d, actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: 4})
+	if !a.OK() || a.Nodes != 4 {
+		t.Errorf("pause of a group: %+v", a)
+	}
+	a = done(t, d, actions.Order{Kind: actions.Resume, Target: on("db001"), By: "anna", Expect: -1})
+	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
+		t.Errorf("resume of a node whose group is paused: %+v", a)
+	}
+	if got := strings.Join(doer.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
+		t.Errorf("it did\n%s", got)
+	}
+	if all := d.Actions(); len(all) != 5 || all[0].Kind != actions.Resume || all[4].By != "anna" || all[0].Results != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestNodesThatDoNot: what a node does not do in time, or says that it rejects, is no success.
+func TestNodesThatDoNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		d, doer := desk(t, 20)
+		doer.Deaf = true
+		doer.Fleet.Change(func(data *webfleet.Data) {
+			nodes := append([]model.Node{}, data.Nodes...)
+			for i := range nodes {
+				switch nodes[i].Node {
+				case "web000":
+					nodes[i].Message = "rejected: node.web000.pause: not signed"
+				case "db001":
+					nodes[i].Silent = true
+				}
+			}
+			data.Nodes = nodes
+		})
+		a := done(t, d, actions.Order{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
+		d.Close()
+		got := map[string]fleet.RequestState{}
+		for _, r := range a.Results {
+			got[r.Node] = r.State
+		}
+		if a.OK() || got["web000"] != fleet.RequestFailed || got["db001"] != fleet.RequestUnreachable || got["edge002"] != fleet.RequestPending || a.Results[0].Node != "web000" {
+			t.Errorf("%+v", a)
+		}
+		if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "--sign-key") {
+			t.Errorf("%q", a.Notes)
+		}
+	})
+}
+
+// TestRun: it names who asked, and has what came of it on each node.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 120)
+	a := done(t, d, actions.Order{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
+	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != fleet.RequestFailed || len(a.Results[0].Runs) == 0 || a.OK() {
+		t.Errorf("%+v", a)
+	}
+	counts := map[fleet.RequestState]int{}
+	for _, s := range a.States {
+		counts[s.State] = s.Nodes
+	}
+	if counts[fleet.RequestUnreachable] != 3 || counts[fleet.RequestDone]+counts[fleet.RequestFailed] != 117 {
+		t.Errorf("%v", counts)
+	}
+	if got := doer.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 120 nodes, [base], noop true, ") {
+		t.Errorf("%q", got)
+	}
+	doer.Denied = errors.New("it is no administrator")
+	if _, err := d.Begin(actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}); err == nil || err.Error() != "it is no administrator" {
+		t.Error(err)
+	}
+	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailures are not hidden.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 20)
+	doer.Err = errors.New("no permission to publish")
+	for _, o := range []actions.Order{{Kind: actions.Pause, Target: on("web000")}, {Kind: actions.Pause, Target: actions.Target{Group: "db"}}, {Kind: actions.Run, Target: on("web000")}} {
+		o.By, o.Expect = "anna", -1
+		a := done(t, d, o)
+		if a.OK() || !strings.Contains(fmt.Sprint(a.Error, a.Results), "no permission to publish") {
+			t.Errorf("%s of %s: %+v", o.Kind, o.Target, a)
+		}
+	}
+}
+
+// TestOrders has those that are not carried out.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 20)
+	long := strings.Repeat("x", 600)
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprintf("web%03d", i)
+	}
+	for what, c := range map[string]struct {
+		order actions.Order
+		is    error
+		text  string
+	}{
+		"no target":        {actions.Order{Kind: actions.Pause}, nil, "name one target"},
+		"two targets":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
+		"wrong name":       {actions.Order{Kind: actions.Pause, Target: on("web.000")}, nil, "letters, digits"},
+		"wrong group":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "a.b"}}, nil, "letters, digits"},
+		"many names":       {actions.Order{Kind: actions.Pause, Target: actions.Target{Nodes: many}}, nil, "select them by a target expression"},
+		"unknown node":     {actions.Order{Kind: actions.Pause, Target: on("nope")}, actions.ErrNobody, "no node nope is known"},
+		"empty group":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "nope"}}, actions.ErrNobody, "group nope"},
+		"nobody matches":   {actions.Order{Kind: actions.Resume, Target: actions.Target{On: `node == "nope"`}}, actions.ErrNobody, ""},
+		"all":              {actions.Order{Kind: actions.Resume, Target: actions.Target{On: "true"}}, actions.ErrAll, "20"},
+		"group all":        {actions.Order{Kind: actions.Resume, Target: actions.Target{Group: "all"}}, actions.ErrAll, "20"},
+		"others":           {actions.Order{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: 5}, actions.ErrOthers, "4 instead of 5"},
+		"nothing shown":    {actions.Order{Kind: actions.Resume, Target: on("web000"), Expect: 0}, actions.ErrOthers, ""},
+		"over":             {actions.Order{Kind: actions.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
+		"long reason":      {actions.Order{Kind: actions.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
+		"lines":            {actions.Order{Kind: actions.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
+		"wrong manifest":   {actions.Order{Kind: actions.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
+		"long run":         {actions.Order{Kind: actions.Run, Target: on("web000"), Within: time.Hour}, nil, "between 1s and 10m0s"},
+		"unknown":          {actions.Order{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
+		"wrong expression": {actions.Order{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
+	} {
+		o := c.order
+		o.By = "anna"
+		if what != "others" && what != "nothing shown" {
+			o.Expect = -1
+		}
+		_, err := d.Begin(o)
+		var refused *actions.Refusal
+		var wrong *target.Error
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || c.is == nil && !errors.As(err, &refused) && !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: " \x01", Expect: -1}); err == nil {
+		t.Error("nobody acts")
+	}
+	if got := doer.Done(); len(got) > 0 || len(d.Actions()) > 0 {
+		t.Errorf("it did %q", got)
+	}
+}
+
+// TestFewAtOnce: more than four are refused, and the last 50 are known.
+func TestFewAtOnce(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 20)
+	doer.Held = make(chan struct{})
+	o := actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	var first actions.Action
+	for i := range 4 {
+		a, err := d.Begin(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = a
+		}
+	}
+	if _, err := d.Begin(o); !errors.Is(err, actions.ErrBusy) {
+		t.Errorf("the fifth: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, known := d.Wait(ended, first.ID); !known || !a.Ended.IsZero() {
+		t.Errorf("it waits: %+v", a)
+	}
+	close(doer.Held)
+	if a, _ := d.Wait(t.Context(), first.ID); a.Ended.IsZero() {
+		t.Errorf("it has not ended: %+v", a)
+	}
+	for range 60 {
+		for {
+			a, err := d.Begin(o)
+			if err == nil {
+				d.Wait(t.Context(), a.ID)
+				break
+			}
+			if !errors.Is(err, actions.ErrBusy) { // the others have not ended yet
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := len(d.Actions()); n != 50 {
+		t.Errorf("%d are known", n)
+	}
+	if _, known := d.Action(first.ID); known {
+		t.Error("the first one is known")
+	}
+}
+
+// TestClose: what goes on when the server stops ends, and says so; nothing begins after it.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 20)
+	doer.Held = make(chan struct{})
+	a, err := d.Begin(actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.Close()
+	if a, _ := d.Action(a.ID); a.Ended.IsZero() {
+		t.Errorf("%+v", a)
+	}
+	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); !errors.Is(err, actions.ErrBusy) {
+		t.Error(err)
+	}
+}
+
+// TestAnswersAreBounded: whatever nodes answer, an action keeps little of it.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 400)
+	huge := strings.Repeat("x", 1<<11)
+	doer.Fleet.Change(func(data *webfleet.Data) {
+		nodes := append([]model.Node{}, data.Nodes...)
+		for i := range nodes {
+			all := map[string]model.ManifestState{}
+			for k := range 20 {
+				all[fmt.Sprintf("node.%s.m%d%s", nodes[i].Node, k, huge)] = model.ManifestState{Outcome: model.OutcomeFailed, Error: huge}
+			}
+			nodes[i].Manifests = all
+		}
+		data.Nodes = nodes
+	})
+	a := done(t, d, actions.Order{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	if len(a.Results) != 200 || a.More != 200 {
+		t.Errorf("%d results, %d more", len(a.Results), a.More)
+	}
+	if size := len(fmt.Sprint(a)); size > 4<<20 {
+		t.Errorf("it has %d bytes", size)
+	}
+}
+
+// TestParseUntil has the forms of the end of a pause.
+func TestParseUntil(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"": {}, "90m": now.Add(90 * time.Minute), " 2h ": now.Add(2 * time.Hour), "3d": now.AddDate(0, 0, 3), "2026-02-01T00:00:00+01:00": time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC), "2026-02-01T00:00Z": time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, err := actions.ParseUntil(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"soon", "-2h", "0d", "2026-02-01", "99999999d"} {
+		if got, err := actions.ParseUntil(text, now); err == nil {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}

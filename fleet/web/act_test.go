@@ -1,0 +1,319 @@
+package web_test
+
+import (
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/webfleet"
+)
+
+// acting is the dashboard of a fleet behind the guard, with a token of each role.
+type acting struct {
+	http.Handler
+	t             *testing.T
+	read, operate string
+	fleet         *webfleet.Fleet
+	doer          *webfleet.Doer
+	desk          *actions.Desk
+}
+
+func newActing(t *testing.T, d webfleet.Data) *acting {
+	t.Helper()
+	var lines string
+	token := func(role access.Role, name string) string {
+		secret, line, err := access.NewToken(role, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += line
+		return secret
+	}
+	a := &acting{t: t, read: token(access.Read, "wall"), operate: token(access.Operate, "anna"), fleet: webfleet.New(d, time.Now)}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path, URL: "https://muster.example.net"}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.doer = &webfleet.Doer{Fleet: a.fleet}
+	a.desk = actions.New(actions.Options{Model: a.fleet, Doer: a.doer, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(a.desk.Close)
+	a.Handler = guard.Handler(web.New(web.Options{Model: a.fleet, Source: a.fleet, Version: webfleet.Version, Actions: a.desk}))
+
+	return a
+}
+
+// do makes a request of a browser in which somebody signed in.
+func (a *acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
+	a.t.Helper()
+	var body io.Reader
+	if form != nil {
+		body = strings.NewReader(form.Encode())
+	}
+	r := httptest.NewRequest(method, path, body)
+	r.Host = "127.0.0.1:8420"
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	r.Header.Set("Accept", "text/html")
+	r.Header.Set("Sec-Fetch-Site", "same-origin")
+	r.AddCookie(&http.Cookie{Name: "__Host-muster", Value: token})
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+
+	return w.Result(), w.Body.String()
+}
+
+// act sends a form, and returns the page that the answer leads to.
+func (a *acting) act(kind string, form url.Values) string {
+	a.t.Helper()
+	r, text := a.do(http.MethodPost, "/actions/"+kind, a.operate, form)
+	if r.StatusCode != http.StatusSeeOther {
+		a.t.Fatalf("%s %v: %s %s", kind, form, r.Status, text)
+	}
+	_, text = a.do(http.MethodGet, r.Header.Get("Location"), a.operate, nil)
+
+	return text
+}
+
+// acts are the paths of forms.
+var acts = []string{"/actions/pause", "/actions/resume", "/actions/run"}
+
+// TestReadersCannotAct: they see no button, are not asked, and are refused with the reason, in words.
+func TestReadersCannotAct(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	for _, path := range []string{"/nodes", "/nodes/web000", "/manifests/nginx"} {
+		_, text := a.do(http.MethodGet, path, a.operate, nil)
+		if !strings.Contains(text, `href="/actions/run?`) {
+			t.Errorf("%s: an operator has no button", path)
+		}
+		if _, text := a.do(http.MethodGet, path, a.read, nil); strings.Contains(text, "/actions/run") {
+			t.Errorf("%s: a reader has a button", path)
+		}
+	}
+	for _, path := range acts {
+		if r, text := a.do(http.MethodGet, path+"?node=web000", a.read, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "wall may only read: that needs the role operate.") {
+			t.Errorf("%s: %s %s", path, r.Status, text)
+		}
+		r, text := a.do(http.MethodPost, path, a.read, url.Values{"node": {"web000"}, "nodes": {"1"}})
+		if r.StatusCode != http.StatusForbidden || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || text != "wall may only read: that needs the role operate\n" {
+			t.Errorf("%s: %s %v %s", path, r.Status, r.Header, text)
+		}
+		if r, _ := a.do(http.MethodPost, path, "", url.Values{"node": {"web000"}, "nodes": {"1"}}); r.StatusCode != http.StatusUnauthorized {
+			t.Errorf("%s, of nobody: %s", path, r.Status)
+		}
+	}
+	// Without a guard nobody is anybody.
+	alone := web.New(web.Options{Model: a.fleet, Source: a.fleet, Actions: a.desk})
+	off := web.New(web.Options{Model: a.fleet, Source: a.fleet})
+	for _, path := range acts {
+		for want, h := range map[string]http.Handler{"Nobody signed in": alone, "start muster fleet serve with --actions": off} {
+			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("node=web000&nodes=1"))
+			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), want) {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		}
+	}
+	if got := a.doer.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+}
+
+// TestOtherSitesCannotAct: a browser that sends what a page of another site says is refused, whatever
+// cookie it has; behind a proxy that of the URL is no other one.
+func TestOtherSitesCannotAct(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	form := url.Values{"node": {"web000"}, "nodes": {"1"}}
+	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
+		for _, path := range acts {
+			if r, _ := a.do(http.MethodPost, path, a.operate, form, from...); r.StatusCode != http.StatusForbidden {
+				t.Errorf("%v: %s", from, r.Status)
+			}
+		}
+	}
+	// A link does not act, whatever it says.
+	for _, path := range acts {
+		if r, _ := a.do(http.MethodGet, path+"?node=web000&nodes=1", a.operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusOK {
+			t.Errorf("GET %s: %s", path, r.Status)
+		}
+		if r, _ := a.do(http.MethodPost, path+"?node=web000&nodes=1", a.operate, nil); r.StatusCode == http.StatusSeeOther {
+			t.Errorf("POST of a query: %s", r.Status)
+		}
+	}
+	if got := a.doer.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	if r, text := a.do(http.MethodPost, "/actions/pause", a.operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("by the proxy: %s %s", r.Status, text)
+	}
+}
+
+// TestOnlyWhatWasShown: nothing is done for other nodes than those of the page that asked, nor for all of
+// the fleet unless that was confirmed. The page asks again, with what was filled in.
+func TestOnlyWhatWasShown(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	_, text := a.do(http.MethodGet, "/actions/pause?on="+url.QueryEscape(`group("db")`), a.operate, nil)
+	for _, want := range []string{`<strong class="num">4 nodes</strong>`, `name="nodes" value="4"`, `href="/nodes/db001"`, "Pause 4 nodes"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("it asks without %q", want)
+		}
+	}
+	if strings.Contains(text, `name="all"`) {
+		t.Error("it asks for all of the fleet")
+	}
+	if _, text := a.do(http.MethodGet, "/actions/run?on=true", a.operate, nil); !strings.Contains(text, "Yes, all 20 nodes of the fleet") {
+		t.Error("it does not ask for all of the fleet")
+	}
+	for _, c := range []struct {
+		form   url.Values
+		status int
+		want   string
+	}{
+		{url.Values{"on": {`group("db")`}, "nodes": {"3"}, "reason": {"<i>x"}, "until": {"2h"}}, http.StatusConflict, "other nodes match now"},
+		{url.Values{"on": {`group("db")`}}, http.StatusConflict, "other nodes match now"},
+		{url.Values{"on": {"true"}, "nodes": {"20"}}, http.StatusConflict, "this is for all nodes: confirm it"},
+		{url.Values{"on": {"grop("}, "nodes": {"20"}}, http.StatusUnprocessableEntity, "Nothing was done"},
+		{url.Values{"node": {"nope"}, "nodes": {"1"}}, http.StatusNotFound, "no node nope is known"},
+		{url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"soon"}}, http.StatusUnprocessableEntity, "is neither a duration"},
+		{url.Values{}, http.StatusUnprocessableEntity, "name one target"},
+	} {
+		r, text := a.do(http.MethodPost, "/actions/pause", a.operate, c.form)
+		if r.StatusCode != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%v: %s", c.form, r.Status)
+		}
+		if c.form.Has("reason") && (!strings.Contains(text, `value="&lt;i&gt;x"`) || !strings.Contains(text, `value="2h"`) || !strings.Contains(text, `name="nodes" value="4"`)) {
+			t.Errorf("%v: it forgets what was filled in", c.form)
+		}
+	}
+	if r, _ := a.do(http.MethodPost, "/actions/pause", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
+		t.Errorf("a large form: %s", r.Status)
+	}
+	if got := a.doer.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
+}
+
+// TestActPages: a form leads to what came of it, which others see, too.
+func TestActPages(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	text := a.act("pause", url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"2h"}, "reason": {"disk <b>"}})
+	for _, want := range []string{"1 of 1 node paused", "by anna, ", "disk &lt;b&gt;", "node.web000.pause", "Pause: web000"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("pause has no %q", want)
+		}
+	}
+	if _, text := a.do(http.MethodGet, "/nodes/web000", a.operate, nil); !strings.Contains(text, `href="/actions/resume?node=web000"`) || strings.Contains(text, `href="/actions/pause`) {
+		t.Error("the page of the node does not have the way back")
+	}
+	a.act("resume", url.Values{"node": {"web000"}, "nodes": {"1"}})
+	a.act("pause", url.Values{"group": {"db"}, "nodes": {"4"}})
+	if _, text := a.do(http.MethodGet, "/nodes/db001", a.operate, nil); !strings.Contains(text, `href="/actions/resume?group=db"`) || !strings.Contains(text, "Resume group db") {
+		t.Error("a node whose group is paused does not have the way back")
+	}
+	text = a.act("run", url.Values{"on": {`group("web")`}, "nodes": {"12"}, "noop": {"yes"}, "manifests": {"nginx, base"}, "within": {"30s"}})
+	for _, want := range []string{"12 nodes ran", `href="/runs/web`, "Noop run: 12 nodes", "nginx, base"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("run has no %q: %s", want, text)
+		}
+	}
+	if got := strings.Join(a.doer.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
+		t.Errorf("it did\n%s", got)
+	}
+	if _, text := a.do(http.MethodGet, "/actions", a.read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
+		t.Errorf("the actions: %s", text)
+	}
+	if r, text := a.do(http.MethodGet, "/actions/nope", a.read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
+		t.Errorf("an unknown one: %s", r.Status)
+	}
+	// Who is no administrator of NATS pauses, and sees why nothing more.
+	a.doer.Denied = io.ErrClosedPipe
+	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
+		t.Error("there is a button that does nothing")
+	}
+	if _, text := a.do(http.MethodGet, "/actions/run?node=web000", a.operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<button type=\"submit\" class=\"primary\"") {
+		t.Error("it does not say why not")
+	}
+}
+
+// TestActionIsLive: its page is updated as nodes answer, and ends when it has.
+func TestActionIsLive(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	a.doer.Held = make(chan struct{})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
+	path := r.Header.Get("Location")
+	if _, text := a.do(http.MethodGet, path, a.read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
+		t.Errorf("before the answer: %s", text)
+	}
+	streamed := make(chan string)
+	go func() {
+		_, text := a.do(http.MethodGet, path, a.read, nil, "Accept", "text/event-stream")
+		streamed <- text
+	}()
+	close(a.doer.Held)
+	if text := <-streamed; !strings.Contains(text, "1 of 1 node ran") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
+		t.Errorf("the stream: %s", text)
+	}
+}
+
+// TestHostileAnswers: whatever nodes answer is a text.
+func TestHostileAnswers(t *testing.T) {
+	t.Parallel()
+	d := webfleet.Sample(3, time.Now())
+	d.Nodes[0].Manifests = map[string]model.ManifestState{hostile: {Outcome: model.Outcome(hostile), Error: hostile}}
+	d.Nodes[0].Message = hostile
+	d.Control = []model.ControlChange{
+		{Entry: model.Entry{Key: "node.web000.pause", Revision: 1, Value: []byte(`{"protocol":"io.muster.v1.pause","by":"<script>","reason":"<img src=x>"}`)}, By: hostile},
+		{Entry: model.Entry{Key: hostile, Value: []byte(hostile), Refused: hostile}, By: hostile},
+	}
+	a := newActing(t, d)
+	name := d.Nodes[0].Node
+	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {name}, "nodes": {"1"}})
+	for _, path := range []string{r.Header.Get("Location"), "/actions", "/audit/nodes", "/actions/run?on=" + url.QueryEscape(`node == "`+name+`" || host == "<script>"`), "/actions/pause?node=" + url.QueryEscape(hostile[:100])} {
+		_, body := a.do(http.MethodGet, path, a.operate, nil)
+		if at := raw.FindString(body); at != "" || len(body) > 900_000 {
+			t.Errorf("%s has %q, %d bytes", path, at, len(body))
+		}
+	}
+}
+
+// TestControlChanges: who wrote what about nodes, as far as anybody knows.
+func TestControlChanges(t *testing.T) {
+	t.Parallel()
+	d := webfleet.Sample(3, time.Now())
+	value := func(text string) []byte { return []byte(text) }
+	d.Control = []model.ControlChange{
+		{Entry: model.Entry{Key: "node.web000.pause", Revision: 9, Deleted: true, Time: time.Now()}, By: "bob (dashboard)"},
+		{Entry: model.Entry{Key: "group.db.pause", Revision: 8, Value: value(`{"protocol":"io.muster.v1.pause","by":"anna","reason":"disk"}`), Time: time.Now()}},
+		{Entry: model.Entry{Key: "node.web000.labels", Revision: 7, Value: value(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3","row":"7"}}`), Time: time.Now()}},
+		{Entry: model.Entry{Key: "node.web000.groups", Revision: 6, Value: value(`{"protocol":"io.muster.v1.groups","groups":["canary"]}`), Time: time.Now()}},
+		{Entry: model.Entry{Key: "node.web000.labels", Revision: 5, Value: value("garbage"), Time: time.Now()}},
+	}
+	h := dashboard(webfleet.New(d, time.Now))
+	has(t, h, "/audit/nodes", http.StatusOK, "5 changes", "bob (dashboard)", "Resumed", "paused by anna: disk", "labels rack=a3, row=7", "groups canary", "not known", "not used: ", `href="/nodes?on=group%28%22db%22%29"`, `href="/nodes/web000"`)
+	has(t, h, "/audit/nodes?q=CANARY", http.StatusOK, "1 change<")
+	has(t, h, "/audit/nodes?q=zzz", http.StatusOK, "No change has that")
+	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
+}

@@ -1,0 +1,198 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"reflect"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
+)
+
+// maxBody is how many bytes the body of an action may have.
+const maxBody = 64 << 10
+
+// ActionTarget is whom an action is for. The library reads only structs that are exported.
+type ActionTarget struct {
+	_     struct{} `additionalProperties:"false"`
+	Nodes []string `json:"nodes,omitempty" maxItems:"100" doc:"Names of nodes"`
+	Group string   `json:"group,omitempty" maxLength:"255" doc:"A group: a pause of it is also one of the nodes that join it later"`
+	On    string   `json:"on,omitempty" maxLength:"8192" doc:"A target expression; true is all nodes"`
+}
+
+// ActionBody is what all actions have.
+type ActionBody struct {
+	Target ActionTarget `json:"target" doc:"One of nodes, group and on"`
+	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"How many nodes match: with another number nothing is done, and the answer is 409"`
+	All    bool         `json:"all,omitempty" doc:"Confirms a target that is all of a fleet of more than ten nodes"`
+}
+
+type pauseInput struct {
+	WaitInput
+	Body struct {
+		_ struct{} `additionalProperties:"false"`
+		ActionBody
+		Until  string `json:"until,omitempty" maxLength:"40" doc:"When it ends by itself: a duration from now such as 90m or 2d, or a time such as 2006-01-02T15:04:05Z; missing for never"`
+		Reason string `json:"reason,omitempty" maxLength:"512"`
+	}
+}
+
+type resumeInput struct {
+	WaitInput
+	Body struct {
+		_ struct{} `additionalProperties:"false"`
+		ActionBody
+	}
+}
+
+type runNowInput struct {
+	WaitInput
+	Body struct {
+		_ struct{} `additionalProperties:"false"`
+		ActionBody
+		Manifests []string `json:"manifests,omitempty" maxItems:"100" doc:"Names of manifests; missing for all that is assigned"`
+		Noop      bool     `json:"noop,omitempty" doc:"Show what would change, and change nothing"`
+		Within    string   `json:"within,omitempty" maxLength:"20" doc:"How long nodes may take, 2m by default, at most 10m"`
+	}
+}
+
+// WaitInput is how long an answer waits.
+type WaitInput struct {
+	Wait int `query:"wait" minimum:"1" maximum:"50" default:"5" doc:"How many seconds the answer waits for the end of the action at most"`
+}
+
+type actionInput struct {
+	ID string `path:"id" maxLength:"64"`
+	WaitInput
+}
+
+// acted is the answer to who acts: the action as it is by then.
+type acted struct {
+	Status   int
+	Location string `header:"Location" doc:"Where the action is"`
+	Body     actions.Action
+}
+
+// lastActions are those that the server did since it started, the newest first.
+type lastActions struct {
+	Actions []actions.Action `json:"actions"`
+}
+
+// acting is an operation that acts.
+func acting(k actions.Kind, summary string) huma.Operation {
+	return huma.Operation{
+		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
+		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has what came of it so far; with ended it is over. A target expression that is not valid is a 422 with the line, the column and a hint.",
+		Errors:      []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
+	}
+}
+
+func (a *api) addActions(routes huma.API) {
+	huma.Register(routes, acting(actions.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
+		o := orderOf(ctx, actions.Pause, in.Body.ActionBody)
+		o.Reason = in.Body.Reason
+		var err error
+		if o.Until, err = actions.ParseUntil(in.Body.Until, time.Now()); err != nil {
+			return nil, explainOrder(err)
+		}
+		return a.begin(ctx, o, in.Wait)
+	})
+	huma.Register(routes, acting(actions.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
+		return a.begin(ctx, orderOf(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
+	})
+	huma.Register(routes, acting(actions.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
+		o := orderOf(ctx, actions.Run, in.Body.ActionBody)
+		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
+		if in.Body.Within != "" {
+			var err error
+			if o.Within, err = time.ParseDuration(in.Body.Within); err != nil {
+				return nil, huma.Error422UnprocessableEntity("within must be a duration such as 2m", &huma.ErrorDetail{Message: err.Error(), Location: "body.within"})
+			}
+		}
+		return a.begin(ctx, o, in.Wait)
+	})
+	spec := routes.OpenAPI()
+	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run} {
+		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
+	}
+	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(context.Context, *struct{}) (*answer[lastActions], error) {
+		if a.Actions == nil {
+			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+		}
+		return found(lastActions{a.Actions.Actions()})
+	})
+	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[actions.Action], error) {
+		if a.Actions == nil {
+			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+		}
+		it, known := a.waitFor(ctx, in.ID, in.Wait)
+		if !known {
+			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was started since, or another one did it; %s/requests has what nodes were asked", in.ID, Prefix))
+		}
+		return found(it)
+	})
+}
+
+// orderOf returns the order of a body.
+func orderOf(ctx context.Context, k actions.Kind, b ActionBody) actions.Order {
+	o := actions.Order{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1}
+	if b.Expect != nil {
+		o.Expect = *b.Expect
+	}
+
+	return o
+}
+
+// begin begins an action, and answers with what came of it until then.
+func (a *api) begin(ctx context.Context, o actions.Order, wait int) (*acted, error) {
+	switch {
+	case a.Actions == nil:
+		return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+	case access.UserOf(ctx).Role < access.Operate:
+		return nil, huma.Error403Forbidden("that needs the role operate")
+	}
+	it, err := a.Actions.Begin(o)
+	if err != nil {
+		return nil, explainOrder(err)
+	}
+	if now, known := a.waitFor(ctx, it.ID, wait); known {
+		it = now
+	}
+
+	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}, nil
+}
+
+// waitFor returns an action once it has ended, or after so many seconds.
+func (a *api) waitFor(ctx context.Context, id string, seconds int) (actions.Action, bool) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(seconds)*time.Second)
+	defer cancel()
+
+	return a.Actions.Wait(ctx, id)
+}
+
+// explainOrder returns the problem of an order that is not carried out.
+func explainOrder(err error) error {
+	var wrong *target.Error
+	var refused *actions.Refusal
+	switch {
+	case errors.As(err, &wrong), errors.Is(err, view.ErrSlowTarget):
+		return explain(err, "body.target.on")
+	case errors.As(err, &refused):
+		return huma.Error422UnprocessableEntity(err.Error())
+	case errors.Is(err, actions.ErrNobody):
+		return huma.Error404NotFound(err.Error())
+	case errors.Is(err, actions.ErrAll):
+		return huma.Error409Conflict(err.Error() + `: send "all": true`)
+	case errors.Is(err, actions.ErrOthers):
+		return huma.Error409Conflict(err.Error())
+	default:
+		return busy(err.Error())
+	}
+}

@@ -1,0 +1,189 @@
+package api_test
+
+import (
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/testing/webfleet"
+)
+
+// acting is the API of a fleet behind the guard, with a token of each role.
+type acting struct {
+	http.Handler
+	read, operate string
+	nodes         *webfleet.Doer
+}
+
+func newActing(t *testing.T, nodes int) acting {
+	t.Helper()
+	var lines string
+	token := func(role access.Role, name string) string {
+		secret, line, err := access.NewToken(role, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines += line
+		return secret
+	}
+	out := acting{read: token(access.Read, "wall"), operate: token(access.Operate, "anna")}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
+	out.nodes = &webfleet.Doer{Fleet: f}
+	desk := actions.New(actions.Options{Model: f, Doer: out.nodes, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(desk.Close)
+	out.Handler = guard.Handler(api.New(api.Options{Model: f, Source: f, Actions: desk, Log: slog.New(slog.DiscardHandler)}))
+
+	return out
+}
+
+// post sends a document with a token.
+func (a acting) post(path, token, document string, headers ...string) *http.Response {
+	r := httptest.NewRequest(http.MethodPost, api.Prefix+path, strings.NewReader(document))
+	r.Host = "127.0.0.1:8420"
+	r.Header.Set("Content-Type", "application/json")
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		r.Header.Set(headers[i], headers[i+1])
+	}
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+
+	return w.Result()
+}
+
+// TestActing has each action, and what it answers.
+func TestActing(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 20)
+	for _, c := range []struct{ path, document string }{
+		{"/actions/pause", `{"target":{"nodes":["web000"]},"until":"2h","reason":"disk","expect":1}`},
+		{"/actions/resume", `{"target":{"on":"state == \"paused\""}}`},
+		{"/actions/run", `{"target":{"group":"db"},"manifests":["base"],"noop":true,"within":"30s"}`},
+	} {
+		r := a.post(c.path, a.operate, c.document)
+		text := body(t, r)
+		var got actions.Action
+		if err := json.Unmarshal([]byte(text), &got); err != nil || r.StatusCode != http.StatusAccepted || !got.OK() || got.By != "anna" || r.Header.Get("Location") != api.Prefix+"/actions/"+got.ID {
+			t.Errorf("%s: %s %v %s, %v", c.path, r.Status, r.Header, text, err)
+		}
+	}
+}
+
+// TestActingWrongly: who may not is refused, and what is not meant is not done.
+func TestActingWrongly(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 20)
+	const node = `{"target":{"nodes":["web000"]}}`
+	for _, c := range []struct {
+		path, token, document string
+		status                int
+		want                  string
+	}{
+		{"/actions/pause", "", node, http.StatusUnauthorized, "sign in"},
+		{"/actions/pause", a.read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/pause", a.operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
+		{"/actions/pause", a.operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
+		{"/actions/pause", a.operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
+		{"/actions/pause", a.operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},
+		{"/actions/pause", a.operate, `{"target":{"nodes":["web000"]},"until":"soon"}`, http.StatusUnprocessableEntity, "neither a duration"},
+		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"within":"x"}`, http.StatusUnprocessableEntity, "must be a duration"},
+		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"noo":true}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.operate, `{"target":{"nodes":["web000"],"no":"true"}}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.operate, `{`, http.StatusBadRequest, ""},
+		{"/actions/run", a.operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
+		{"/actions/run?wait=0", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run?wait=51", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/none", a.operate, node, http.StatusMethodNotAllowed, "this path only reads"},
+	} {
+		r := a.post(c.path, c.token, c.document)
+		if p := problemOf(t, r); r.StatusCode != c.status || !strings.Contains(p.Detail, c.want) {
+			t.Errorf("%s %.80s: %+v", c.path, c.document, p)
+		}
+	}
+	r := a.post("/actions/resume", a.operate, `{"target":{"on":"node == \"a\" && grop(\"web\")"}}`)
+	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
+		t.Errorf("%+v", p)
+	}
+	if r := a.post("/actions/pause", a.operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+		t.Errorf("by a page of another site: %s", r.Status)
+	}
+	if got := a.nodes.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	off := serve(newFixture())
+	for _, path := range []string{"/actions", "/actions/x"} {
+		if r := get(t, off, path); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "--actions") {
+			t.Errorf("%s, where actions are off: %s", path, r.Status)
+		}
+	}
+	w := httptest.NewRecorder()
+	q := httptest.NewRequest(http.MethodPost, api.Prefix+"/actions/pause", strings.NewReader(node))
+	q.Header.Set("Content-Type", "application/json")
+	if off.ServeHTTP(w, q); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "--actions") {
+		t.Errorf("where actions are off: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestActionGoesOn: the answer does not wait for ever, and says where to ask again; more than four at once
+// are told when.
+func TestActionGoesOn(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 20)
+	a.nodes.Held = make(chan struct{})
+	const node = `{"target":{"nodes":["web000"]}}`
+	answers := make(chan *http.Response)
+	for range 4 {
+		go func() { answers <- a.post("/actions/run?wait=1", a.operate, node) }()
+	}
+	where := ""
+	for range 4 {
+		r := <-answers
+		if text := body(t, r); r.StatusCode != http.StatusAccepted || strings.Contains(text, `"ended"`) {
+			t.Fatalf("%s %s", r.Status, text)
+		}
+		where = r.Header.Get("Location")
+	}
+	if r := a.post("/actions/run?wait=1", a.operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Errorf("the fifth: %s", r.Status)
+	}
+	ask := func(path string) (int, string) {
+		r := httptest.NewRequest(http.MethodGet, path, nil)
+		r.Host = "127.0.0.1:8420"
+		r.Header.Set("Authorization", "Bearer "+a.read)
+		w := httptest.NewRecorder()
+		a.ServeHTTP(w, r)
+		return w.Code, w.Body.String()
+	}
+	if code, text := ask(where + "?wait=1"); code != http.StatusOK || strings.Contains(text, `"ended"`) {
+		t.Errorf("%d %s", code, text)
+	}
+	close(a.nodes.Held)
+	if code, text := ask(where + "?wait=50"); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"anna"`) {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := ask(api.Prefix + "/actions"); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 4 {
+		t.Errorf("%d %s", code, text)
+	}
+	if code, text := ask(api.Prefix + "/actions/nope?wait=1"); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
+		t.Errorf("%d %s", code, text)
+	}
+}

@@ -1,0 +1,321 @@
+package page
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/a-h/templ"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/page/texts"
+	"github.com/musterfleet/muster/model"
+)
+
+// Acts is what whoever looks at a page may do beside looking.
+type Acts struct {
+	// May is that they may act at all.
+	May bool
+	// CannotAsk is why no node can be asked to run something, empty where they can.
+	CannotAsk string
+}
+
+// ActionForm is what the page shows on which an action is confirmed.
+type ActionForm struct {
+	Acts
+	Kind   actions.Kind
+	Target actions.Target
+	Match  actions.Match
+	// Problem is why it was not done, or cannot be.
+	Problem string
+	// What was filled in.
+	Until, Reason, Manifests, Within string
+	Noop                             bool
+}
+
+// possible reports whether there is anything to confirm.
+func (f ActionForm) possible() bool {
+	return len(f.Match.Nodes) > 0 && !(f.Kind.Live() && f.CannotAsk != "")
+}
+
+// title is that of the page.
+func (f ActionForm) title() string {
+	return actionVerb(f.Kind) + " " + f.whom()
+}
+
+// whom names the nodes.
+func (f ActionForm) whom() string {
+	switch {
+	case f.Target.Group != "":
+		return "group " + f.Target.Group
+	case len(f.Match.Nodes) == 1 && f.Match.All:
+		return "the only node"
+	case len(f.Match.Nodes) == 1:
+		return f.Match.Nodes[0].Node
+	default:
+		return texts.Count(len(f.Match.Nodes), "node")
+	}
+}
+
+// absent counts the nodes that do not answer.
+func (f ActionForm) absent() int {
+	count := 0
+	for _, n := range f.Match.Nodes {
+		if n.Silent || n.Stopped() {
+			count++
+		}
+	}
+
+	return count
+}
+
+// names are those of the first nodes.
+func (f ActionForm) names() []string {
+	return nodesOf(f.Match.Nodes[:min(len(f.Match.Nodes), 24)], func(n model.Node) string { return n.Node })
+}
+
+// effect is what the action does, in a sentence.
+func (f ActionForm) effect() string {
+	switch f.Kind {
+	case actions.Pause:
+		return "A paused node observes and changes nothing: it runs nothing that is assigned meanwhile, repairs no drift and refuses requests. A run in progress ends. It catches up when the pause is over."
+	case actions.Resume:
+		return "Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is."
+	default:
+		return "Nodes run what is assigned to them now, instead of waiting for the interval. A run in progress ends first. A paused node refuses, but for a run that changes nothing."
+	}
+}
+
+// aim are the fields of the target.
+func (f ActionForm) aim() [][2]string { return aimOf(f.Target) }
+
+func aimOf(t actions.Target) [][2]string {
+	var out [][2]string
+	for _, n := range t.Nodes {
+		out = append(out, [2]string{"node", n})
+	}
+	if t.Group != "" {
+		out = append(out, [2]string{"group", t.Group})
+	}
+	if t.On != "" {
+		out = append(out, [2]string{"on", t.On})
+	}
+
+	return out
+}
+
+// back is where whoever does not confirm goes.
+func (f ActionForm) back() templ.SafeURL {
+	switch {
+	case len(f.Target.Nodes) == 1:
+		return NodeURL(f.Target.Nodes[0])
+	case f.Target.Group != "":
+		return NodesURL(view.NodeQuery{On: "group(" + strconv.Quote(f.Target.Group) + ")"})
+	case f.Target.On != everyNode:
+		return NodesURL(view.NodeQuery{On: f.Target.On})
+	default:
+		return "/nodes"
+	}
+}
+
+// everyNode is the target expression of all nodes.
+const everyNode = actions.EveryNode
+
+func actionVerb(k actions.Kind) string {
+	switch k {
+	case actions.Pause:
+		return "Pause"
+	case actions.Resume:
+		return "Resume"
+	case actions.Run:
+		return "Run now:"
+	default:
+		return texts.Row(string(k))
+	}
+}
+
+// actURL returns the page on which an action is confirmed.
+func actURL(k actions.Kind, t actions.Target, more ...string) templ.SafeURL {
+	q := values(more...)
+	for _, field := range aimOf(t) {
+		q.Add(field[0], field[1][:min(len(field[1]), maxExpression)])
+	}
+
+	return at(q, "actions", string(k))
+}
+
+// ActionURL returns the page of an action.
+func ActionURL(id string) templ.SafeURL { return at(nil, "actions", id) }
+
+func onNode(name string) actions.Target { return actions.Target{Nodes: []string{name}} }
+
+// ofQuery returns the target of what a page of nodes lists; ok is false where no target means that.
+func ofQuery(q view.NodeQuery) (t actions.Target, ok bool) {
+	on := q.On
+	if q.State != "" {
+		state := "state == " + strconv.Quote(string(q.State))
+		if on != "" {
+			state = "(" + on + ") && " + state
+		}
+		on = state
+	}
+	if on == "" {
+		on = everyNode
+	}
+
+	return actions.Target{On: on}, q.Search == ""
+}
+
+// ofManifest returns the target of the nodes that have a status of a manifest, or any.
+func ofManifest(q view.ManifestQuery) actions.Target {
+	on := "manifest(" + strconv.Quote(q.Name) + ").status"
+	if q.Status == "" {
+		var all []string
+		for _, s := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable} {
+			all = append(all, strconv.Quote(string(s)))
+		}
+		return actions.Target{On: on + " in [" + strings.Join(all, ", ") + "]"}
+	}
+
+	return actions.Target{On: on + " == " + strconv.Quote(string(q.Status))}
+}
+
+// pausedGroup returns the group by which a node is paused, empty where it is not by one.
+func pausedGroup(p *model.Paused) string {
+	if p == nil {
+		return ""
+	}
+	t, name, ok := strings.Cut(strings.TrimPrefix(p.From, "group."), ".")
+	if !strings.HasPrefix(p.From, "group.") || !ok || name != model.ControlPause {
+		return ""
+	}
+
+	return t
+}
+
+// ofRequest returns the look of the state of a request on a node.
+func ofRequest(s fleet.RequestState) look {
+	switch s {
+	case fleet.RequestDone:
+		return look{"check", "ok", "Done"}
+	case fleet.RequestFailed:
+		return look{"cross", "bad", "Failed"}
+	case fleet.RequestExpired:
+		return look{"clock", "bad", "Expired"}
+	case fleet.RequestRunning:
+		return look{"play", "changed", "Running"}
+	case fleet.RequestAccepted:
+		return look{"clock", "changed", "Accepted"}
+	case fleet.RequestUnreachable:
+		return look{"unlink", "gone", "Unreachable"}
+	case fleet.RequestPending:
+		return look{"clock", "wait", "No answer yet"}
+	default:
+		return look{"question", "gone", texts.Row(string(s))}
+	}
+}
+
+// ofAction returns the look of an action as a whole.
+func ofAction(a actions.Action) look {
+	switch {
+	case a.Ended.IsZero():
+		return look{"clock", "changed", "In progress"}
+	case a.OK():
+		return look{"check", "ok", "Done"}
+	case a.Error != "":
+		return look{"cross", "bad", "Failed"}
+	default:
+		return look{"warning", "wait", "Not on all nodes"}
+	}
+}
+
+// ActionTitle describes an action.
+func ActionTitle(a actions.Action) string {
+	verb := map[actions.Kind]string{actions.Pause: "Pause", actions.Resume: "Resume", actions.Run: "Run now"}[a.Kind]
+	if a.Noop {
+		verb = "Noop run"
+	}
+	of := texts.Count(a.Nodes, "node")
+	if len(a.Target.Nodes) == 1 {
+		of = a.Target.Nodes[0]
+	}
+
+	return verb + ": " + texts.Row(of)
+}
+
+// statesOf returns the parts of the bar of an action.
+func statesOf(a actions.Action) []share {
+	var out []share
+	for _, s := range a.States {
+		out = append(out, share{ofRequest(s.State), s.Nodes})
+	}
+
+	return out
+}
+
+// doneOn counts the nodes on which all is well.
+func doneOn(a actions.Action) int {
+	for _, s := range a.States {
+		if s.State == fleet.RequestDone {
+			return s.Nodes
+		}
+	}
+
+	return 0
+}
+
+func manifestNames(all []string) string {
+	if len(all) == 0 {
+		return "all that is assigned"
+	}
+
+	return texts.Row(strings.Join(all, ", "))
+}
+
+func confirmText(f ActionForm) string {
+	return map[actions.Kind]string{actions.Pause: "Pause", actions.Resume: "Resume", actions.Run: "Run"}[f.Kind] + " " + texts.Count(len(f.Match.Nodes), "node")
+}
+
+// absentText is what nodes do that are away.
+func absentText(k actions.Kind, n int) string {
+	switch {
+	case k.Live():
+		return "will not answer."
+	case n == 1:
+		return "does so when it is back."
+	default:
+		return "do so when they are back."
+	}
+}
+
+// didText is what nodes did on which all is well.
+func didText(a actions.Action) string {
+	return map[actions.Kind]string{actions.Pause: "paused", actions.Resume: "resumed", actions.Run: "ran"}[a.Kind]
+}
+
+// matchWord is between a number of nodes and the expression that they match.
+func matchWord(n int) string {
+	if n == 1 {
+		return " matches "
+	}
+
+	return " match "
+}
+
+func actionsHint(a Acts) string {
+	if a.May {
+		return "Pages of nodes and manifests have buttons to pause and resume nodes, and to run what is assigned to them, now."
+	}
+
+	return "Whoever has the role operate pauses and resumes nodes, and runs what is assigned to them, from the pages of nodes and manifests."
+}
+
+// runManifest is the button that runs a manifest on the nodes that the page lists.
+func runManifest(d ManifestData) string {
+	if d.Query.Status == "" {
+		return "Run now on its nodes"
+	}
+
+	return "Run now where " + strings.ToLower(ofStatus(d.Query.Status).word)
+}

@@ -1,0 +1,232 @@
+package e2e
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// site is a muster fleet serve that operators act with.
+type site struct {
+	t       *testing.T
+	process *process
+	address string
+}
+
+// serveActions starts muster fleet serve with actions.
+func serveActions(t *testing.T, dir, server, tokens string, more ...string) *site {
+	t.Helper()
+	s := &site{t: t, process: start(t, dir, append([]string{"--server", server, "fleet", "serve", "--listen", "127.0.0.1:0", "--tokens", tokens, "--actions"}, more...)...)}
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)
+	await(t, "it prints its address", func() bool { return address.MatchString(s.process.text.String()) })
+	s.address = address.FindString(s.process.text.String())
+
+	return s
+}
+
+// do makes a request, and returns the answer; redirects are followed.
+func (s *site) do(method, path string, body io.Reader, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	request, err := http.NewRequestWithContext(s.t.Context(), method, s.address+path, body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		request.Header.Set(headers[i], headers[i+1])
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+
+	return response, string(text)
+}
+
+// form sends a form as a browser does in which somebody signed in.
+func (s *site) form(path, token string, fields url.Values, headers ...string) (*http.Response, string) {
+	s.t.Helper()
+	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", "muster=" + token, "Sec-Fetch-Site", "same-origin"}, headers...)...)
+}
+
+// call sends a document to the API as a program does, and returns the answer.
+func (s *site) call(path, token, document string) (status int, action map[string]any) {
+	s.t.Helper()
+	response, text := s.do(http.MethodPost, "api/v1/"+path, strings.NewReader(document), "Content-Type", "application/json", "Authorization", "Bearer "+token)
+	if err := json.Unmarshal([]byte(text), &action); err != nil {
+		s.t.Fatalf("%s: %s %s", path, response.Status, text)
+	}
+
+	return response.StatusCode, action
+}
+
+// TestActions: whoever has the role operate pauses, resumes and runs nodes, in a browser and by the API;
+// others do not.
+func TestActions(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	fleet := func(args ...string) string {
+		t.Helper()
+		return muster(t, dir, append([]string{"--server", server.URL()}, args...)...)
+	}
+	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--actions").wait(); code != 64 || !strings.Contains(text, "--actions: whoever acts must sign in") {
+		t.Errorf("without a way to sign in: exit code %d, %s", code, text)
+	}
+	fleet("fleet", "init", "--yes")
+	motd := filepath.Join(dir, "motd")
+	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s: {content: hello, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}", motd, os.Geteuid(), os.Getegid())
+	agent := start(t, filepath.Join(dir, "node"), "--server", server.URL(), "agent", "run", "--node", "web01", "--group", "web")
+	t.Cleanup(func() { agent.signal(syscall.SIGINT); agent.wait() })
+	await(t, "the node is known", func() bool { return strings.Contains(fleet("fleet", "nodes"), "web01") })
+	fleet("fleet", "push", "--group", "web", "--name", "motd", "--wait", write(t, filepath.Join(dir, "motd.yaml"), manifest))
+	tokens := filepath.Join(dir, "tokens")
+	read := strings.TrimSpace(fleet("fleet", "token", "wall", "--file", tokens))
+	operate := strings.TrimSpace(fleet("fleet", "token", "anna", "--role", "operate", "--file", tokens))
+	s := serveActions(t, dir, server.URL(), tokens)
+	get := func(path, token string) string {
+		t.Helper()
+		_, text := s.do(http.MethodGet, path, nil, "Cookie", "muster="+token, "Accept", "text/html")
+		return text
+	}
+	await(t, "the node is shown", func() bool { return strings.Contains(get("nodes/web01", operate), "Run now") })
+
+	// Who only reads sees no button, and cannot act.
+	one := url.Values{"node": {"web01"}, "nodes": {"1"}, "until": {"2h"}, "reason": {"<b>disk</b> is replaced"}}
+	if text := get("nodes/web01", read); strings.Contains(text, "Run now") || strings.Contains(text, "/actions/pause") {
+		t.Error("who only reads sees buttons")
+	}
+	if text := get("actions/pause?node=web01", read); !strings.Contains(text, "wall may only read: that needs the role operate") || strings.Contains(text, "<form class=\"card") {
+		t.Errorf("who only reads is asked: %s", text)
+	}
+	if r, text := s.form("actions/pause", read, one); r.StatusCode != http.StatusForbidden || !strings.HasPrefix(r.Header.Get("Content-Type"), "text/plain") || text != "wall may only read: that needs the role operate\n" {
+		t.Errorf("who only reads: %s %s", r.Status, text)
+	}
+	if status, problem := s.call("actions/pause", read, `{"target":{"nodes":["web01"]}}`); status != http.StatusForbidden || problem["detail"] != "wall may only read: that needs the role operate" {
+		t.Errorf("who only reads, by the API: %d %v", status, problem)
+	}
+	// Nor can the page of another site, in the browser of somebody who may.
+	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}} {
+		if r, _ := s.form("actions/pause", operate, one, from...); r.StatusCode != http.StatusForbidden {
+			t.Errorf("%v: %s", from, r.Status)
+		}
+	}
+	if text := fleet("fleet", "nodes"); strings.Contains(text, "paused") {
+		t.Fatalf("somebody paused it: %s", text)
+	}
+
+	// In a browser: the answer leads to what came of it.
+	if text := get("actions/pause?node=web01", operate); !strings.Contains(text, "<strong class=\"num\">1 node</strong>") || !strings.Contains(text, "Pause 1 node") {
+		t.Errorf("it asks %s", text)
+	}
+	r, text := s.form("actions/pause", operate, one)
+	if r.StatusCode != http.StatusOK || !strings.Contains(r.Request.URL.Path, "/actions/") || !strings.Contains(text, "&lt;b&gt;disk&lt;/b&gt; is replaced") || strings.Contains(text, "<b>disk") {
+		t.Errorf("the result: %s %s %s", r.Status, r.Request.URL, text)
+	}
+	await(t, "the result has the word of the node", func() bool { return strings.Contains(get(r.Request.URL.Path[1:], operate), "1 of 1 node paused") })
+	if text := fleet("fleet", "nodes"); !strings.Contains(text, "by anna (dashboard): <b>disk</b> is replaced") {
+		t.Errorf("the node: %s", text)
+	}
+	await(t, "the page of the node has the way back", func() bool { return strings.Contains(get("nodes/web01", operate), "Resume") })
+
+	// A paused node refuses to run, but for what changes nothing.
+	if err := os.WriteFile(motd, []byte("drifted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if status, a := s.call("actions/run", operate, `{"target":{"nodes":["web01"]}}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["results"]), "refused, the node changes nothing now: paused until") {
+		t.Errorf("run of a paused node: %d %v", status, a)
+	}
+	if status, a := s.call("actions/run", operate, `{"target":{"nodes":["web01"]},"noop":true}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["results"]), "would change") {
+		t.Errorf("noop: %d %v", status, a)
+	}
+	if status, a := s.call("actions/resume", operate, `{"target":{"on":"state == \"paused\""},"expect":1}`); status != http.StatusAccepted || a["ended"] == nil || !strings.Contains(fmt.Sprint(a["results"]), "state:done") {
+		t.Errorf("resume: %d %v", status, a)
+	}
+	await(t, "it repairs what drifted", func() bool { text, err := os.ReadFile(motd); return err == nil && string(text) == "hello" })
+
+	// Run now leads to the run.
+	r, _ = s.form("actions/run", operate, url.Values{"on": {`group("web")`}, "nodes": {"1"}, "manifests": {"motd"}})
+	await(t, "the result has the run", func() bool {
+		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(r.Request.URL.Path[1:], operate))
+	})
+	await(t, "the requests have who asked", func() bool { return strings.Contains(get("requests", read), "by anna") })
+	if text := get("actions", read); !strings.Contains(text, "anna") {
+		t.Errorf("the actions: %s", text)
+	}
+	if text := get("audit/nodes", read); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
+		t.Errorf("the audit: %s", text)
+	}
+	s.process.signal(syscall.SIGINT)
+	if code, text := s.process.wait(); code != 0 || !strings.Contains(text, "by=anna") || strings.Contains(text, operate) {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+
+	// Without --actions nobody acts.
+	off := start(t, dir, "--server", server.URL(), "fleet", "serve", "--listen", "127.0.0.1:0", "--tokens", tokens)
+	await(t, "it prints its address", func() bool { return strings.Contains(off.text.String(), "http://") })
+	s = &site{t: t, process: off, address: strings.TrimSpace(off.text.String())}
+	if r, text := s.form("actions/pause", operate, one); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "start muster fleet serve with --actions") {
+		t.Errorf("without --actions: %s %s", r.Status, text)
+	}
+	if status, problem := s.call("actions/resume", operate, `{"target":{"nodes":["web01"]}}`); status != http.StatusForbidden || !strings.Contains(fmt.Sprint(problem["detail"]), "--actions") {
+		t.Errorf("without --actions, by the API: %d %v", status, problem)
+	}
+	off.signal(syscall.SIGINT)
+	off.wait()
+}
+
+// TestSignedActions: nodes that demand signatures refuse what serve does without a key, which it says, and
+// do what it signs.
+func TestSignedActions(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	fleet := func(args ...string) string {
+		t.Helper()
+		return muster(t, dir, append([]string{"--server", server.URL()}, args...)...)
+	}
+	fleet("fleet", "init", "--yes")
+	key := filepath.Join(dir, "anna.nk")
+	public := regexp.MustCompile(`O[A-Z2-7]{55}`).FindString(fleet("trust", "key", "new", key))
+	config := write(t, filepath.Join(dir, "agent.yaml"), "node: web01\ntrust:\n  keys:\n  - {key: "+public+", name: anna}\n")
+	agent := start(t, filepath.Join(dir, "node"), "--server", server.URL(), "agent", "run", "--config", config)
+	t.Cleanup(func() { agent.signal(syscall.SIGINT); agent.wait() })
+	tokens := filepath.Join(dir, "tokens")
+	token := strings.TrimSpace(fleet("fleet", "token", "anna", "--role", "operate", "--file", tokens))
+	const node = `{"target":{"nodes":["web01"]}}`
+	for _, signed := range []bool{false, true} {
+		var more []string
+		if signed {
+			more = []string{"--sign-key", key}
+		}
+		s := serveActions(t, dir, server.URL(), tokens, more...)
+		await(t, "the node is known", func() bool {
+			_, text := s.do(http.MethodGet, "api/v1/nodes", nil, "Authorization", "Bearer "+token)
+			return strings.Contains(text, `"state":"ok"`)
+		})
+		for _, verb := range []string{"pause", "resume", "run"} {
+			status, a := s.call("actions/"+verb+"?wait=50", token, node)
+			all := fmt.Sprint(a)
+			if !signed && verb == "resume" {
+				continue // there is no pause that it would end
+			}
+			if status != http.StatusAccepted || signed == strings.Contains(all, "not signed") || signed == strings.Contains(all, "start muster fleet serve with --sign-key FILE") || signed != strings.Contains(all, "state:done") {
+				t.Errorf("%s, signed %v: %d %s", verb, signed, status, all)
+			}
+		}
+		s.process.signal(syscall.SIGINT)
+		s.process.wait()
+	}
+}

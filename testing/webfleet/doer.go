@@ -1,0 +1,118 @@
+package webfleet
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Doer does with a Fleet what operators order: its nodes obey at once.
+type Doer struct {
+	Fleet *Fleet
+	// Deaf has nodes obey nothing, and Held, where it is not nil, has requests wait until it is closed.
+	Deaf bool
+	Held chan struct{}
+	// Denied is why no node can be asked, nil where they can; Err is what fails.
+	Denied, Err error
+
+	mu sync.Mutex
+	// done is what was done.
+	done []string
+}
+
+// Done returns what was done, in words.
+func (d *Doer) Done() []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+
+	return append([]string{}, d.done...)
+}
+
+func (d *Doer) note(format string, args ...any) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.Err == nil {
+		d.done = append(d.done, fmt.Sprintf(format, args...))
+	}
+
+	return d.Err
+}
+
+// Pause pauses the nodes of a family.
+func (d *Doer) Pause(_ context.Context, family string, p model.Pause) (string, error) {
+	if err := d.note("pause %s by %s: %s", family, p.By, p.Reason); err != nil || d.Deaf {
+		return "", err
+	}
+	d.write(family, &model.Paused{Until: p.Until, By: p.By, Reason: p.Reason, At: p.At, From: model.Key(family, model.ControlPause)})
+
+	return "", nil
+}
+
+// Resume ends the pause of a family.
+func (d *Doer) Resume(_ context.Context, family, author string) (string, error) {
+	key := model.Key(family, model.ControlPause)
+	is := false
+	for _, n := range d.Fleet.get().Nodes {
+		is = is || n.Paused != nil && n.Paused.From == key
+	}
+	if !is {
+		return "", fmt.Errorf("%s: %w", key, model.ErrNotFound)
+	}
+	if err := d.note("resume %s by %s", family, author); err != nil || d.Deaf {
+		return "", err
+	}
+	d.write(family, nil)
+
+	return "", nil
+}
+
+// write has the nodes of a family be paused by its key, or by nothing.
+func (d *Doer) write(family string, p *model.Paused) {
+	t, _, _ := fleet.ParseKey(model.Key(family, "x"))
+	d.Fleet.Change(func(data *Data) {
+		nodes := append([]model.Node{}, data.Nodes...)
+		for i, n := range nodes {
+			if t.Includes(n.NodeState) {
+				nodes[i].Paused = p
+			}
+		}
+		data.Nodes = nodes
+	})
+}
+
+// CanAsk returns why no node can be asked.
+func (d *Doer) CanAsk() error { return d.Denied }
+
+// Run has the nodes run what is assigned: every manifest is as it was at its last run.
+func (d *Doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
+	if err := d.note("run %d nodes, %v, noop %v, %s", len(nodes), request.Manifests, request.Noop, request.ID); err != nil {
+		return nil, err
+	}
+	if d.Held != nil {
+		select {
+		case <-d.Held:
+		case <-ctx.Done():
+		}
+	}
+	out := &fleet.Ensured{}
+	for _, n := range nodes {
+		if n.Silent || n.Stopped() {
+			out.Missing = append(out.Missing, n.Node)
+			continue
+		}
+		r := model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: request.ID, Node: n.Node, Phase: model.EnsureDone}
+		for key, m := range n.Manifests {
+			r.Runs = append(r.Runs, model.RequestedRun{Manifest: key, Revision: m.Revision, RunID: "2ZfZ8kq6mXn1wVtB3rYcHd5sLpQ", Outcome: m.Outcome, Counts: m.Counts, Error: m.Error})
+		}
+		if model.OutcomeOf(r.Runs).IsFailure() {
+			r.Phase = model.EnsureFailed
+		}
+		out.Answers = append(out.Answers, r)
+		answered(r)
+	}
+
+	return out, nil
+}
