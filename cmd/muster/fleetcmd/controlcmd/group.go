@@ -103,7 +103,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := control.New(store.KV).By(operator())
+	bucket := control.New(store.KV).By(fleetcli.Operator())
 	var done []grouped
 	var failed []error
 	for _, t := range found.targets {

@@ -99,7 +99,7 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := control.New(store.KV).By(operator())
+	bucket := control.New(store.KV).By(fleetcli.Operator())
 	var done []labeled
 	var failed []error
 	for _, t := range found.targets {

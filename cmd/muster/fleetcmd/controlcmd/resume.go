@@ -54,7 +54,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	by := pauses.Pauses{Bucket: control.New(store.KV).By(operator()), Signer: signer}
+	by := pauses.Pauses{Bucket: control.New(store.KV).By(fleetcli.Operator()), Signer: signer}
 	var done []pauses.Written
 	var failed []error
 	for _, t := range found.targets {
