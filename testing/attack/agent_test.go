@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -24,13 +25,15 @@ type agent struct {
 	mu   sync.Mutex
 	did  []string
 	seen int
+	// taken are the commands that it ever took, by their subjects.
+	taken map[string]bool
 }
 
 // serve runs the agent of the victim until the test ends.
 func (f *fleet) serve(t *testing.T) {
 	t.Helper()
 	store := kvtest.BindTo(t, f.connect(t, victim, len(f.servers)/2))
-	a := &agent{}
+	a := &agent{taken: map[string]bool{}}
 	groups := groupsOf(victim)
 	answer := func(verb string) requests.Answer {
 		return func(context.Context, []byte) (any, error) { a.note(verb); return victim, nil }
@@ -47,16 +50,10 @@ func (f *fleet) serve(t *testing.T) {
 			a.note("preview " + string(request))
 		},
 	})
-	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.note("command " + c.ID) })
+	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.take(store.Names().Command(c.Family, kvstore.Token(c.ID)), c.ID) })
 	a.watch = kvtest.Watch(t, store, watch.Options{Node: victim, Groups: groups, Audit: kvtest.Never, GroupJitter: time.Millisecond})
 	a.watch.Has(t, "group.all.own=plain", "group.db.own="+secret+"group.db.own", "node.web02.own="+secret+"node.web02.own")
 	f.agent = a
-	kvtest.Eventually(t, "queued commands of "+victim, func() (bool, string) {
-		a.mu.Lock()
-		defer a.mu.Unlock()
-		done := strings.Join(a.did, "\n")
-		return strings.Contains(done, "queued-node-web02") && strings.Contains(done, "queued-group-db") && strings.Contains(done, "queued-group-all"), done
-	})
 	f.settle(t)
 }
 
@@ -66,18 +63,34 @@ func (a *agent) note(what string) {
 	a.did = append(a.did, what)
 }
 
+// take notes a command.
+func (a *agent) take(subject, id string) {
+	a.note("command " + id)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.taken[subject] = true
+}
+
 // settle waits until the agent has done what it was asked, and forgets that.
 func (f *fleet) settle(t testing.TB) {
 	t.Helper()
 	if f.agent == nil {
 		return
 	}
-	want := map[string]uint64{}
+	want, queued := map[string]uint64{}, []string{}
+	mine := func(key string) bool {
+		family, _, _ := model.SplitKey(key)
+		return slices.Contains(model.Families(victim, groupsOf(victim)), family)
+	}
 	for seq, m := range f.last["KV_MUSTER_MANIFESTS"].messages {
 		key, _, _ := strings.Cut(strings.TrimPrefix(m, "$KV.MUSTER_MANIFESTS."), " ")
-		family, _, _ := model.SplitKey(key)
-		if slices.Contains(model.Families(victim, groupsOf(victim)), family) {
+		if mine(key) {
 			want[key] = max(want[key], seq)
+		}
+	}
+	for _, m := range f.last["MUSTER_COMMANDS"].messages {
+		if subject, _, _ := strings.Cut(m, " "); mine(strings.TrimPrefix(subject, "muster.command.")) {
+			queued = append(queued, subject)
 		}
 	}
 	kvtest.Eventually(t, "assignments of "+victim, func() (bool, string) {
@@ -86,6 +99,11 @@ func (f *fleet) settle(t testing.TB) {
 			got[key] = e.Revision
 		}
 		return maps.Equal(got, want), fmt.Sprintf("%v, want %v", got, want)
+	})
+	kvtest.Eventually(t, "commands of "+victim, func() (bool, string) {
+		f.agent.mu.Lock()
+		defer f.agent.mu.Unlock()
+		return !slices.ContainsFunc(queued, func(subject string) bool { return !f.agent.taken[subject] }), fmt.Sprintf("%v, want %v", f.agent.taken, queued)
 	})
 	kvtest.Answers(t, f.admin, "muster.ping.node."+victim, nil, 1)
 	f.agent.breaches()

@@ -41,16 +41,16 @@ type attacker struct {
 func (f *fleet) attacker(t testing.TB, user, limits string) *attacker {
 	t.Helper()
 	a := &attacker{t: t, fleet: f, user: user, limits: limits, landed: map[string]bool{}, waits: map[string]chan struct{}{}}
-	a.enter()
+	a.enter(">")
 
 	return a
 }
 
-// enter connects, to hear all that it is answered.
-func (a *attacker) enter() {
+// enter connects, to hear what it is answered in these inboxes.
+func (a *attacker) enter(inboxes string) {
 	a.t.Helper()
 	a.nc = a.fleet.connect(a.t, a.user, 0, nats.SetCustomDialer(a))
-	a.subscribe(a.inbox(">"))
+	a.subscribe(a.inbox(inboxes))
 }
 
 func (a *attacker) inbox(name string) string { return "_INBOX_" + a.user + "." + name }

@@ -2,7 +2,6 @@ package attack
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -317,46 +316,60 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 		err := admin.Check(ctx)
 		return err == nil, fmt.Sprint(err)
 	})
-	must := func(what string, err error) {
+	// A stream of a cluster that has just begun may have no leader for a moment.
+	must := func(what string, do func() error) {
 		t.Helper()
-		if err != nil {
-			t.Fatalf("%s: %v", what, err)
+		kvtest.Eventually(t, what, func() (bool, string) {
+			err := do()
+			return err == nil, fmt.Sprint(err)
+		})
+	}
+	value := func(key string) []byte {
+		if strings.Contains(key, victim) || strings.Contains(key, ".db.") {
+			return []byte(secret + key)
 		}
+		return []byte("plain")
 	}
 	for _, key := range []string{"node.web01.own", "node.web02.own", "group.web.own", "group.db.own", "group.all.own"} {
-		value := "plain"
-		if strings.Contains(key, victim) || strings.Contains(key, ".db.") {
-			value = secret + key
-		}
-		_, err := admin.Put(ctx, key, []byte(value))
-		must("put "+key, err)
+		must("put "+key, func() error { _, err := admin.Put(ctx, key, value(key)); return err })
 	}
 	for _, key := range []string{"node.web01.pause", "node.web02.pause", "node.web02.labels", "group.web.pause", "group.db.pause", "group.all.pause"} {
-		value := "plain"
-		if strings.Contains(key, victim) || strings.Contains(key, ".db.") {
-			value = secret + key
-		}
-		_, err := written.New(admin.Store).Put(ctx, key, []byte(value))
-		must("write "+key, err)
+		must("write "+key, func() error { _, err := written.New(admin.Store).Put(ctx, key, value(key)); return err })
 	}
-	_, err = kvtest.PlainKV(t, admin.Conn(), "MUSTER_DATA").Put(ctx, "site", []byte("a: 1"))
-	must("data", err)
-	_, err = admin.PutBundle(ctx, bytes.NewReader(bytes.Repeat([]byte("bundle"), 50_000)))
-	must("bundle", err)
+	must("data", func() error {
+		kv, err := admin.JetStream().KeyValue(ctx, "MUSTER_DATA")
+		if err == nil {
+			_, err = kv.Put(ctx, "site", []byte("a: 1"))
+		}
+		return err
+	})
+	must("bundle", func() error {
+		_, err := admin.PutBundle(ctx, bytes.NewReader(bytes.Repeat([]byte("bundle"), 50_000)))
+		return err
+	})
 	for _, family := range []string{"node.web01", "node.web02", "group.web", "group.db", "group.all"} {
-		must("command", admin.PutCommand(ctx, family, "queued-"+strings.ReplaceAll(family, ".", "-"), []byte(commandFor(family)), time.Hour))
+		must("command", func() error {
+			return admin.PutCommand(ctx, family, "queued-"+strings.ReplaceAll(family, ".", "-"), []byte(commandFor(family)), time.Hour)
+		})
 	}
 	for _, node := range []string{attacking, victim} {
-		must("state", admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour))
-		must("facts", admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}))
-		must("registration", admin.Register(ctx, siteOf(node)))
-		must("report", kvtest.Publish(ctx, admin, kvtest.Outgoing(node, model.KindRun, "stable", 1)))
+		report := kvtest.Outgoing(node, model.KindRun, "stable", 1)
+		must("state", func() error {
+			return admin.PutState(ctx, model.NodeState{Node: node, Version: secretOf(node)}, time.Hour)
+		})
+		must("facts", func() error { return admin.PutFacts(ctx, node, model.Facts{"role": secretOf(node)}) })
+		must("registration", func() error { return admin.Register(ctx, siteOf(node)) })
+		must("report", func() error { return kvtest.Publish(ctx, admin, report) })
 	}
 	f.dashboard(t)
 	js, err := jetstream.New(f.connect(t, "other", 0))
-	must("other account", err)
-	_, err = js.CreateStream(ctx, jetstream.StreamConfig{Name: "OTHERS", Description: hidden + "other", Storage: jetstream.MemoryStorage})
-	must("stream of another account", err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must("stream of another account", func() error {
+		_, err := js.CreateStream(ctx, jetstream.StreamConfig{Name: "OTHERS", Description: hidden + "other", Storage: jetstream.MemoryStorage})
+		return err
+	})
 	f.populateSecond(t)
 	f.planted = take(t, admin.Conn(), nil)
 	f.last = f.planted
@@ -367,18 +380,15 @@ func (f *fleet) populate(t *testing.T, replicas int) {
 func (f *fleet) dashboard(t *testing.T) {
 	t.Helper()
 	var c jetstream.Consumer
-	var err error
-	// The stream of a cluster that has just begun may have no leader for a moment.
 	kvtest.Eventually(t, "consumer", func() (bool, string) {
+		var err error
 		c, err = f.admin.JetStream().CreateConsumer(t.Context(), "MUSTER_REPORTS", jetstream.ConsumerConfig{Durable: "dashboard", FilterSubject: "muster.report." + victim + ".>", AckPolicy: jetstream.AckExplicitPolicy, AckWait: time.Hour})
-		return !errors.Is(err, nats.ErrNoResponders) && !errors.Is(err, jetstream.ErrNoStreamResponse), fmt.Sprint(err)
+		return err == nil, fmt.Sprint(err)
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := c.Next(jetstream.FetchMaxWait(kvtest.Deadline)); err != nil {
-		t.Fatal(err)
-	}
+	kvtest.Eventually(t, "report", func() (bool, string) {
+		_, err := c.Next(jetstream.FetchMaxWait(kvtest.Deadline))
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // secretOf is what nobody else should learn of a node; that of the attacker is

@@ -48,13 +48,14 @@ func ask(t testing.TB, nc *nats.Conn, verb string, body, into any) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	reply, err := nc.Request("$JS.API."+verb, data, kvtest.Deadline)
-	if err == nil {
-		err = json.Unmarshal(reply.Data, into)
-	}
-	if err != nil {
-		t.Fatalf("%s: %v", verb, err)
-	}
+	// A stream of a cluster may have no leader for a moment.
+	kvtest.Eventually(t, verb, func() (bool, string) {
+		reply, err := nc.Request("$JS.API."+verb, data, kvtest.Deadline)
+		if err == nil {
+			err = json.Unmarshal(reply.Data, into)
+		}
+		return err == nil, fmt.Sprint(err)
+	})
 }
 
 // take returns a snapshot; what did not change since the last one is not read again.

@@ -73,12 +73,14 @@ func Bind(t testing.TB, srv *natstest.Server, opts ...nats.Option) *Store {
 func BindTo(t testing.TB, nc *nats.Conn) *Store {
 	t.Helper()
 	store, err := Of(nc, "")
-	if err == nil {
-		err = store.Check(t.Context())
-	}
-	if err != nil && !errors.Is(err, provision.ErrDiffers) {
+	if err != nil {
 		t.Fatal(err)
 	}
+	// A stream of a cluster may have no leader for a moment.
+	Eventually(t, "checked", func() (bool, string) {
+		err := store.Check(t.Context())
+		return err == nil || errors.Is(err, provision.ErrDiffers), fmt.Sprint(err)
+	})
 
 	return store
 }
