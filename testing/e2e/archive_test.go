@@ -21,6 +21,7 @@ import (
 
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
+	"github.com/musterfleet/muster/testing/racing"
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
@@ -229,7 +230,7 @@ func TestWhatAServerSaysIsPrintable(t *testing.T) {
 func TestKillBetweenDownloadAndExtraction(t *testing.T) {
 	server, dir := webtest.Start(t), t.TempDir()
 	// What follows the program takes long enough to kill muster meanwhile.
-	server.Put("/app.tar.gz", webtest.Text(string(hosttest.TarGz(t, 0o755, "bin/app", "#!/bin/sh\n", "data", strings.Repeat("\x00", 256<<20)))))
+	server.Put("/app.tar.gz", webtest.Text(string(hosttest.TarGz(t, 0o755, "bin/app", "#!/bin/sh\n", "data", strings.Repeat("\x00", racing.Less(256, 32)<<20)))))
 	manifest := write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
 muster:
   resources:
