@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"os"
 	"os/signal"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"sync"
@@ -27,6 +29,11 @@ const awaitFor = time.Minute
 func TestMain(m *testing.M) {
 	// Many users have 002, with which others may write to what muster would trust.
 	syscall.Umask(0o022)
+	// Scripts mostly wait, for agents, batches and what is out of reach: more of them run at a
+	// time than there are processors.
+	if err := flag.Set("test.parallel", strconv.Itoa(max(4, runtime.GOMAXPROCS(0)))); err != nil {
+		panic(err)
+	}
 	// muster starts itself as /proc/self/exe.
 	testscript.Main(m, map[string]func(){"muster": main, "exe": main})
 }
