@@ -57,8 +57,10 @@ func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
 	var listed kvstore.Listing
 	var unlisted error
 	var listing sync.WaitGroup
-	err := b.store.Bind(ctx, b.stream())
-	isOwn := err == nil && b.store.Places().InUse().IsOwn()
+	if err := b.store.Bind(ctx, b.stream()); err != nil {
+		return nil, err
+	}
+	isOwn := b.store.Places().InUse().IsOwn()
 	if isOwn {
 		listing.Go(func() { listed, unlisted = b.store.Subjects(ctx, b.stream(), b.store.Names().NodeState("*")) })
 	}
@@ -67,8 +69,13 @@ func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
 		cancel()
 	}
 	listing.Wait()
-	if err = errors.Join(err, unlisted); err != nil || !isOwn {
-		return out, err
+	switch {
+	case err != nil:
+		return nil, err
+	case unlisted != nil:
+		return nil, unlisted
+	case !isOwn:
+		return out, nil
 	}
 
 	return out, b.complete(ctx, out, listed.Subjects)

@@ -3,6 +3,7 @@
 package fleetcli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -61,7 +62,8 @@ func (s *Store) Nodes(ctx context.Context) ([]model.Node, error) {
 	return all, nil
 }
 
-// All returns all nodes by name, and all assignments, which are read at the same time.
+// All returns all nodes by name, and all assignments, which are read at the same time. Of two
+// errors it returns that of the nodes.
 func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
 	cli.CollectLater(cli.FleetHeap)
 	ctx, cancel := context.WithCancel(ctx)
@@ -69,21 +71,14 @@ func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
 	var entries []model.Entry
 	var failed error
 	var listing sync.WaitGroup
-	listing.Go(func() {
-		if entries, failed = s.List(ctx); failed != nil {
-			cancel()
-		}
-	})
+	listing.Go(func() { entries, failed = s.List(ctx) })
 	all, err := s.Nodes(ctx)
 	if err != nil {
 		cancel()
 	}
 	listing.Wait()
-	if failed != nil && (err == nil || errors.Is(err, context.Canceled)) {
-		err = failed
-	}
 
-	return all, entries, err
+	return all, entries, cmp.Or(err, failed)
 }
 
 // NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
