@@ -57,8 +57,10 @@ type Options struct {
 	// has them. It must not block.
 	GroupsChanged func()
 	Bundles       bundles.Source
-	Publisher     Publisher
-	States        status.Store
+	// GiveBack has an idle agent give memory of the process back.
+	GiveBack  bool
+	Publisher Publisher
+	States    status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
@@ -109,7 +111,9 @@ type Agent struct {
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
-	log *slog.Logger
+	// givesBack is Options.GiveBack.
+	givesBack bool
+	log       *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -183,6 +187,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
 	}
+	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: a.log,
 		Inspect: a.inspectDirectory(dir),
@@ -329,6 +334,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "answering previews", nil, a.previews.Run) })
 	all.Go(func() {
+		if !a.givesBack {
+			return
+		}
 		footprint.Keep(ctx, a.ran, a.heartbeat.Stored, a.giveBack(ctx, footprint.Reduce), a.giveBack(ctx, footprint.Trim))
 	})
 	if a.metrics != nil {
