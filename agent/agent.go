@@ -57,8 +57,10 @@ type Options struct {
 	// has them. It must not block.
 	GroupsChanged func()
 	Bundles       bundles.Source
-	Publisher     Publisher
-	States        status.Store
+	// GiveBack has an idle agent give memory of the process back.
+	GiveBack  bool
+	Publisher Publisher
+	States    status.Store
 	// Registry announces services to others.
 	Registry registrar.Registry
 	// Watch watches a point of the machine, as drift.Options.Arm; without it drift is
@@ -109,7 +111,9 @@ type Agent struct {
 	reconnected tasks.Signal
 	// ran is notified after each run.
 	ran tasks.Signal
-	log *slog.Logger
+	// givesBack is Options.GiveBack.
+	givesBack bool
+	log       *slog.Logger
 }
 
 // New opens what the agent has on disk, and the address of its metrics. The error names
@@ -183,8 +187,9 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
 	}
+	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
-		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Log: a.log,
+		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: a.log,
 		Inspect: a.inspectDirectory(dir),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
@@ -328,7 +333,12 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	})
 	all.Go(func() { tasks.Repeat(ctx, a.log, "registering services", nil, a.registrar.Run) })
 	all.Go(func() { tasks.Repeat(ctx, a.log, "answering previews", nil, a.previews.Run) })
-	all.Go(func() { footprint.Keep(ctx, a.ran, func() { a.reduce(ctx) }) })
+	all.Go(func() {
+		if !a.givesBack {
+			return
+		}
+		footprint.Keep(ctx, a.ran, a.heartbeat.Stored, a.giveBack(ctx, footprint.Reduce), a.giveBack(ctx, footprint.Trim))
+	})
 	if a.metrics != nil {
 		all.Go(func() { a.metrics.Run(ctx) })
 	}
@@ -361,10 +371,12 @@ func (a *Agent) killLate(ctx, work context.Context, kill context.CancelCauseFunc
 	}
 }
 
-// reduce gives memory back. The agent works as well where it cannot.
-func (a *Agent) reduce(ctx context.Context) {
-	if err := tasks.Guard(a.log, "giving memory back", footprint.Reduce); err != nil {
-		a.log.DebugContext(ctx, "cannot give memory back", "error", err)
+// giveBack returns what gives memory back by f. The agent works as well where that cannot.
+func (a *Agent) giveBack(ctx context.Context, f func() error) func() {
+	return func() {
+		if err := tasks.Guard(a.log, "giving memory back", f); err != nil {
+			a.log.DebugContext(ctx, "cannot give memory back", "error", err)
+		}
 	}
 }
 

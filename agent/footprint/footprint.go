@@ -15,33 +15,65 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// quiet is how long nothing has run when memory is given back: what runs again within
-// this time would only get it back.
-const quiet = 10 * time.Second
+const (
+	// quiet is how long nothing has run when memory is given back: what runs again within
+	// this time would only get it back.
+	quiet = 10 * time.Second
+	// settle is how long what stirs an idle agent may take.
+	settle = time.Second
+	// thrift is how many times as long as giving memory back took the agent is idle until it
+	// does that again.
+	thrift = 1000
+)
 
 // Keep calls reduce 10 s after its start, and 10 s after the latest notification of busy,
-// until ctx ends. Nothing else wakes it.
-func Keep(ctx context.Context, busy tasks.Signal, reduce func()) {
+// until ctx ends. Until busy is notified, it does so 1 s after each notification of stirred
+// as well, as far as that takes no more than a 1000th of the time, and else calls trim.
+// Nothing else wakes it.
+func Keep(ctx context.Context, busy, stirred tasks.Signal, reduce, trim func()) {
 	for ctx.Err() == nil {
 		for tasks.Pause(ctx, quiet, busy) {
 		}
-		if ctx.Err() != nil {
-			return
-		}
-		reduce()
-		select {
-		case <-busy:
-		case <-ctx.Done():
+		for resting := true; resting && ctx.Err() == nil; {
+			began := time.Now()
+			reduce()
+			resting = rest(ctx, busy, stirred, time.Now().Add(thrift*time.Since(began)), trim)
 		}
 	}
 }
 
-// Reduce gives the free part of the heap back, and takes the unmodified pages of this
-// program out of its memory. They stay in the cache of the kernel, as long as it
-// has room, and come back when they are used. Errors are those of reading
-// /proc/self, and of the kernel, and nothing is lost with them.
+// rest trims after what stirs the agent, until that happens after a time. It is false when
+// busy is notified before, or ctx ends.
+func rest(ctx context.Context, busy, stirred tasks.Signal, until time.Time, trim func()) bool {
+	for {
+		select {
+		case <-busy:
+			return false
+		case <-ctx.Done():
+			return false
+		case <-stirred:
+		}
+		if tasks.Pause(ctx, settle, busy) || ctx.Err() != nil {
+			return false
+		}
+		if !time.Now().Before(until) {
+			return true
+		}
+		trim()
+	}
+}
+
+// Reduce collects garbage, gives the free part of the heap back, and trims.
 func Reduce() error {
 	debug.FreeOSMemory()
+
+	return Trim()
+}
+
+// Trim takes the unmodified pages of this program out of its memory. They stay in the cache
+// of the kernel, as long as it has room, and come back when they are used. Errors are those of
+// reading /proc/self, and of the kernel, and nothing is lost with them.
+func Trim() error {
 	program, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		return err

@@ -24,7 +24,7 @@ func TestKeep(t *testing.T) {
 		var at []time.Duration
 		var all sync.WaitGroup
 		all.Go(func() {
-			footprint.Keep(ctx, busy, func() { at = append(at, time.Since(began)) })
+			footprint.Keep(ctx, busy, nil, func() { at = append(at, time.Since(began)) }, func() { t.Error("trimmed") })
 		})
 		for _, wait := range []time.Duration{5, 9, 9, 300, 2, 100} {
 			<-time.After(wait * time.Second)
@@ -35,6 +35,45 @@ func TestKeep(t *testing.T) {
 		all.Wait()
 		if got := fmt.Sprint(at); got != "[33s 5m35s 7m15s]" {
 			t.Errorf("at %s", got)
+		}
+	})
+}
+
+// TestKeepOfOneThatIsStirred gives memory back one second later, and ten after a run. The
+// longer that takes, the more seldom: it trims meanwhile.
+func TestKeepOfOneThatIsStirred(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, end := context.WithCancel(t.Context())
+		busy, stirred, began := tasks.NewSignal(), tasks.NewSignal(), time.Now()
+		takes, at, trimmed := time.Duration(0), []time.Duration(nil), []time.Duration(nil)
+		var all sync.WaitGroup
+		all.Go(func() {
+			footprint.Keep(ctx, busy, stirred, func() {
+				at = append(at, time.Since(began))
+				<-time.After(takes)
+			}, func() { trimmed = append(trimmed, time.Since(began)) })
+		})
+		happens := func(after time.Duration, s tasks.Signal) {
+			<-time.After(after - time.Since(began))
+			s.Notify()
+		}
+		happens(20*time.Second, stirred)
+		happens(20*time.Second+500*time.Millisecond, stirred)
+		happens(60*time.Second, stirred)
+		happens(60*time.Second+500*time.Millisecond, busy)
+		happens(65*time.Second, stirred)
+		<-time.After(100*time.Second - time.Since(began))
+		takes = 100 * time.Millisecond
+		for n := range 10 {
+			happens(time.Duration(n+2)*time.Minute, stirred)
+		}
+		end()
+		all.Wait()
+		if got := fmt.Sprint(at); got != "[10s 21s 22s 1m10.5s 1m11.5s 2m1s 4m1s 6m1s 8m1s 10m1s]" {
+			t.Errorf("at %s", got)
+		}
+		if got := fmt.Sprint(trimmed); got != "[3m1s 5m1s 7m1s 9m1s]" {
+			t.Errorf("trimmed at %s", got)
 		}
 	})
 }

@@ -53,7 +53,9 @@ type Heartbeat struct {
 	Inspect func()
 	// Connected wakes it when NATS can be reached again.
 	Connected tasks.Signal
-	Log       *slog.Logger
+	// Stored is notified when the state was stored; nil is not.
+	Stored tasks.Signal
+	Log    *slog.Logger
 
 	stored stored
 	sent   sent
@@ -135,6 +137,7 @@ func (h *Heartbeat) once(ctx context.Context) error {
 		}
 		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
 		h.measureNow(ctx)
+		h.Stored.Notify()
 	}
 	facts, stable := h.Facts()
 	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {

@@ -326,6 +326,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		Writers:     listen,
 		Checker:     cli.Checker(machine),
 		Bundles:     content.New(store),
+		GiveBack:    true,
 		Publisher:   reports.New(store),
 		States:      nodes.New(store),
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {

@@ -1,0 +1,57 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
+)
+
+// shelf is a Store in memory, which may be away.
+type shelf struct {
+	node model.Node
+	away error
+}
+
+func (s *shelf) PutState(_ context.Context, state model.NodeState, _ time.Duration) error {
+	if s.away == nil {
+		s.node = model.Node{NodeState: state}
+	}
+
+	return s.away
+}
+
+func (s *shelf) PutFacts(context.Context, string, model.Facts) error { return s.away }
+func (s *shelf) MaxMessage() int64                                   { return 0 }
+
+func (s *shelf) State(context.Context, string) (model.Node, error) { return s.node, s.away }
+
+// TestStoredIsNotified once the state was stored, and not while it cannot be, or is what was
+// stored before.
+func TestStoredIsNotified(t *testing.T) {
+	t.Parallel()
+	beats := config.Config{Heartbeat: model.Duration(time.Hour)}
+	n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	store := &shelf{away: errors.New("away")}
+	h := &Heartbeat{
+		Store: store, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+		Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
+	}
+	if err := h.once(t.Context()); err == nil || len(h.Stored) != 0 {
+		t.Errorf("notified of what was not stored: %v", err)
+	}
+	store.away = nil
+	if err := h.once(t.Context()); err != nil || len(h.Stored) != 1 {
+		t.Fatalf("not notified: %v", err)
+	}
+	<-h.Stored
+	if err := h.once(t.Context()); err != nil || len(h.Stored) != 0 {
+		t.Errorf("notified although nothing changed: %v", err)
+	}
+}
