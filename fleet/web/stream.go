@@ -2,6 +2,7 @@ package web
 
 import (
 	"cmp"
+	"io"
 	"net/http"
 	"strings"
 	"time"
@@ -116,23 +117,37 @@ func (e *events) begin() {
 	_ = e.write("retry: 2000\n\n")
 }
 
-// update sends a fragment.
+// update sends a fragment. Of what a slow browser does not read yet no copy is made: the fragment is
+// that of all who look at its page.
 func (e *events) update(f fragment) error {
-	var out strings.Builder
-	out.WriteString("event: page\nid: " + f.id + "\n")
-	for line := range strings.Lines(f.html) {
-		out.WriteString("data: " + strings.TrimRight(line, "\r\n") + "\n")
-	}
-	out.WriteString("\n")
-
-	return e.write(out.String())
+	return e.send(func(w io.Writer) error {
+		_, err := io.WriteString(w, "event: page\nid: "+f.id+"\n")
+		for line := range strings.Lines(f.html) {
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(w, "data: "+strings.TrimRight(line, "\r\n")+"\n")
+		}
+		if err == nil {
+			_, err = io.WriteString(w, "\n")
+		}
+		return err
+	})
 }
 
-// write sends a text at once. The error is that of a browser that is gone, or too slow.
+// write sends a text at once.
 func (e *events) write(text string) error {
+	return e.send(func(w io.Writer) error {
+		_, err := io.WriteString(w, text)
+		return err
+	})
+}
+
+// send sends what is written at once. The error is that of a browser that is gone, or too slow.
+func (e *events) send(write func(io.Writer) error) error {
 	// A writer without deadlines is one that does not wait, as in a test.
 	_ = e.control.SetWriteDeadline(time.Now().Add(patience))
-	if _, err := e.Write([]byte(text)); err != nil {
+	if err := write(e); err != nil {
 		return err
 	}
 	if err := e.control.Flush(); err != nil {

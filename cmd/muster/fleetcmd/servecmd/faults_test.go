@@ -10,76 +10,11 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/simulate"
-	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/testing/fleetsim"
 	"github.com/musterfleet/muster/testing/kvtest"
-	"github.com/musterfleet/muster/testing/natstest"
 )
-
-const motd = "muster:\n  resources:\n    - file:\n        - /etc/motd: {content: hello, owner: root, group: root, mode: '0644'}\n"
-
-// play plays nodes of a scenario until the test ends, and returns how many reports they made.
-func play(t *testing.T, srv *natstest.Server, store *kvtest.Store, count int, scenario string) *simulatecmd.Fleet {
-	t.Helper()
-	if _, err := store.Put(t.Context(), "group.sim.motd", []byte(motd)); err != nil {
-		t.Fatal(err)
-	}
-
-	return fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
-		Plan: simulate.Plan{Nodes: count, Scenario: scenario, Seed: 5, RunTime: time.Millisecond},
-	})
-}
-
-// TestKilled: one that is started again, and another beside it, know the same as the one that saw all
-// of it happen, where nothing counts twice.
-func TestKilled(t *testing.T) {
-	t.Parallel()
-	srv, store := kvtest.New(t)
-	first := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
-	first.complete()
-	const count = 60
-	play(t, srv, store, count, "hostile")
-	second := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
-	for id, family := range map[string]string{"q1": "group.sim-web", "q2": "group.sim"} {
-		request := fmt.Sprintf(`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":%q,"type":"exec","properties":{"name":"/bin/true","ensure":"present"}}`, id)
-		ask(t, store, family, request)
-	}
-	for _, s := range []*served{first, second} {
-		kvtest.Eventually(t, "all answers are known", func() (bool, string) {
-			text := s.text("api/v1/requests")
-			// All but a silent one, which is one of the web servers.
-			return strings.Contains(text, fmt.Sprintf(`"answers":%d`, count*3/5-1)) && strings.Contains(text, fmt.Sprintf(`"answers":%d`, count-1)), text
-		})
-	}
-	kvtest.Eventually(t, "both know the same", func() (bool, string) {
-		one, other := first.known(), second.known()
-		return one == other, difference(one, other)
-	})
-	second.stop()
-	third := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
-	third.complete()
-	kvtest.Eventually(t, "it knows what it knew before", func() (bool, string) {
-		one, other := first.known(), third.known()
-		return one == other, difference(one, other)
-	})
-}
-
-// ask sends a request to nodes that answer at once, and waits for the first of them.
-func ask(t *testing.T, store *kvtest.Store, family, request string) {
-	t.Helper()
-	for _, err := range store.Ask(t.Context(), store.Names().Request(kvstore.VerbEnsure, family), []byte(request)) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		return // the others answer all the same
-	}
-}
 
 // TestReportsInDisorder: reports that come out of order, twice, an hour late and by clocks that are a day
 // wrong count once each, by the clock of the server; what cannot be read is counted and named. It is
