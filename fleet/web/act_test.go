@@ -336,7 +336,7 @@ func TestPreview(t *testing.T) {
 		}
 	}
 	text = a.act("preview", url.Values{"key": {"group.web.nginx"}, "revision": {"1023"}, "on": {"true"}})
-	for _, want := range []string{"Would change", "1 change of 2 resources", "Would fail", "no space left on device", "-old &lt;b&gt;", `class="add">+new &lt;b&gt;`, "group.web.nginx, revision 1023", "Preview of nginx: 60 nodes"} {
+	for _, want := range []string{"Would change", "1 of 2 resources would change", "1 of 2 resources would fail or not run", "Would fail", "no space left on device", "-old &lt;b&gt;", `class="add">+new &lt;b&gt;`, "group.web.nginx, revision 1023", "Preview of nginx: 60 nodes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the plans have no %q", want)
 		}

@@ -407,12 +407,18 @@ func planText(g preview.Group) string {
 		return texts.Row(g.Plan.Inactive)
 	}
 	c := g.Plan.Counts
-	text := texts.Count(c.Changed, "change")
-	if bad := c.Failed + c.Unmet + c.NotRun; bad > 0 {
-		text += ", " + texts.Number(bad) + " would fail or not run"
+	of := " of " + texts.Count(c.Total, "resource") + " would "
+	bad := c.Failed + c.Unmet + c.NotRun
+	switch {
+	case bad > 0 && c.Changed > 0:
+		return texts.Number(bad) + of + "fail or not run, " + texts.Number(c.Changed) + " would change"
+	case bad > 0:
+		return texts.Number(bad) + of + "fail or not run"
+	case len(g.Plan.Errors) > 0:
+		return "nodes would reject it"
+	default:
+		return texts.Number(c.Changed) + of + "change"
 	}
-
-	return text + " of " + texts.Count(c.Total, "resource")
 }
 
 // previewedText is what was previewed.
