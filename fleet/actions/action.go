@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,6 +36,10 @@ type Action struct {
 	States  []StateCount `json:"states"`
 	Results []Result     `json:"results"`
 	More    int          `json:"more,omitempty"`
+	// Plans are those of a preview, equal ones once, that of the most nodes first; MorePlans is how many
+	// others there are.
+	Plans     []preview.Group `json:"plans,omitempty"`
+	MorePlans int             `json:"more_plans,omitempty"`
 	// Notes are what whoever ordered it should know.
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.

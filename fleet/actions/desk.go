@@ -14,6 +14,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -40,6 +41,8 @@ type Doer interface {
 	CanAsk() error
 	// Run has nodes run what is assigned to them.
 	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error)
+	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
+	Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error)
 }
 
 const (
@@ -173,7 +176,7 @@ func (d *Desk) Begin(o Order) (Action, error) {
 		return Action{}, err
 	}
 	switch {
-	case m.All && !o.All:
+	case m.All && !o.All && o.Kind != Preview: // which changes nothing
 		return Action{}, fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
 	case o.Expect >= 0 && o.Expect != len(m.Nodes):
 		return Action{}, fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), o.Expect)
@@ -227,9 +230,12 @@ func (d *Desk) carryOut(e *entry, nodes []model.Node) {
 		}
 	})
 	var err error
-	if e.Kind.Live() {
+	switch e.Kind {
+	case Preview:
+		err = d.preview(ctx, e, nodes)
+	case Run:
 		err = d.run(ctx, e, nodes)
-	} else {
+	default:
 		err = d.write(ctx, e, nodes)
 	}
 	d.end(e, err)
@@ -343,7 +349,7 @@ func (d *Desk) Actions() []Action {
 	out := make([]Action, 0, len(d.kept))
 	for _, e := range slices.Backward(d.kept) {
 		a := e.snapshot()
-		a.Results, a.More = nil, 0
+		a.Results, a.More, a.Plans, a.MorePlans = nil, 0, nil, 0
 		out = append(out, a)
 	}
 

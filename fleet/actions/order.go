@@ -19,10 +19,12 @@ const (
 	Pause  Kind = "pause"
 	Resume Kind = "resume"
 	Run    Kind = "run"
+	// Preview asks what an assignment would change, which is not assigned by that.
+	Preview Kind = "preview"
 )
 
 // Live reports whether nodes are asked, and answer at once.
-func (k Kind) Live() bool { return k == Run }
+func (k Kind) Live() bool { return k == Run || k == Preview }
 
 // Target is whom an order is for. One of the three is set.
 type Target struct {
@@ -100,6 +102,8 @@ type Order struct {
 	// Manifests are names of what is run, none for all that is assigned; with Noop nothing is changed.
 	Manifests []string `json:"manifests,omitempty"`
 	Noop      bool     `json:"noop,omitempty"`
+	// Previewed is what is previewed, nil for other kinds.
+	Previewed *Previewed `json:"previewed,omitempty"`
 	// Within is how long nodes have for it, 2 minutes for 0.
 	Within time.Duration `json:"-"`
 	// Expect is how many nodes whoever orders it was shown, negative where they were not; All is that
@@ -107,6 +111,34 @@ type Order struct {
 	Expect int  `json:"-"`
 	All    bool `json:"-"`
 }
+
+// Previewed is what would be assigned.
+type Previewed struct {
+	// Key and Revision are those of the assignment that it is from; without a key somebody wrote it.
+	Key      string `json:"key,omitempty"`
+	Revision uint64 `json:"revision,omitempty"`
+	// Name is that of the manifest, Value what would be assigned under it.
+	Name  string `json:"name"`
+	Value string `json:"-"`
+}
+
+// check reports whether it can be previewed.
+func (p *Previewed) check() error {
+	switch {
+	case p == nil || p.Value == "":
+		return refuse("there is nothing to preview: choose an assignment, or write a manifest")
+	case len(p.Value) > MaxPreviewed:
+		return refuse("what is previewed has %d bytes, at most %d are sent: use muster fleet preview --bundle", len(p.Value), MaxPreviewed)
+	}
+	if err := model.CheckName(p.Name); err != nil {
+		return refuse("%v", err)
+	}
+
+	return nil
+}
+
+// MaxPreviewed is how many bytes may be previewed: nodes get it in one message.
+const MaxPreviewed = 256 << 10
 
 // Refusal is an order that is not carried out; it never will be by trying again.
 type Refusal struct{ Why string }
@@ -151,6 +183,11 @@ func (o *Order) check(now time.Time) error {
 			return refuse("%v", err)
 		}
 	case Resume:
+	case Preview:
+		if o.Within < minWithin || o.Within > maxWithin {
+			return refuse("nodes have between %s and %s", minWithin, maxWithin)
+		}
+		return o.Previewed.check()
 	case Run:
 		if o.Within < minWithin || o.Within > maxWithin {
 			return refuse("nodes have between %s and %s", minWithin, maxWithin)

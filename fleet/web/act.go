@@ -39,6 +39,8 @@ func (s *site) addActions(mux *http.ServeMux) {
 		mux.Handle("GET /actions/"+string(k), compressed(s.operators(func(w http.ResponseWriter, r *http.Request) { s.confirm(w, r, k, http.StatusOK, "") })))
 		mux.Handle("POST /actions/"+string(k), s.operators(func(w http.ResponseWriter, r *http.Request) { s.begin(w, r, k) }))
 	}
+	mux.Handle("GET /actions/preview", compressed(s.operators(s.previews)))
+	mux.Handle("POST /actions/preview", s.operators(s.preview))
 	mux.Handle("GET /actions", s.serve(s.actions))
 	mux.Handle("GET /actions/{id}", s.serve(s.action))
 }
@@ -95,7 +97,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.
 
 // framed adds to a frame who looks at it.
 func (s *site) framed(r *http.Request, f page.Frame) page.Frame {
-	f.User, f.Acts = access.UserOf(r.Context()).Name, s.Actions != nil
+	f.User, f.Acts, f.Operates = access.UserOf(r.Context()).Name, s.Actions != nil, s.may(r).May
 
 	return f
 }
@@ -149,17 +151,9 @@ func statusOf(err error) int {
 
 // begin does what a form says, and leads to what came of it.
 func (s *site) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
-	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
-	if err := r.ParseForm(); err != nil {
-		status := http.StatusBadRequest
-		if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
-			status = http.StatusRequestEntityTooLarge
-		}
-		http.Error(w, "the form cannot be read: "+err.Error(), status)
+	if !s.readForm(w, r, maxForm) {
 		return
 	}
-	// What a link says does not act: it only counts where it is confirmed.
-	r.Form = r.PostForm
 	o, err := orderOf(r, k, s.Now())
 	var a actions.Action
 	if err == nil {
@@ -169,10 +163,32 @@ func (s *site) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
 		s.confirm(w, r, k, statusOf(err), err.Error())
 		return
 	}
+	s.lead(w, r, a)
+}
+
+// lead leads to the page of an action, once it has ended or soon after.
+func (s *site) lead(w http.ResponseWriter, r *http.Request, a actions.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
 	s.Actions.Wait(ctx, a.ID)
 	http.Redirect(w, r, string(page.ActionURL(a.ID)), http.StatusSeeOther)
+}
+
+// readForm reads a form of so many bytes at most, and reports whether it could.
+func (s *site) readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
+	r.Body = http.MaxBytesReader(w, r.Body, most)
+	if err := r.ParseForm(); err != nil {
+		status := http.StatusBadRequest
+		if tooLong := new(http.MaxBytesError); errors.As(err, &tooLong) {
+			status = http.StatusRequestEntityTooLarge
+		}
+		http.Error(w, "the form cannot be read: "+err.Error(), status)
+		return false
+	}
+	// What a link says does not act: it only counts where it is confirmed.
+	r.Form = r.PostForm
+
+	return true
 }
 
 // orderOf returns the order of a form.

@@ -92,7 +92,7 @@ func (a *acting) act(kind string, form url.Values) string {
 }
 
 // acts are the paths of forms.
-var acts = []string{"/actions/pause", "/actions/resume", "/actions/run"}
+var acts = []string{"/actions/pause", "/actions/resume", "/actions/run", "/actions/preview"}
 
 // TestReadersCannotAct: they see no button, are not asked, and are refused with the reason, in words.
 func TestReadersCannotAct(t *testing.T) {
@@ -316,4 +316,56 @@ func TestControlChanges(t *testing.T) {
 	has(t, h, "/audit/nodes?q=CANARY", http.StatusOK, "1 change<")
 	has(t, h, "/audit/nodes?q=zzz", http.StatusOK, "No change has that")
 	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
+}
+
+// TestPreview: an assignment, one of its revisions, or what somebody wrote; equal plans are shown once.
+func TestPreview(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(60, time.Now()))
+	_, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.operate, nil)
+	if !strings.Contains(text, `href="/actions/preview?key=group.web.nginx&amp;on=group%28%22web%22%29&amp;revision=1023"`) {
+		t.Error("no revision leads to its preview")
+	}
+	if _, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.read, nil); strings.Contains(text, "/actions/preview") {
+		t.Error("a reader is led to a preview")
+	}
+	_, text = a.do(http.MethodGet, "/actions/preview?key=group.web.nginx&revision=1023&on="+url.QueryEscape(`group("web")`), a.operate, nil)
+	for _, want := range []string{`<option value="group.web.nginx" selected>`, `name="revision" value="1023"`, `value="group(&#34;web&#34;)"`, `aria-current="page"`} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the form has no %q", want)
+		}
+	}
+	text = a.act("preview", url.Values{"key": {"group.web.nginx"}, "revision": {"1023"}, "on": {"true"}})
+	for _, want := range []string{"Would change", "1 of 2 resources would change", "1 of 2 resources would fail or not run", "Would fail", "no space left on device", "-old &lt;b&gt;", `class="add">+new &lt;b&gt;`, "group.web.nginx, revision 1023", "Preview of nginx: 60 nodes"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the plans have no %q", want)
+		}
+	}
+	a.act("preview", url.Values{"key": {"group.web.nginx"}, "on": {`group("web")`}})
+	text = a.act("preview", url.Values{"name": {"motd"}, "manifest": {"muster:\r\n  resources: []"}, "on": {`node == "web000"`}})
+	if !strings.Contains(text, "a manifest that was written, as motd") {
+		t.Errorf("of what was written: %s", text)
+	}
+	did := a.doer.Done()
+	if len(did) != 3 || !strings.Contains(did[0], "port: 80\n") || !strings.Contains(did[1], "port: 8080") || did[2] != "preview motd on 1 nodes: muster:\n  resources: []" {
+		t.Errorf("it did %q", did)
+	}
+	for _, c := range []struct {
+		form   url.Values
+		status int
+		want   string
+	}{
+		{url.Values{"on": {"true"}}, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{url.Values{"on": {"true"}, "key": {"group.web.nginx"}, "revision": {"7"}}, http.StatusUnprocessableEntity, "does not have revision 7"},
+		{url.Values{"on": {"true"}, "key": {"group.web.nginx"}, "revision": {"x"}}, http.StatusUnprocessableEntity, "must be a number"},
+		{url.Values{"on": {"true"}, "key": {"group.web.nope"}}, http.StatusUnprocessableEntity, "has no assignment group.web.nope"},
+		{url.Values{"on": {"true"}, "manifest": {"<textarea>"}, "name": {"a.b"}}, http.StatusUnprocessableEntity, "&lt;textarea&gt;</textarea>"},
+		{url.Values{"key": {"group.web.nginx"}}, http.StatusUnprocessableEntity, "name one target"},
+		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 300<<10)}}, http.StatusUnprocessableEntity, "at most 262144 are sent"},
+		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 1<<20)}}, http.StatusRequestEntityTooLarge, "cannot be read"},
+	} {
+		if r, text := a.do(http.MethodPost, "/actions/preview", a.operate, c.form); r.StatusCode != c.status || !strings.Contains(text, c.want) {
+			t.Errorf("%.80v: %s", c.form, r.Status)
+		}
+	}
 }

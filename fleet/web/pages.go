@@ -189,7 +189,7 @@ func (s *site) audit(r *http.Request) screen {
 }
 
 func (s *site) history(r *http.Request) screen {
-	key := r.PathValue("key")
+	key, may := r.PathValue("key"), s.may(r)
 
 	return screen{
 		Frame: s.frame(key, "Audit"), controls: page.Heading(key, false, page.Link{Text: "Audit", URL: "/audit"}),
@@ -202,7 +202,7 @@ func (s *site) history(r *http.Request) screen {
 				return content{}, err
 			}
 
-			return shown(page.History(key, historyOf(all), now))
+			return shown(page.History(key, historyOf(all), may, now))
 		},
 	}
 }

@@ -113,6 +113,28 @@ await step('a manifest', async (p) => {
   await look(p, 'act-confirm-manifest');
 });
 
+await step('preview', async (p) => {
+  await p.goto(base + '/audit/group.sim-web.nginx');
+  await p.click('.card > header a');
+  await p.waitForURL('**/actions/preview?*');
+  is(await p.inputValue('#on'), 'group("sim-web")', 'the target');
+  await look(p, 'act-preview');
+  await p.selectOption('#key', '');
+  await p.fill('#revision', '');
+  await tabTo(p, 'Or a manifest of your own');
+  await p.keyboard.press('Enter');
+  await tabTo(p, 'name');
+  await p.keyboard.type('nginx');
+  await tabTo(p, 'manifest');
+  await p.keyboard.type('muster: {resources: [{file: [{/etc/nginx/nginx.conf: {content: "listen 9090;\\n", owner: root, group: root, mode: "0644"}}]}]}');
+  await look(p, 'act-preview-own');
+  await tabTo(p, 'Preview');
+  await p.keyboard.press('Enter');
+  await p.waitForURL(/\/actions\/\w{27}$/);
+  await text(p, 'Would change');
+  await look(p, 'act-plans', true);
+});
+
 await step('lists', async (p) => {
   for (const [name, url] of Object.entries({ actions: '/actions', audit: '/audit/nodes', requests: '/requests' })) {
     await p.goto(base + url);

@@ -169,6 +169,18 @@ func TestActions(t *testing.T) {
 	if text := get("audit/nodes", read); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
 		t.Errorf("the audit: %s", text)
 	}
+	// A preview changes nothing, and assigns nothing.
+	r, text = s.form("actions/preview", operate, url.Values{"on": {`group("web")`}, "name": {"motd"}, "manifest": {strings.Replace(manifest, "hello", "<b>new</b>", 1)}})
+	await(t, "the result has the plan", func() bool {
+		text = get(r.Request.URL.Path[1:], operate)
+		return strings.Contains(text, "Would change") && strings.Contains(text, "+&lt;b&gt;new&lt;/b&gt;")
+	})
+	if text, err := os.ReadFile(motd); err != nil || string(text) != "hello" {
+		t.Errorf("after the preview: %s, %v", text, err)
+	}
+	if status, a := s.call("actions/preview", operate, `{"target":{"nodes":["web01"]},"key":"group.web.motd"}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["plans"]), "outcome:no change") {
+		t.Errorf("of what is assigned: %d %v", status, a)
+	}
 	s.process.signal(syscall.SIGINT)
 	if code, text := s.process.wait(); code != 0 || !strings.Contains(text, "by=anna") || strings.Contains(text, operate) {
 		t.Errorf("exit code %d: %s", code, text)
@@ -216,8 +228,12 @@ func TestSignedActions(t *testing.T) {
 			_, text := s.do(http.MethodGet, "api/v1/nodes", nil, "Authorization", "Bearer "+token)
 			return strings.Contains(text, `"state":"ok"`)
 		})
-		for _, verb := range []string{"pause", "resume", "run"} {
-			status, a := s.call("actions/"+verb+"?wait=50", token, node)
+		for _, verb := range []string{"pause", "resume", "run", "preview"} {
+			document := node
+			if verb == "preview" {
+				document = `{"target":{"nodes":["web01"]},"name":"motd","manifest":"muster: {resources: []}"}`
+			}
+			status, a := s.call("actions/"+verb+"?wait=50", token, document)
 			all := fmt.Sprint(a)
 			if !signed && verb == "resume" {
 				continue // there is no pause that it would end

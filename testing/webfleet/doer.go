@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -115,4 +116,31 @@ func (d *Doer) Run(ctx context.Context, nodes []model.Node, request model.RunReq
 	}
 
 	return out, nil
+}
+
+// Preview has a plan of each node: one resource would change, or would fail where the last run did.
+func (d *Doer) Preview(_ context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	if err := d.note("preview %s on %d nodes: %s", request.Name, len(nodes), request.Value); err != nil {
+		return nil, err
+	}
+	change := model.Transaction{Type: "file", Name: "/etc/motd", Changed: true, Noop: true, Changes: []model.Change{{Action: "store", Message: "Would have updated the content", Diff: "@@ -1 +1 @@\n-old <b>\n+new <b>\n"}}}
+	same := &model.Plan{Counts: model.Counts{Total: 2, Changed: 1}, Transactions: []model.Transaction{change}, Digest: "sha256-1"}
+	fails := &model.Plan{Counts: model.Counts{Total: 2, Failed: 1}, Transactions: []model.Transaction{{Type: "file", Name: "/etc/motd", Failed: true, Errors: []string{"no space left on device"}}}, Digest: "sha256-2"}
+	out := &fleet.Ensured{}
+	for _, n := range nodes {
+		if n.Silent || n.Stopped() {
+			out.Missing = append(out.Missing, n.Node)
+			continue
+		}
+		r := model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, ID: request.ID, Node: n.Node, Phase: model.EnsureDone, Plan: same}
+		for _, m := range n.Manifests {
+			if m.Outcome == model.OutcomeFailed {
+				r.Plan = fails
+			}
+		}
+		out.Answers = append(out.Answers, r)
+		answered(r)
+	}
+
+	return preview.Of(out), nil
 }

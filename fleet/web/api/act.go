@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/model"
 )
 
 // maxBody is how many bytes the body of an action may have.
@@ -60,6 +61,19 @@ type runNowInput struct {
 		Manifests []string `json:"manifests,omitempty" maxItems:"100" doc:"Names of manifests; missing for all that is assigned"`
 		Noop      bool     `json:"noop,omitempty" doc:"Show what would change, and change nothing"`
 		Within    string   `json:"within,omitempty" maxLength:"20" doc:"How long nodes may take, 2m by default, at most 10m"`
+	}
+}
+
+type previewInput struct {
+	WaitInput
+	Body struct {
+		_ struct{} `additionalProperties:"false"`
+		ActionBody
+		Key      string `json:"key,omitempty" maxLength:"255" doc:"The key of an assignment, such as group.web.motd"`
+		Revision uint64 `json:"revision,omitempty" doc:"One of its revisions, of those in its history; missing for the newest"`
+		Name     string `json:"name,omitempty" maxLength:"255" doc:"Without a key: the name of the manifest"`
+		Manifest string `json:"manifest,omitempty" doc:"Without a key: the manifest, or an assignment document"`
+		Within   string `json:"within,omitempty" maxLength:"20" doc:"How long nodes may take, 2m by default, at most 10m"`
 	}
 }
 
@@ -110,16 +124,35 @@ func (a *api) addActions(routes huma.API) {
 	huma.Register(routes, acting(actions.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
 		o := orderOf(ctx, actions.Run, in.Body.ActionBody)
 		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
-		if in.Body.Within != "" {
-			var err error
-			if o.Within, err = time.ParseDuration(in.Body.Within); err != nil {
-				return nil, huma.Error422UnprocessableEntity("within must be a duration such as 2m", &huma.ErrorDetail{Message: err.Error(), Location: "body.within"})
+		if err := setWithin(&o, in.Body.Within); err != nil {
+			return nil, err
+		}
+		return a.begin(ctx, o, in.Wait)
+	})
+	previewing := acting(actions.Preview, "Ask nodes what an assignment would change, which is not assigned by that")
+	previewing.MaxBodyBytes = 2 * actions.MaxPreviewed
+	huma.Register(routes, previewing, func(ctx context.Context, in *previewInput) (*acted, error) {
+		if err := a.mayAct(ctx); err != nil {
+			return nil, err
+		}
+		o := orderOf(ctx, actions.Preview, in.Body.ActionBody)
+		o.Previewed = &actions.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
+		if err := setWithin(&o, in.Body.Within); err != nil {
+			return nil, err
+		}
+		if in.Body.Key != "" {
+			all, err := ask(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
+			if err != nil {
+				return nil, err
+			}
+			if o.Previewed, err = actions.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
+				return nil, explainOrder(err)
 			}
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
 	spec := routes.OpenAPI()
-	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run} {
+	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run, actions.Preview} {
 		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
 	}
 	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(context.Context, *struct{}) (*answer[lastActions], error) {
@@ -150,13 +183,34 @@ func orderOf(ctx context.Context, k actions.Kind, b ActionBody) actions.Order {
 	return o
 }
 
-// begin begins an action, and answers with what came of it until then.
-func (a *api) begin(ctx context.Context, o actions.Order, wait int) (*acted, error) {
+// mayAct returns why nobody may act, or who asks may not.
+func (a *api) mayAct(ctx context.Context) error {
 	switch {
 	case a.Actions == nil:
-		return nil, huma.Error403Forbidden(actions.ErrOff.Error())
+		return huma.Error403Forbidden(actions.ErrOff.Error())
 	case access.UserOf(ctx).Role < access.Operate:
-		return nil, huma.Error403Forbidden("that needs the role operate")
+		return huma.Error403Forbidden("that needs the role operate")
+	default:
+		return nil
+	}
+}
+
+// setWithin sets how long nodes may take.
+func setWithin(o *actions.Order, text string) (err error) {
+	if text == "" {
+		return nil
+	}
+	if o.Within, err = time.ParseDuration(text); err != nil {
+		return huma.Error422UnprocessableEntity("within must be a duration such as 2m", &huma.ErrorDetail{Message: err.Error(), Location: "body.within"})
+	}
+
+	return nil
+}
+
+// begin begins an action, and answers with what came of it until then.
+func (a *api) begin(ctx context.Context, o actions.Order, wait int) (*acted, error) {
+	if err := a.mayAct(ctx); err != nil {
+		return nil, err
 	}
 	it, err := a.Actions.Begin(o)
 	if err != nil {

@@ -78,11 +78,16 @@ func TestActing(t *testing.T) {
 		{"/actions/pause", `{"target":{"nodes":["web000"]},"until":"2h","reason":"disk","expect":1}`},
 		{"/actions/resume", `{"target":{"on":"state == \"paused\""}}`},
 		{"/actions/run", `{"target":{"group":"db"},"manifests":["base"],"noop":true,"within":"30s"}`},
+		{"/actions/preview", `{"target":{"on":"true"},"key":"group.web.nginx","revision":1023}`},
+		{"/actions/preview", `{"target":{"nodes":["web000"]},"name":"motd","manifest":"muster: {resources: []}"}`},
 	} {
 		r := a.post(c.path, a.operate, c.document)
 		text := body(t, r)
 		var got actions.Action
-		if err := json.Unmarshal([]byte(text), &got); err != nil || r.StatusCode != http.StatusAccepted || !got.OK() || got.By != "anna" || r.Header.Get("Location") != api.Prefix+"/actions/"+got.ID {
+		ok := func() bool {
+			return got.OK() || got.Kind == actions.Preview && len(got.Plans) > 0 && !got.Ended.IsZero()
+		}
+		if err := json.Unmarshal([]byte(text), &got); err != nil || r.StatusCode != http.StatusAccepted || !ok() || got.By != "anna" || r.Header.Get("Location") != api.Prefix+"/actions/"+got.ID {
 			t.Errorf("%s: %s %v %s, %v", c.path, r.Status, r.Header, text, err)
 		}
 	}
@@ -112,6 +117,10 @@ func TestActingWrongly(t *testing.T) {
 		{"/actions/run", a.operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
 		{"/actions/run?wait=0", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
 		{"/actions/run?wait=51", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/preview", a.read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/preview", a.operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
+		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
 		{"/actions/none", a.operate, node, http.StatusMethodNotAllowed, "this path only reads"},
 	} {
 		r := a.post(c.path, c.token, c.document)

@@ -16,6 +16,8 @@ type Frame struct {
 	// User is who signed in, empty for nobody; Acts is that the server does what operators want.
 	User string
 	Acts bool
+	// Operates is that whoever looks at it may act.
+	Operates bool
 }
 
 // section is a part of the menu.
@@ -26,6 +28,9 @@ func (f Frame) sections() []section {
 	out := []section{
 		{"Overview", "/", "overview"}, {"Nodes", "/nodes", "nodes"}, {"Manifests", "/manifests", "manifests"}, {"Events", "/events", "events"},
 		{"Requests", "/requests", "requests"}, {"Registrations", "/registrations", "registrations"}, {"Audit", "/audit", "audit"},
+	}
+	if f.Operates {
+		out = append(out, section{"Previews", "/actions/preview", "preview"})
 	}
 	if f.Acts {
 		out = append(out, section{"Actions", "/actions", "actions"})

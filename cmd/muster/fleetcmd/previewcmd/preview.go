@@ -33,8 +33,8 @@ type Question struct {
 }
 
 const (
-	// grace is how long nodes may take to tell that their time is over.
-	grace = 3 * time.Second
+	// Grace is how long nodes may take to tell that their time is over.
+	Grace = 3 * time.Second
 	// removing is how long the removal of a bundle may take after the end of the command.
 	removing = 5 * time.Second
 )
@@ -71,12 +71,12 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 			}
 		}()
 	}
-	limit, done := context.WithTimeout(ctx, q.Within+grace)
+	limit, done := context.WithTimeout(ctx, q.Within+Grace)
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
 	ensurer := fleet.Ensurer{
-		Asker: &sender{store: store.KV, signer: q.Signer, request: request, log: env.Log}, Nodes: q.Known,
+		Asker: NewAsker(store.KV, q.Signer, request, env.Log), Nodes: q.Known,
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},

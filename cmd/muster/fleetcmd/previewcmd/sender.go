@@ -27,6 +27,12 @@ type sender struct {
 	decoder preview.Decoder
 }
 
+// NewAsker returns what sends a preview to nodes and decodes their answers, equal plans once, signed where
+// signer is not nil.
+func NewAsker(store *kvstore.Store, signer *signing.Signing, request model.PreviewRequest, log *slog.Logger) fleet.Asker {
+	return &sender{store: store, signer: signer, request: request, log: log}
+}
+
 // Ask sends the preview to the nodes of a target.
 func (s *sender) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return s.ask(ctx, []string{target.String()})

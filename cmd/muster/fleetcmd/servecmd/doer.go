@@ -3,15 +3,22 @@ package servecmd
 import (
 	"context"
 	"errors"
+	"io"
 	"log/slog"
+	"os"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
 // doer does on NATS what operators order over HTTP.
@@ -71,10 +78,71 @@ func (d doer) CanAsk() error {
 // Run has nodes run what is assigned to them.
 func (d doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
 	ensurer := fleet.Ensurer{Asker: live.Runs{Store: d.store, Signer: d.signer, Log: d.log, Request: request}, Nodes: live.Nodes(nodes), OnAnswer: answered}
+
+	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: request.ID})
+}
+
+// removing is how long the removal of a bundle may take.
+const removing = 5 * time.Second
+
+// Preview asks nodes what an assignment would change.
+func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	limit, done := context.WithDeadline(ctx, request.Expires.Add(previewcmd.Grace))
+	defer done()
+	remove, err := d.bundle(limit, request)
+	if err != nil {
+		return nil, err
+	}
+	defer remove()
+	ensurer := fleet.Ensurer{Asker: previewcmd.NewAsker(d.store, d.signer, request, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	if answers == nil {
+		return nil, err
+	}
+
+	return preview.Of(answers), err
+}
+
+// bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
+func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove func(), err error) {
+	nothing := func() {}
+	v, problems := assigned.DecodeContent(request.Name, []byte(request.Value))
+	if problems != nil || v.Assignment.Bundle == "" {
+		return nothing, nil // nodes say what is wrong with it
+	}
+	bundles, digest := content.New(d.store), v.Assignment.Bundle
+	from, err := bundles.GetBundle(ctx, digest)
+	if err != nil {
+		return nothing, err
+	}
+	defer from.Close()
+	file, err := os.CreateTemp("", "muster-preview-")
+	if err != nil {
+		return nothing, err
+	}
+	defer os.Remove(file.Name()) // the system clears one that stays
+	defer file.Close()
+	if _, err := io.Copy(file, from); err != nil {
+		return nothing, err
+	}
+	if err := bundles.PutPreviewBundle(ctx, request.ID, digest, file); err != nil {
+		return nothing, err
+	}
+
+	return func() {
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
+		defer done()
+		if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
+			d.log.Warn("a bundle is left, which a later preview removes", "error", err)
+		}
+	}, nil
+}
+
+func targetsOf(nodes []model.Node) []fleet.Target {
 	names := make([]string, len(nodes))
 	for i, n := range nodes {
 		names[i] = n.Node
 	}
 
-	return ensurer.Ensure(ctx, fleet.Targets(names, nil, false), model.EnsureRequest{ID: request.ID})
+	return fleet.Targets(names, nil, false)
 }

@@ -1,0 +1,82 @@
+package actions
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// maxPlans is how many different plans an action keeps.
+const maxPlans = 30
+
+// preview asks nodes for their plans.
+func (d *Desk) preview(ctx context.Context, e *entry, nodes []model.Node) error {
+	// Nodes report nothing of a preview, so its id needs no name.
+	request := model.PreviewRequest{
+		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: d.o.Now().Add(e.Within).UTC(), Name: e.Previewed.Name, Value: e.Previewed.Value,
+	}
+	found, err := d.o.Doer.Preview(ctx, nodes, request, func(r model.EnsureResponse) { d.set(e, Result{Node: r.Node, State: fleet.RequestRunning}) })
+	if found != nil {
+		d.planned(e, found)
+	}
+
+	return asEnded(ctx, err)
+}
+
+// planned notes the plans, and what they come to on every node.
+func (d *Desk) planned(e *entry, found *preview.Preview) {
+	for _, g := range found.Groups {
+		state := fleet.RequestDone
+		if g.Outcome == preview.WouldFail || g.Outcome == preview.NotKnown {
+			state = fleet.RequestFailed
+		}
+		for _, node := range g.Nodes {
+			d.set(e, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
+		}
+		if strings.Contains(g.Error, "not signed") {
+			d.note(e, unsignedNote)
+		}
+	}
+	for _, node := range found.Missing {
+		d.set(e, Result{Node: node, State: fleet.RequestUnreachable, Text: "has not answered"})
+	}
+	for _, node := range found.Unfinished {
+		d.set(e, Result{Node: node, State: fleet.RequestExpired, Text: "did not come to an end in time"})
+	}
+	d.change(e, func() {
+		e.Plans = found.Groups[:min(len(found.Groups), maxPlans)]
+		e.MorePlans = len(found.Groups) - len(e.Plans)
+	})
+}
+
+// RevisionOf returns what is previewed of a revision of an assignment, the newest for 0. The error is a *Refusal.
+func RevisionOf(key string, all []model.Entry, revision uint64) (*Previewed, error) {
+	for _, e := range slices.Backward(all) {
+		if revision != 0 && e.Revision != revision {
+			continue
+		}
+		value, err := signed.Content(e.Value)
+		_, name, _ := model.SplitKey(key)
+		switch {
+		case err != nil:
+			return nil, refuse("%v", err)
+		case e.Deleted || e.Refused != "":
+			return nil, refuse("revision %d of %s assigns nothing", e.Revision, key)
+		}
+
+		return &Previewed{Key: key, Revision: e.Revision, Name: name, Value: string(value)}, nil
+	}
+	if revision == 0 {
+		return nil, refuse("the bucket has no assignment %s", key)
+	}
+
+	return nil, refuse("the bucket does not have revision %d of %s any more", revision, key)
+}

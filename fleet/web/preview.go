@@ -1,0 +1,94 @@
+package web
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/page"
+	"github.com/musterfleet/muster/model"
+)
+
+// maxPreviewForm is how many bytes the form of a preview may have: what it is of is escaped.
+const maxPreviewForm = 3*actions.MaxPreviewed + maxForm
+
+// previews shows what can be previewed, and asks on which nodes.
+func (s *site) previews(w http.ResponseWriter, r *http.Request) {
+	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
+		http.Error(w, "the form cannot be read", http.StatusBadRequest)
+		return
+	}
+	s.previewForm(w, r, http.StatusOK, "")
+}
+
+// previewForm answers with the form; problem is why it did nothing.
+func (s *site) previewForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
+	f := page.PreviewForm{
+		Acts: s.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
+		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Problem: problem,
+	}
+	if f.Within == "" {
+		f.Within = "2m"
+	}
+	for _, m := range s.Model.Manifests() {
+		for _, k := range m.Keys {
+			f.Keys = append(f.Keys, k.Key)
+		}
+	}
+	slices.Sort(f.Keys)
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	s.write(w, r, status, s.frame("Preview", "Previews"), page.Preview(f))
+}
+
+// preview has nodes make a plan, and leads to what came of it.
+func (s *site) preview(w http.ResponseWriter, r *http.Request) {
+	if !s.readForm(w, r, maxPreviewForm) {
+		return
+	}
+	o, err := orderOf(r, actions.Preview, s.Now())
+	if err == nil {
+		o.Expect = -1 // it changes nothing, so nothing is confirmed
+		o.Previewed, err = s.previewed(r.Context(), r)
+	}
+	var a actions.Action
+	if err == nil {
+		a, err = s.Actions.Begin(o)
+	}
+	if err != nil {
+		s.previewForm(w, r, statusOf(err), err.Error())
+		return
+	}
+	s.lead(w, r, a)
+}
+
+// previewed returns what a form wants to be previewed: what it has, or a revision of an assignment.
+func (s *site) previewed(ctx context.Context, r *http.Request) (*actions.Previewed, error) {
+	if text := r.Form.Get("manifest"); strings.TrimSpace(text) != "" {
+		return &actions.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil
+	}
+	revision := uint64(0)
+	if text := strings.TrimSpace(r.Form.Get("revision")); text != "" {
+		var err error
+		if revision, err = strconv.ParseUint(text, 10, 64); err != nil {
+			return nil, &actions.Refusal{Why: "the revision must be a number"}
+		}
+	}
+	key := r.Form.Get("key")
+	if key == "" {
+		return nil, &actions.Refusal{Why: "there is nothing to preview: choose an assignment, or write a manifest"}
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	all, err := s.Source.History(ctx, key)
+	if err != nil && !errors.Is(err, model.ErrNotFound) {
+		return nil, err
+	}
+
+	return actions.RevisionOf(key, all, revision)
+}
