@@ -89,10 +89,10 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	return &resp, resp.ToError()
 }
 
-// Age returns since when there is a stream, which keeps a subject, and its last sequence: one that was
+// StreamAge returns since when there is a stream, which keeps a subject, and its last sequence: one that was
 // created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
 // where there is none.
-func (s *Store) Age(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
+func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
 	found, err := s.Infos(ctx, subject)
 	if err != nil {
 		return time.Time{}, 0, err

@@ -86,7 +86,7 @@ func (s Stream) NewestMessage(ctx context.Context) (Message, error) {
 func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err error) {
 	names := s.store.Names()
 
-	return s.store.Age(ctx, names.Reports(), names.Report("*", "*", "*"))
+	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
 // Kept is what the stream keeps.

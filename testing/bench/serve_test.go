@@ -243,7 +243,7 @@ func (e *events) send(b *testing.B, store *kvtest.Store, number int) int {
 func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 	b.Helper()
 	kvtest.Eventually(b, "the reports are stored", func() (bool, string) {
-		_, last, err := store.Age(b.Context(), store.Names().Reports(), store.Names().Report("*", "*", "*"))
+		_, last, err := store.Age(b.Context())
 		return err == nil && last >= seq, fmt.Sprint(last, err)
 	})
 }

@@ -66,7 +66,7 @@ func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	now := seen{}
 	for _, s := range f.streams() {
 		before := last[s.stream]
-		created, sequence, err := f.store.Age(ctx, s.stream, s.subject)
+		created, sequence, err := f.store.StreamAge(ctx, s.stream, s.subject)
 		switch {
 		case err != nil:
 			now[s.stream] = before // what reads the stream says why it cannot be read
