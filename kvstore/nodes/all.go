@@ -83,7 +83,6 @@ func (b Bucket) newest(ctx context.Context) (map[string]*stored, error) {
 
 // complete adds the states of listed subjects that are not there.
 func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map[string]bool) error {
-	s := newStates()
 	for subject := range listed {
 		if _, known := out[subject]; known {
 			continue
@@ -98,7 +97,7 @@ func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map
 			return err
 		}
 		out[subject] = &stored{}
-		s.stored(b.store.Names(), m, out[subject])
+		out[subject].decode(b.store.Names(), m)
 	}
 
 	return nil
@@ -115,11 +114,10 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 	var decoding sync.WaitGroup
 	for i := range workers {
 		decoding.Go(func() {
-			s := newStates()
 			for messages := range read {
 				part := make([]stored, len(messages))
 				for i, m := range messages {
-					s.stored(b.store.Names(), m, &part[i])
+					part[i].decode(b.store.Names(), m)
 				}
 				decoded[i] = append(decoded[i], part)
 			}
@@ -162,10 +160,10 @@ func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 	return nil
 }
 
-// stored decodes a message.
-func (s *states) stored(n kvstore.Names, m kvstore.Message, into *stored) {
-	into.subject, into.sequence = m.Subject, m.Sequence
+// decode decodes a message.
+func (s *stored) decode(n kvstore.Names, m kvstore.Message) {
+	s.subject, s.sequence = m.Subject, m.Sequence
 	if !m.Deleted() || m.Forged {
-		into.Node, into.err = s.node(nodeOf(n, m.Subject), m, time.Now())
+		s.Node, s.err = decode(nodeOf(n, m.Subject), m, time.Now())
 	}
 }

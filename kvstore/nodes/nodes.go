@@ -138,15 +138,10 @@ func nodeOf(n kvstore.Names, subject string) string {
 // decode reads the state of a node as of a time; one that cannot be read is Unreadable,
 // and the error is why. A node may only store its own.
 func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
-	return newStates().node(node, m, now)
-}
-
-// node is decode with texts that are shared.
-func (s *states) node(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
 	err := m.Refusal()
 	if err == nil {
-		err = s.decode(m.Data, &r.NodeState)
+		err = decodeState(m.Data, &r.NodeState)
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)
