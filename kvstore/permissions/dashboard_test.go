@@ -42,7 +42,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	nc := g.Connect(t, kvtest.Dashboard)
 	nc.SetErrorHandler(nil)
 	s := kvtest.BindTo(t, nc)
-	bucket := control.New(s.Store)
+	bucket := control.New(s.Store).By("anna")
 	for _, key := range []string{"group.all.pause", "node.web02.pause"} {
 		if _, err := bucket.Put(t.Context(), key, []byte("x")); err != nil {
 			t.Errorf("put of %s: %v", key, err)
@@ -50,6 +50,12 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 		if _, err := bucket.Delete(t.Context(), key, nil); err != nil {
 			t.Errorf("delete of %s: %v", key, err)
 		}
+	}
+	if all, err := bucket.Changes(t.Context(), 10); err != nil || len(all) != 4 || all[0].By != "anna" {
+		t.Errorf("changes: %+v, %v", all, err)
+	}
+	if _, err := bucket.Get(t.Context(), "node.web02.pause"); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("get: %v", err)
 	}
 	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))
 	_, assigned := s.Put(t.Context(), "group.web.motd", []byte("x"))

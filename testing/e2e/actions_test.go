@@ -181,6 +181,20 @@ func TestActions(t *testing.T) {
 	if status, a := s.call("actions/preview", operate, `{"target":{"nodes":["web01"]},"key":"group.web.motd"}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["plans"]), "outcome:no change") {
 		t.Errorf("of what is assigned: %d %v", status, a)
 	}
+	// So it is with a bundle.
+	bundle := filepath.Join(dir, "site")
+	if err := os.Mkdir(bundle, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bundle, "manifest.yaml"), strings.Replace(manifest, "content: hello", "source: page", 1))
+	write(t, filepath.Join(bundle, "page"), "a page of a bundle")
+	fleet("fleet", "push", "--group", "web", "--name", "motd", "--wait", bundle)
+	if status, a := s.call("actions/preview?wait=50", operate, `{"target":{"nodes":["web01"]},"key":"group.web.motd"}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["plans"]), "outcome:no change") {
+		t.Errorf("of a bundle: %d %v", status, a)
+	}
+	if status, a := s.call("actions/preview?wait=50", operate, `{"target":{"nodes":["web01"]},"key":"group.web.motd","revision":1}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["plans"]), "outcome:would change") {
+		t.Errorf("of the revision before: %d %v", status, a)
+	}
 	s.process.signal(syscall.SIGINT)
 	if code, text := s.process.wait(); code != 0 || !strings.Contains(text, "by=anna") || strings.Contains(text, operate) {
 		t.Errorf("exit code %d: %s", code, text)

@@ -106,7 +106,7 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
 func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove func(), err error) {
 	nothing := func() {}
-	v, problems := assigned.DecodeContent(request.Name, []byte(request.Value))
+	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), request.Name), []byte(request.Value))
 	if problems != nil || v.Assignment.Bundle == "" {
 		return nothing, nil // nodes say what is wrong with it
 	}
