@@ -19,7 +19,7 @@ const contentSize = 200
 func build(b *testing.B) string {
 	b.Helper()
 	out := filepath.Join(b.TempDir(), "muster")
-	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", out, "github.com/musterfleet/muster/cmd/muster")
+	cmd := exec.Command("go", "build", "-tags", "nodemo", "-trimpath", "-ldflags", "-s -w", "-o", out, "github.com/musterfleet/muster/cmd/muster")
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if text, err := cmd.CombinedOutput(); err != nil {
 		b.Fatalf("%v\n%s", err, text)

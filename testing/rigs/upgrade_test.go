@@ -15,11 +15,11 @@ import (
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
-// released makes a program that says it is a version.
+// released makes a program that says it is a version, with the tags of deploy/package/build.
 func released(t *testing.T, version string) string {
 	t.Helper()
 	binary := filepath.Join(t.TempDir(), "muster")
-	cmd := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w -X github.com/musterfleet/muster/cmd/muster/cli.release="+version, "-o", binary, "./cmd/muster")
+	cmd := exec.CommandContext(t.Context(), "go", "build", "-tags", "nodemo", "-ldflags", "-s -w -X github.com/musterfleet/muster/cmd/muster/cli.release="+version, "-o", binary, "./cmd/muster")
 	cmd.Dir = rigs.Checkout(t)
 	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
@@ -163,6 +163,13 @@ func TestPackages(t *testing.T) {
 	t.Run("deb", func(t *testing.T) { t.Parallel(); upgradesItself(t, one, packages) })
 	t.Run("rpm", func(t *testing.T) { t.Parallel(); ofRPM(t, packages) })
 	t.Run("reproducible", func(t *testing.T) { t.Parallel(); reproducible(t) })
+	t.Run("without the server of the demo", func(t *testing.T) {
+		t.Parallel()
+		out, err := exec.CommandContext(t.Context(), one, "demo").CombinedOutput()
+		if err == nil || !strings.Contains(string(out), "has no NATS server for the demo: in a clone of the repository, run go run ./cmd/muster demo") {
+			t.Errorf("%v\n%s", err, out)
+		}
+	})
 }
 
 // reproducible packs a program twice, at different times and places.

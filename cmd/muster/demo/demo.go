@@ -17,7 +17,6 @@ import (
 
 	"github.com/choria-io/fisk"
 	shellquote "github.com/kballard/go-shellquote"
-	"github.com/nats-io/nats-server/v2/server"
 
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/cmd/muster/agentcmd"
@@ -62,7 +61,7 @@ type demo struct {
 	began     time.Time
 	// digests are those of the verified runs.
 	digests map[string]bool
-	server  *server.Server
+	server  *embedded
 	// running is the node.
 	running sync.WaitGroup
 }
@@ -148,59 +147,52 @@ func (d *demo) linger(ctx context.Context) error {
 
 func (d *demo) path(name string) string { return filepath.Join(d.dir, "site", name) }
 
-// startServer starts NATS on a free port of the loopback interface.
+// embedded is a nats-server in this process.
+type embedded struct {
+	url, version string
+	// stop ends it, and waits.
+	stop func()
+}
+
+// startServer starts NATS with the accounts that muster fleet accounts prints.
 func (d *demo) startServer(context.Context) ([]string, error) {
-	options, accounts, err := d.serverOptions()
+	accounts, err := permissions.AccountsOf(kvstore.DefaultPrefix)
 	if err != nil {
 		return nil, err
 	}
-	s, err := server.NewServer(options)
+	config, err := d.serverConfig(accounts)
 	if err != nil {
 		return nil, err
 	}
-	s.Start()
-	d.server = s
-	if !s.ReadyForConnections(patience) {
-		return nil, errors.New("the embedded nats-server did not start")
+	if d.server, err = serve(config, d.dir); err != nil {
+		return nil, err
 	}
-	d.url = s.ClientURL()
+	d.url = d.server.url
 	d.Flags.Connect = connect.Options{Servers: []string{d.url}}
 	d.store, err = d.Store(context.Background())
 
 	return []string{
-		"nats-server " + server.VERSION + " with JetStream on " + d.url,
+		"nats-server " + d.server.version + " with JetStream on " + d.url,
 		"two accounts: " + accounts.Fleet.Name + " has the streams and whoever asks here, " + accounts.Nodes.Name + " the node",
 	}, err
 }
 
-// serverOptions returns a server with the accounts that muster fleet accounts prints.
-// Who connects to it without a user is an administrator.
-func (d *demo) serverOptions() (*server.Options, permissions.Accounts, error) {
-	accounts, err := permissions.AccountsOf(kvstore.DefaultPrefix)
-	if err != nil {
-		return nil, accounts, err
-	}
+// serverConfig returns the accounts with their users, as a configuration file has them. Who connects
+// without a user is an administrator.
+func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
 	allowed, err := permissions.Of(kvstore.DefaultPrefix, nodeName, groups())
 	if err != nil {
-		return nil, accounts, err
+		return "", err
 	}
 	password := rand.Text()
 	if err := os.WriteFile(d.password(), []byte(password), 0o600); err != nil {
-		return nil, accounts, err
+		return "", err
 	}
-	text := "no_auth_user: admin\n" + accounts.ServerConfig(permissions.Users{
+
+	return "no_auth_user: admin\n" + accounts.ServerConfig(permissions.Users{
 		accounts.Fleet.Name: {fmt.Sprintf("{user: admin, password: %q}", rand.Text())},
 		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, password, allowed.ServerConfig())},
-	})
-	options := &server.Options{}
-	if err := options.ProcessConfigString(text); err != nil {
-		return nil, accounts, err
-	}
-	options.ServerName, options.Host, options.Port = "muster-demo", "127.0.0.1", server.RANDOM_PORT
-	options.JetStream, options.StoreDir = true, filepath.Join(d.dir, "nats")
-	options.NoSigs, options.NoLog = true, true
-
-	return options, accounts, nil
+	}), nil
 }
 
 // groups are those of the node.
@@ -282,8 +274,7 @@ func (d *demo) close(stop func()) {
 	d.running.Wait()
 	if d.server != nil {
 		d.Close()
-		d.server.Shutdown()
-		d.server.WaitForShutdown()
+		d.server.stop()
 	}
 }
 
