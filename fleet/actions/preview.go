@@ -17,6 +17,9 @@ import (
 // maxPlans is how many different plans an action keeps.
 const maxPlans = 30
 
+// unsignedPreview is for whoever previews where nodes refuse that.
+const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
+
 // preview asks nodes for their plans.
 func (d *Desk) preview(ctx context.Context, e *entry, nodes []model.Node) error {
 	// Nodes report nothing of a preview, so its id needs no name.
@@ -42,7 +45,7 @@ func (d *Desk) planned(e *entry, found *preview.Preview) {
 			d.set(e, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
 		}
 		if strings.Contains(g.Error, "not signed") {
-			d.note(e, unsignedNote)
+			d.note(e, unsignedPreview)
 		}
 	}
 	for _, node := range found.Missing {
