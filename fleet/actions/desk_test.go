@@ -294,6 +294,36 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
+func TestAPauseThatEndsSooner(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[time.Duration]fleet.RequestState{time.Hour: fleet.RequestPending, 2 * time.Hour: fleet.RequestDone, 3 * time.Hour: fleet.RequestDone, 0: fleet.RequestDone} {
+		synctest.Test(t, func(t *testing.T) {
+			d, doer := desk(t, 20)
+			doer.Deaf = true
+			now := time.Now()
+			other := &model.Paused{From: "group.web.pause", At: now}
+			if until > 0 {
+				other.Until = now.Add(until)
+			}
+			doer.Fleet.Change(func(data *webfleet.Data) {
+				nodes := append([]model.Node{}, data.Nodes...)
+				for i := range nodes {
+					if nodes[i].Node == "web000" {
+						nodes[i].Paused = other
+					}
+				}
+				data.Nodes = nodes
+			})
+			a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
+			d.Close()
+			if len(a.Results) != 1 || a.Results[0].State != want {
+				t.Errorf("the other ends after %s: %+v", until, a.Results)
+			}
+		})
+	}
+}
+
 // TestParseUntil has the forms of the end of a pause.
 func TestParseUntil(t *testing.T) {
 	t.Parallel()
