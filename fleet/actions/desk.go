@@ -249,6 +249,9 @@ func (d *Desk) end(e *entry, err error) {
 		}
 		e.Ended = d.o.Now()
 		e.Action = e.snapshot()
+		if e.Previewed != nil {
+			e.Previewed = &Previewed{Key: e.Previewed.Key, Revision: e.Previewed.Revision, Name: e.Previewed.Name}
+		}
 		e.results = nil
 		close(e.done)
 	})

@@ -174,6 +174,7 @@ func (o *Order) check(now time.Time) error {
 	if o.Within == 0 {
 		o.Within = defaultWithin
 	}
+	o.trim()
 	switch o.Kind {
 	case Pause:
 		if !o.Until.IsZero() && !o.Until.After(now) {
@@ -201,6 +202,19 @@ func (o *Order) check(now time.Time) error {
 	}
 
 	return nil
+}
+
+// trim leaves out what an order of its kind does not have, and nothing has checked.
+func (o *Order) trim() {
+	if o.Kind != Pause {
+		o.Until, o.Reason = time.Time{}, ""
+	}
+	if o.Kind != Run {
+		o.Manifests, o.Noop = nil, false
+	}
+	if o.Kind != Preview {
+		o.Previewed = nil
+	}
 }
 
 // named returns the name of somebody as one line of a bounded length.
