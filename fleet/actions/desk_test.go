@@ -343,6 +343,21 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
+// TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
+func TestPreviewsOfManyNodesAreShort(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 600)
+	o := actions.Order{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
+	var refused *actions.Refusal
+	if _, err := d.Begin(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(doer.Done()) > 0 {
+		t.Errorf("it was sent: %v", err)
+	}
+	o.Previewed = &actions.Previewed{Name: "motd", Value: strings.Repeat("x", 64<<10)}
+	if a := done(t, d, o); a.Error != "" || len(doer.Done()) != 1 {
+		t.Errorf("a shorter one was not: %+v", a.Error)
+	}
+}
+
 // TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
 func TestOrdersHaveNothingElse(t *testing.T) {
 	t.Parallel()

@@ -137,8 +137,12 @@ func (p *Previewed) check() error {
 	return nil
 }
 
-// MaxPreviewed is how many bytes may be previewed: nodes get it in one message.
-const MaxPreviewed = 256 << 10
+// MaxPreviewed is how many bytes may be previewed: nodes get it in one message. All of them together get
+// maxSent at most, which is in memory where the messages are signed.
+const (
+	MaxPreviewed = 256 << 10
+	maxSent      = 128 << 20
+)
 
 // Refusal is an order that is not carried out; it never will be by trying again.
 type Refusal struct{ Why string }
