@@ -3,6 +3,7 @@ package requests
 import (
 	"context"
 	"fmt"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -102,5 +103,45 @@ func TestWhatIsACancel(t *testing.T) {
 		if got := isCancel(c.data); got != c.want {
 			t.Errorf("%s is a cancel: %v", name, got)
 		}
+	}
+}
+
+// TestTheSameMessagesAreBounded: whoever repeats messages, signed ones too, fills neither memory nor disk, and who asked
+// first hears the end all the same.
+func TestTheSameMessagesAreBounded(t *testing.T) {
+	t.Parallel()
+	s, _ := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	})
+	request := encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)})
+	var first model.EnsureResponse
+	s.Run(t.Context(), request, func(r model.EnsureResponse) { first = r })
+	r := s.NextRun(t.Context())
+	r.Begin(t.Context())
+	cancel := cancelOf("r1")
+	heard := 0
+	for range 2000 {
+		s.Run(t.Context(), request, func(model.EnsureResponse) {})
+		s.Ensure(t.Context(), cancel, func(model.EnsureResponse) { heard++ })
+	}
+	if waiting := len(s.store.open[fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
+		t.Errorf("%d wait, %d were answered", waiting, heard)
+	}
+	r.End(t.Context(), nil, nil)
+	if first.Phase != model.EnsureDone || heard <= 2000 {
+		t.Errorf("who asked first heard %+v, the others %d", first, heard)
+	}
+	s.Ensure(t.Context(), cancelOf("unknown"), func(model.EnsureResponse) {})
+	before, err := os.Stat(s.cancels.path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Ensure(t.Context(), cancelOf("unknown"), func(r model.EnsureResponse) {
+		if r.Phase != model.EnsureCancelled {
+			t.Errorf("answered %+v", r)
+		}
+	})
+	if after, err := os.Stat(s.cancels.path); err != nil || !os.SameFile(before, after) {
+		t.Errorf("what is known was written again: %v", err)
 	}
 }

@@ -58,11 +58,18 @@ func (c *cancels) of(id string) (why string, ok bool) {
 	return c.all[i].Why, true
 }
 
+// refreshAfter is after how long a cancel that comes again is remembered anew: it may come any number
+// of times, and each would be written.
+const refreshAfter = time.Hour
+
 // add remembers a cancel, and reports whether it is new. With an error it is not remembered.
 func (c *cancels) add(ctx context.Context, id, why string) (isNew bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, sum := time.Now().UTC(), fileName(id)
+	if slices.ContainsFunc(c.all, func(e earlyCancel) bool { return e.Sum == sum && now.Sub(e.At).Abs() < refreshAfter }) {
+		return false, nil
+	}
 	all := slices.DeleteFunc(slices.Clone(c.all), func(e earlyCancel) bool {
 		isNew = isNew || e.Sum == sum
 		return e.Sum == sum || now.Sub(e.At) > keepFor

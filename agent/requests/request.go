@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -51,6 +52,18 @@ type request struct {
 	// it is not executed. The lock of the service is held.
 	cancelled  error
 	stop, kill context.CancelCauseFunc
+}
+
+// maxWaiting is how many wait for the responses to a request: it may come any number of times.
+const maxWaiting = 100
+
+// await has one more wait for the responses, in the place of another where there are many; who asked
+// first stays.
+func (q *request) await(respond func(model.EnsureResponse)) {
+	if len(q.respond) >= maxWaiting {
+		q.respond = slices.Delete(q.respond, 1, 2)
+	}
+	q.respond = append(q.respond, respond)
 }
 
 // content is what the request of a message says. One that is not valid has at most an

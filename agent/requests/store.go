@@ -93,7 +93,7 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 		}
 		// The lock is held, or a later response could overtake this one.
 		respond(earlier.Response)
-		earlier.respond = append(earlier.respond, respond)
+		earlier.await(respond)
 		return false, nil
 	}
 	if _, ok := s.known[name]; ok {
@@ -173,7 +173,7 @@ func (s *store) cancel(ctx context.Context, id, why string, respond func(model.E
 	}
 	if q.Response.Phase != model.EnsureAcknowledged {
 		respond(q.Response)
-		q.respond = append(q.respond, respond)
+		q.await(respond)
 		return q, nil, nil
 	}
 	response := q.Response

@@ -178,6 +178,8 @@ func (d *Desk) Begin(o Order) (Action, error) {
 	switch {
 	case m.All && !o.All && o.Kind != Preview: // which changes nothing
 		return Action{}, fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
+	case o.Kind == Preview && len(m.Nodes)*len(o.Previewed.Value) > maxSent:
+		return Action{}, refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(o.Previewed.Value), len(m.Nodes))
 	case o.Expect >= 0 && o.Expect != len(m.Nodes):
 		return Action{}, fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), o.Expect)
 	}
@@ -249,6 +251,9 @@ func (d *Desk) end(e *entry, err error) {
 		}
 		e.Ended = d.o.Now()
 		e.Action = e.snapshot()
+		if e.Previewed != nil {
+			e.Previewed = &Previewed{Key: e.Previewed.Key, Revision: e.Previewed.Revision, Name: e.Previewed.Name}
+		}
 		e.results = nil
 		close(e.done)
 	})

@@ -2,6 +2,7 @@ package actions_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
@@ -291,6 +293,114 @@ func TestAnswersAreBounded(t *testing.T) {
 	}
 	if size := len(fmt.Sprint(a)); size > 4<<20 {
 		t.Errorf("it has %d bytes", size)
+	}
+}
+
+// planned is what does a preview of which this comes.
+type planned struct {
+	*webfleet.Doer
+	found *preview.Preview
+}
+
+func (p planned) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*preview.Preview, error) {
+	return p.found, nil
+}
+
+// TestPlansAreBounded: whatever nodes plan, an action keeps little of it, and nothing of what somebody wrote.
+func TestPlansAreBounded(t *testing.T) {
+	t.Parallel()
+	found := &preview.Preview{}
+	for i := range 400 {
+		g := preview.Group{Outcome: preview.WouldChange, Nodes: []string{fmt.Sprintf("node%03d", i)}, Plan: &model.Plan{Counts: model.Counts{Changed: 1}}}
+		switch i {
+		case 0: // 256 KiB are many that are empty
+			g.Plan.Transactions = make([]model.Transaction, 80_000)
+		case 1:
+			g = preview.Group{Outcome: preview.NotKnown, Nodes: g.Nodes, Error: strings.Repeat("x", 1<<20)}
+		}
+		found.Groups = append(found.Groups, g)
+	}
+	f := webfleet.New(webfleet.Sample(400, time.Now()), time.Now)
+	d := actions.New(actions.Options{Model: f, Doer: planned{&webfleet.Doer{Fleet: f}, found}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(d.Close)
+	written := &actions.Previewed{Name: "motd", Value: "muster: {resources: []}"}
+	a := done(t, d, actions.Order{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written, Expect: -1})
+	if len(a.Plans) != 30 || cap(a.Plans) > 64 || a.MorePlans != 370 {
+		t.Errorf("%d plans of %d, %d more", len(a.Plans), cap(a.Plans), a.MorePlans)
+	}
+	text, err := json.Marshal(a.Plans)
+	if err != nil || len(text) > 2<<20 {
+		t.Errorf("they have %d bytes, %v", len(text), err)
+	}
+	if g := a.Plans[0]; g.Outcome != preview.WouldChange || g.Plan != nil || !strings.Contains(g.Error, "too long") {
+		t.Errorf("of one that is too long: %+v", g)
+	}
+	if a.Plans[2].Plan != found.Groups[2].Plan {
+		t.Error("a short one is not kept")
+	}
+	if a.Previewed.Value != "" || a.Previewed.Name != "motd" || written.Value == "" {
+		t.Errorf("of what was written: %+v", a.Previewed)
+	}
+}
+
+// TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
+func TestPreviewsOfManyNodesAreShort(t *testing.T) {
+	t.Parallel()
+	d, doer := desk(t, 600)
+	o := actions.Order{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
+	var refused *actions.Refusal
+	if _, err := d.Begin(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(doer.Done()) > 0 {
+		t.Errorf("it was sent: %v", err)
+	}
+	o.Previewed = &actions.Previewed{Name: "motd", Value: strings.Repeat("x", 64<<10)}
+	if a := done(t, d, o); a.Error != "" || len(doer.Done()) != 1 {
+		t.Errorf("a shorter one was not: %+v", a.Error)
+	}
+}
+
+// TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
+func TestOrdersHaveNothingElse(t *testing.T) {
+	t.Parallel()
+	d, _ := desk(t, 20)
+	long := strings.Repeat("x", 60_000)
+	for _, k := range []actions.Kind{actions.Run, actions.Resume, actions.Preview} {
+		o := actions.Order{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}, Expect: -1}
+		if k != actions.Run {
+			o.Manifests = []string{long}
+		}
+		if a := done(t, d, o); a.Reason != "" || !a.Until.IsZero() || len(a.Manifests) > 0 || (a.Previewed == nil) != (k != actions.Preview) {
+			t.Errorf("%s: %+v", k, a.Order)
+		}
+	}
+}
+
+// TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
+func TestAPauseThatEndsSooner(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[time.Duration]fleet.RequestState{time.Hour: fleet.RequestPending, 2 * time.Hour: fleet.RequestDone, 3 * time.Hour: fleet.RequestDone, 0: fleet.RequestDone} {
+		synctest.Test(t, func(t *testing.T) {
+			d, doer := desk(t, 20)
+			doer.Deaf = true
+			now := time.Now()
+			other := &model.Paused{From: "group.web.pause", At: now}
+			if until > 0 {
+				other.Until = now.Add(until)
+			}
+			doer.Fleet.Change(func(data *webfleet.Data) {
+				nodes := append([]model.Node{}, data.Nodes...)
+				for i := range nodes {
+					if nodes[i].Node == "web000" {
+						nodes[i].Paused = other
+					}
+				}
+				data.Nodes = nodes
+			})
+			a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
+			d.Close()
+			if len(a.Results) != 1 || a.Results[0].State != want {
+				t.Errorf("the other ends after %s: %+v", until, a.Results)
+			}
+		})
 	}
 }
 

@@ -137,8 +137,12 @@ func (p *Previewed) check() error {
 	return nil
 }
 
-// MaxPreviewed is how many bytes may be previewed: nodes get it in one message.
-const MaxPreviewed = 256 << 10
+// MaxPreviewed is how many bytes may be previewed: nodes get it in one message. All of them together get
+// maxSent at most, which is in memory where the messages are signed.
+const (
+	MaxPreviewed = 256 << 10
+	maxSent      = 128 << 20
+)
 
 // Refusal is an order that is not carried out; it never will be by trying again.
 type Refusal struct{ Why string }
@@ -174,6 +178,7 @@ func (o *Order) check(now time.Time) error {
 	if o.Within == 0 {
 		o.Within = defaultWithin
 	}
+	o.trim()
 	switch o.Kind {
 	case Pause:
 		if !o.Until.IsZero() && !o.Until.After(now) {
@@ -201,6 +206,19 @@ func (o *Order) check(now time.Time) error {
 	}
 
 	return nil
+}
+
+// trim leaves out what an order of its kind does not have, and nothing has checked.
+func (o *Order) trim() {
+	if o.Kind != Pause {
+		o.Until, o.Reason = time.Time{}, ""
+	}
+	if o.Kind != Run {
+		o.Manifests, o.Noop = nil, false
+	}
+	if o.Kind != Preview {
+		o.Previewed = nil
+	}
 }
 
 // named returns the name of somebody as one line of a bounded length.

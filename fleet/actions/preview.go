@@ -3,6 +3,7 @@ package actions
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -14,8 +15,18 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 )
 
-// maxPlans is how many different plans an action keeps.
-const maxPlans = 30
+// maxPlans is how many different plans an action keeps, maxPlanBytes how long they may be together: nodes
+// write them, with 64 KiB each if they are those of muster.
+const (
+	maxPlans     = 30
+	maxPlanBytes = 2 << 20
+)
+
+// tooLong is why a plan is not kept.
+const tooLong = "the plan is too long to be kept here"
+
+// unsignedPreview is for whoever previews where nodes refuse that.
+const unsignedPreview = "nodes with trust.keys preview only what a key they trust has signed, and this server signs no previews, or by another key: use muster fleet preview --sign-key FILE; or see --sign-previews of muster fleet serve"
 
 // preview asks nodes for their plans.
 func (d *Desk) preview(ctx context.Context, e *entry, nodes []model.Node) error {
@@ -42,7 +53,7 @@ func (d *Desk) planned(e *entry, found *preview.Preview) {
 			d.set(e, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
 		}
 		if strings.Contains(g.Error, "not signed") {
-			d.note(e, unsignedNote)
+			d.note(e, unsignedPreview)
 		}
 	}
 	for _, node := range found.Missing {
@@ -51,10 +62,28 @@ func (d *Desk) planned(e *entry, found *preview.Preview) {
 	for _, node := range found.Unfinished {
 		d.set(e, Result{Node: node, State: fleet.RequestExpired, Text: "did not come to an end in time"})
 	}
-	d.change(e, func() {
-		e.Plans = found.Groups[:min(len(found.Groups), maxPlans)]
-		e.MorePlans = len(found.Groups) - len(e.Plans)
-	})
+	kept := keptOf(found.Groups)
+	d.change(e, func() { e.Plans, e.MorePlans = kept, len(found.Groups)-len(kept) })
+}
+
+// keptOf returns the first plans, without those that are too long.
+func keptOf(all []preview.Group) []preview.Group {
+	out := slices.Clone(all[:min(len(all), maxPlans)]) // what is behind them is not kept by that
+	left := maxPlanBytes
+	for i, g := range out {
+		out[i].Error = cut(g.Error)
+		if g.Plan == nil {
+			continue
+		}
+		text, err := json.Marshal(g.Plan)
+		if err != nil || len(text) > left {
+			out[i].Plan, out[i].Error = nil, tooLong
+			continue
+		}
+		left -= len(text)
+	}
+
+	return out
 }
 
 // RevisionOf returns what is previewed of a revision of an assignment, the newest for 0. The error is a *Refusal.

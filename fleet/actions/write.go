@@ -175,8 +175,12 @@ func (e *entry) obeys(n model.Node) bool {
 		return false
 	}
 
-	// Another pause that ends later holds instead.
-	return n.Paused.From != key || n.Paused.At.Equal(e.pause(e.Begun).At)
+	if n.Paused.From == key {
+		return n.Paused.At.Equal(e.pause(e.Begun).At)
+	}
+
+	// Another pause that ends later holds instead; one that ends sooner tells nothing of this one.
+	return n.Paused.Until.IsZero() || !e.Until.IsZero() && !n.Paused.Until.Before(e.Until)
 }
 
 // obeyed describes the pause that holds on a node now.

@@ -16,6 +16,50 @@ import (
 type Current struct {
 	results map[resourceID]target.Result
 	runs    map[manifestID]*model.Run
+	// ofNode counts those of each node.
+	ofNode map[string]known
+}
+
+// known is of how many resources and manifests of a node something is known, and whether it has more.
+type known struct {
+	resources, manifests int
+	full                 bool
+}
+
+// MaxResources is of how many resources of a node the result is known, maxManifests of how many manifests:
+// nodes name both.
+const (
+	MaxResources = 50_000
+	maxManifests = 2_000
+)
+
+// admit reports whether there is a place for another resource, or manifest, of a node.
+func (c *Current) admit(node string, resources, manifests int) bool {
+	n := c.ofNode[node]
+	n.resources, n.manifests = n.resources+resources, n.manifests+manifests
+	fits := n.resources <= MaxResources && n.manifests <= maxManifests
+	if !fits {
+		n = c.ofNode[node]
+		n.full = true
+	}
+	if c.ofNode == nil {
+		c.ofNode = map[string]known{}
+	}
+	c.ofNode[node] = n
+
+	return fits
+}
+
+// Full returns the nodes of which something was left out, since they have more than is known.
+func (c *Current) Full() []string {
+	var out []string
+	for node, n := range c.ofNode {
+		if n.full {
+			out = append(out, node)
+		}
+	}
+
+	return out
 }
 
 type manifestID struct{ node, manifest string }
@@ -28,7 +72,8 @@ type resourceID struct {
 // AddResult adds a result, in any order. One of two of the same time is kept.
 func (c *Current) AddResult(r target.Result) {
 	id := resourceID{manifestID{r.Node, r.Manifest}, r.Resource}
-	if known, has := c.results[id]; has && known.Time.After(r.Time) {
+	before, has := c.results[id]
+	if has && before.Time.After(r.Time) || !has && !c.admit(r.Node, 1, 0) {
 		return
 	}
 	if c.results == nil {
@@ -43,7 +88,8 @@ func (c *Current) AddRun(node string, r model.Run) {
 		return
 	}
 	id := manifestID{node, r.Manifest}
-	if known := c.runs[id]; known != nil && known.Started.After(r.Started) {
+	before := c.runs[id]
+	if before != nil && before.Started.After(r.Started) || before == nil && !c.admit(node, 0, 1) {
 		return
 	}
 	if c.runs == nil {

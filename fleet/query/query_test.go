@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -241,5 +243,31 @@ func TestDocumentedColumns(t *testing.T) {
 	}
 	if examples < 3 {
 		t.Errorf("found %d examples", examples)
+	}
+}
+
+// TestOneNodeFillsNoMemory: a node that names ever more resources and manifests displaces none of others.
+func TestOneNodeFillsNoMemory(t *testing.T) {
+	t.Parallel()
+	var current query.Current
+	for i := range 70_000 {
+		name := strconv.Itoa(i)
+		current.AddResult(target.Result{Node: "loud", Manifest: "m", Resource: name})
+		current.AddRun("many", model.Run{Manifest: name, Counts: model.Counts{Total: 1}})
+	}
+	for i := range 10 {
+		current.AddResult(target.Result{Node: "web01", Manifest: "m", Resource: strconv.Itoa(i)})
+	}
+	at := time.Now()
+	current.AddResult(target.Result{Node: "loud", Manifest: "m", Resource: "7", Time: at})
+	counts := map[string]int{}
+	for _, r := range current.Rows() {
+		counts[r.Node]++
+		if r.Node == "loud" && r.Resource == "7" && !r.Time.Equal(at) {
+			t.Error("a known resource has no newer result")
+		}
+	}
+	if full := slices.Sorted(slices.Values(current.Full())); counts["loud"] != 50_000 || counts["web01"] != 10 || !slices.Equal(full, []string{"loud", "many"}) {
+		t.Errorf("%v, full are %v", counts, full)
 	}
 }

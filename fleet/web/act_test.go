@@ -318,6 +318,17 @@ func TestControlChanges(t *testing.T) {
 	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
 }
 
+// TestALinkWritesNoManifest: who follows one would have its guards run by one click.
+func TestALinkWritesNoManifest(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(3, time.Now()))
+	q := url.Values{"name": {"of-another-site"}, "manifest": {"muster: {resources: [{exec: [{evil: {}}]}]}"}, "on": {"true"}, "key": {"group.web.nginx"}}
+	r, text := a.do(http.MethodGet, "/actions/preview?"+q.Encode(), a.operate, nil)
+	if r.StatusCode != http.StatusOK || strings.Contains(text, "of-another-site") || strings.Contains(text, "evil") || !strings.Contains(text, `<option value="group.web.nginx" selected>`) {
+		t.Errorf("%s %s", r.Status, text)
+	}
+}
+
 // TestPreview: an assignment, one of its revisions, or what somebody wrote; equal plans are shown once.
 func TestPreview(t *testing.T) {
 	t.Parallel()

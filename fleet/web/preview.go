@@ -22,6 +22,9 @@ func (s *site) previews(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
+	// One click would have the guards run of what whoever made the link wrote.
+	r.Form.Del("name")
+	r.Form.Del("manifest")
 	s.previewForm(w, r, http.StatusOK, "")
 }
 

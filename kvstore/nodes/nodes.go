@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -115,11 +116,14 @@ func (b Bucket) FactsDocument(ctx context.Context, node string) (json.RawMessage
 		return nil, err
 	}
 	m, err := b.store.Value(ctx, b.stream(), b.store.Names().NodeFacts(node))
+	invalid := errors.Is(err, answer.ErrUnreadable) || errors.Is(err, answer.ErrServerHeaders)
 	if err == nil {
 		var facts model.Facts
-		if err = json.Unmarshal(m.Data, &facts); err != nil {
-			err = fmt.Errorf("%w: %w", ErrInvalidFacts, err)
-		}
+		err = json.Unmarshal(m.Data, &facts)
+		invalid = err != nil
+	}
+	if invalid {
+		err = fmt.Errorf("%w: %w", ErrInvalidFacts, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("facts of node %s: %w", node, err)

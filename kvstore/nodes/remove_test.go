@@ -12,6 +12,19 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
+// TestFactsWithHeadersAreInvalid: a node that stores such ones is no other than one that stores garbage.
+func TestFactsWithHeadersAreInvalid(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	bucket := nodes.New(store.Store)
+	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
+		srv.Raw(t, store.Names().NodeFacts(node), block, "{}")
+		if _, err := bucket.FactsDocument(t.Context(), node); !errors.Is(err, nodes.ErrInvalidFacts) {
+			t.Errorf("%s: %v", node, err)
+		}
+	}
+}
+
 // TestRemove: nothing is known of the node any more, what marks that expires, and others stay.
 func TestRemove(t *testing.T) {
 	t.Parallel()

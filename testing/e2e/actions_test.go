@@ -215,7 +215,7 @@ func TestActions(t *testing.T) {
 }
 
 // TestSignedActions: nodes that demand signatures refuse what serve does without a key, which it says, and
-// do what it signs.
+// do what it signs: previews only where that was asked for, since their guards are whatever somebody wrote.
 func TestSignedActions(t *testing.T) {
 	server := natstest.Start(t)
 	dir := t.TempDir()
@@ -232,28 +232,29 @@ func TestSignedActions(t *testing.T) {
 	tokens := filepath.Join(dir, "tokens")
 	token := strings.TrimSpace(fleet("fleet", "token", "anna", "--role", "operate", "--file", tokens))
 	const node = `{"target":{"nodes":["web01"]}}`
-	for _, signed := range []bool{false, true} {
-		var more []string
-		if signed {
-			more = []string{"--sign-key", key}
-		}
+	ran := filepath.Join(dir, "ran")
+	for _, more := range [][]string{nil, {"--sign-key", key}, {"--sign-key", key, "--sign-previews"}} {
 		s := serveActions(t, dir, server.URL(), tokens, more...)
 		await(t, "the node is known", func() bool {
 			_, text := s.do(http.MethodGet, "api/v1/nodes", nil, "Authorization", "Bearer "+token)
 			return strings.Contains(text, `"state":"ok"`)
 		})
 		for _, verb := range []string{"pause", "resume", "run", "preview"} {
-			document := node
+			document, signed, remedy := node, len(more) > 0, "start muster fleet serve with --sign-key FILE"
 			if verb == "preview" {
-				document = `{"target":{"nodes":["web01"]},"name":"motd","manifest":"muster: {resources: []}"}`
+				document = `{"target":{"nodes":["web01"]},"name":"evil","manifest":"muster: {resources: [{exec: [{/bin/true: {onlyif: /bin/touch ` + ran + `}}]}]}"}`
+				signed, remedy = len(more) > 2, "--sign-previews"
 			}
 			status, a := s.call("actions/"+verb+"?wait=50", token, document)
 			all := fmt.Sprint(a)
 			if !signed && verb == "resume" {
 				continue // there is no pause that it would end
 			}
-			if status != http.StatusAccepted || signed == strings.Contains(all, "not signed") || signed == strings.Contains(all, "start muster fleet serve with --sign-key FILE") || signed != strings.Contains(all, "state:done") {
-				t.Errorf("%s, signed %v: %d %s", verb, signed, status, all)
+			if status != http.StatusAccepted || signed == strings.Contains(all, "not signed") || signed == strings.Contains(all, remedy) || signed != strings.Contains(all, "state:done") {
+				t.Errorf("%s, %v: %d %s", verb, more, status, all)
+			}
+			if _, err := os.Stat(ran); (err == nil) != (signed && verb == "preview") {
+				t.Errorf("%s, %v: its guard ran: %v", verb, more, err == nil)
 			}
 		}
 		s.process.signal(syscall.SIGINT)

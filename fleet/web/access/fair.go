@@ -51,8 +51,9 @@ func (f *fair) add(c *fairConn) (over *fairConn) {
 		return nil
 	}
 	largest := f.open[c.network]
-	for _, all := range f.open {
-		if len(all) > len(largest) {
+	for network, all := range f.open {
+		// Of others with as many: where each network has one connection, who comes is let in.
+		if len(all) > len(largest) || len(all) == len(largest) && network != c.network {
 			largest = all
 		}
 	}

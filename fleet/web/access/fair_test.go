@@ -1,6 +1,7 @@
 package access
 
 import (
+	"fmt"
 	"net"
 	"testing"
 	"time"
@@ -77,6 +78,28 @@ func TestFairConnections(t *testing.T) {
 		if l.count != 90 {
 			t.Errorf("then %d are open", l.count)
 		}
+	}
+}
+
+// TestFairAmongManyAddresses: where every address has one connection, who comes is let in.
+func TestFairAmongManyAddresses(t *testing.T) {
+	t.Parallel()
+	waiting := make(fakes, 1)
+	l := newFair(waiting, 100)
+	for i := range 300 {
+		here, _ := net.Pipe()
+		waiting <- from{here, fmt.Sprintf("[2001:db8:0:%x::1]:1", i)}
+		c, err := l.Accept()
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetReadDeadline(time.Now())
+		if _, err := c.Read(make([]byte, 1)); !isTimeout(err) {
+			t.Fatalf("connection %d ended at once: %v", i, err)
+		}
+	}
+	if l.count != 100 {
+		t.Errorf("%d are open", l.count)
 	}
 }
 

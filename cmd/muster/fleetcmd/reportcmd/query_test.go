@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -14,6 +16,10 @@ import (
 func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	t.Parallel()
 	since := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var many query.Current
+	for i := range query.MaxResources + 1 {
+		many.AddResult(target.Result{Node: "web01", Resource: strconv.Itoa(i)})
+	}
 	for name, c := range map[string]struct {
 		results results
 		bounds  reports.Bounds
@@ -26,6 +32,7 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 		"a node filled its share": {results{messages: map[string]int{"web01 (run stable)": 240}}, reports.Bounds{PerSubject: 240}, []string{"the newest 240 of each are stored, older ones are not: web01 (run stable)"}},
 		"invalid":                 {results{invalid: 2, undecided: map[string]bool{"web02": true}}, reports.Bounds{}, []string{"2 messages with reports that cannot be read", "web02: cannot tell whether results match of 1 node"}},
 		"too many":                {results{full: true}, reports.Bounds{}, []string{"more than 200000 match"}},
+		"a node has very many":    {results{current: &many}, reports.Bounds{}, []string{"web01: more than 50000 resources "}},
 	} {
 		got := c.results.incomplete(c.bounds, since)
 		if len(got) != len(c.want) {

@@ -221,6 +221,11 @@ func (r *results) incomplete(b reports.Bounds, since time.Time) []string {
 	if len(r.undecided) > 0 {
 		out = append(out, missing("cannot tell whether results match", slices.Collect(maps.Keys(r.undecided))))
 	}
+	if r.current != nil {
+		if full := r.current.Full(); len(full) > 0 {
+			out = append(out, missing(fmt.Sprintf("more than %d resources or very many manifests, the others are left out", query.MaxResources), full))
+		}
+	}
 	if r.full {
 		out = append(out, fmt.Sprintf("more than %d match: the oldest of them are shown; select fewer", maxResults))
 	}

@@ -25,7 +25,10 @@ import (
 type doer struct {
 	store  *kvstore.Store
 	signer *signing.Signing
-	log    *slog.Logger
+	// signsPreviews is that previews are signed, too: their guards run on nodes, of whatever somebody
+	// wrote into a form or into the bucket.
+	signsPreviews bool
+	log           *slog.Logger
 	// paused returns the control key by which a node is paused, empty where it is not.
 	paused func(node string) string
 }
@@ -94,7 +97,11 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 		return nil, err
 	}
 	defer remove()
-	ensurer := fleet.Ensurer{Asker: previewcmd.NewAsker(d.store, d.signer, request, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	signer := d.signer
+	if !d.signsPreviews {
+		signer = nil
+	}
+	ensurer := fleet.Ensurer{Asker: previewcmd.NewAsker(d.store, signer, request, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
 	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: request.ID, Expires: request.Expires})
 	if answers == nil {
 		return nil, err

@@ -29,10 +29,11 @@ type follower struct {
 	// look is how often it is looked whether that was so.
 	look     time.Duration
 	webhooks *webhooks
-	// acts is that operators act, signed by signer where that is not nil.
-	acts   bool
-	signer *signing.Signing
-	log    *slog.Logger
+	// acts is that operators act, signed by signer where that is not nil; signsPreviews is that it
+	// signs previews too.
+	acts, signsPreviews bool
+	signer              *signing.Signing
+	log                 *slog.Logger
 	// handler serves the view of now; begun is closed when there is one.
 	handler atomic.Pointer[http.Handler]
 	begun   chan struct{}
@@ -99,5 +100,5 @@ func (f *follower) desk(model *view.Fleet) *actions.Desk {
 		return n.Paused.From
 	}
 
-	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, log: f.log, paused: paused}, Log: f.log})
+	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused}, Log: f.log})
 }

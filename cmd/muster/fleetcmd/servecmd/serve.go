@@ -27,8 +27,8 @@ type serveCommand struct {
 	keep   time.Duration
 	// webhooks is the file of webhooks, empty for none.
 	webhooks string
-	// actions lets operators act.
-	actions bool
+	// actions lets operators act, signPreviews has what they preview signed.
+	actions, signPreviews bool
 	fleetcli.Signing
 }
 
@@ -40,7 +40,8 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
 	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
 	cmd.Flag("webhooks", "File of webhooks, to which reports are sent as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
-	cmd.Flag("actions", "Let whoever has the role operate pause, resume and run nodes; needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
+	cmd.Flag("actions", "Let whoever has the role operate pause, resume and run nodes, and preview on them, which runs guards there; needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
+	cmd.Flag("sign-previews", "With --actions, sign previews with --sign-key, too: whoever has the role operate can then run anything on nodes that trust the key").UnNegatableBoolVar(&c.signPreviews)
 	c.AddSigning(cmd)
 	c.access.Add(cmd)
 	cmd.Action(env.Action(c.run))
@@ -70,6 +71,9 @@ func (c *serveCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.signPreviews && (!c.actions || signer == nil) {
+		return cli.Usagef("--sign-previews: give --actions and --sign-key FILE, too")
+	}
 	guard, err := access.New(options, c.Log)
 	if err != nil {
 		return err
@@ -96,7 +100,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	var following sync.WaitGroup
 	defer following.Wait()
 	defer stop(nil)
-	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, webhooks: hooks, acts: c.actions, signer: signer, log: c.Log, begun: make(chan struct{})}
+	fleet := &follower{store: store.KV, keep: c.keep, look: streamPause, webhooks: hooks, acts: c.actions, signer: signer, signsPreviews: c.signPreviews, log: c.Log, begun: make(chan struct{})}
 	following.Go(func() { stop(fleet.run(running)) })
 	c.Print.Printf("%s\n", guard.URL(l))
 	err = serve(running, l, guard.Handler(fleet), defaultPatience(), c.Log)
