@@ -41,7 +41,7 @@ var commandRooms = map[string][]string{
 	"fleetcmd/live":        {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/pauses":      {"fleet/signing"},
 	"fleetcmd/pingcmd":     {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
-	"fleetcmd/previewcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
+	"fleetcmd/previewcmd":  {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live"},
 	"fleetcmd/reportcmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli"},
 	"fleetcmd/runcmd":      {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live"},
 	"fleetcmd/servecmd":    {"fleet/...", "cmd/muster/fleetcmd/accesscmd", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live", "cmd/muster/fleetcmd/pauses", "cmd/muster/fleetcmd/previewcmd"},

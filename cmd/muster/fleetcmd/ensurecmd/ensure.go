@@ -236,7 +236,7 @@ func (c *ensureCommand) send(ctx context.Context, by sender, request model.Ensur
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: known,
+	ensurer := fleet.Ensurer{Asker: by.asker(request), Nodes: known,
 		OnProgress: func(p fleet.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},

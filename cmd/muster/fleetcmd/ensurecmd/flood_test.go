@@ -43,7 +43,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 	var log bytes.Buffer
 	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil))}
 	known := nodeList{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
-	ensurer := fleet.Ensurer{Asker: by, Nodes: known, Silence: time.Minute}
+	ensurer := fleet.Ensurer{Asker: by.asker(model.EnsureRequest{}), Nodes: known, Silence: time.Minute}
 	result, err := ensurer.Ensure(t.Context(), []fleet.Target{{Group: model.GroupAll}}, model.EnsureRequest{})
 	if err != nil {
 		t.Fatal(err)

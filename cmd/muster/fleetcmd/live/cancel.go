@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -111,7 +110,7 @@ func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*fleet.Ensure
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: to.Known, Once: !c.Kill, OnProgress: func(p fleet.Progress) {
+	ensurer := fleet.Ensurer{Asker: by.asker(), Nodes: to.Known, Once: !c.Kill, OnProgress: func(p fleet.Progress) {
 		line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
 	}}
 
@@ -135,8 +134,7 @@ func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target
 	})
 }
 
-// cancels send a cancel to nodes, signed where signer is not nil. It is a fleet.Asker, which is
-// given the request here.
+// cancels send and queue a cancel, signed where signer is not nil.
 type cancels struct {
 	store  *kvstore.Store
 	signer *signing.Signing
@@ -144,20 +142,11 @@ type cancels struct {
 	cancel model.CancelRequest
 }
 
-// Ask sends the cancel to the nodes of a target.
-func (c cancels) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return c.ask(ctx, []string{target.String()})
-}
-
-// AskNodes sends the cancel to each of some nodes.
-func (c cancels) AskNodes(ctx context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return c.ask(ctx, Families(nodes))
-}
-
-func (c cancels) ask(ctx context.Context, families []string) iter.Seq2[model.EnsureResponse, error] {
-	return Ask(ctx, c.store, c.log, kvstore.VerbEnsure, families, func(family string) ([]byte, error) {
+// asker returns what sends the cancel to nodes.
+func (c cancels) asker() Asker {
+	return Asker{Store: c.store, Log: c.log, Verb: kvstore.VerbEnsure, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		return c.encode(ctx, family, cancelValid)
-	})
+	}}
 }
 
 // encode returns the message of the cancel to the nodes of a family, which holds for some time.

@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -18,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 )
@@ -35,7 +38,7 @@ type Question struct {
 const (
 	// Grace is how long nodes may take to tell that their time is over.
 	Grace = 3 * time.Second
-	// removing is how long the removal of a bundle may take after the end of the command.
+	// removing is how long the removal of a bundle may take.
 	removing = 5 * time.Second
 )
 
@@ -59,17 +62,11 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 		Name: q.Push.Name, Value: string(value),
 	}
 	if bundle != nil {
-		bundles := content.New(store.KV)
-		if err := bundles.PutPreviewBundle(ctx, request.ID, digest, bundle); err != nil {
+		remove, err := StoreBundle(ctx, store.KV, env.Log, request.ID, digest, bundle)
+		if err != nil {
 			return nil, err
 		}
-		defer func() {
-			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
-			defer done()
-			if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
-				env.Log.Warn("a bundle is left, which a later preview removes", "error", err)
-			}
-		}()
+		defer remove()
 	}
 	limit, done := context.WithTimeout(ctx, q.Within+Grace)
 	defer done()
@@ -90,6 +87,22 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	}
 
 	return preview.Of(answers), errors.Join(err, context.Cause(ctx))
+}
+
+// StoreBundle stores the bundle of a preview. remove removes it, also after the end of ctx.
+func StoreBundle(ctx context.Context, store *kvstore.Store, log *slog.Logger, id, digest string, bundle io.ReadSeeker) (remove func(), err error) {
+	bundles := content.New(store)
+	if err := bundles.PutPreviewBundle(ctx, id, digest, bundle); err != nil {
+		return nil, err
+	}
+
+	return func() {
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
+		defer done()
+		if err := bundles.RemovePreviewBundle(ctx, id, digest); err != nil {
+			log.Warn("a bundle is left, which a later preview removes", "error", err)
+		}
+	}, nil
 }
 
 // Print prints the plans, equal ones once.

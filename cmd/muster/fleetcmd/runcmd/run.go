@@ -113,7 +113,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
 	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error) {
 		request.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, live.Runs{Store: store.KV, Signer: signer, Log: c.Log, Request: request}, part, list, to.Known)
+		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, request), request.ID, part, list, to.Known)
 	})
 	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err
@@ -142,7 +142,7 @@ func (c *runCommand) cancel(ctx context.Context) error {
 }
 
 // send sends the request and waits for the answers.
-func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
+func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()
@@ -151,7 +151,7 @@ func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list [
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}
 
-	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: by.Request.ID})
+	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: id})
 }
 
 // conclusion returns how the result is shown.

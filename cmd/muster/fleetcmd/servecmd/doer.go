@@ -6,7 +6,6 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
@@ -77,13 +76,10 @@ func (d doer) CanAsk() error {
 
 // Run has nodes run what is assigned to them.
 func (d doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
-	ensurer := fleet.Ensurer{Asker: live.Runs{Store: d.store, Signer: d.signer, Log: d.log, Request: request}, Nodes: live.Nodes(nodes), OnAnswer: answered}
+	ensurer := fleet.Ensurer{Asker: live.RunAsker(d.store, d.signer, d.log, request), Nodes: live.Nodes(nodes), OnAnswer: answered}
 
 	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: request.ID})
 }
-
-// removing is how long the removal of a bundle may take.
-const removing = 5 * time.Second
 
 // Preview asks nodes what an assignment would change.
 func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
@@ -105,37 +101,27 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
 func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove func(), err error) {
-	nothing := func() {}
 	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), request.Name), []byte(request.Value))
 	if problems != nil || v.Assignment.Bundle == "" {
-		return nothing, nil // nodes say what is wrong with it
+		return func() {}, nil // nodes say what is wrong with it
 	}
-	bundles, digest := content.New(d.store), v.Assignment.Bundle
-	from, err := bundles.GetBundle(ctx, digest)
+	digest := v.Assignment.Bundle
+	from, err := content.New(d.store).GetBundle(ctx, digest)
 	if err != nil {
-		return nothing, err
+		return nil, err
 	}
 	defer from.Close()
 	file, err := os.CreateTemp("", "muster-preview-")
 	if err != nil {
-		return nothing, err
+		return nil, err
 	}
 	defer os.Remove(file.Name()) // the system clears one that stays
 	defer file.Close()
 	if _, err := io.Copy(file, from); err != nil {
-		return nothing, err
-	}
-	if err := bundles.PutPreviewBundle(ctx, request.ID, digest, file); err != nil {
-		return nothing, err
+		return nil, err
 	}
 
-	return func() {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
-		defer done()
-		if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
-			d.log.Warn("a bundle is left, which a later preview removes", "error", err)
-		}
-	}, nil
+	return previewcmd.StoreBundle(ctx, d.store, d.log, request.ID, digest, file)
 }
 
 func targetsOf(nodes []model.Node) []fleet.Target {
