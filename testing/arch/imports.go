@@ -146,7 +146,7 @@ func rooms() []room {
 			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
 			"resources/manifest", "resources/resource/textdiff",
 		}, tests: []string{"resources/host/facts"}},
-		{folder: "fleet/describe", may: []string{"model"}},
+		{folder: "fleet/describe", may: []string{"model/..."}},
 		{folder: "fleet/preview", may: []string{"model", "fleet"}},
 		{folder: "fleet/batch", may: []string{"model", "fleet"}},
 		{folder: "fleet/actions", may: []string{"model/...", "fleet", "fleet/describe", "fleet/preview"}, tests: []string{"fleet/target"}},

@@ -1,6 +1,7 @@
 package controlcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -95,20 +96,11 @@ func (c *groupCommand) run(ctx context.Context) error {
 	})
 	err = c.Print.Result(c.Format, done, func() {
 		for _, g := range done {
-			c.Print.Printf("%s revision %d: %s\n", g.Key, g.Revision, groupLine(g.Groups))
+			c.Print.Printf("%s revision %d: %s\n", g.Key, g.Revision, cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
 		}
 	})
 
 	return errors.Join(failed, err, found.undecided)
-}
-
-// groupLine returns groups in a line.
-func groupLine(groups []string) string {
-	if len(groups) == 0 {
-		return "no groups"
-	}
-
-	return strings.Join(groups, ", ")
 }
 
 // warnStays warns of groups that a node is taken out of here, and that its own configuration has. A
@@ -131,7 +123,7 @@ func (c *groupCommand) sign(ctx context.Context, signer *signing.Signing, family
 		}
 		return value, nil
 	case len(kept) > 0 && !c.yes:
-		if err := c.Confirm("nothing was written for "+family, fmt.Sprintf("this also signs the groups that %s was put into before: %s", family, groupLine(kept))); err != nil {
+		if err := c.Confirm("nothing was written for "+family, fmt.Sprintf("this also signs the groups that %s was put into before: %s", family, strings.Join(kept, ", "))); err != nil {
 			return nil, err
 		}
 	}

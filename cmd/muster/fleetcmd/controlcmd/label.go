@@ -1,10 +1,10 @@
 package controlcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -75,24 +75,11 @@ func (c *labelCommand) run(ctx context.Context) error {
 	})
 	err = c.Print.Result(c.Format, done, func() {
 		for _, l := range done {
-			c.Print.Printf("%s revision %d: %s\n", l.Key, l.Revision, print.Text(labelLine(l.Labels)))
+			c.Print.Printf("%s revision %d: %s\n", l.Key, l.Revision, cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
 		}
 	})
 
 	return errors.Join(failed, err, found.undecided)
-}
-
-// labelLine returns labels in a line.
-func labelLine(labels map[string]string) string {
-	if len(labels) == 0 {
-		return "no labels"
-	}
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		words = append(words, name+"="+labels[name])
-	}
-
-	return strings.Join(words, ", ")
 }
 
 // labels returns what becomes of labels.
