@@ -68,7 +68,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {
 		return err
 	}
-	store, key, all, err := openHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}
@@ -217,7 +217,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 	}
 	diff, err := before.Diff(ctx, after.As("edited"))
 	if err == nil {
-		printDiffLines(c.Print, diff)
+		c.Print.Diff(diff)
 	}
 
 	return err

@@ -47,7 +47,7 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, key, all, err := openHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}
