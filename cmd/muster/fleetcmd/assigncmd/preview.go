@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -26,7 +26,8 @@ type previewCommand struct {
 	within time.Duration
 }
 
-func addPreview(env *cli.Env, parent *fisk.CmdClause) {
+// AddPreview adds muster fleet preview.
+func AddPreview(env *cli.Env, parent *fisk.CmdClause) {
 	c := &previewCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("preview", "Show what a push would change on the nodes, without it")
 	cmd.HelpLong("Asks the nodes what the manifest would change there, and shows equal plans once. Nothing is assigned, changed or reported; the guards of commands (onlyif, unless) run, as in noop. The arguments are those of muster fleet push, and --on. Exit code 0: every node answered, and nothing would fail.\n\n" +

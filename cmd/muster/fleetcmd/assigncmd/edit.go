@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -30,7 +30,8 @@ type editCommand struct {
 	name string
 }
 
-func addEdit(env *cli.Env, parent *fisk.CmdClause) {
+// AddEdit adds muster fleet edit.
+func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 	c := &editCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("edit", "Edit the manifest of an assignment, and push it")
 	cmd.HelpLong("Opens the manifest in $VISUAL or $EDITOR (vi without both), checks it as muster fleet push does, shows the changes, asks, and pushes it with the terms that it had. Of a bundle it edits manifest.yaml and keeps the other files. It replaces only the revision that was opened. What is not pushed stays in a file, which is named.\n\n" +
