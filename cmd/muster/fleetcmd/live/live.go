@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Asker sends one request to nodes. It is a fleet.Asker, which sends Encode's message instead of the
+// Asker sends one request to nodes. It is a request.Asker, which sends Encode's message instead of the
 // request that it is given.
 type Asker struct {
 	Store *kvstore.Store

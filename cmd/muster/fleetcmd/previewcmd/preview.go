@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -57,12 +58,12 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	request := model.PreviewRequest{
+	req := model.PreviewRequest{
 		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: time.Now().Add(q.Within).UTC(),
 		Name: q.Push.Name, Value: string(value),
 	}
 	if bundle != nil {
-		remove, err := StoreBundle(ctx, store.KV, env.Log, request.ID, digest, bundle)
+		remove, err := StoreBundle(ctx, store.KV, env.Log, req.ID, digest, bundle)
 		if err != nil {
 			return nil, err
 		}
@@ -72,13 +73,13 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{
-		Asker: NewAsker(store.KV, q.Signer, request, env.Log), Nodes: q.Known,
-		OnProgress: func(p fleet.Progress) {
+	ensurer := request.Ensurer{
+		Asker: NewAsker(store.KV, q.Signer, req, env.Log), Nodes: q.Known,
+		OnProgress: func(p request.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 	}
-	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if errors.Is(err, model.ErrTooLarge) && bundle == nil {
 		err = fmt.Errorf("%w\npreview it as a bundle, which has no size limit: add --bundle", err)
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -75,23 +76,23 @@ func (d doer) CanAsk() error {
 }
 
 // Run has nodes run what is assigned to them.
-func (d doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
-	ensurer := fleet.Ensurer{Asker: live.RunAsker(d.store, d.signer, d.log, request), Nodes: live.Nodes(nodes), OnAnswer: answered}
+func (d doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	ensurer := request.Ensurer{Asker: live.RunAsker(d.store, d.signer, d.log, req), Nodes: live.Nodes(nodes), OnAnswer: answered}
 
-	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: request.ID})
+	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
 }
 
 // Preview asks nodes what an assignment would change.
-func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
-	limit, done := context.WithDeadline(ctx, request.Expires.Add(previewcmd.Grace))
+func (d doer) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	limit, done := context.WithDeadline(ctx, req.Expires.Add(previewcmd.Grace))
 	defer done()
-	remove, err := d.bundle(limit, request)
+	remove, err := d.bundle(limit, req)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	ensurer := fleet.Ensurer{Asker: previewcmd.NewAsker(d.store, d.signer, request, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
-	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(d.store, d.signer, req, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if answers == nil {
 		return nil, err
 	}
@@ -100,8 +101,8 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 }
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
-func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove func(), err error) {
-	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), request.Name), []byte(request.Value))
+func (d doer) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
+	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
 	if problems != nil || v.Assignment.Bundle == "" {
 		return func() {}, nil // nodes say what is wrong with it
 	}
@@ -121,7 +122,7 @@ func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove 
 		return nil, err
 	}
 
-	return previewcmd.StoreBundle(ctx, d.store, d.log, request.ID, digest, file)
+	return previewcmd.StoreBundle(ctx, d.store, d.log, req.ID, digest, file)
 }
 
 func targetsOf(nodes []model.Node) []fleet.Target {
