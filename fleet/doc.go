@@ -1,4 +1,3 @@
-// Package fleet is the operator's side of muster: assigning manifests, the status
-// of their rollout, and requests to many nodes. It declares what it needs of NATS
-// as small interfaces.
+// Package fleet is the operator's side of muster: assigning manifests, and the status
+// of their rollout. It declares what it needs of NATS as small interfaces.
 package fleet

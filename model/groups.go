@@ -3,6 +3,7 @@ package model
 import (
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // Groups are those that operators put a node into (io.muster.v1.groups), beside those of its
@@ -49,3 +50,6 @@ func (g Groups) Check() error {
 
 	return nil
 }
+
+// String returns the groups: canary, web; empty for none.
+func (g Groups) String() string { return strings.Join(g.Groups, ", ") }

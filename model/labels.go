@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 )
 
 // Labels are those that operators give a node (io.muster.v1.labels), which win over those of
@@ -51,4 +52,14 @@ func (l Labels) Check() error {
 	}
 
 	return nil
+}
+
+// String returns the labels as they are written, by name: rack=a3, row=7; empty for none.
+func (l Labels) String() string {
+	all := make([]string, 0, len(l.Labels))
+	for _, name := range slices.Sorted(maps.Keys(l.Labels)) {
+		all = append(all, name+"="+l.Labels[name])
+	}
+
+	return strings.Join(all, ", ")
 }

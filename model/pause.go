@@ -77,18 +77,38 @@ type Paused struct {
 
 // String describes it for people: paused until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
 func (p Paused) String() string {
-	text := "paused"
-	if !p.Until.IsZero() {
-		text += " until " + p.Until.Local().Format(TimeFormat)
-	}
-	if p.By != "" {
-		text += " by " + p.By
-	}
+	text := strings.TrimSuffix("paused "+p.ends(), " ")
 	if p.Reason != "" {
 		text += ": " + p.Reason
 	}
 
 	return text
+}
+
+// Details is String without the first word: until 2026-01-31 11:29:48 UTC by ann: disk is replaced.
+func (p Paused) Details() string {
+	text := p.ends()
+	switch {
+	case p.Reason == "":
+		return text
+	case text == "":
+		return p.Reason
+	default:
+		return text + ": " + p.Reason
+	}
+}
+
+// ends returns until when and by whom it is, empty where neither is known.
+func (p Paused) ends() string {
+	text := ""
+	if !p.Until.IsZero() {
+		text = "until " + p.Until.Local().Format(TimeFormat)
+	}
+	if p.By != "" {
+		text += " by " + p.By
+	}
+
+	return strings.TrimPrefix(text, " ")
 }
 
 // The control keys of a family, behind its name.

@@ -6,9 +6,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -48,21 +48,21 @@ type Action struct {
 
 // OK reports whether it has ended, and nothing failed.
 func (a Action) OK() bool {
-	return !a.Ended.IsZero() && a.Error == "" && !slices.ContainsFunc(a.States, func(s StateCount) bool { return s.State != fleet.RequestDone })
+	return !a.Ended.IsZero() && a.Error == "" && !slices.ContainsFunc(a.States, func(s StateCount) bool { return s.State != request.StateDone })
 }
 
 // StateCount is how many nodes are in a state of an action.
 type StateCount struct {
-	State fleet.RequestState `json:"state"`
-	Nodes int                `json:"nodes"`
+	State request.State `json:"state"`
+	Nodes int           `json:"nodes"`
 }
 
 // Result is what came of an action on one node.
 type Result struct {
-	Node  string             `json:"node"`
-	State fleet.RequestState `json:"state"`
-	Text  string             `json:"text,omitempty"`
-	Runs  []RunOf            `json:"runs,omitempty"`
+	Node  string        `json:"node"`
+	State request.State `json:"state"`
+	Text  string        `json:"text,omitempty"`
+	Runs  []RunOf       `json:"runs,omitempty"`
 }
 
 // RunOf is a run that was made.
@@ -75,7 +75,7 @@ type RunOf struct {
 
 // resultOf returns the result that an answer tells.
 func resultOf(r model.EnsureResponse) Result {
-	out := Result{Node: r.Node, State: fleet.StateOf(r), Text: cut(describe.Answer(r))}
+	out := Result{Node: r.Node, State: request.StateOf(r), Text: cut(describe.Answer(r))}
 	if len(r.Runs) > 0 {
 		out.Text, _, _ = strings.Cut(out.Text, " (") // the runs have their errors
 	}
@@ -100,20 +100,20 @@ func cut(text string) string {
 
 // sorted returns the counts of results, and the first of them: those that need attention come first.
 func sorted(all map[string]Result) ([]StateCount, []Result) {
-	order := func(s fleet.RequestState) int {
-		if s == fleet.RequestDone {
-			return len(fleet.RequestStates())
+	order := func(s request.State) int {
+		if s == request.StateDone {
+			return len(request.States())
 		}
-		return slices.Index(fleet.RequestStates(), s)
+		return slices.Index(request.States(), s)
 	}
-	counts := map[fleet.RequestState]int{}
+	counts := map[request.State]int{}
 	results := make([]Result, 0, len(all))
 	for _, r := range all {
 		counts[r.State]++
 		results = append(results, r)
 	}
 	states := []StateCount{}
-	for _, s := range fleet.RequestStates() {
+	for _, s := range request.States() {
 		if counts[s] > 0 {
 			states = append(states, StateCount{s, counts[s]})
 		}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -40,7 +41,7 @@ type Doer interface {
 	// CanAsk returns why no node can be asked, nil where they can.
 	CanAsk() error
 	// Run has nodes run what is assigned to them.
-	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error)
+	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
 	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
 	Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error)
 }
@@ -198,7 +199,7 @@ func (d *Desk) Begin(o Order) (Action, error) {
 		e.Notes = append(e.Notes, fmt.Sprintf("nobody knows whether %d further nodes match: nothing was done there", n))
 	}
 	for _, n := range m.Nodes {
-		e.results[n.Node] = Result{Node: n.Node, State: fleet.RequestPending}
+		e.results[n.Node] = Result{Node: n.Node, State: request.StatePending}
 	}
 	d.keep(e)
 	d.o.Log.Info("an action begins", "action", e.ID, "kind", string(o.Kind), "by", o.By, "target", cut(o.Target.String()), "nodes", e.Nodes, "reason", o.Reason)
@@ -289,7 +290,7 @@ func (d *Desk) note(e *entry, text string) {
 // set notes what came of an action on a node.
 func (d *Desk) set(e *entry, r Result) {
 	d.change(e, func() {
-		if len(e.results) > maxDetailed && r.State == fleet.RequestDone {
+		if len(e.results) > maxDetailed && r.State == request.StateDone {
 			r.Runs = nil
 		}
 		e.results[r.Node] = r

@@ -11,9 +11,9 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
@@ -97,11 +97,11 @@ func TestNodesThatDoNot(t *testing.T) {
 		})
 		a := done(t, d, actions.Order{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
 		d.Close()
-		got := map[string]fleet.RequestState{}
+		got := map[string]request.State{}
 		for _, r := range a.Results {
 			got[r.Node] = r.State
 		}
-		if a.OK() || got["web000"] != fleet.RequestFailed || got["db001"] != fleet.RequestUnreachable || got["edge002"] != fleet.RequestPending || a.Results[0].Node != "web000" {
+		if a.OK() || got["web000"] != request.StateFailed || got["db001"] != request.StateUnreachable || got["edge002"] != request.StatePending || a.Results[0].Node != "web000" {
 			t.Errorf("%+v", a)
 		}
 		if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "--sign-key") {
@@ -115,14 +115,14 @@ func TestRun(t *testing.T) {
 	t.Parallel()
 	d, doer := desk(t, 120)
 	a := done(t, d, actions.Order{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
-	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != fleet.RequestFailed || len(a.Results[0].Runs) == 0 || a.OK() {
+	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != request.StateFailed || len(a.Results[0].Runs) == 0 || a.OK() {
 		t.Errorf("%+v", a)
 	}
-	counts := map[fleet.RequestState]int{}
+	counts := map[request.State]int{}
 	for _, s := range a.States {
 		counts[s.State] = s.Nodes
 	}
-	if counts[fleet.RequestUnreachable] != 3 || counts[fleet.RequestDone]+counts[fleet.RequestFailed] != 117 {
+	if counts[request.StateUnreachable] != 3 || counts[request.StateDone]+counts[request.StateFailed] != 117 {
 		t.Errorf("%v", counts)
 	}
 	if got := doer.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 120 nodes, [base], noop true, ") {
@@ -377,7 +377,7 @@ func TestOrdersHaveNothingElse(t *testing.T) {
 // TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
 func TestAPauseThatEndsSooner(t *testing.T) {
 	t.Parallel()
-	for until, want := range map[time.Duration]fleet.RequestState{time.Hour: fleet.RequestPending, 2 * time.Hour: fleet.RequestDone, 3 * time.Hour: fleet.RequestDone, 0: fleet.RequestDone} {
+	for until, want := range map[time.Duration]request.State{time.Hour: request.StatePending, 2 * time.Hour: request.StateDone, 3 * time.Hour: request.StateDone, 0: request.StateDone} {
 		synctest.Test(t, func(t *testing.T) {
 			d, doer := desk(t, 20)
 			doer.Deaf = true

@@ -9,8 +9,8 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -31,10 +31,10 @@ const unsignedPreview = "nodes with trust.keys preview only what a key they trus
 // preview asks nodes for their plans.
 func (d *Desk) preview(ctx context.Context, e *entry, nodes []model.Node) error {
 	// Nodes report nothing of a preview, so its id needs no name.
-	request := model.PreviewRequest{
+	asked := model.PreviewRequest{
 		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: d.o.Now().Add(e.Within).UTC(), Name: e.Previewed.Name, Value: e.Previewed.Value,
 	}
-	found, err := d.o.Doer.Preview(ctx, nodes, request, func(r model.EnsureResponse) { d.set(e, Result{Node: r.Node, State: fleet.RequestRunning}) })
+	found, err := d.o.Doer.Preview(ctx, nodes, asked, func(r model.EnsureResponse) { d.set(e, Result{Node: r.Node, State: request.StateRunning}) })
 	if found != nil {
 		d.planned(e, found)
 	}
@@ -45,9 +45,9 @@ func (d *Desk) preview(ctx context.Context, e *entry, nodes []model.Node) error 
 // planned notes the plans, and what they come to on every node.
 func (d *Desk) planned(e *entry, found *preview.Preview) {
 	for _, g := range found.Groups {
-		state := fleet.RequestDone
+		state := request.StateDone
 		if g.Outcome == preview.WouldFail || g.Outcome == preview.NotKnown {
-			state = fleet.RequestFailed
+			state = request.StateFailed
 		}
 		for _, node := range g.Nodes {
 			d.set(e, Result{Node: node, State: state, Text: cut(cmp.Or(g.Error, string(g.Outcome)))})
@@ -57,10 +57,10 @@ func (d *Desk) planned(e *entry, found *preview.Preview) {
 		}
 	}
 	for _, node := range found.Missing {
-		d.set(e, Result{Node: node, State: fleet.RequestUnreachable, Text: "has not answered"})
+		d.set(e, Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
 	}
 	for _, node := range found.Unfinished {
-		d.set(e, Result{Node: node, State: fleet.RequestExpired, Text: "did not come to an end in time"})
+		d.set(e, Result{Node: node, State: request.StateExpired, Text: "did not come to an end in time"})
 	}
 	kept := keptOf(found.Groups)
 	d.change(e, func() { e.Plans, e.MorePlans = kept, len(found.Groups)-len(kept) })

@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -12,10 +12,10 @@ import (
 func (d *Desk) run(ctx context.Context, e *entry, nodes []model.Node) error {
 	id := RequestID(e.By)
 	d.change(e, func() { e.Request = id })
-	request := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: e.Manifests, Noop: e.Noop, Expires: d.o.Now().Add(e.Within).UTC()}
+	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: e.Manifests, Noop: e.Noop, Expires: d.o.Now().Add(e.Within).UTC()}
 	limit, cancel := context.WithTimeout(ctx, e.Within)
 	defer cancel()
-	result, err := d.o.Doer.Run(limit, nodes, request, func(r model.EnsureResponse) { d.set(e, resultOf(r)) })
+	result, err := d.o.Doer.Run(limit, nodes, asked, func(r model.EnsureResponse) { d.set(e, resultOf(r)) })
 	if result != nil {
 		d.conclude(e, result)
 	}
@@ -24,7 +24,7 @@ func (d *Desk) run(ctx context.Context, e *entry, nodes []model.Node) error {
 }
 
 // conclude notes what came of a request on every node.
-func (d *Desk) conclude(e *entry, r *fleet.Ensured) {
+func (d *Desk) conclude(e *entry, r *request.Ensured) {
 	for _, a := range r.Answers {
 		d.set(e, resultOf(a))
 		if strings.Contains(a.Error, "not signed") {
@@ -32,6 +32,6 @@ func (d *Desk) conclude(e *entry, r *fleet.Ensured) {
 		}
 	}
 	for _, node := range r.Missing {
-		d.set(e, Result{Node: node, State: fleet.RequestUnreachable, Text: "has not answered"})
+		d.set(e, Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -80,7 +81,7 @@ func (d *Desk) writeOne(ctx context.Context, e *entry, t fleet.Target) error {
 	case errors.Is(err, model.ErrNotFound):
 		d.set(e, d.notPaused(t.Node))
 	default:
-		d.set(e, Result{Node: t.Node, State: fleet.RequestFailed, Text: cut(err.Error())})
+		d.set(e, Result{Node: t.Node, State: request.StateFailed, Text: cut(err.Error())})
 	}
 
 	return err
@@ -88,9 +89,9 @@ func (d *Desk) writeOne(ctx context.Context, e *entry, t fleet.Target) error {
 
 // notPaused returns the result of a node that has no pause of its own.
 func (d *Desk) notPaused(name string) Result {
-	r := Result{Node: name, State: fleet.RequestDone, Text: "was not paused"}
+	r := Result{Node: name, State: request.StateDone, Text: "was not paused"}
 	if n, known := d.o.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
-		r.State, r.Text = fleet.RequestFailed, "is paused by "+cut(n.Paused.From)+", and by nothing of its own"
+		r.State, r.Text = request.StateFailed, "is paused by "+cut(n.Paused.From)+", and by nothing of its own"
 	}
 
 	return r
@@ -130,18 +131,18 @@ func (d *Desk) judge(e *entry, name string, settled bool) bool {
 	d.mu.Lock()
 	before := e.results[name]
 	d.mu.Unlock()
-	if before.State == fleet.RequestDone || before.State == fleet.RequestFailed {
+	if before.State == request.StateDone || before.State == request.StateFailed {
 		return true
 	}
-	now := Result{Node: name, State: fleet.RequestPending, Text: "has not said yet that it does"}
+	now := Result{Node: name, State: request.StatePending, Text: "has not said yet that it does"}
 	n, known := d.o.Model.State(name)
 	switch {
 	case !known || n.Stopped() || n.Silent:
-		now.State, now.Text = fleet.RequestUnreachable, "does so when it is back"
+		now.State, now.Text = request.StateUnreachable, "does so when it is back"
 	case e.obeys(n):
-		now.State, now.Text = fleet.RequestDone, obeyed(n)
+		now.State, now.Text = request.StateDone, obeyed(n)
 	case settled && strings.Contains(n.Message, "rejected: "+e.key(name)):
-		now.State, now.Text = fleet.RequestFailed, cut(n.Message)
+		now.State, now.Text = request.StateFailed, cut(n.Message)
 		if strings.Contains(n.Message, "not signed") {
 			d.note(e, unsignedNote)
 		}
@@ -150,7 +151,7 @@ func (d *Desk) judge(e *entry, name string, settled bool) bool {
 		d.set(e, now)
 	}
 
-	return now.State != fleet.RequestPending
+	return now.State != request.StatePending
 }
 
 // unsignedNote is for whoever ordered what nodes refuse since it is not signed.

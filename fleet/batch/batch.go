@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -58,9 +58,9 @@ type Batch struct {
 // one before. It stops at an error of send, when ctx ends, and once more nodes than MaxFailures
 // have failed, did not answer or did not finish. Those that were not asked are in the result, which
 // comes with an error too.
-func Send(ctx context.Context, nodes []string, by Limits, send func(context.Context, Batch) (*fleet.Ensured, error)) (*fleet.Ensured, error) {
+func Send(ctx context.Context, nodes []string, by Limits, send func(context.Context, Batch) (*request.Ensured, error)) (*request.Ensured, error) {
 	size := max(by.Size.Of(len(nodes)), 1)
-	all, out := slices.Collect(slices.Chunk(nodes, size)), &fleet.Ensured{Answers: []model.EnsureResponse{}}
+	all, out := slices.Collect(slices.Chunk(nodes, size)), &request.Ensured{Answers: []model.EnsureResponse{}}
 	for i, part := range all {
 		result, err := send(ctx, Batch{i + 1, len(all), part})
 		if result == nil {

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/batch"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,8 +47,8 @@ func names(n int) []string {
 
 // outcomes returns what came of a batch: a node whose name is in failed has failed, in missing does
 // not answer, in slow does not finish.
-func outcomes(nodes []string, failed, missing, slow string) *fleet.Ensured {
-	out := &fleet.Ensured{}
+func outcomes(nodes []string, failed, missing, slow string) *request.Ensured {
+	out := &request.Ensured{}
 	for _, node := range nodes {
 		answer := model.EnsureResponse{Node: node, Phase: model.EnsureDone}
 		switch {
@@ -93,7 +93,7 @@ func TestBatchesStop(t *testing.T) {
 				by.MaxFailures = &most
 			}
 			var asked []string
-			got, err := batch.Send(t.Context(), names(10), by, func(_ context.Context, b batch.Batch) (*fleet.Ensured, error) {
+			got, err := batch.Send(t.Context(), names(10), by, func(_ context.Context, b batch.Batch) (*request.Ensured, error) {
 				asked = append(asked, b.Nodes...)
 				return outcomes(b.Nodes, c.failed, c.missing, c.slow), nil
 			})
@@ -115,7 +115,7 @@ func TestBatchesEnd(t *testing.T) {
 	t.Parallel()
 	by := batch.Limits{Size: amount(t, "2")}
 	lost := errors.New("lost")
-	got, err := batch.Send(t.Context(), names(6), by, func(_ context.Context, b batch.Batch) (*fleet.Ensured, error) {
+	got, err := batch.Send(t.Context(), names(6), by, func(_ context.Context, b batch.Batch) (*request.Ensured, error) {
 		if b.Number == 2 {
 			return nil, lost
 		}
@@ -125,7 +125,7 @@ func TestBatchesEnd(t *testing.T) {
 		t.Errorf("got %+v, %v", got, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	got, err = batch.Send(ctx, names(6), by, func(_ context.Context, b batch.Batch) (*fleet.Ensured, error) {
+	got, err = batch.Send(ctx, names(6), by, func(_ context.Context, b batch.Batch) (*request.Ensured, error) {
 		cancel()
 		return outcomes(b.Nodes, "", "", "n0 n1"), nil
 	})

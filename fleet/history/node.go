@@ -1,16 +1,13 @@
 package history
 
 import (
-	"cmp"
 	"encoding/json"
-	"maps"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/signed"
 )
 
 // Kind is what kind of thing happened.
@@ -81,37 +78,13 @@ func OfControl(e model.Entry) (Event, bool) {
 		out.Details = "removed"
 		return out, true
 	}
-	details, err := written(out.Kind, e.Value)
+	details, err := describe.ControlValue(name, e.Value)
 	if err != nil {
 		details = "not valid: " + err.Error()
 	}
 	out.Details = details
 
 	return out, true
-}
-
-// written describes what operators wrote, signed or not.
-func written(kind Kind, value []byte) (string, error) {
-	content, err := signed.Content(value)
-	if err != nil {
-		return "", err
-	}
-	switch kind {
-	case KindPaused:
-		p, err := model.DecodePause(content)
-		shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
-		return strings.TrimPrefix(strings.TrimPrefix(shown.String(), "paused"), " "), err
-	case KindLabels:
-		l, err := model.DecodeLabels(content)
-		var words []string
-		for _, name := range slices.Sorted(maps.Keys(l.Labels)) {
-			words = append(words, name+"="+l.Labels[name])
-		}
-		return cmp.Or(strings.Join(words, ", "), "no labels"), err
-	default:
-		g, err := model.DecodeGroups(content)
-		return cmp.Or(strings.Join(g.Groups, ", "), "no groups"), err
-	}
 }
 
 // OfReport returns the event of a report, and false for one that is a part of another: a

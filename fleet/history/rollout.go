@@ -25,7 +25,7 @@ type Rollout struct {
 	revisions map[place]*Revision
 	nodes     map[place]map[string]*ran
 	// full are the runs of each node and outcome, of the keys or not.
-	full map[string]int64
+	full map[string]int
 }
 
 // place is a revision of a key.
@@ -42,7 +42,7 @@ type ran struct {
 
 // NewRollout returns a count of the nodes that ran these revisions, whose Ran it sets.
 func NewRollout(all []Revision) *Rollout {
-	r := &Rollout{map[place]*Revision{}, map[place]map[string]*ran{}, map[string]int64{}}
+	r := &Rollout{map[place]*Revision{}, map[place]map[string]*ran{}, map[string]int{}}
 	for i := range all {
 		at := place{all[i].Key, all[i].Revision}
 		r.revisions[at], r.nodes[at] = &all[i], map[string]*ran{}
@@ -79,7 +79,7 @@ func (r *Rollout) Add(report model.Report) {
 // Finish sets what was counted, with the states of the nodes. It returns how many nodes have
 // so many reports of one outcome that older ones may be gone, where the stream keeps only
 // perSubject of each; zero for no such bound.
-func (r *Rollout) Finish(states []model.Node, perSubject int64) (full int) {
+func (r *Rollout) Finish(states []model.Node, perSubject int) (full int) {
 	for at, revision := range r.revisions {
 		out := &revision.Ran
 		for _, n := range r.nodes[at] {

@@ -9,7 +9,7 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -106,7 +106,7 @@ func (d *Decoder) Decode(data []byte) (model.EnsureResponse, error) {
 }
 
 // Of puts together what nodes answered, decoded by one Decoder. The answers are in the order of their nodes.
-func Of(r *fleet.Ensured) *Preview {
+func Of(r *request.Ensured) *Preview {
 	type essence struct {
 		plan *model.Plan
 		text string

@@ -4,8 +4,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -15,7 +15,7 @@ func TestOf(t *testing.T) {
 	const change = `{"phase": "done", "plan": {"counts": {"total": 1, "changed": 1}, "digest": "a"}}`
 	const fails = `{"phase": "failed", "plan": {"counts": {"total": 1, "failed": 1}, "digest": "b"}}`
 	var d preview.Decoder
-	r := &fleet.Ensured{Missing: []string{"gone"}, Unfinished: []string{"slow"}}
+	r := &request.Ensured{Missing: []string{"gone"}, Unfinished: []string{"slow"}}
 	for _, a := range []struct{ node, data string }{
 		{"a", fails}, {"b", change}, {"c", change}, {"d", `{"phase": "done"}`}, {"e", `{"phase": "failed", "error": "no"}`},
 		{"f", `{"phase": "expired"}`}, {"slow", `{"phase": "running"}`}, {"g", `{"phase": "done", "plan": {"inactive": "why"}}`},
@@ -37,10 +37,10 @@ func TestOf(t *testing.T) {
 	if got := strings.Join(text, "|"); got != want || p.OK() || p.WouldFail() != 4 {
 		t.Errorf("got %s, %d would fail", got, p.WouldFail())
 	}
-	if p := preview.Of(&fleet.Ensured{Answers: []model.EnsureResponse{r.Answers[1]}}); !p.OK() {
+	if p := preview.Of(&request.Ensured{Answers: []model.EnsureResponse{r.Answers[1]}}); !p.OK() {
 		t.Errorf("not OK: %+v", p)
 	}
-	if p := preview.Of(&fleet.Ensured{}); p.OK() {
+	if p := preview.Of(&request.Ensured{}); p.OK() {
 		t.Error("no answer is OK")
 	}
 }
@@ -52,7 +52,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(_ *testing.T, data []byte) {
 		var d preview.Decoder
 		if out, err := d.Decode(data); err == nil {
-			preview.Of(&fleet.Ensured{Answers: []model.EnsureResponse{out}})
+			preview.Of(&request.Ensured{Answers: []model.EnsureResponse{out}})
 		}
 	})
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
@@ -35,7 +35,7 @@ func changesOf(all []model.ControlChange, search string) []page.ControlChange {
 	var out []page.ControlChange
 	for _, c := range all {
 		row := page.ControlChange{Key: c.Key, Revision: c.Revision, Time: c.Time, By: c.By, Deleted: c.Deleted, Refused: c.Refused != ""}
-		row.Text, row.Signed = fleet.ControlText(c)
+		row.Text, row.Signed = describe.Control(c)
 		// What was written before names were: a pause has one of its own.
 		if p, err := model.DecodePause(c.Value); err == nil {
 			row.By = cmp.Or(row.By, p.By)

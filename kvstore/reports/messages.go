@@ -89,41 +89,6 @@ func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err er
 	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
-// Kept is what the stream keeps.
-type Kept struct {
-	// First is when the oldest message was stored that is still there, zero for none.
-	First time.Time
-	// PerSubject is how many messages of a node, kind and outcome are kept; zero is no bound.
-	PerSubject int64
-}
-
-// Kept returns what the stream keeps. The error wraps model.ErrNotFound where there is none.
-func (s Stream) Kept(ctx context.Context) (Kept, error) {
-	names := s.store.Names()
-	found, err := s.store.Infos(ctx, names.Report("*", "*", "*"))
-	if err != nil {
-		return Kept{}, err
-	}
-	info, err := found.Of(names.Reports())
-	if err != nil {
-		return Kept{}, err
-	}
-	out := Kept{PerSubject: max(info.Config.MaxMsgsPer, 0)}
-	if info.State.Msgs > 0 {
-		out.First = info.State.FirstTime
-	}
-
-	return out, nil
-}
-
-// read decodes a message.
-func (s Stream) read(m kvstore.Message) Message {
-	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
-	out.Reports, out.Invalid = s.reportsOf(m)
-
-	return out
-}
-
 // Bounds are what the stream keeps.
 type Bounds struct {
 	// Oldest is when the oldest report was stored that is there, zero where there is none. Dropped
@@ -151,4 +116,12 @@ func (s Stream) Bounds(ctx context.Context) (Bounds, error) {
 	}
 
 	return out, nil
+}
+
+// read decodes a message.
+func (s Stream) read(m kvstore.Message) Message {
+	out := Message{Sequence: m.Sequence, Stored: m.Time, Size: len(m.Data)}
+	out.Reports, out.Invalid = s.reportsOf(m)
+
+	return out
 }

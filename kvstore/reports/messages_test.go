@@ -22,9 +22,6 @@ func TestMessages(t *testing.T) {
 	if m, err := stream.NewestMessage(t.Context()); err != nil || m.Sequence != 0 {
 		t.Errorf("of none: %+v, %v", m, err)
 	}
-	if kept, err := stream.Kept(t.Context()); err != nil || !kept.First.IsZero() || kept.PerSubject != 240 {
-		t.Errorf("kept of none: %+v, %v", kept, err)
-	}
 	began := time.Now()
 	for i, node := range []string{"web01", "web02", "web01"} {
 		r := kvtest.Outgoing(node, model.KindRun, model.OutcomeStable, uint64(i+1))
@@ -42,9 +39,6 @@ func TestMessages(t *testing.T) {
 		m, err := stream.NewestMessage(t.Context())
 		return err == nil && m.Sequence == 5, fmt.Sprint(m.Sequence, err)
 	})
-	if kept, err := stream.Kept(t.Context()); err != nil || kept.First.Sub(began).Abs() > time.Hour {
-		t.Errorf("kept: %+v, %v", kept, err)
-	}
 	for want, r := range map[string]reports.Range{
 		"[1 2 3 4! 5!]": {},
 		"[3 4! 5!]":     {After: 2},
@@ -85,7 +79,7 @@ func TestBounds(t *testing.T) {
 		}
 	}
 	first, err := stream.Bounds(t.Context())
-	if err != nil || first.Oldest.IsZero() || first.Dropped {
+	if err != nil || time.Since(first.Oldest).Abs() > time.Hour || first.Dropped {
 		t.Errorf("two: %+v, %v", first, err)
 	}
 	js, err := jetstream.New(srv.Connect(t))

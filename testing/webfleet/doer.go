@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -88,8 +89,8 @@ func (d *Doer) write(family string, p *model.Paused) {
 func (d *Doer) CanAsk() error { return d.Denied }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
-func (d *Doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
-	if err := d.note("run %d nodes, %v, noop %v, %s", len(nodes), request.Manifests, request.Noop, request.ID); err != nil {
+func (d *Doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	if err := d.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
 		return nil, err
 	}
 	if d.Held != nil {
@@ -98,13 +99,13 @@ func (d *Doer) Run(ctx context.Context, nodes []model.Node, request model.RunReq
 		case <-ctx.Done():
 		}
 	}
-	out := &fleet.Ensured{}
+	out := &request.Ensured{}
 	for _, n := range nodes {
 		if n.Silent || n.Stopped() {
 			out.Missing = append(out.Missing, n.Node)
 			continue
 		}
-		r := model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: request.ID, Node: n.Node, Phase: model.EnsureDone}
+		r := model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: req.ID, Node: n.Node, Phase: model.EnsureDone}
 		for key, m := range n.Manifests {
 			r.Runs = append(r.Runs, model.RequestedRun{Manifest: key, Revision: m.Revision, RunID: "2ZfZ8kq6mXn1wVtB3rYcHd5sLpQ", Outcome: m.Outcome, Counts: m.Counts, Error: m.Error})
 		}
@@ -119,20 +120,20 @@ func (d *Doer) Run(ctx context.Context, nodes []model.Node, request model.RunReq
 }
 
 // Preview has a plan of each node: one resource would change, or would fail where the last run did.
-func (d *Doer) Preview(_ context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
-	if err := d.note("preview %s on %d nodes: %s", request.Name, len(nodes), request.Value); err != nil {
+func (d *Doer) Preview(_ context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	if err := d.note("preview %s on %d nodes: %s", req.Name, len(nodes), req.Value); err != nil {
 		return nil, err
 	}
 	change := model.Transaction{Type: "file", Name: "/etc/motd", Changed: true, Noop: true, Changes: []model.Change{{Action: "store", Message: "Would have updated the content", Diff: "@@ -1 +1 @@\n-old <b>\n+new <b>\n"}}}
 	same := &model.Plan{Counts: model.Counts{Total: 2, Changed: 1}, Transactions: []model.Transaction{change}, Digest: "sha256-1"}
 	fails := &model.Plan{Counts: model.Counts{Total: 2, Failed: 1}, Transactions: []model.Transaction{{Type: "file", Name: "/etc/motd", Failed: true, Errors: []string{"no space left on device"}}}, Digest: "sha256-2"}
-	out := &fleet.Ensured{}
+	out := &request.Ensured{}
 	for _, n := range nodes {
 		if n.Silent || n.Stopped() {
 			out.Missing = append(out.Missing, n.Node)
 			continue
 		}
-		r := model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, ID: request.ID, Node: n.Node, Phase: model.EnsureDone, Plan: same}
+		r := model.EnsureResponse{Protocol: model.ProtocolPreviewResponse, ID: req.ID, Node: n.Node, Phase: model.EnsureDone, Plan: same}
 		for _, m := range n.Manifests {
 			if m.Outcome == model.OutcomeFailed {
 				r.Plan = fails

@@ -109,7 +109,7 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	}
 	line("node", "%s, groups %s", s.Node, strings.Join(append(s.Groups, model.GroupAll), ", "))
 	if s.Paused != nil {
-		line("paused", "%s (%s)", strings.TrimPrefix(s.Paused.String(), "paused "), s.Paused.From)
+		line("paused", "%s (%s)", cmp.Or(s.Paused.Details(), "paused"), s.Paused.From)
 	}
 	line("NATS", "%s", connection(s.NATS, now))
 	if s.NATS.Error != "" {

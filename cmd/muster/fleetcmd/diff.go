@@ -172,17 +172,6 @@ func printDiff(ctx context.Context, p print.Printer, format print.Format, store 
 		if d.Diff == "" {
 			p.Remark("no difference between revisions %d and %d", from.Revision, to.Revision)
 		}
-		printDiffLines(p, d.Diff)
+		p.Diff(d.Diff)
 	})
-}
-
-// printDiffLines prints the lines of a diff in colours.
-func printDiffLines(p print.Printer, diff string) {
-	for line := range strings.Lines(diff) {
-		line = strings.TrimSuffix(line, "\n")
-		if print.IsTerminal(p.Out) {
-			line = print.Text(line)
-		}
-		p.Printf("%s\n", p.DiffLine(line))
-	}
 }

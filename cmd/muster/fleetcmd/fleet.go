@@ -6,6 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/accesscmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/assigncmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/controlcmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/ensurecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/historycmd"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/servecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/simulatecmd"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/statuscmd"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/waitcmd"
 )
 
 // Add adds the commands to the command line, after those that prepare adds.
@@ -28,16 +30,16 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 		"  muster fleet reports                       follow the reports\n" +
 		"  muster fleet ensure exec uptime --all      run a command on all nodes")
 	prepare(env, cmd)
-	addPush(env, cmd)
-	addPreview(env, cmd)
-	addEdit(env, cmd)
-	addRm(env, cmd)
+	assigncmd.AddPush(env, cmd)
+	assigncmd.AddPreview(env, cmd)
+	assigncmd.AddEdit(env, cmd)
+	assigncmd.AddRm(env, cmd)
 	addLs(env, cmd)
 	addShow(env, cmd)
 	addDiff(env, cmd)
 	historycmd.Add(env, cmd)
-	addRollback(env, cmd)
-	addSign(env, cmd)
+	assigncmd.AddRollback(env, cmd)
+	assigncmd.AddSign(env, cmd)
 	statuscmd.AddStatus(env, cmd)
 	statuscmd.AddDescribe(env, cmd)
 	statuscmd.AddFacts(env, cmd)
@@ -48,7 +50,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 	ensurecmd.AddExec(env, cmd)
 	runcmd.Add(env, cmd)
 	reportcmd.AddReports(env, cmd)
-	addWait(env, cmd)
+	waitcmd.Add(env, cmd)
 	pingcmd.Add(env, cmd)
 	simulatecmd.Add(env, cmd)
 	controlcmd.AddPause(env, cmd)

@@ -64,21 +64,6 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(c.run))
 }
 
-// openHistory connects to the fleet and reads the stored revisions of an
-// assignment by its key or unique name.
-func openHistory(ctx context.Context, env *cli.Env, name string) (*fleetcli.Store, string, []model.Entry, error) {
-	if err := fleetcli.CheckNameOrKey(name); err != nil {
-		return nil, "", nil, err
-	}
-	s, err := fleetcli.Open(ctx, env)
-	if err != nil {
-		return nil, "", nil, err
-	}
-	key, all, err := s.HistoryOf(ctx, name)
-
-	return s, key, all, err
-}
-
 func (c *showCommand) run(ctx context.Context) error {
 	if c.from != 0 && !c.diff {
 		return cli.Usagef("--from needs --diff")
@@ -89,7 +74,7 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
 		return cli.Usagef("--file prints the file as it is, and goes with no flag but --revision")
 	}
-	store, key, all, err := openHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}

@@ -156,8 +156,19 @@ func (p Printer) Word(word string) string {
 	}
 }
 
-// DiffLine colours a line of a diff.
-func (p Printer) DiffLine(line string) string {
+// Diff prints the lines of a diff in colours.
+func (p Printer) Diff(diff string) {
+	for line := range strings.Lines(diff) {
+		line = strings.TrimSuffix(line, "\n")
+		if IsTerminal(p.Out) {
+			line = Text(line)
+		}
+		p.Printf("%s\n", p.diffLine(line))
+	}
+}
+
+// diffLine colours a line of a diff.
+func (p Printer) diffLine(line string) string {
 	switch {
 	case strings.HasPrefix(line, "+"):
 		return p.paint(line, green)
@@ -175,7 +186,7 @@ func (p Printer) Changes(t *model.Transaction) {
 			p.Printf("  %s %s: %s -> %s\n", Text(t.Ref().String()), Text(c.Property), Text(c.From), Text(c.To))
 		}
 		for line := range strings.Lines(c.Diff) {
-			p.Printf("  %s\n", p.DiffLine(Text(strings.TrimSuffix(line, "\n"))))
+			p.Printf("  %s\n", p.diffLine(Text(strings.TrimSuffix(line, "\n"))))
 		}
 	}
 }

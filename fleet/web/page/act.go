@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -197,21 +198,21 @@ func pausedGroup(p *model.Paused) string {
 }
 
 // ofRequest returns the look of the state of a request on a node.
-func ofRequest(s fleet.RequestState) look {
+func ofRequest(s request.State) look {
 	switch s {
-	case fleet.RequestDone:
+	case request.StateDone:
 		return look{"check", "ok", "Done"}
-	case fleet.RequestFailed:
+	case request.StateFailed:
 		return look{"cross", "bad", "Failed"}
-	case fleet.RequestExpired:
+	case request.StateExpired:
 		return look{"clock", "bad", "Expired"}
-	case fleet.RequestRunning:
+	case request.StateRunning:
 		return look{"play", "changed", "Running"}
-	case fleet.RequestAccepted:
+	case request.StateAccepted:
 		return look{"clock", "changed", "Accepted"}
-	case fleet.RequestUnreachable:
+	case request.StateUnreachable:
 		return look{"unlink", "gone", "Unreachable"}
-	case fleet.RequestPending:
+	case request.StatePending:
 		return look{"clock", "wait", "No answer yet"}
 	default:
 		return look{"question", "gone", texts.Row(string(s))}
@@ -262,7 +263,7 @@ func statesOf(a actions.Action) []share {
 // doneOn counts the nodes on which all is well.
 func doneOn(a actions.Action) int {
 	for _, s := range a.States {
-		if s.State == fleet.RequestDone {
+		if s.State == request.StateDone {
 			return s.Nodes
 		}
 	}

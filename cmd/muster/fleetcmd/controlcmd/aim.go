@@ -65,40 +65,52 @@ func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error)
 // selected is whom an expression or a list means.
 type selected struct {
 	targets []fleet.Target
-	// states are those of the nodes that are known, by name.
-	states map[string]model.Node
-	// byExpression is that the targets are those that match.
-	byExpression bool
+	// known are the states of all nodes.
+	known []model.Node
+	// isAll is that the targets are all nodes, byExpression that they are those that match one.
+	isAll, byExpression bool
 	// undecided is the error of nodes of which nobody knows whether they match.
 	undecided error
 }
 
-// find finds whom the targets mean, warns of what nobody is, and asks before all are.
+// states returns the states by name.
+func (s selected) states() map[string]model.Node {
+	out := map[string]model.Node{}
+	for _, n := range s.known {
+		out[n.Node] = n
+	}
+
+	return out
+}
+
+// selectNodes reads the nodes, and finds whom the targets mean.
+func selectNodes(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
+	known, err := store.Nodes(ctx)
+	out := selected{targets: list, known: known, isAll: slices.Contains(list, fleet.Target{Group: model.GroupAll})}
+	if err != nil || on == nil {
+		return out, err
+	}
+	found, err := store.Select(ctx, on, known)
+	if err == nil {
+		err = fleetcli.NoMatch(on, found)
+	}
+	out.targets, out.byExpression, out.undecided = found.Targets(), true, fleetcli.UndecidedError(found)
+	out.isAll = len(found.Nodes) == found.Known
+
+	return out, err
+}
+
+// find is selectNodes; it warns of targets that nobody is, and asks before all nodes are.
 func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
-	all, err := store.Nodes(ctx)
+	out, err := selectNodes(ctx, store, on, list)
 	if err != nil {
-		return selected{}, err
+		return out, err
 	}
-	out := selected{targets: list, states: map[string]model.Node{}}
-	for _, n := range all {
-		out.states[n.Node] = n
+	if !out.byExpression {
+		fleetcli.WarnUnknown(a.Log, list, out.known)
 	}
-	every := slices.Contains(list, fleet.Target{Group: model.GroupAll})
-	if on != nil {
-		found, err := store.Select(ctx, on, all)
-		if err == nil {
-			err = fleetcli.NoMatch(on, found)
-		}
-		if err != nil {
-			return out, err
-		}
-		out.targets, out.byExpression, out.undecided = found.Targets(), true, fleetcli.UndecidedError(found)
-		every = len(found.Nodes) == found.Known
-	} else {
-		fleetcli.WarnUnknown(a.Log, list, all)
-	}
-	if every && len(all) > fleetcli.MaxUnasked && !a.yes {
-		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(all)))
+	if out.isAll && len(out.known) > fleetcli.MaxUnasked && !a.yes {
+		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(out.known)))
 	}
 
 	return out, nil

@@ -75,26 +75,15 @@ func (c *forgetCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	all, err := store.Nodes(ctx)
+	found, err := selectNodes(ctx, store, on, list)
 	if err != nil {
 		return err
 	}
-	var undecided error
-	if on != nil {
-		found, err := store.Select(ctx, on, all)
-		if err == nil {
-			err = fleetcli.NoMatch(on, found)
-		}
-		if err != nil {
-			return err
-		}
-		list, undecided = found.Targets(), fleetcli.UndecidedError(found)
-	}
-	alive, err := c.checkGone(list, all)
+	alive, err := c.checkGone(found)
 	if err != nil {
 		return err
 	}
-	left, err := c.leftovers(ctx, store, list, all)
+	left, err := c.leftovers(ctx, store, found)
 	if err != nil {
 		return err
 	}
@@ -107,15 +96,15 @@ func (c *forgetCommand) run(ctx context.Context) error {
 		c.Log.Warn("seen lately, an agent that runs stores its state again", "nodes", strings.Join(alive, ","))
 	}
 
-	return errors.Join(err, undecided)
+	return errors.Join(err, found.undecided)
 }
 
 // checkGone refuses nodes that are not known to be gone, and returns those that are
 // forgotten all the same.
-func (c *forgetCommand) checkGone(list []fleet.Target, all []model.Node) (alive []string, err error) {
+func (c *forgetCommand) checkGone(of selected) (alive []string, err error) {
 	var failed []error
-	for _, n := range all {
-		if !slices.Contains(list, fleet.Target{Node: n.Node}) {
+	for _, n := range of.known {
+		if !slices.Contains(of.targets, fleet.Target{Node: n.Node}) {
 			continue
 		}
 		switch fleet.Absent(n) {
@@ -135,12 +124,13 @@ func (c *forgetCommand) checkGone(list []fleet.Target, all []model.Node) (alive 
 }
 
 // leftovers reads what is stored of nodes; that there is nothing of one is an error.
-func (c *forgetCommand) leftovers(ctx context.Context, store *fleetcli.Store, list []fleet.Target, all []model.Node) ([]leftover, error) {
+func (c *forgetCommand) leftovers(ctx context.Context, store *fleetcli.Store, of selected) ([]leftover, error) {
 	var out []leftover
 	var failed []error
-	for _, t := range list {
+	states := of.states()
+	for _, t := range of.targets {
 		l := leftover{node: t.Node, assigned: []string{}}
-		if slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == t.Node }) {
+		if _, known := states[t.Node]; known {
 			l.removed = append(l.removed, "state")
 		}
 		if err := l.read(ctx, store, c.reports); err != nil {

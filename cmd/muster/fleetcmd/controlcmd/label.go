@@ -1,11 +1,10 @@
 package controlcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"maps"
-	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -13,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -42,50 +42,19 @@ func AddLabel(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }
 
-// change sets labels, and takes others back.
-type change struct {
-	set  map[string]string
-	take []string
-}
-
-// parse returns the nodes and the change of the arguments.
-func (c *labelCommand) parse() (nodes []string, out change, err error) {
-	args := c.args
-	if !c.Given("on") && !c.Given("node") {
-		nodes, args = args[:1], args[1:]
-	}
-	out.set = map[string]string{}
-	for _, arg := range args {
-		name, value, sets := strings.Cut(arg, "=")
-		if sets {
-			out.set[name] = value
-			continue
-		}
-		name, takes := strings.CutSuffix(arg, "-")
-		if !takes || name == "" {
-			return nil, out, cli.Usagef("%q: write NAME=VALUE to set a label, NAME- to take it back", arg)
-		}
-		out.take = append(out.take, name)
-	}
-	for _, name := range out.take {
-		if _, both := out.set[name]; both {
-			return nil, out, cli.Usagef("label %s is both set and taken back", name)
-		}
-	}
-	if len(out.set)+len(out.take) == 0 {
-		return nil, out, cli.Usagef("no label: write NAME=VALUE to set one, NAME- to take it back")
-	}
-	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: out.set}).Check(); err != nil {
-		return nil, out, cli.Usagef("%w", err)
-	}
-
-	return nodes, out, nil
+// labelSyntax is how changes of labels are written.
+var labelSyntax = syntax{
+	noun: "label", usage: "NAME=VALUE to set a label, NAME- to take it back", conflict: "is both set and taken back",
+	set: func(arg string) (name, value string, ok bool) { return strings.Cut(arg, "=") },
 }
 
 func (c *labelCommand) run(ctx context.Context) error {
-	nodes, changes, err := c.parse()
+	nodes, edit, err := c.parse(c.args, labelSyntax)
 	if err != nil {
 		return err
+	}
+	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.set}).Check(); err != nil {
+		return cli.Usagef("%w", err)
 	}
 	on, list, err := c.compile(nodes)
 	if err != nil {
@@ -99,78 +68,28 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	bucket := control.New(store.KV).By(fleetcli.Operator())
-	var done []labeled
-	var failed []error
-	for _, t := range found.targets {
-		l, err := changes.make(ctx, bucket, t.Key(model.ControlLabels))
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		done = append(done, l)
-	}
+	labels := updater[model.Labels]{bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels}
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
+		u, err := labels.update(ctx, t.String())
+		return labeled{u.written, u.now.Labels}, err
+	})
 	err = c.Print.Result(c.Format, done, func() {
 		for _, l := range done {
-			c.Print.Printf("%s revision %d: %s\n", l.Key, l.Revision, print.Text(labelLine(l.Labels)))
+			c.Print.Printf("%s revision %d: %s\n", l.Key, l.Revision, cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
 		}
 	})
 
-	return errors.Join(append(failed, err, found.undecided)...)
+	return errors.Join(failed, err, found.undecided)
 }
 
-// labelLine returns labels in a line.
-func labelLine(labels map[string]string) string {
-	if len(labels) == 0 {
-		return "no labels"
-	}
-	var words []string
-	for _, name := range slices.Sorted(maps.Keys(labels)) {
-		words = append(words, name+"="+labels[name])
-	}
-
-	return strings.Join(words, ", ")
-}
-
-// maxTries is how often a change is made again because others change the same labels.
-const maxTries = 5
-
-// make changes the labels of a key.
-func (ch change) make(ctx context.Context, bucket control.Bucket, key string) (out labeled, err error) {
-	for range maxTries {
-		if out, err = ch.makeOnce(ctx, bucket, key); !errors.Is(err, control.ErrChanged) {
-			break
-		}
+// labels returns what becomes of labels.
+func (e edit) labels(before model.Labels) model.Labels {
+	now := map[string]string{}
+	maps.Copy(now, before.Labels)
+	maps.Copy(now, e.set)
+	for _, name := range e.remove {
+		delete(now, name)
 	}
 
-	return out, err
-}
-
-func (ch change) makeOnce(ctx context.Context, bucket control.Bucket, key string) (labeled, error) {
-	current, err := bucket.Get(ctx, key)
-	now := model.Labels{Protocol: model.ProtocolLabels, Labels: map[string]string{}}
-	switch {
-	case err == nil:
-		before, err := model.DecodeLabels(current.Value)
-		if err != nil {
-			return labeled{}, fmt.Errorf("%s: %w (remove it: nats kv del)", key, err)
-		}
-		maps.Copy(now.Labels, before.Labels)
-	case !errors.Is(err, model.ErrNotFound):
-		return labeled{}, err
-	}
-	maps.Copy(now.Labels, ch.set)
-	for _, name := range ch.take {
-		delete(now.Labels, name)
-	}
-	if err := now.Check(); err != nil {
-		return labeled{}, fmt.Errorf("%s: %w", key, err)
-	}
-	value, err := model.EncodeJSON(now)
-	if err != nil {
-		return labeled{}, err
-	}
-	revision, err := bucket.Replace(ctx, key, current.Revision, value)
-
-	return labeled{written{key, revision}, now.Labels}, err
+	return model.Labels{Protocol: model.ProtocolLabels, Labels: now}
 }

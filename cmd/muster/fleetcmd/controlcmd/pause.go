@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -81,19 +82,13 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(store.KV).By(p.By), Signer: signer}
-	var done []pauses.Written
-	var failed []error
-	for _, t := range found.targets {
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (pauses.Written, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		done = append(done, w)
-	}
+		return w, err
+	})
 	shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, w := range done {
@@ -101,5 +96,5 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 	})
 
-	return errors.Join(append(failed, err, found.undecided)...)
+	return errors.Join(failed, err, found.undecided)
 }

@@ -55,10 +55,11 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(store.KV).By(fleetcli.Operator()), Signer: signer}
+	states := found.states()
 	var done []pauses.Written
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, by, t, found.states[t.Node])
+		w, err := c.end(ctx, by, t, states[t.Node])
 		switch {
 		case errors.Is(err, model.ErrNotFound) && found.byExpression && len(found.targets) > 1:
 			// Who matches need not be paused.

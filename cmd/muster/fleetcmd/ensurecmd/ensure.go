@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -97,19 +98,19 @@ func (c *ensureCommand) runDocument(ctx context.Context) error {
 		return err
 	}
 	defer c.CleanUp(source.Close)
-	request, properties, err := manifest.ParseRequest(source.Name, source.Data)
+	req, properties, err := manifest.ParseRequest(source.Name, source.Data)
 	if err != nil {
 		return err
 	}
-	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(request.Type, properties); err != nil {
+	if _, err := manifest.NewLoader(manifest.Options{Types: c.Types}).DecodeOne(req.Type, properties); err != nil {
 		return err
 	}
 
-	return c.run(ctx, request, properties)
+	return c.run(ctx, req, properties)
 }
 
 // run sends a request, whose properties are valid.
-func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, properties document.Value) error {
+func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, properties document.Value) error {
 	on, list, err := c.Aim.Compile(c.Env)
 	if err != nil {
 		return err
@@ -124,7 +125,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	case limits != nil && c.queue > 0:
 		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
 	}
-	request, c.place = c.complete(request), properties.Pos
+	req, c.place = c.complete(req), properties.Pos
 	signer, err := c.Signing.Open(c.Env)
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 		return err
 	}
 	aim, err := c.Find(ctx, store, on, list, c.matched())
-	if err == nil && !request.Noop {
+	if err == nil && !req.Noop {
 		err = c.ConfirmAll(c.Env, aim)
 	}
 	if err != nil {
@@ -145,19 +146,19 @@ func (c *ensureCommand) run(ctx context.Context, request model.EnsureRequest, pr
 	}
 	sender := sender{store.KV, signer, c.Log}
 	if !store.KV.Places().InUse().IsOwn() {
-		return errors.Join(c.queueAll(ctx, sender, aim.List, request), aim.Undecided)
+		return errors.Join(c.queueAll(ctx, sender, aim.List, req), aim.Undecided)
 	}
 	c.near = c.Warn(c.Env, aim)
-	conclusion := c.conclusion(request.ID)
+	conclusion := c.conclusion(req.ID)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error) {
-		return c.send(ctx, sender, request, part, list, aim.Known)
+	result, err := live.Send(ctx, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+		return c.send(ctx, sender, req, part, list, aim.Known)
 	})
 	if result == nil {
 		return err
 	}
 	if c.queue > 0 && ctx.Err() == nil {
-		err = errors.Join(err, sender.queueMissing(ctx, result, request, c.queue))
+		err = errors.Join(err, sender.queueMissing(ctx, result, req, c.queue))
 	}
 	if err != nil && len(result.NodeStates()) == 0 {
 		return err
@@ -193,17 +194,17 @@ func (c *ensureCommand) cancel(ctx context.Context) error {
 
 // queueAll queues the request of an operator who is no administrator: no request of
 // another account reaches a node at once.
-func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, request model.EnsureRequest) error {
+func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, req model.EnsureRequest) error {
 	if c.queue == 0 {
 		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with --queue DURATION, see muster fleet reports --kind ensure")
 	}
 	for _, target := range list {
-		if err := to.queue(ctx, target, request, c.queue); err != nil {
+		if err := to.queue(ctx, target, req, c.queue); err != nil {
 			return err
 		}
 	}
 
-	return c.Print.Result(c.Format, fleet.Ensured{ID: request.ID, Queued: names(list)}, func() {
+	return c.Print.Result(c.Format, request.Ensured{ID: req.ID, Queued: names(list)}, func() {
 		c.Print.Printf("queued for: %s\n", print.Some(names(list), "--json has all"))
 	})
 }
@@ -228,16 +229,16 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 
 // send sends the request to some targets, and prints the answers as they come. Its time begins
 // now unless its document has one.
-func (c *ensureCommand) send(ctx context.Context, by sender, request model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
-	if request.Expires.IsZero() {
-		request.Expires = time.Now().Add(c.within).UTC()
+func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
+	if req.Expires.IsZero() {
+		req.Expires = time.Now().Add(c.within).UTC()
 	}
 	limit, done := context.WithTimeout(ctx, c.within+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: known,
-		OnProgress: func(p fleet.Progress) {
+	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known,
+		OnProgress: func(p request.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 		OnAnswer: func(r model.EnsureResponse) {
@@ -248,7 +249,7 @@ func (c *ensureCommand) send(ctx context.Context, by sender, request model.Ensur
 		},
 	}
 
-	return ensurer.Ensure(limit, list, request)
+	return ensurer.Ensure(limit, list, req)
 }
 
 // matched returns what tells people how many nodes match, nil for documents.
@@ -264,7 +265,7 @@ func (c *ensureCommand) matched() func(of, known int) {
 func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	text := c.Print.Word(string(describe.Outcome(r)))
 	summary := describe.Answer(r)
-	if fleet.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
+	if request.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}
 	if summary != "" {
@@ -315,7 +316,7 @@ func (c *ensureCommand) conclusion(id string) live.Conclusion {
 }
 
 // results says where those of nodes are found that did not finish.
-func results(r *fleet.Ensured) string {
+func results(r *request.Ensured) string {
 	if len(r.Unfinished) == 1 {
 		return " (it goes on, for the result see: muster fleet reports --kind ensure --node " + r.Unfinished[0] + ")"
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
@@ -104,7 +104,7 @@ func streams(r model.EnsureResponse) []string {
 }
 
 // printTogether prints answers, equal ones once.
-func (c *ensureCommand) printTogether(r *fleet.Ensured) {
+func (c *ensureCommand) printTogether(r *request.Ensured) {
 	for _, group := range live.Together(r, streams) {
 		c.printAnswer(print.Some(group.Nodes, "--json has all"), group.Answer)
 	}

@@ -2,40 +2,30 @@ package ensurecmd
 
 import (
 	"context"
-	"iter"
 	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
-// sender sends requests to nodes, signed where signer is not nil.
+// sender sends and queues requests, signed where signer is not nil.
 type sender struct {
 	*kvstore.Store
 	signer *signing.Signing
 	log    *slog.Logger
 }
 
-// Ask sends an ensure request to the nodes of a target.
-func (s sender) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return s.ask(ctx, []string{target.String()}, req)
-}
-
-// AskNodes sends an ensure request to each of some nodes.
-func (s sender) AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return s.ask(ctx, live.Families(nodes), req)
-}
-
-// ask sends an ensure request to the nodes of some families.
-func (s sender) ask(ctx context.Context, families []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return live.Ask(ctx, s.Store, s.log, kvstore.VerbEnsure, families, func(family string) ([]byte, error) {
+// asker returns what sends a request to nodes at once.
+func (s sender) asker(req model.EnsureRequest) live.Asker {
+	return live.Asker{Store: s.Store, Log: s.log, Verb: kvstore.VerbEnsure, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		return s.encode(ctx, family, req)
-	})
+	}}
 }
 
 // queue stores a request for a target, under its id, by which it can be cancelled there.
@@ -51,7 +41,7 @@ func (s sender) queue(ctx context.Context, target fleet.Target, req model.Ensure
 
 // queueMissing queues the request for the nodes that did not answer. The connection
 // may be lost just now: whoever floods the answers can do that.
-func (s sender) queueMissing(ctx context.Context, result *fleet.Ensured, req model.EnsureRequest, ttl time.Duration) error {
+func (s sender) queueMissing(ctx context.Context, result *request.Ensured, req model.EnsureRequest, ttl time.Duration) error {
 	for i, node := range result.Missing {
 		queue := func() error { return s.queue(ctx, fleet.Target{Node: node}, req, ttl) }
 		err := queue()

@@ -94,6 +94,20 @@ func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) 
 	return slices.Compact(keys), nil
 }
 
+// OpenHistory connects to the fleet and reads the stored revisions of an assignment by its key or
+// unique name.
+func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store, key string, all []model.Entry, err error) {
+	if err := CheckNameOrKey(nameOrKey); err != nil {
+		return nil, "", nil, err
+	}
+	if s, err = Open(ctx, env); err != nil {
+		return nil, "", nil, err
+	}
+	key, all, err = s.HistoryOf(ctx, nameOrKey)
+
+	return s, key, all, err
+}
+
 // HistoryOf returns the stored revisions of an assignment, or of a removed one, by its
 // key or unique name, the newest last.
 func (s *Store) HistoryOf(ctx context.Context, nameOrKey string) (key string, all []model.Entry, err error) {

@@ -62,6 +62,22 @@ func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error)
 	return e, nil
 }
 
+// CompileOr returns the expression, or without one the list of the other targets.
+func (o *On) CompileOr(env *cli.Env, others *Targets) (*target.Expression, []fleet.Target, error) {
+	on, err := o.Compile(env, others.Expression())
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case on == nil:
+		list, err := others.TargetList()
+		return nil, list, err
+	case others.All():
+		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
+	default:
+		return on, nil, nil
+	}
+}
+
 // AnyOf returns the expression of the nodes that have one of some names, or are in one of
 // some groups; empty without any.
 func AnyOf(names, groups []string) string {

@@ -84,7 +84,7 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 // returns what is missing.
 func (c *command) rollout(ctx context.Context, store *fleetcli.Store, all []history.Revision) ([]string, error) {
 	stream := reports.New(store.KV)
-	kept, err := stream.Kept(ctx)
+	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return nil, err
 	}
@@ -106,9 +106,9 @@ func (c *command) rollout(ctx context.Context, store *fleetcli.Store, all []hist
 	if err != nil {
 		return nil, err
 	}
-	missing := missing(kept, nil, all[0].Time)
-	if full := count.Finish(states, kept.PerSubject); full > 0 {
-		missing = append(missing, fmt.Sprintf("the last %d reports of a node, kind and outcome are kept, of runs of %s there may have been more", kept.PerSubject, print.Count(full, "node")))
+	missing := begins(bounds, all[0].Time)
+	if full := count.Finish(states, bounds.PerSubject); full > 0 {
+		missing = append(missing, fmt.Sprintf("the last %d reports of a node, kind and outcome are kept, of runs of %s there may have been more", bounds.PerSubject, print.Count(full, "node")))
 	}
 
 	return missing, nil

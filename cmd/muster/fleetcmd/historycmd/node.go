@@ -3,7 +3,6 @@ package historycmd
 import (
 	"cmp"
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
 	"maps"
@@ -137,14 +136,16 @@ func full(counts map[string]int) []string {
 // reported returns what a node reported, each report once.
 func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []string, doc *ofNodeDocument) ([]history.Event, error) {
 	stream := reports.New(store.KV)
-	kept, err := stream.Kept(ctx)
+	bounds, err := stream.Bounds(ctx)
 	if err != nil {
 		return nil, err
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
 	var all []history.Event
-	read, invalid, seen, counts := 0, 0, map[[sha256.Size]byte]bool{}, map[string]int64{}
+	read, invalid := 0, 0
+	var known fleetcli.Repeats
+	var shares fleetcli.Shares
 	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
 		if err != nil {
 			return nil, err
@@ -155,22 +156,18 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 		if read++; read%500 == 0 {
 			line.Show("read %d reports", read)
 		}
-		if len(m.Reports) > 0 {
-			counts[subjectOf(m)]++
-		}
+		shares.Add(m)
 		for _, r := range m.Reports {
-			id := sha256.Sum256([]byte(r.ID)) // a node chooses how long it is
-			if seen[id] {
+			if known.SeenBefore(r) {
 				continue
 			}
-			seen[id] = true
 			if e, ok := history.OfReport(r); ok {
 				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
 				all = append(all, e)
 			}
 		}
 	}
-	doc.Incomplete = append(doc.Incomplete, missing(kept, counts, c.from)...)
+	doc.Incomplete = append(doc.Incomplete, slices.Concat(begins(bounds, c.from), shares.Missing(bounds))...)
 	if invalid > 0 {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("%s cannot be read", print.Count(invalid, "stored report")))
 	}
@@ -181,33 +178,13 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 // maxDetails is how many characters of a report are kept: a node may write long ones.
 const maxDetails = 1000
 
-// subjectOf names what the stream counts a message as.
-func subjectOf(m reports.Message) string {
-	r := m.Reports[0]
-	if len(m.Reports) > 1 {
-		return r.Kind + " batches"
+// begins returns a line about where the stream of reports begins, none where that is before a time.
+func begins(b reports.Bounds, from time.Time) []string {
+	if b.Oldest.IsZero() || !from.Before(b.Oldest) {
+		return nil
 	}
 
-	return r.Kind + " " + string(r.Outcome)
-}
-
-// missing says which reports the stream does not keep any more.
-func missing(kept reports.Kept, counts map[string]int64, from time.Time) []string {
-	var out []string
-	if !kept.First.IsZero() && from.Before(kept.First) {
-		out = append(out, "the stream of reports begins at "+print.Time(kept.First))
-	}
-	var names []string
-	for _, name := range slices.Sorted(maps.Keys(counts)) {
-		if kept.PerSubject > 0 && counts[name] >= kept.PerSubject {
-			names = append(names, name)
-		}
-	}
-	if len(names) > 0 {
-		out = append(out, fmt.Sprintf("the last %d reports of a kind and outcome are kept, of these there may have been more: %s", kept.PerSubject, strings.Join(names, ", ")))
-	}
-
-	return out
+	return []string{"the stream of reports begins at " + print.Time(b.Oldest)}
 }
 
 // row returns an event as a row.

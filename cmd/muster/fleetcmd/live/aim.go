@@ -50,18 +50,7 @@ func (l Nodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
 
 // Compile returns the expression of the targets, or without one the list of them.
 func (a *Aim) Compile(env *cli.Env) (*target.Expression, []fleet.Target, error) {
-	on, err := a.On.Compile(env, a.Expression())
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case on == nil:
-		list, err := a.TargetList()
-		return nil, list, err
-	case a.All():
-		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
-	default:
-		return on, nil, nil
-	}
+	return a.CompileOr(env, &a.Targets)
 }
 
 // Find reads the nodes, and finds those that an expression selects; matched, unless it is nil,

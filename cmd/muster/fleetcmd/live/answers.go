@@ -10,8 +10,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,7 +23,7 @@ type Alike struct {
 
 // Together returns which nodes gave equal final answers, the most frequent first. Beside their
 // outcome and words, what details returns makes a difference.
-func Together(r *fleet.Ensured, details func(model.EnsureResponse) []string) []Alike {
+func Together(r *request.Ensured, details func(model.EnsureResponse) []string) []Alike {
 	var out []Alike
 	places := map[string]int{}
 	unfinished := map[string]bool{}
@@ -50,16 +50,16 @@ func Together(r *fleet.Ensured, details func(model.EnsureResponse) []string) []A
 
 // Summary counts the answers, and names the nodes that did not finish; did is what those did
 // that finished.
-func Summary(r *fleet.Ensured, did string) string {
+func Summary(r *request.Ensured, did string) string {
 	counts := map[model.Outcome]int{}
-	states := map[fleet.RequestState][]string{}
+	states := map[request.State][]string{}
 	for _, a := range r.Answers {
-		state := fleet.StateOf(a)
+		state := request.StateOf(a)
 		states[state] = append(states[state], a.Node)
 		switch {
-		case state == fleet.RequestCancelled:
+		case state == request.StateCancelled:
 			counts[model.OutcomeNotRun]++
-		case fleet.Failed(a):
+		case request.Failed(a):
 			counts[model.OutcomeFailed]++
 		default:
 			counts[describe.Outcome(a)]++
@@ -81,7 +81,7 @@ func Summary(r *fleet.Ensured, did string) string {
 		text  string
 		nodes []string
 	}{
-		{"still working: ", states[fleet.RequestRunning]}, {"accepted, not started: ", states[fleet.RequestAccepted]},
+		{"still working: ", states[request.StateRunning]}, {"accepted, not started: ", states[request.StateAccepted]},
 		{"no answer from: ", r.Missing}, {"queued for: ", r.Queued}, {"no result yet from: ", r.Pending}, {"not asked: ", r.NotAsked},
 	} {
 		if len(more.nodes) > 0 {
@@ -104,13 +104,13 @@ type Conclusion struct {
 	// Near follows the error that nobody was asked.
 	Near string
 	// Show prints the answers, nil where that was done as they came.
-	Show func(*fleet.Ensured)
+	Show func(*request.Ensured)
 	// States is that a table of the states follows.
 	States bool
 }
 
 // Conclude prints the result, and returns the error of it.
-func (c Conclusion) Conclude(ctx context.Context, r *fleet.Ensured) error {
+func (c Conclusion) Conclude(ctx context.Context, r *request.Ensured) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.ID, r.NodeStates()
 		if err := c.Document(r, c.YAML); err != nil {
@@ -145,13 +145,13 @@ func (c Conclusion) Conclude(ctx context.Context, r *fleet.Ensured) error {
 }
 
 // printStates prints how many nodes are in which state, and some of them.
-func (c Conclusion) printStates(r *fleet.Ensured) {
-	nodes := map[fleet.RequestState][]string{}
+func (c Conclusion) printStates(r *request.Ensured) {
+	nodes := map[request.State][]string{}
 	for node, state := range r.NodeStates() {
 		nodes[state] = append(nodes[state], node)
 	}
 	var rows [][]string
-	for _, state := range fleet.RequestStates() {
+	for _, state := range request.States() {
 		if in := nodes[state]; len(in) > 0 {
 			slices.Sort(in)
 			rows = append(rows, []string{string(state), strconv.Itoa(len(in)), print.Some(in, "--json has all")})

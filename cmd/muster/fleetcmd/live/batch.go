@@ -9,6 +9,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/batch"
+	"github.com/musterfleet/muster/fleet/request"
 )
 
 // Batches are the flags of a request that is sent in batches.
@@ -52,12 +53,12 @@ func (b *Batches) Limits() (*batch.Limits, error) {
 
 // Send has send ask the targets: all at once, or the nodes among them in batches where there are
 // limits. part says which batch it is, in words before others.
-func Send(ctx context.Context, to Aimed, by *batch.Limits, send func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error)) (*fleet.Ensured, error) {
+func Send(ctx context.Context, to Aimed, by *batch.Limits, send func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error)) (*request.Ensured, error) {
 	if by == nil {
 		return send(ctx, "", to.List)
 	}
 
-	return batch.Send(ctx, fleet.NodesOf(to.List, to.Known), *by, func(ctx context.Context, b batch.Batch) (*fleet.Ensured, error) {
+	return batch.Send(ctx, request.NodesOf(to.List, to.Known), *by, func(ctx context.Context, b batch.Batch) (*request.Ensured, error) {
 		return send(ctx, fmt.Sprintf("batch %d of %d: ", b.Number, b.Of), fleet.Targets(b.Nodes, nil, false))
 	})
 }

@@ -3,7 +3,6 @@ package live
 import (
 	"context"
 	"errors"
-	"iter"
 	"log/slog"
 	"maps"
 	"slices"
@@ -15,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -55,7 +55,7 @@ const cancelValid = 2 * time.Minute
 
 // Cancelled is what came of a cancel.
 type Cancelled struct {
-	*fleet.Ensured
+	*request.Ensured
 	// Withdrawn are the nodes and groups for which the request was queued.
 	Withdrawn []string `json:"withdrawn,omitempty"`
 }
@@ -106,12 +106,12 @@ func (c Canceller) Run(ctx context.Context, aim *Aim) error {
 
 // ask sends the cancel to the nodes. Only where something is to be ended by it another answer than
 // the first is awaited.
-func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*fleet.Ensured, error) {
+func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*request.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, max(c.Within, time.Second))
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: to.Known, Once: !c.Kill, OnProgress: func(p fleet.Progress) {
+	ensurer := request.Ensurer{Asker: by.asker(), Nodes: to.Known, Once: !c.Kill, OnProgress: func(p request.Progress) {
 		line.Show("%d of %s answered", p.Acknowledged, print.Count(p.Expected, "node"))
 	}}
 
@@ -121,7 +121,7 @@ func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*fleet.Ensure
 // queueAll queues the cancel of an operator who is no administrator, in the place of what the
 // same operator may have queued.
 func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target) error {
-	out := Cancelled{Ensured: &fleet.Ensured{ID: c.CancelID, Answers: []model.EnsureResponse{}}}
+	out := Cancelled{Ensured: &request.Ensured{ID: c.CancelID, Answers: []model.EnsureResponse{}}}
 	for _, target := range list {
 		if err := by.queue(ctx, target.String()); err != nil {
 			return err
@@ -135,8 +135,7 @@ func (c Canceller) queueAll(ctx context.Context, by cancels, list []fleet.Target
 	})
 }
 
-// cancels send a cancel to nodes, signed where signer is not nil. It is a fleet.Asker, which is
-// given the request here.
+// cancels send and queue a cancel, signed where signer is not nil.
 type cancels struct {
 	store  *kvstore.Store
 	signer *signing.Signing
@@ -144,20 +143,11 @@ type cancels struct {
 	cancel model.CancelRequest
 }
 
-// Ask sends the cancel to the nodes of a target.
-func (c cancels) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return c.ask(ctx, []string{target.String()})
-}
-
-// AskNodes sends the cancel to each of some nodes.
-func (c cancels) AskNodes(ctx context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return c.ask(ctx, Families(nodes))
-}
-
-func (c cancels) ask(ctx context.Context, families []string) iter.Seq2[model.EnsureResponse, error] {
-	return Ask(ctx, c.store, c.log, kvstore.VerbEnsure, families, func(family string) ([]byte, error) {
+// asker returns what sends the cancel to nodes.
+func (c cancels) asker() Asker {
+	return Asker{Store: c.store, Log: c.log, Verb: kvstore.VerbEnsure, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		return c.encode(ctx, family, cancelValid)
-	})
+	}}
 }
 
 // encode returns the message of the cancel to the nodes of a family, which holds for some time.
@@ -197,7 +187,7 @@ func (c cancels) withdraw(ctx context.Context, to Aimed) ([]string, error) {
 		families[t.String()] = true
 		isAll = isAll || t.Group == model.GroupAll
 	}
-	for _, node := range fleet.NodesOf(to.List, to.Known) {
+	for _, node := range request.NodesOf(to.List, to.Known) {
 		families[model.NodeFamily(node)] = true
 	}
 	var out []string

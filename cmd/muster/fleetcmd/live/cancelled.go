@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -54,7 +54,7 @@ func (r Cancelled) OK() bool {
 
 // print prints the answers, equal ones once.
 func (c Canceller) print(r Cancelled) {
-	for _, g := range Together(&fleet.Ensured{Answers: r.Answers}, func(model.EnsureResponse) []string { return nil }) {
+	for _, g := range Together(&request.Ensured{Answers: r.Answers}, func(model.EnsureResponse) []string { return nil }) {
 		text := describe.Answer(g.Answer)
 		switch {
 		case g.Answer.Phase.Final() || isRejected(g.Answer):

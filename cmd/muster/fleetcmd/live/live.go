@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"log/slog"
 
@@ -17,90 +18,101 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Ask sends a request to the nodes of some families by a verb, and yields their answers, which
-// nodes proved to be their own. encode returns the message to a family.
-func Ask(ctx context.Context, store *kvstore.Store, log *slog.Logger, verb string, families []string, encode func(family string) ([]byte, error)) iter.Seq2[model.EnsureResponse, error] {
+// Asker sends one request to nodes. It is a request.Asker, which sends Encode's message instead of the
+// request that it is given.
+type Asker struct {
+	Store *kvstore.Store
+	Log   *slog.Logger
+	// Verb is that of the subject.
+	Verb string
+	// Encode returns the message to the nodes of a family.
+	Encode func(ctx context.Context, family string) ([]byte, error)
+	// Decode decodes an answer, nil for a model.EnsureResponse. Several goroutines call it. What it
+	// cannot decode is the answer of a failure.
+	Decode func(data []byte) (model.EnsureResponse, error)
+}
+
+// Ask sends the request to the nodes of a target.
+func (a Asker) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return a.ask(ctx, []string{target.String()})
+}
+
+// AskNodes sends the request to each of some nodes.
+func (a Asker) AskNodes(ctx context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	families := make([]string, len(nodes))
+	for i, n := range nodes {
+		families[i] = model.NodeFamily(n)
+	}
+
+	return a.ask(ctx, families)
+}
+
+// ask yields the answers which nodes proved to be their own.
+func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
 		all := make([]requests.Request, len(families))
 		for i, family := range families {
-			data, err := encode(family)
+			data, err := a.Encode(ctx, family)
 			if err != nil {
 				yield(model.EnsureResponse{}, err)
 				return
 			}
-			all[i] = requests.Request{Subject: store.Names().Request(verb, family), Data: data}
+			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data}
 		}
-		for reply, err := range requests.New(store).AskEach(ctx, all) {
+		for reply, err := range requests.New(a.Store).AskEach(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				// Nodes without an answer show that nobody is there.
 				return
 			case errors.Is(err, requests.ErrLost):
-				log.Warn("answers may be lost", "target", print.Some(families, "and others"), "error", err)
+				a.Log.Warn("answers may be lost", "target", print.Some(families, "and others"), "error", err)
 				continue
 			case err == nil && reply.Node == "":
 				// An answer that no node proved to be its own does not count.
 				continue
 			case reply.Flood:
-				log.Warn("node floods its answers, the rest is dropped", "node", reply.Node)
+				a.Log.Warn("node floods its answers, the rest is dropped", "node", reply.Node)
 			}
-			if !yield(decodeResponse(reply), err) {
+			if !yield(a.decode(reply), err) {
 				return
 			}
 		}
 	}
 }
 
-// Families returns those of nodes.
-func Families(nodes []string) []string {
-	out := make([]string, len(nodes))
-	for i, n := range nodes {
-		out[i] = model.NodeFamily(n)
+// decode decodes an answer; an invalid one is that of a failure.
+func (a Asker) decode(r requests.Reply) model.EnsureResponse {
+	if r.Problem != "" {
+		return model.EnsureResponse{Node: r.Node, Phase: model.EnsureFailed, Error: r.Problem}
 	}
-
-	return out
-}
-
-// decodeResponse decodes an answer; an invalid one is that of a failure.
-func decodeResponse(r requests.Reply) model.EnsureResponse {
-	var out model.EnsureResponse
-	err := json.Unmarshal(r.Data, &out)
-	switch {
-	case r.Problem != "":
-		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: r.Problem}
-	case err != nil:
-		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: "invalid answer: " + err.Error()}
+	decode := decodeResponse
+	if a.Decode != nil {
+		decode = a.Decode
+	}
+	out, err := decode(r.Data)
+	if err != nil {
+		out = model.EnsureResponse{Phase: model.EnsureFailed, Error: err.Error()}
 	}
 	out.Node = r.Node
 
 	return out
 }
 
-// Runs sends one run request to nodes, signed where Signer is not nil. It is a fleet.Asker,
-// which is given the request here.
-type Runs struct {
-	Store   *kvstore.Store
-	Signer  *signing.Signing
-	Log     *slog.Logger
-	Request model.RunRequest
+func decodeResponse(data []byte) (out model.EnsureResponse, err error) {
+	if err := json.Unmarshal(data, &out); err != nil {
+		return out, fmt.Errorf("invalid answer: %w", err)
+	}
+
+	return out, nil
 }
 
-// Ask sends the request to the nodes of a target.
-func (r Runs) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return r.ask(ctx, []string{target.String()})
-}
-
-// AskNodes sends the request to each of some nodes.
-func (r Runs) AskNodes(ctx context.Context, nodes []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return r.ask(ctx, Families(nodes))
-}
-
-func (r Runs) ask(ctx context.Context, families []string) iter.Seq2[model.EnsureResponse, error] {
-	return Ask(ctx, r.Store, r.Log, kvstore.VerbRun, families, func(family string) ([]byte, error) {
-		data, err := model.EncodeJSON(r.Request)
-		if err != nil || r.Signer == nil {
+// RunAsker returns what sends a run request to nodes, signed where signer is not nil.
+func RunAsker(store *kvstore.Store, signer *signing.Signing, log *slog.Logger, request model.RunRequest) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Encode: func(ctx context.Context, family string) ([]byte, error) {
+		data, err := model.EncodeJSON(request)
+		if err != nil || signer == nil {
 			return data, err
 		}
-		return r.Signer.Run(ctx, family, data, r.Request.Expires)
-	})
+		return signer.Run(ctx, family, data, request.Expires)
+	}}
 }

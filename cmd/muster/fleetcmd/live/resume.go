@@ -14,8 +14,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/batch"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -39,7 +39,7 @@ type Resumed struct {
 
 // Collect reads the results of the targets, and waits for those that are not there yet; without a
 // target it returns those that there are. The error is also of usage.
-func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*fleet.Ensured, error) {
+func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.Ensured, error) {
 	if r.ID == "" || !model.IsRequestID(r.ID) {
 		return nil, cli.Usagef("the id of a request is one line of at most %d bytes", model.MaxRequestID)
 	}
@@ -61,11 +61,11 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*fleet.En
 		if to, err = aim.Find(ctx, store, on, list, nil); err != nil {
 			return nil, err
 		}
-		if nodes = fleet.NodesOf(to.List, to.Known); len(nodes) == 0 {
+		if nodes = request.NodesOf(to.List, to.Known); len(nodes) == 0 {
 			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.Undecided)
 		}
 	}
-	results := fleet.NewResults(r.ID, nodes)
+	results := request.NewResults(r.ID, nodes)
 	err = r.read(ctx, store.KV, env, len(nodes) > 0, results)
 	if out := results.Ensured(to.Known); err != nil || len(out.NodeStates()) > 0 {
 		return out, errors.Join(err, to.Undecided)
@@ -76,7 +76,7 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*fleet.En
 
 // read adds reports to results until they are complete, or the time is over. Without follow it
 // reads what is stored.
-func (r Resumed) read(ctx context.Context, store *kvstore.Store, env *cli.Env, follow bool, results *fleet.Results) error {
+func (r Resumed) read(ctx context.Context, store *kvstore.Store, env *cli.Env, follow bool, results *request.Results) error {
 	limit, done := context.WithTimeout(ctx, r.Within)
 	defer done()
 	line := env.Print.Progress()

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -75,7 +76,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
 	asking, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	pinged, err := fleet.Ping(asking, by, list, running, func(p fleet.Pong) {
+	pinged, err := request.Ping(asking, by, list, running, func(p request.Pong) {
 		if !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
 		}
@@ -109,10 +110,10 @@ func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *targ
 }
 
 // took returns how long an answer took, for people.
-func took(p fleet.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
+func took(p request.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
 
 // conclude counts the answers, and returns the error of them.
-func (c *pingCommand) conclude(ctx context.Context, p fleet.Pinged) error {
+func (c *pingCommand) conclude(ctx context.Context, p request.Pinged) error {
 	text := print.Count(len(p.Answers), "node") + " answered"
 	if n := len(p.Answers); n > 0 {
 		// They are in the order of their times.

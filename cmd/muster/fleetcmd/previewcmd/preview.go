@@ -6,6 +6,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
 	"strings"
 	"time"
@@ -17,7 +19,9 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 )
@@ -35,7 +39,7 @@ type Question struct {
 const (
 	// Grace is how long nodes may take to tell that their time is over.
 	Grace = 3 * time.Second
-	// removing is how long the removal of a bundle may take after the end of the command.
+	// removing is how long the removal of a bundle may take.
 	removing = 5 * time.Second
 )
 
@@ -54,34 +58,28 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	if err != nil {
 		return nil, err
 	}
-	request := model.PreviewRequest{
+	req := model.PreviewRequest{
 		Protocol: model.ProtocolPreviewRequest, ID: ksuid.New().String(), Expires: time.Now().Add(q.Within).UTC(),
 		Name: q.Push.Name, Value: string(value),
 	}
 	if bundle != nil {
-		bundles := content.New(store.KV)
-		if err := bundles.PutPreviewBundle(ctx, request.ID, digest, bundle); err != nil {
+		remove, err := StoreBundle(ctx, store.KV, env.Log, req.ID, digest, bundle)
+		if err != nil {
 			return nil, err
 		}
-		defer func() {
-			ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
-			defer done()
-			if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
-				env.Log.Warn("a bundle is left, which a later preview removes", "error", err)
-			}
-		}()
+		defer remove()
 	}
 	limit, done := context.WithTimeout(ctx, q.Within+Grace)
 	defer done()
 	line := env.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{
-		Asker: NewAsker(store.KV, q.Signer, request, env.Log), Nodes: q.Known,
-		OnProgress: func(p fleet.Progress) {
+	ensurer := request.Ensurer{
+		Asker: NewAsker(store.KV, q.Signer, req, env.Log), Nodes: q.Known,
+		OnProgress: func(p request.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 	}
-	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if errors.Is(err, model.ErrTooLarge) && bundle == nil {
 		err = fmt.Errorf("%w\npreview it as a bundle, which has no size limit: add --bundle", err)
 	}
@@ -90,6 +88,22 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 	}
 
 	return preview.Of(answers), errors.Join(err, context.Cause(ctx))
+}
+
+// StoreBundle stores the bundle of a preview. remove removes it, also after the end of ctx.
+func StoreBundle(ctx context.Context, store *kvstore.Store, log *slog.Logger, id, digest string, bundle io.ReadSeeker) (remove func(), err error) {
+	bundles := content.New(store)
+	if err := bundles.PutPreviewBundle(ctx, id, digest, bundle); err != nil {
+		return nil, err
+	}
+
+	return func() {
+		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
+		defer done()
+		if err := bundles.RemovePreviewBundle(ctx, id, digest); err != nil {
+			log.Warn("a bundle is left, which a later preview removes", "error", err)
+		}
+	}, nil
 }
 
 // Print prints the plans, equal ones once.

@@ -227,7 +227,7 @@ func (c *queryCommand) printTable(a query.Answer) {
 	c.Order.Remark(c.Print, len(a.Rows), a.Matching)
 }
 
-// answer returns what is shown of rows.
+// answerOf returns what is shown of rows.
 func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
 	if c.by != "" {
 		return query.Count(rows, c.shown, c.Order.Of())

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -20,16 +21,17 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 	for i := range query.MaxResources + 1 {
 		many.AddResult(target.Result{Node: "web01", Resource: strconv.Itoa(i)})
 	}
+	var full fleetcli.Shares
+	full.Add(reports.Message{Reports: []model.Report{{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}}})
 	for name, c := range map[string]struct {
 		results results
 		bounds  reports.Bounds
 		want    []string
 	}{
-		"all is there":            {results{messages: map[string]int{"web01 (run stable)": 239}}, reports.Bounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
+		"all is there":            {results{}, reports.Bounds{Oldest: since.Add(-time.Hour), Dropped: true, PerSubject: 240}, nil},
 		"the stream is young":     {results{}, reports.Bounds{Oldest: since.Add(time.Hour)}, nil},
-		"nothing is bounded":      {results{messages: map[string]int{"web01 (run stable)": 900}}, reports.Bounds{}, nil},
 		"older ones were dropped": {results{}, reports.Bounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
-		"a node filled its share": {results{messages: map[string]int{"web01 (run stable)": 240}}, reports.Bounds{PerSubject: 240}, []string{"the newest 240 of each are stored, older ones are not: web01 (run stable)"}},
+		"a node filled its share": {results{shares: full}, reports.Bounds{PerSubject: 1}, []string{"the newest 1 of each are stored, older ones are not: web01 (run stable)"}},
 		"invalid":                 {results{invalid: 2, undecided: map[string]bool{"web02": true}}, reports.Bounds{}, []string{"2 messages with reports that cannot be read", "web02: cannot tell whether results match of 1 node"}},
 		"too many":                {results{full: true}, reports.Bounds{}, []string{"more than 200000 match"}},
 		"a node has very many":    {results{current: &many}, reports.Bounds{}, []string{"web01: more than 50000 resources "}},
@@ -43,19 +45,6 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 			if !strings.HasPrefix(got[i], text) {
 				t.Errorf("%s: %q", name, got)
 			}
-		}
-	}
-}
-
-// TestSubjects: a batch counts once, with all outcomes.
-func TestSubjects(t *testing.T) {
-	t.Parallel()
-	one := model.Report{Node: "web01", Kind: model.KindTransaction, Outcome: model.OutcomeFailed}
-	for want, m := range map[string]reports.Message{
-		"web01 (transaction failed)": {Reports: []model.Report{one}}, "web01 (transaction)": {Reports: []model.Report{one, one}},
-	} {
-		if got := subjectOf(m); got != want {
-			t.Errorf("%s, want %s", got, want)
 		}
 	}
 }

@@ -43,8 +43,8 @@ type results struct {
 	matches []query.Result
 	// current is set where the newest of each resource are wanted.
 	current   *query.Current
-	known     repeats
-	messages  map[string]int
+	known     fleetcli.Repeats
+	shares    fleetcli.Shares
 	invalid   int
 	undecided map[string]bool
 	full      bool
@@ -52,7 +52,7 @@ type results struct {
 
 // results answers a query over results.
 func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e target.Results, on *target.Expression) (query.Answer, error) {
-	r := &results{run: e.Evaluator(ctx.Done()), messages: map[string]int{}, undecided: map[string]bool{}}
+	r := &results{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}}
 	if c.from == fromResources {
 		r.current = &query.Current{}
 	}
@@ -92,7 +92,7 @@ func (r *results) only() string {
 	return slices.Collect(maps.Keys(r.nodes))[0]
 }
 
-// messagesOf yields those of a kind that count.
+// each calls take for the reports of a kind that count.
 func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, since time.Time, take func(model.Report) error) error {
 	for m, err := range reports.New(store.KV).Messages(ctx, reports.Range{Node: r.only(), Kind: kind, Since: since}) {
 		if err != nil {
@@ -101,11 +101,9 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 		if m.Invalid != nil {
 			r.invalid++
 		}
-		for i, report := range m.Reports {
-			if i == 0 {
-				r.messages[subjectOf(m)]++
-			}
-			if r.nodes != nil && !r.nodes[report.Node] || r.known.seenBefore(report) {
+		r.shares.Add(m)
+		for _, report := range m.Reports {
+			if r.nodes != nil && !r.nodes[report.Node] || r.known.SeenBefore(report) {
 				continue
 			}
 			if err := take(report); err != nil {
@@ -115,17 +113,6 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 	}
 
 	return nil
-}
-
-// subjectOf returns what the reports of a message have in common: as many of a node, kind and
-// outcome are kept as the stream has a bound for.
-func subjectOf(m reports.Message) string {
-	first := m.Reports[0]
-	if len(m.Reports) > 1 {
-		return first.Node + " (" + first.Kind + ")"
-	}
-
-	return fmt.Sprintf("%s (%s %s)", first.Node, first.Kind, first.Outcome)
 }
 
 // read reads the results.
@@ -205,16 +192,7 @@ func (r *results) incomplete(b reports.Bounds, since time.Time) []string {
 	if b.Dropped && b.Oldest.After(since) {
 		out = append(out, "reports from before "+print.Time(b.Oldest)+" are not stored any more")
 	}
-	var cut []string
-	for subject, count := range r.messages {
-		if b.PerSubject > 0 && count >= b.PerSubject {
-			cut = append(cut, subject)
-		}
-	}
-	if len(cut) > 0 {
-		slices.Sort(cut)
-		out = append(out, fmt.Sprintf("the newest %d of each are stored, older ones are not: %s", b.PerSubject, print.Some(cut, "and others")))
-	}
+	out = append(out, r.shares.Missing(b)...)
 	if r.invalid > 0 {
 		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
 	}

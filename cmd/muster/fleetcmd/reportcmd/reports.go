@@ -197,9 +197,9 @@ func (n *newest) backward() iter.Seq[model.Report] {
 // read yields reports, each once.
 func read(ctx context.Context, store *fleetcli.Store, filter reports.Filter) iter.Seq2[model.Report, error] {
 	return func(yield func(model.Report, error) bool) {
-		var known repeats
+		var known fleetcli.Repeats
 		for r, err := range reports.New(store.KV).Reports(ctx, filter) {
-			if err == nil && known.seenBefore(r) {
+			if err == nil && known.SeenBefore(r) {
 				continue
 			}
 			if !yield(r, err) {

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -75,7 +76,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	request, err := c.request(time.Now())
+	req, err := c.request(time.Now())
 	if err != nil {
 		return err
 	}
@@ -102,18 +103,18 @@ func (c *runCommand) run(ctx context.Context) error {
 		matched = func(of, known int) { c.Print.Remark("%d of %d nodes match", of, known) }
 	}
 	to, err := c.Find(ctx, store, on, list, matched)
-	if err == nil && !request.Noop {
+	if err == nil && !req.Noop {
 		err = c.ConfirmAll(c.Env, to)
 	}
 	if err != nil {
 		return err
 	}
 	near := c.Warn(c.Env, to)
-	conclusion := c.conclusion(request.ID, near)
+	conclusion := c.conclusion(req.ID, near)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*fleet.Ensured, error) {
-		request.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, live.Runs{Store: store.KV, Signer: signer, Log: c.Log, Request: request}, part, list, to.Known)
+	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+		req.Expires = time.Now().Add(c.timeout).UTC()
+		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, req), req.ID, part, list, to.Known)
 	})
 	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err
@@ -142,16 +143,16 @@ func (c *runCommand) cancel(ctx context.Context) error {
 }
 
 // send sends the request and waits for the answers.
-func (c *runCommand) send(ctx context.Context, by live.Runs, part string, list []fleet.Target, known live.Nodes) (*fleet.Ensured, error) {
+func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := fleet.Ensurer{Asker: by, Nodes: known, OnProgress: func(p fleet.Progress) {
+	ensurer := request.Ensurer{Asker: by, Nodes: known, OnProgress: func(p request.Progress) {
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}
 
-	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: by.Request.ID})
+	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: id})
 }
 
 // conclusion returns how the result is shown.
@@ -159,7 +160,7 @@ func (c *runCommand) conclusion(id, near string) live.Conclusion {
 	return live.Conclusion{
 		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
 		Results: " (for results see: muster fleet reports --cause request)",
-		Show: func(r *fleet.Ensured) {
+		Show: func(r *request.Ensured) {
 			for _, g := range live.Together(r, lines) {
 				c.printGroup(g)
 			}

@@ -6,13 +6,13 @@ import (
 	"io"
 	"log/slog"
 	"os"
-	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
@@ -79,20 +79,17 @@ func (d doer) CanAsk() error {
 }
 
 // Run has nodes run what is assigned to them.
-func (d doer) Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*fleet.Ensured, error) {
-	ensurer := fleet.Ensurer{Asker: live.Runs{Store: d.store, Signer: d.signer, Log: d.log, Request: request}, Nodes: live.Nodes(nodes), OnAnswer: answered}
+func (d doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	ensurer := request.Ensurer{Asker: live.RunAsker(d.store, d.signer, d.log, req), Nodes: live.Nodes(nodes), OnAnswer: answered}
 
-	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: request.ID})
+	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
 }
 
-// removing is how long the removal of a bundle may take.
-const removing = 5 * time.Second
-
 // Preview asks nodes what an assignment would change.
-func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
-	limit, done := context.WithDeadline(ctx, request.Expires.Add(previewcmd.Grace))
+func (d doer) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	limit, done := context.WithDeadline(ctx, req.Expires.Add(previewcmd.Grace))
 	defer done()
-	remove, err := d.bundle(limit, request)
+	remove, err := d.bundle(limit, req)
 	if err != nil {
 		return nil, err
 	}
@@ -101,8 +98,8 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 	if !d.signsPreviews {
 		signer = nil
 	}
-	ensurer := fleet.Ensurer{Asker: previewcmd.NewAsker(d.store, signer, request, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
-	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: request.ID, Expires: request.Expires})
+	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(d.store, signer, req, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if answers == nil {
 		return nil, err
 	}
@@ -111,38 +108,28 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, request model.Pre
 }
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
-func (d doer) bundle(ctx context.Context, request model.PreviewRequest) (remove func(), err error) {
-	nothing := func() {}
-	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), request.Name), []byte(request.Value))
+func (d doer) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
+	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
 	if problems != nil || v.Assignment.Bundle == "" {
-		return nothing, nil // nodes say what is wrong with it
+		return func() {}, nil // nodes say what is wrong with it
 	}
-	bundles, digest := content.New(d.store), v.Assignment.Bundle
-	from, err := bundles.GetBundle(ctx, digest)
+	digest := v.Assignment.Bundle
+	from, err := content.New(d.store).GetBundle(ctx, digest)
 	if err != nil {
-		return nothing, err
+		return nil, err
 	}
 	defer from.Close()
 	file, err := os.CreateTemp("", "muster-preview-")
 	if err != nil {
-		return nothing, err
+		return nil, err
 	}
 	defer os.Remove(file.Name()) // the system clears one that stays
 	defer file.Close()
 	if _, err := io.Copy(file, from); err != nil {
-		return nothing, err
-	}
-	if err := bundles.PutPreviewBundle(ctx, request.ID, digest, file); err != nil {
-		return nothing, err
+		return nil, err
 	}
 
-	return func() {
-		ctx, done := context.WithTimeout(context.WithoutCancel(ctx), removing)
-		defer done()
-		if err := bundles.RemovePreviewBundle(ctx, request.ID, digest); err != nil {
-			d.log.Warn("a bundle is left, which a later preview removes", "error", err)
-		}
-	}, nil
+	return previewcmd.StoreBundle(ctx, d.store, d.log, req.ID, digest, file)
 }
 
 func targetsOf(nodes []model.Node) []fleet.Target {

@@ -1,6 +1,7 @@
 package statuscmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -146,7 +147,7 @@ func (p screen) properties(n model.Node, now time.Time) {
 		p.line("labels", "%s", list(labels))
 	}
 	if n.Paused != nil {
-		p.line("paused", "%s (%s)", strings.TrimPrefix(n.Paused.String(), "paused "), n.Paused.From)
+		p.line("paused", "%s (%s)", cmp.Or(n.Paused.Details(), "paused"), n.Paused.From)
 	}
 	if n.Clock.Within > 0 { // else it is not measured
 		p.line("clock", "%s", n.Clock)

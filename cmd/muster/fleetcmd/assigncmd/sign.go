@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"cmp"
@@ -41,7 +41,8 @@ type signedResult struct {
 	Unchanged bool `json:"unchanged,omitempty"`
 }
 
-func addSign(env *cli.Env, parent *fisk.CmdClause) {
+// AddSign adds muster fleet sign.
+func AddSign(env *cli.Env, parent *fisk.CmdClause) {
 	c := &signCommand{Env: env}
 	cmd := parent.Command("sign", "Sign what is assigned, or its removal")
 	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that demand several; a revision that nobody has signed gets its first one. Shows the content, and asks for confirmation before it signs.\n\n" +

@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
@@ -25,7 +26,8 @@ type previewCommand struct {
 	within time.Duration
 }
 
-func addPreview(env *cli.Env, parent *fisk.CmdClause) {
+// AddPreview adds muster fleet preview.
+func AddPreview(env *cli.Env, parent *fisk.CmdClause) {
 	c := &previewCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("preview", "Show what a push would change on the nodes, without it")
 	cmd.HelpLong("Asks the nodes what the manifest would change there, and shows equal plans once. Nothing is assigned, changed or reported; the guards of commands (onlyif, unless) run, as in noop. The arguments are those of muster fleet push, and --on. Exit code 0: every node answered, and nothing would fail.\n\n" +
@@ -45,7 +47,7 @@ func addPreview(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *previewCommand) run(ctx context.Context) error {
-	on, targets, err := c.targets()
+	on, targets, err := c.CompileOr(c.Env, &c.Targets)
 	if err != nil {
 		return err
 	}
@@ -80,24 +82,8 @@ func (c *previewCommand) run(ctx context.Context) error {
 	return errors.Join(err, previewcmd.Error(found), undecided)
 }
 
-// targets returns the expression of the targets, or without one the list of them.
-func (c *previewCommand) targets() (*target.Expression, []fleet.Target, error) {
-	on, err := c.On.Compile(c.Env, c.Expression())
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case on == nil:
-		list, err := c.TargetList()
-		return nil, list, err
-	case c.All():
-		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
-	default:
-		return on, nil, nil
-	}
-}
-
 // aim reads the nodes, and sets the targets that an expression selects.
-func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *target.Expression, push *fleet.Push) (known knownNodes, undecided, err error) {
+func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *target.Expression, push *fleet.Push) (known live.Nodes, undecided, err error) {
 	if on == nil {
 		known, err = store.Nodes(ctx)
 		if err == nil {
@@ -117,19 +103,13 @@ func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *tar
 	return found.Nodes, fleetcli.UndecidedError(found), nil
 }
 
-// knownNodes are the nodes of a fleet that were read before.
-type knownNodes []model.Node
-
-// Nodes returns the nodes.
-func (l knownNodes) Nodes(context.Context) ([]model.Node, error) { return l, nil }
-
 // confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
 // nothing is pushed where something would fail.
 func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, push fleet.Push, nodes []model.Node) error {
 	if !c.preview {
 		return nil
 	}
-	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: knownNodes(nodes), Signer: signer, Within: min(c.timeout, model.MaxPreview)})
+	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: live.Nodes(nodes), Signer: signer, Within: min(c.timeout, model.MaxPreview)})
 	if err != nil {
 		return fmt.Errorf("nothing was pushed: %w", err)
 	}

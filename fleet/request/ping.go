@@ -1,4 +1,4 @@
-package fleet
+package request
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,7 +17,7 @@ import (
 type Pinger interface {
 	// Ping asks the nodes of a target, and yields who answers, as the answers come, until
 	// ctx ends or nothing more can come.
-	Ping(ctx context.Context, target Target) iter.Seq2[string, error]
+	Ping(ctx context.Context, target fleet.Target) iter.Seq2[string, error]
 }
 
 // Pong is the answer of a node that is there.
@@ -38,7 +39,7 @@ type Pinged struct {
 // members of groups have answered, or ctx ends, which is no error; where no node is known,
 // whoever answers until then counts. onAnswer, unless it is nil, gets each answer as it
 // comes. It returns who answered with an error too.
-func Ping(ctx context.Context, by Pinger, targets []Target, known []model.Node, onAnswer func(Pong)) (Pinged, error) {
+func Ping(ctx context.Context, by Pinger, targets []fleet.Target, known []model.Node, onAnswer func(Pong)) (Pinged, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	defer asking.Wait()

@@ -1,4 +1,4 @@
-package reportcmd
+package fleetcli
 
 import (
 	"crypto/sha256"
@@ -6,12 +6,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// rememberedReports is how many reports repeats remembers: far more than arrive
+// rememberedReports is how many reports Repeats remembers: far more than arrive
 // within the two minutes in which a node may send one again.
 const rememberedReports = 100_000
 
-// repeats finds reports that were delivered before. The zero value is ready.
-type repeats struct {
+// Repeats finds reports that were delivered before. The zero value is ready.
+type Repeats struct {
 	seen  map[reportID]bool
 	order []reportID
 }
@@ -20,8 +20,8 @@ type repeats struct {
 // choose as long as it likes.
 type reportID [sha256.Size]byte
 
-// seenBefore reports whether seenBefore got this report before.
-func (s *repeats) seenBefore(r model.Report) bool {
+// SeenBefore reports whether it was called with this report before.
+func (s *Repeats) SeenBefore(r model.Report) bool {
 	id := reportID(sha256.Sum256([]byte(r.Node + " " + r.ID)))
 	if s.seen[id] {
 		return true

@@ -1,11 +1,11 @@
-package fleet_test
+package request_test
 
 import (
 	"encoding/json"
 	"reflect"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -23,7 +23,7 @@ func resultOf(t testing.TB, node, id string, answer model.EnsureResponse) model.
 // Each node counts once, by its first final answer, and speaks for itself only.
 func TestResultsCountOnce(t *testing.T) {
 	t.Parallel()
-	r := fleet.NewResults("1", []string{"a", "b", "c", "d", "e"})
+	r := request.NewResults("1", []string{"a", "b", "c", "d", "e"})
 	done, failed := model.EnsureResponse{Phase: model.EnsureDone, Node: "b"}, model.EnsureResponse{Phase: model.EnsureFailed}
 	var added []string
 	for _, report := range []model.Report{
@@ -41,7 +41,7 @@ func TestResultsCountOnce(t *testing.T) {
 	}
 	stopped := model.Node{NodeState: model.NodeState{Node: "c", Event: model.NodeStopped}}
 	got := r.Ensured([]model.Node{{NodeState: model.NodeState{Node: "a"}}, stopped, {NodeState: model.NodeState{Node: "d"}}})
-	want := map[string]fleet.RequestState{"a": fleet.RequestDone, "b": fleet.RequestFailed, "c": fleet.RequestUnreachable, "d": fleet.RequestPending, "e": fleet.RequestUnreachable}
+	want := map[string]request.State{"a": request.StateDone, "b": request.StateFailed, "c": request.StateUnreachable, "d": request.StatePending, "e": request.StateUnreachable}
 	if !reflect.DeepEqual(got.NodeStates(), want) || got.OK() || r.Complete() {
 		t.Errorf("states %v", got.NodeStates())
 	}
@@ -56,7 +56,7 @@ func TestResultsCountOnce(t *testing.T) {
 // Without expected nodes all that report are in the results, and nobody knows whether these are all.
 func TestResultsOfAll(t *testing.T) {
 	t.Parallel()
-	r := fleet.NewResults("1", nil)
+	r := request.NewResults("1", nil)
 	r.Add(resultOf(t, "a", "1", model.EnsureResponse{Phase: model.EnsureDone}))
 	if got := r.Ensured(nil); !got.OK() || len(got.Answers) != 1 || r.Complete() {
 		t.Errorf("got %+v", got)

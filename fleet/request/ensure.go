@@ -1,4 +1,5 @@
-package fleet
+// Package request sends requests to many nodes, and collects their answers as they come or from reports.
+package request
 
 import (
 	"cmp"
@@ -11,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -22,7 +24,7 @@ const defaultSilence = 5 * time.Second
 type Asker interface {
 	// Ask sends a request to a target and yields each answer as it comes, several
 	// of one node, until ctx ends or nothing more can come.
-	Ask(ctx context.Context, target Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
+	Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
 }
 
 // ManyAsker is an Asker that sends a request to many nodes at the cost of one question.
@@ -50,7 +52,7 @@ type Ensured struct {
 	// Stopped is why, where it was decided so.
 	Stopped string `json:"stopped,omitempty"`
 	// States are those of all nodes, see NodeStates; missing until they are set.
-	States map[string]RequestState `json:"states,omitempty"`
+	States map[string]State `json:"states,omitempty"`
 }
 
 // OK reports whether all answered or have the request queued, and nothing failed.
@@ -79,32 +81,32 @@ func (e *Ensured) Add(other *Ensured) {
 	e.Unfinished = append(e.Unfinished, other.Unfinished...)
 }
 
-// RequestState is what is known of a request on a node.
-type RequestState string
+// State is what is known of a request on a node.
+type State string
 
 // The states of a request.
 const (
-	RequestAccepted    RequestState = "accepted"
-	RequestRunning     RequestState = "running"
-	RequestDone        RequestState = "done"
-	RequestFailed      RequestState = "failed"
-	RequestExpired     RequestState = "expired"
-	RequestCancelled   RequestState = "cancelled"
-	RequestUnreachable RequestState = "unreachable"
-	RequestQueued      RequestState = "queued"
-	RequestPending     RequestState = "no result"
-	RequestNotAsked    RequestState = "not asked"
+	StateAccepted    State = "accepted"
+	StateRunning     State = "running"
+	StateDone        State = "done"
+	StateFailed      State = "failed"
+	StateExpired     State = "expired"
+	StateCancelled   State = "cancelled"
+	StateUnreachable State = "unreachable"
+	StateQueued      State = "queued"
+	StatePending     State = "no result"
+	StateNotAsked    State = "not asked"
 )
 
-// RequestStates returns all states, in the order in which they are shown.
-func RequestStates() []RequestState {
-	return []RequestState{RequestDone, RequestFailed, RequestExpired, RequestCancelled, RequestRunning, RequestAccepted, RequestPending, RequestUnreachable, RequestQueued, RequestNotAsked}
+// States returns all states, in the order in which they are shown.
+func States() []State {
+	return []State{StateDone, StateFailed, StateExpired, StateCancelled, StateRunning, StateAccepted, StatePending, StateUnreachable, StateQueued, StateNotAsked}
 }
 
 // NodeStates returns the state of the request on every node.
-func (e *Ensured) NodeStates() map[string]RequestState {
-	out := map[string]RequestState{}
-	for state, nodes := range map[RequestState][]string{RequestUnreachable: e.Missing, RequestQueued: e.Queued, RequestPending: e.Pending, RequestNotAsked: e.NotAsked} {
+func (e *Ensured) NodeStates() map[string]State {
+	out := map[string]State{}
+	for state, nodes := range map[State][]string{StateUnreachable: e.Missing, StateQueued: e.Queued, StatePending: e.Pending, StateNotAsked: e.NotAsked} {
 		for _, node := range nodes {
 			out[node] = state
 		}
@@ -117,20 +119,20 @@ func (e *Ensured) NodeStates() map[string]RequestState {
 }
 
 // StateOf returns the state that an answer tells.
-func StateOf(a model.EnsureResponse) RequestState {
+func StateOf(a model.EnsureResponse) State {
 	switch {
 	case a.Phase == model.EnsureExpired:
-		return RequestExpired
+		return StateExpired
 	case a.Phase == model.EnsureCancelled:
-		return RequestCancelled
+		return StateCancelled
 	case Failed(a):
-		return RequestFailed
+		return StateFailed
 	case a.Phase == model.EnsureAcknowledged:
-		return RequestAccepted
+		return StateAccepted
 	case a.Phase == model.EnsureRunning:
-		return RequestRunning
+		return StateRunning
 	default:
-		return RequestDone
+		return StateDone
 	}
 }
 
@@ -148,7 +150,7 @@ type Progress struct{ Expected, Acknowledged, Finished int }
 // Ensurer requests one resource of many nodes.
 type Ensurer struct {
 	Asker Asker
-	Nodes NodeLister
+	Nodes fleet.NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
 	// Once is that the first answer of a node is awaited, and no other.
@@ -162,7 +164,7 @@ type Ensurer struct {
 // Ensure sends the request to the targets and collects their answers until all
 // known nodes and all that answered have finished, or ctx ends. It returns what it
 // collected with an error too.
-func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.EnsureRequest) (*Ensured, error) {
+func (e *Ensurer) Ensure(ctx context.Context, targets []fleet.Target, req model.EnsureRequest) (*Ensured, error) {
 	expected, err := e.expected(ctx, targets)
 	if err != nil {
 		return nil, err
@@ -181,7 +183,7 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []Target, req model.Ensure
 
 // expected returns the nodes that must answer: the named ones, and the known
 // members of a group.
-func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bool, error) {
+func (e *Ensurer) expected(ctx context.Context, targets []fleet.Target) (map[string]bool, error) {
 	nodes, err := e.Nodes.Nodes(ctx)
 	if err != nil {
 		return nil, err
@@ -191,12 +193,12 @@ func (e *Ensurer) expected(ctx context.Context, targets []Target) (map[string]bo
 }
 
 // NodesOf returns the nodes of targets, sorted: the named ones, and the known members of groups.
-func NodesOf(targets []Target, known []model.Node) []string {
+func NodesOf(targets []fleet.Target, known []model.Node) []string {
 	return slices.Sorted(maps.Keys(expectedOf(targets, known)))
 }
 
 // expectedOf returns the nodes of targets: the named ones, and the known members of groups.
-func expectedOf(targets []Target, nodes []model.Node) map[string]bool {
+func expectedOf(targets []fleet.Target, nodes []model.Node) map[string]bool {
 	expected := map[string]bool{}
 	for _, t := range targets {
 		if t.Node != "" {
@@ -249,7 +251,7 @@ func askAll[T any](ctx context.Context, all []question[T], answers chan<- answer
 
 // questions returns what is asked of the targets: one question for all nodes among them,
 // where the asker can, and one for each other target.
-func (e *Ensurer) questions(ctx context.Context, targets []Target, req model.EnsureRequest) []question[model.EnsureResponse] {
+func (e *Ensurer) questions(ctx context.Context, targets []fleet.Target, req model.EnsureRequest) []question[model.EnsureResponse] {
 	var out []question[model.EnsureResponse]
 	many, nodes := e.together(targets)
 	if many != nil {
@@ -266,7 +268,7 @@ func (e *Ensurer) questions(ctx context.Context, targets []Target, req model.Ens
 
 // together returns the nodes among the targets, and what asks them as one question; nil
 // where they are asked one by one.
-func (e *Ensurer) together(targets []Target) (ManyAsker, []string) {
+func (e *Ensurer) together(targets []fleet.Target) (ManyAsker, []string) {
 	many, is := e.Asker.(ManyAsker)
 	var nodes []string
 	for _, t := range targets {

@@ -1,4 +1,4 @@
-package reportcmd
+package fleetcli
 
 import (
 	"fmt"
@@ -10,31 +10,31 @@ import (
 )
 
 func TestRepeats(t *testing.T) {
-	var r repeats
+	var r Repeats
 	first, again, other := model.Report{Node: "a", ID: "1"}, model.Report{Node: "a", ID: "1"}, model.Report{Node: "b", ID: "1"}
-	if r.seenBefore(first) || !r.seenBefore(again) || r.seenBefore(other) || !r.seenBefore(other) {
+	if r.SeenBefore(first) || !r.SeenBefore(again) || r.SeenBefore(other) || !r.SeenBefore(other) {
 		t.Error("a report is told wrongly from its repetition")
 	}
 	// What was so long ago that it cannot come again is forgotten.
 	for i := range 100_001 {
-		r.seenBefore(model.Report{Node: "c", ID: fmt.Sprint(i)})
+		r.SeenBefore(model.Report{Node: "c", ID: fmt.Sprint(i)})
 	}
-	if r.seenBefore(first) || !r.seenBefore(model.Report{Node: "c", ID: "100000"}) {
+	if r.SeenBefore(first) || !r.SeenBefore(model.Report{Node: "c", ID: "100000"}) {
 		t.Error("it does not forget, or forgets the newest")
 	}
 }
 
 // A node chooses the ids of its reports, which may be as long as a report.
 func TestLongIDsFillNoMemory(t *testing.T) {
-	var r repeats
+	var r Repeats
 	before := inUse()
 	for i := range 1000 {
-		r.seenBefore(model.Report{Node: "evil", ID: fmt.Sprint(i) + strings.Repeat("x", 60_000)})
+		r.SeenBefore(model.Report{Node: "evil", ID: fmt.Sprint(i) + strings.Repeat("x", 60_000)})
 	}
 	if grown := inUse() - before; grown > 8<<20 {
 		t.Errorf("1000 reports take %d MiB", grown>>20)
 	}
-	if !r.seenBefore(model.Report{Node: "evil", ID: "0" + strings.Repeat("x", 60_000)}) {
+	if !r.SeenBefore(model.Report{Node: "evil", ID: "0" + strings.Repeat("x", 60_000)}) {
 		t.Error("it forgets them")
 	}
 }

@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -30,7 +30,8 @@ type editCommand struct {
 	name string
 }
 
-func addEdit(env *cli.Env, parent *fisk.CmdClause) {
+// AddEdit adds muster fleet edit.
+func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 	c := &editCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("edit", "Edit the manifest of an assignment, and push it")
 	cmd.HelpLong("Opens the manifest in $VISUAL or $EDITOR (vi without both), checks it as muster fleet push does, shows the changes, asks, and pushes it with the terms that it had. Of a bundle it edits manifest.yaml and keeps the other files. It replaces only the revision that was opened. What is not pushed stays in a file, which is named.\n\n" +
@@ -68,7 +69,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {
 		return err
 	}
-	store, key, all, err := openHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}
@@ -217,7 +218,7 @@ func (c *editCommand) show(ctx context.Context, e *edited, value []byte, bundle 
 	}
 	diff, err := before.Diff(ctx, after.As("edited"))
 	if err == nil {
-		printDiffLines(c.Print, diff)
+		c.Print.Diff(diff)
 	}
 
 	return err

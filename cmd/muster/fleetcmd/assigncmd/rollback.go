@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -28,7 +28,8 @@ type rollbackCommand struct {
 	yes  bool
 }
 
-func addRollback(env *cli.Env, parent *fisk.CmdClause) {
+// AddRollback adds muster fleet rollback.
+func AddRollback(env *cli.Env, parent *fisk.CmdClause) {
 	c := &rollbackCommand{Env: env}
 	cmd := parent.Command("rollback", "Assign an earlier revision again")
 	cmd.HelpLong("The new revision is the same as the earlier one, with its terms and its bundle. A removed assignment is assigned again.\n\n" +
@@ -47,7 +48,7 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, key, all, err := openHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
 	if err != nil {
 		return err
 	}

@@ -1,4 +1,4 @@
-package fleet
+package request
 
 import (
 	"encoding/json"

@@ -1,4 +1,5 @@
-package fleetcmd
+// Package waitcmd holds muster fleet wait, and waits for other commands.
+package waitcmd
 
 import (
 	"context"
@@ -27,7 +28,8 @@ type waitCommand struct {
 	timeout  time.Duration
 }
 
-func addWait(env *cli.Env, parent *fisk.CmdClause) {
+// Add adds muster fleet wait.
+func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &waitCommand{Env: env}
 	cmd := parent.Command("wait", "Wait until every node runs a manifest, and show which do not")
 	cmd.HelpLong("Waits for the known nodes that the assignments of that name target. Exit code 0: all of them run the revision, without failures.\n\n" +
@@ -52,26 +54,26 @@ func (c *waitCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	g := goal{name: c.name}
+	g := Goal{Name: c.name}
 	if fleetcli.IsKey(c.name) {
-		g.keys = []string{c.name}
-		_, g.name, _ = fleet.ParseKey(c.name)
+		g.Keys = []string{c.name}
+		_, g.Name, _ = fleet.ParseKey(c.name)
 	}
 	if c.revision > 0 {
 		key, err := store.KeyOf(ctx, c.name)
 		if err != nil {
 			return err
 		}
-		g.keys, g.revisions = []string{key}, map[string]uint64{key: c.revision}
+		g.Keys, g.Revisions = []string{key}, map[string]uint64{key: c.revision}
 	}
 	var found fleet.Selection
 	if on != nil {
 		if found, err = store.SelectNow(ctx, on); err != nil {
 			return err
 		}
-		g.nodes = found.Names()
+		g.Nodes = found.Names()
 	}
-	statuses, waited := wait{c.Env, c.timeout, c.IsDocument()}.run(ctx, store, g)
+	statuses, waited := Wait{c.Env, c.timeout, c.IsDocument()}.Run(ctx, store, g)
 	if c.IsDocument() && statuses != nil {
 		if err := c.Print.Document(statuses, c.YAML); err != nil {
 			return err
@@ -81,27 +83,28 @@ func (c *waitCommand) run(ctx context.Context) error {
 	return errors.Join(waited, fleetcli.UndecidedError(found))
 }
 
-// goal is the assignments of a name that are waited for; no keys are all of them.
-type goal struct {
-	name string
-	keys []string
-	// nodes are those that are waited for; nil are all.
-	nodes map[string]bool
-	// revisions are those of keys where it is not the newest.
-	revisions map[string]uint64
+// Goal is the assignments of a name that are waited for.
+type Goal struct {
+	Name string
+	// Keys are those of the assignments, none for all.
+	Keys []string
+	// Nodes are those that are waited for; nil are all.
+	Nodes map[string]bool
+	// Revisions are those of keys where it is not the newest.
+	Revisions map[string]uint64
 }
 
 // rollout returns the selected assignments, and those of the same name that may
 // apply to a node instead.
-func (g goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, error) {
-	entries, err := s.Named(ctx, nil, g.name)
+func (g Goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, error) {
+	entries, err := s.Named(ctx, nil, g.Name)
 	if err != nil {
 		return fleet.Rollout{}, err
 	}
 	at := func(key string) int {
 		return slices.IndexFunc(entries, func(e model.Entry) bool { return e.Key == key })
 	}
-	for key, revision := range g.revisions {
+	for key, revision := range g.Revisions {
 		i := at(key)
 		if i < 0 {
 			entries = append(entries, model.Entry{Key: key})
@@ -116,40 +119,43 @@ func (g goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, er
 		}
 		entries[i].Revision, entries[i].Digest, entries[i].Time = revision, digests[revision], time.Time{}
 	}
-	for _, key := range g.keys {
+	for _, key := range g.Keys {
 		if at(key) < 0 {
 			return fleet.Rollout{}, fleetcli.NotAssigned(key)
 		}
 	}
 	if len(entries) == 0 {
-		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.name)
+		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.Name)
 	}
 
-	return fleet.Rollout{Entries: entries, Keys: g.keys, Nodes: g.nodes}, nil
+	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
 }
 
-// wait waits for a goal; quiet leaves the printing to the caller.
-type wait struct {
+// Wait waits for a goal.
+type Wait struct {
 	*cli.Env
-	timeout time.Duration
-	quiet   bool
+	// Timeout is how long at most; 0 checks once.
+	Timeout time.Duration
+	// Quiet leaves the printing of the statuses to the caller.
+	Quiet bool
 }
 
-// run waits, prints the statuses, and returns the error of them.
-func (w wait) run(ctx context.Context, s *fleetcli.Store, g goal) ([]fleet.RolloutStatus, error) {
+// Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
+// waited for, or that it failed there.
+func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]fleet.RolloutStatus, error) {
 	rollout, err := g.rollout(ctx, s)
 	if err != nil {
 		return nil, err
 	}
-	limit, cancel := context.WithTimeout(ctx, w.timeout)
+	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
-	if w.timeout <= 0 {
+	if w.Timeout <= 0 {
 		limit = ctx
 	}
 	line := w.Print.Progress()
-	waiter := fleet.Waiter{Nodes: s, Once: w.timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
+	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
 		t := fleet.TallyOf(all)
-		line.Show("%s: %d/%d nodes up to date", g.name, t.UpToDate, t.Targets)
+		line.Show("%s: %d/%d nodes up to date", g.Name, t.UpToDate, t.Targets)
 	}}
 	statuses, err := waiter.Wait(limit, rollout)
 	line.Clear()
@@ -159,11 +165,11 @@ func (w wait) run(ctx context.Context, s *fleetcli.Store, g goal) ([]fleet.Rollo
 	if err != nil {
 		return nil, err
 	}
-	if !w.quiet {
+	if !w.Quiet {
 		printStatuses(w.Print, statuses)
 	}
 
-	return statuses, w.verdict(ctx, s, g.name, statuses)
+	return statuses, w.verdict(ctx, s, g.Name, statuses)
 }
 
 // printStatuses prints the nodes that are not up to date, or on which something flaps, and
@@ -192,7 +198,7 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 }
 
 // verdict returns the error of a wait.
-func (w wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
+func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
 	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
 	case t.All == 0:
@@ -202,7 +208,7 @@ func (w wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Open(), t.All, names.Run("fleet wait "+name))
 	case t.Open() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.timeout, unreachableHint(store, statuses))
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.Timeout, unreachableHint(store, statuses))
 	case t.Failed > 0:
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.All, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))

@@ -1,4 +1,4 @@
-package fleetcmd
+package assigncmd
 
 import (
 	"context"
@@ -33,7 +33,8 @@ type removed struct {
 	Revision uint64 `json:"revision"`
 }
 
-func addRm(env *cli.Env, parent *fisk.CmdClause) {
+// AddRm adds muster fleet rm.
+func AddRm(env *cli.Env, parent *fisk.CmdClause) {
 	c := &rmCommand{Env: env}
 	cmd := parent.Command("rm", "Remove assignments of nodes and groups")
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +

@@ -1,4 +1,4 @@
-package fleet_test
+package request_test
 
 import (
 	"context"
@@ -6,12 +6,14 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -58,13 +60,23 @@ func response(node string, phase model.EnsurePhase) model.EnsureResponse {
 	return r
 }
 
-func known(names ...string) *lister {
-	var nodes []model.Node
-	for _, n := range names {
-		nodes = append(nodes, node(n, []string{"web"}, nil))
+// nodes are those of a fleet, which are all in the group web.
+type nodes []model.Node
+
+func (n nodes) Nodes(context.Context) ([]model.Node, error) { return n, nil }
+
+// noNodes is a fleet whose nodes cannot be read.
+type noNodes struct{ err error }
+
+func (n noNodes) Nodes(context.Context) ([]model.Node, error) { return nil, n.err }
+
+func known(names ...string) nodes {
+	var all nodes
+	for _, name := range names {
+		all = append(all, model.Node{NodeState: model.NodeState{Node: name, Groups: []string{"web"}}})
 	}
 
-	return &lister{states: [][]model.Node{nodes}}
+	return all
 }
 
 var toWeb = []fleet.Target{{Group: "web"}}
@@ -75,10 +87,10 @@ func TestEnsureGathers(t *testing.T) {
 		{Node: "a", ID: "other", Phase: model.EnsureFailed},
 		response("a", model.EnsureDone), response("a", model.EnsureFailed), response("b", model.EnsureDone),
 	}}}
-	var progress []fleet.Progress
+	var progress []request.Progress
 	var answered []string
-	e := fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never,
-		OnProgress: func(p fleet.Progress) { progress = append(progress, p) },
+	e := request.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never,
+		OnProgress: func(p request.Progress) { progress = append(progress, p) },
 		OnAnswer:   func(r model.EnsureResponse) { answered = append(answered, r.Node+" "+string(r.Phase)) },
 	}
 	got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1", Type: "exec"})
@@ -88,7 +100,7 @@ func TestEnsureGathers(t *testing.T) {
 	if !reflect.DeepEqual(answered, []string{"a done", "b done"}) {
 		t.Errorf("answered %v", answered)
 	}
-	if progress[0] != (fleet.Progress{Expected: 2}) || progress[len(progress)-1] != (fleet.Progress{Expected: 2, Acknowledged: 2, Finished: 2}) {
+	if progress[0] != (request.Progress{Expected: 2}) || progress[len(progress)-1] != (request.Progress{Expected: 2, Acknowledged: 2, Finished: 2}) {
 		t.Errorf("progress %v", progress)
 	}
 	if len(a.asked) != 1 || a.asked[0].Type != "exec" {
@@ -101,8 +113,8 @@ func TestEnsureOnce(t *testing.T) {
 	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
 		response("a", model.EnsureRunning), response("a", model.EnsureDone), response("b", model.EnsureCancelled),
 	}}}
-	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never, Once: true}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
-	if want := map[string]fleet.RequestState{"a": fleet.RequestRunning, "b": fleet.RequestCancelled}; err != nil || !maps.Equal(got.NodeStates(), want) || got.OK() {
+	got, err := (&request.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never, Once: true}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if want := map[string]request.State{"a": request.StateRunning, "b": request.StateCancelled}; err != nil || !maps.Equal(got.NodeStates(), want) || got.OK() {
 		t.Errorf("got %+v %v", got, err)
 	}
 }
@@ -112,7 +124,7 @@ func TestEnsureSeveralTargets(t *testing.T) {
 	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{
 		{Group: "web"}: {response("a", model.EnsureDone)}, {Node: "a"}: {response("a", model.EnsureDone)}, {Node: "x"}: {response("x", model.EnsureDone)},
 	}}
-	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "x"}), model.EnsureRequest{ID: "1"})
+	got, err := (&request.Ensurer{Asker: a, Nodes: known("a"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "x"}), model.EnsureRequest{ID: "1"})
 	if err != nil || !got.OK() || len(got.Answers) != 2 || len(a.asked) != 3 {
 		t.Errorf("got %+v %v", got, err)
 	}
@@ -120,7 +132,7 @@ func TestEnsureSeveralTargets(t *testing.T) {
 
 func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
 	answers := map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone), response("b", model.EnsureAcknowledged)}}
-	want := func(t *testing.T, got *fleet.Ensured, err error) {
+	want := func(t *testing.T, got *request.Ensured, err error) {
 		t.Helper()
 		if err != nil || got.OK() || !reflect.DeepEqual(got.Missing, []string{"c", "gone"}) || !reflect.DeepEqual(got.Unfinished, []string{"b"}) {
 			t.Errorf("got %+v %v", got, err)
@@ -128,14 +140,14 @@ func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
 	}
 	targets := append(toWeb, fleet.Target{Node: "gone"})
 	t.Run("when nothing more can come", func(t *testing.T) {
-		e := fleet.Ensurer{Asker: &asker{answers: answers}, Nodes: known("c", "b", "a"), Silence: never}
+		e := request.Ensurer{Asker: &asker{answers: answers}, Nodes: known("c", "b", "a"), Silence: never}
 		got, err := e.Ensure(t.Context(), targets, model.EnsureRequest{ID: "1"})
 		want(t, got, err)
 	})
 	t.Run("when the time is over", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
-		e := fleet.Ensurer{Asker: &asker{answers: answers, held: true}, Nodes: known("c", "b", "a"), Silence: never, OnProgress: func(p fleet.Progress) {
+		e := request.Ensurer{Asker: &asker{answers: answers, held: true}, Nodes: known("c", "b", "a"), Silence: never, OnProgress: func(p request.Progress) {
 			if p.Acknowledged == 2 {
 				cancel()
 			}
@@ -145,7 +157,7 @@ func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
 	})
 	t.Run("after their silence", func(t *testing.T) {
 		done := map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}
-		e := fleet.Ensurer{Asker: &asker{answers: done, held: true}, Nodes: known("c", "a"), Silence: time.Millisecond}
+		e := request.Ensurer{Asker: &asker{answers: done, held: true}, Nodes: known("c", "a"), Silence: time.Millisecond}
 		// The silence may be over before the answer is taken, so only what does not
 		// depend on it is judged.
 		got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
@@ -158,11 +170,11 @@ func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
 // Nodes that nobody knows of are taken too; that none answers is not OK.
 func TestEnsureUnknownNodes(t *testing.T) {
 	a := &asker{answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("new", model.EnsureDone)}}}
-	got, err := (&fleet.Ensurer{Asker: a, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	got, err := (&request.Ensurer{Asker: a, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
 	if err != nil || !got.OK() || got.Answers[0].Node != "new" {
 		t.Errorf("got %+v %v", got, err)
 	}
-	none, err := (&fleet.Ensurer{Asker: &asker{}, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	none, err := (&request.Ensurer{Asker: &asker{}, Nodes: known(), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
 	if err != nil || none.OK() {
 		t.Errorf("nobody: %+v %v", none, err)
 	}
@@ -170,11 +182,15 @@ func TestEnsureUnknownNodes(t *testing.T) {
 
 func TestEnsureErrors(t *testing.T) {
 	broken := errors.New("broken")
-	_, err := (&fleet.Ensurer{Asker: &asker{}, Nodes: &lister{err: broken}}).Ensure(t.Context(), toWeb, model.EnsureRequest{})
-	wantError(t, err, broken, "")
+	_, err := (&request.Ensurer{Asker: &asker{}, Nodes: noNodes{broken}}).Ensure(t.Context(), toWeb, model.EnsureRequest{})
+	if !errors.Is(err, broken) {
+		t.Fatalf("error is %v, not %v", err, broken)
+	}
 	a := &asker{err: broken, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}}
-	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
-	wantError(t, err, broken, "group.web")
+	got, err := (&request.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: never}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+	if !errors.Is(err, broken) || !strings.Contains(err.Error(), "group.web") {
+		t.Errorf("error is %v, not %v", err, broken)
+	}
 	if len(got.Answers) != 1 {
 		t.Errorf("what had come is lost: %+v", got)
 	}
@@ -200,7 +216,7 @@ func TestFailed(t *testing.T) {
 		"cancelled": {model.EnsureResponse{Phase: model.EnsureCancelled, Error: "cancelled by ann"}, true, model.OutcomeNotRun},
 		"at work":   {model.EnsureResponse{Phase: model.EnsureRunning}, false, "running"},
 	} {
-		if got := fleet.Failed(c.answer); got != c.failed {
+		if got := request.Failed(c.answer); got != c.failed {
 			t.Errorf("%s: failed is %v", name, got)
 		}
 		if got := describe.Outcome(c.answer); got != c.outcome {
@@ -229,7 +245,7 @@ func (a *manyAsker) AskNodes(_ context.Context, nodes []string, _ model.EnsureRe
 
 // A node that says that it failed, and does not finish, is one that failed.
 func TestFailuresCountNodes(t *testing.T) {
-	r := fleet.Ensured{
+	r := request.Ensured{
 		Answers: []model.EnsureResponse{{Node: "a", Phase: model.EnsureRunning, Error: "no"}, {Node: "b", Phase: model.EnsureRunning}, {Node: "c", Phase: model.EnsureFailed}, {Node: "d", Phase: model.EnsureDone}},
 		Missing: []string{"e"}, Unfinished: []string{"a", "b"},
 	}
@@ -241,7 +257,7 @@ func TestFailuresCountNodes(t *testing.T) {
 // TestEnsureAsksNodesTogether: many nodes are one question, where the asker can.
 func TestEnsureAsksNodesTogether(t *testing.T) {
 	a := &manyAsker{asker: &asker{answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("c", model.EnsureDone)}}}}
-	got, err := (&fleet.Ensurer{Asker: a, Nodes: known("c"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "b"}), model.EnsureRequest{ID: "1"})
+	got, err := (&request.Ensurer{Asker: a, Nodes: known("c"), Silence: never}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "a"}, fleet.Target{Node: "b"}), model.EnsureRequest{ID: "1"})
 	if err != nil || !got.OK() || len(got.Answers) != 3 || len(a.asked) != 1 || !reflect.DeepEqual(a.together, []string{"a", "b"}) {
 		t.Errorf("got %+v %v, together %v", got, err, a.together)
 	}

@@ -1,4 +1,6 @@
-package fleetcmd
+// Package assigncmd holds the commands that change what is assigned, muster fleet push, edit, rm, rollback
+// and sign, and muster fleet preview, which shows what a push would change.
+package assigncmd
 
 import (
 	"cmp"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/waitcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/source"
@@ -41,7 +44,8 @@ type pushCommand struct {
 	declared []*resource.Resource
 }
 
-func addPush(env *cli.Env, parent *fisk.CmdClause) {
+// AddPush adds muster fleet push.
+func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pushCommand{Env: env}
 	cmd := parent.Command("push", "Assign a manifest to nodes and groups")
 	cmd.HelpLong("Checks the whole manifest first, and pushes nothing that is not valid. A directory with manifest.yaml at its root is pushed as a bundle of all its files (without .git and the like), and so is a manifest that names files beside itself. What is assigned already is not pushed again.\n\n" +
@@ -120,7 +124,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	var statuses []fleet.RolloutStatus
 	var waited error
 	if c.wait {
-		statuses, waited = wait{c.Env, c.timeout, c.IsDocument()}.run(ctx, store, pushedGoal(done))
+		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument()}.Run(ctx, store, pushedGoal(done))
 	}
 	if c.IsDocument() {
 		document := struct {
@@ -216,12 +220,12 @@ func summary(done []fleet.Pushed, targets int) string {
 }
 
 // pushedGoal waits for what was pushed, whatever else is assigned under the name.
-func pushedGoal(done []fleet.Pushed) goal {
-	g := goal{revisions: map[string]uint64{}}
+func pushedGoal(done []fleet.Pushed) waitcmd.Goal {
+	g := waitcmd.Goal{Revisions: map[string]uint64{}}
 	for _, p := range done {
-		g.keys = append(g.keys, p.Key)
-		g.revisions[p.Key] = p.Revision
-		_, g.name, _ = fleet.ParseKey(p.Key)
+		g.Keys = append(g.Keys, p.Key)
+		g.Revisions[p.Key] = p.Revision
+		_, g.Name, _ = fleet.ParseKey(p.Key)
 	}
 
 	return g

@@ -1,4 +1,4 @@
-package fleet_test
+package request_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 )
 
 // pinger has nodes that answer, by target, a second after each other.
@@ -62,7 +63,7 @@ func TestPing(t *testing.T) {
 				defer stop()
 				began := time.Now()
 				var told []string
-				p, err := fleet.Ping(ctx, c.pinger, c.targets, known(c.known...).states[0], func(p fleet.Pong) { told = append(told, p.Node) })
+				p, err := request.Ping(ctx, c.pinger, c.targets, known(c.known...), func(p request.Pong) { told = append(told, p.Node) })
 				var here []string
 				for i, a := range p.Answers {
 					here = append(here, a.Node)

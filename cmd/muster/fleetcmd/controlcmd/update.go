@@ -1,0 +1,144 @@
+package controlcmd
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
+)
+
+// edit is what is changed in the labels or the groups of nodes.
+type edit struct {
+	// set are names with their values; a group has none.
+	set    map[string]string
+	remove []string
+}
+
+// syntax is how an edit is written.
+type syntax struct {
+	// noun is what is edited, usage how.
+	noun, usage string
+	// set parses an argument that sets a name, and reports false for any other.
+	set func(arg string) (name, value string, ok bool)
+	// conflict follows a name that is both set and removed.
+	conflict string
+}
+
+// parse returns the nodes and the edit of the arguments.
+func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
+	if !a.Given("on") && !a.Given("node") {
+		nodes, args = args[:1], args[1:]
+	}
+	e.set = map[string]string{}
+	for _, arg := range args {
+		if name, value, ok := s.set(arg); ok {
+			e.set[name] = value
+			continue
+		}
+		name, removes := strings.CutSuffix(arg, "-")
+		if !removes || name == "" {
+			return nil, e, cli.Usagef("%q: write %s", arg, s.usage)
+		}
+		e.remove = append(e.remove, name)
+	}
+	for _, name := range e.remove {
+		if _, both := e.set[name]; both {
+			return nil, e, cli.Usagef("%s %s %s", s.noun, name, s.conflict)
+		}
+	}
+	if len(e.set)+len(e.remove) == 0 {
+		return nil, e, cli.Usagef("no %s: write %s", s.noun, s.usage)
+	}
+
+	return nodes, e, nil
+}
+
+// names returns the names that are set, in order.
+func (e edit) names() []string { return slices.Sorted(maps.Keys(e.set)) }
+
+// eachTarget calls write for each target, also after one that failed. It returns what was written,
+// and the errors of the others.
+func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, error)) (done []W, err error) {
+	var failed []error
+	for _, t := range targets {
+		w, err := write(t)
+		if err != nil {
+			failed = append(failed, err)
+			continue
+		}
+		done = append(done, w)
+	}
+
+	return done, errors.Join(failed...)
+}
+
+// document is what is stored under a control key.
+type document interface{ Check() error }
+
+// updater replaces documents by what becomes of them.
+type updater[D document] struct {
+	bucket control.Bucket
+	// name is the last part of their keys.
+	name   string
+	decode func(value []byte) (D, error)
+	// change returns what becomes of a document, of the zero value where there is none.
+	change func(D) D
+	// sign signs the value of a document, nil for never; current is the value that it replaces.
+	sign func(family string, now D, value, current []byte) ([]byte, error)
+}
+
+// updated is a document that was replaced.
+type updated[D document] struct {
+	written
+	before, now D
+}
+
+// maxTries is how often an update begins again because others write under the same key.
+const maxTries = 5
+
+// update replaces the document of a family. The error wraps control.ErrChanged where others wrote
+// there each time.
+func (u updater[D]) update(ctx context.Context, family string) (out updated[D], err error) {
+	for range maxTries {
+		if out, err = u.updateOnce(ctx, family); !errors.Is(err, control.ErrChanged) {
+			break
+		}
+	}
+
+	return out, err
+}
+
+func (u updater[D]) updateOnce(ctx context.Context, family string) (out updated[D], err error) {
+	key := model.Key(family, u.name)
+	current, err := u.bucket.Get(ctx, key)
+	switch {
+	case err == nil:
+		if out.before, err = u.decode(current.Value); err != nil {
+			return out, fmt.Errorf("%s: %w (remove it: nats kv del)", key, err)
+		}
+	case !errors.Is(err, model.ErrNotFound):
+		return out, err
+	}
+	out.now = u.change(out.before)
+	if err := out.now.Check(); err != nil {
+		return out, fmt.Errorf("%s: %w", key, err)
+	}
+	value, err := model.EncodeJSON(out.now)
+	if err == nil && u.sign != nil {
+		value, err = u.sign(family, out.now, value, current.Value)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.Key = key
+	out.Revision, err = u.bucket.Replace(ctx, key, current.Revision, value)
+
+	return out, err
+}

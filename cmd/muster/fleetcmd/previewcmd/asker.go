@@ -1,0 +1,36 @@
+package previewcmd
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
+	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/signing"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
+)
+
+// NewAsker returns what sends a preview to nodes and decodes their answers, equal plans once, signed where
+// signer is not nil.
+func NewAsker(store *kvstore.Store, signer *signing.Signing, request model.PreviewRequest, log *slog.Logger) live.Asker {
+	content, failed := model.EncodeJSON(request) // once: it may be long, and the nodes many
+	var mu sync.Mutex
+	var decoder preview.Decoder
+
+	return live.Asker{
+		Store: store, Log: log, Verb: kvstore.VerbPreview,
+		Encode: func(ctx context.Context, family string) ([]byte, error) {
+			if failed != nil || signer == nil {
+				return content, failed
+			}
+			return signer.Preview(ctx, family, content, request.Expires)
+		},
+		Decode: func(data []byte) (model.EnsureResponse, error) {
+			mu.Lock()
+			defer mu.Unlock()
+			return decoder.Decode(data)
+		},
+	}
+}
