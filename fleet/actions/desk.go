@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -232,16 +233,25 @@ func (d *Desk) carryOut(e *entry, nodes []model.Node) {
 		case <-ctx.Done():
 		}
 	})
-	var err error
+	d.end(e, d.guarded(ctx, e, nodes))
+}
+
+// guarded does it. A panic is an error of this action: what it is about is written by nodes.
+func (d *Desk) guarded(ctx context.Context, e *entry, nodes []model.Node) (err error) {
+	defer func() {
+		if why := recover(); why != nil {
+			d.o.Log.Error("an action panicked", "action", e.ID, "panic", why, "stack", string(debug.Stack()))
+			err = fmt.Errorf("this is a mistake of muster, which its log has: %v", why)
+		}
+	}()
 	switch e.Kind {
 	case Preview:
-		err = d.preview(ctx, e, nodes)
+		return d.preview(ctx, e, nodes)
 	case Run:
-		err = d.run(ctx, e, nodes)
+		return d.run(ctx, e, nodes)
 	default:
-		err = d.write(ctx, e, nodes)
+		return d.write(ctx, e, nodes)
 	}
-	d.end(e, err)
 }
 
 // end notes that an action has ended, and keeps what is shown of it.

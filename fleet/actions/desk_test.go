@@ -343,6 +343,30 @@ func TestPlansAreBounded(t *testing.T) {
 	}
 }
 
+// panics is what does a preview on which something panics.
+type panics struct{ *webfleet.Doer }
+
+func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*preview.Preview, error) {
+	panic("of an answer that nobody foresaw")
+}
+
+// TestAPanicEndsOneAction: nodes write what is put together here.
+func TestAPanicEndsOneAction(t *testing.T) {
+	t.Parallel()
+	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
+	d := actions.New(actions.Options{Model: f, Doer: panics{&webfleet.Doer{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(d.Close)
+	for range 5 { // so its place is free again
+		a := done(t, d, actions.Order{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}, Expect: -1})
+		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna", Expect: -1}); !a.OK() {
+		t.Errorf("%+v", a)
+	}
+}
+
 // TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
 func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	t.Parallel()

@@ -86,6 +86,9 @@ func TestActions(t *testing.T) {
 	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--actions").wait(); code != 64 || !strings.Contains(text, "--actions: whoever acts must sign in") {
 		t.Errorf("without a way to sign in: exit code %d, %s", code, text)
 	}
+	if code, text := start(t, dir, "--server", server.URL(), "fleet", "serve", "--tokens", filepath.Join(dir, "none"), "--actions", "--sign-previews").wait(); code != 64 || !strings.Contains(text, "--sign-previews: give --actions and --sign-key FILE, too") {
+		t.Errorf("without a key: exit code %d, %s", code, text)
+	}
 	fleet("fleet", "init", "--yes")
 	motd := filepath.Join(dir, "motd")
 	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s: {content: hello, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}", motd, os.Geteuid(), os.Getegid())
