@@ -30,7 +30,7 @@ type Cancel struct {
 
 // AddCancel adds the flag of the id.
 func (c *Cancel) AddCancel(cmd *fisk.CmdClause) {
-	cmd.Flag("cancel", "Cancel the request with this id on the targets, and say what came of it").PlaceHolder("ID").StringVar(&c.CancelID)
+	cmd.Flag("cancel", "Cancel the request with this id on the targets, and show its state there").PlaceHolder("ID").StringVar(&c.CancelID)
 }
 
 // AddKill adds the flag that breaks off what is being executed.
