@@ -126,15 +126,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
 	}
 	req, c.place = c.complete(req), properties.Pos
-	signer, err := c.Signing.Open(c.Env)
+	store, signer, err := live.Open(ctx, c.Env, &c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	aim, err := c.Find(ctx, store, on, list, c.matched())

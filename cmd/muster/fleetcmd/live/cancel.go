@@ -70,15 +70,8 @@ func (c Canceller) Run(ctx context.Context, aim *Aim) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Signing.Open(c.Env)
+	store, signer, err := Open(ctx, c.Env, c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	to, err := aim.Find(ctx, store, on, list, nil)

@@ -84,15 +84,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Open(c.Env)
+	store, signer, err := live.Open(ctx, c.Env, &c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	if !store.KV.Places().InUse().IsOwn() {
