@@ -2,13 +2,13 @@ package webhook_test
 
 import (
 	"context"
-	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/webhook"
+	"github.com/musterfleet/muster/testing/webtest"
 )
 
 // TestReceiverThatSwitchesProtocols: the client hands the connection over with such an answer, and no
@@ -16,21 +16,7 @@ import (
 func TestReceiverThatSwitchesProtocols(t *testing.T) {
 	t.Parallel()
 	end := make(chan struct{})
-	receiver := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		c, b, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err != nil {
-			t.Error(err)
-		}
-		if err := b.Flush(); err != nil {
-			t.Error(err)
-		}
-		<-end
-	}))
+	receiver := httptest.NewServer(webtest.SwitchProtocols(end))
 	t.Cleanup(receiver.Close)
 	t.Cleanup(func() { close(end) })
 	s, err := webhook.NewSender(webhook.Hook{Name: "pager", URL: receiver.URL, SecretFile: secretFile(t, secret, 0o600)})

@@ -35,19 +35,19 @@ func TestBatchesLoseNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
-	run := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), run)
+	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
+	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), req)
 	for range 2 {
 		asked := 0
 		got, err := live.Send(ctx, to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
 			asked = max(asked, len(list))
-			return (&request.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: run.ID})
+			return (&request.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 		})
 		if err != nil || !got.OK() || len(got.Answers) != count || len(got.NodeStates()) != count || asked != count*40/100 {
 			t.Fatalf("%d at most were asked at a time, %d answered: %v, %v", asked, len(got.Answers), got.NodeStates(), err)
 		}
 	}
-	results, reported := request.NewResults(run.ID, played.Names()), 0
+	results, reported := request.NewResults(req.ID, played.Names()), 0
 	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err, results.Progress())

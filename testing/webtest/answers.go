@@ -68,3 +68,20 @@ func (l *limited) Write(b []byte) (int, error) {
 
 	return written, err
 }
+
+// SwitchProtocols hands the connection over, as of a WebSocket, and then says nothing until end is closed.
+func SwitchProtocols(end <-chan struct{}) Answer {
+	return func(w http.ResponseWriter, _ *http.Request, _ http.Handler) {
+		c, b, err := http.NewResponseController(w).Hijack()
+		if err != nil {
+			panic(err)
+		}
+		defer c.Close()
+		_, _ = io.WriteString(b, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n")
+		_ = b.Flush() // the client notices
+		<-end
+	}
+}
+
+// ServeHTTP answers a request that is for no file.
+func (a Answer) ServeHTTP(w http.ResponseWriter, r *http.Request) { a(w, r, http.NotFoundHandler()) }

@@ -16,6 +16,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/musterfleet/muster/testing/webtest"
 )
 
 // issuer is a provider of OpenID Connect in this process, whose user is signed in already.
@@ -249,21 +251,7 @@ func TestProviderThatSwitchesProtocols(t *testing.T) {
 	i := newIssuer(t)
 	g := guard(t, oidcOptions(t, i))
 	known, end := i.Config.Handler, make(chan struct{})
-	i.Config.Handler = http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		c, b, err := http.NewResponseController(w).Hijack()
-		if err != nil {
-			t.Error(err)
-			return
-		}
-		defer c.Close()
-		if _, err := b.WriteString("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: silence\r\n\r\n"); err != nil {
-			t.Error(err)
-		}
-		if err := b.Flush(); err != nil {
-			t.Error(err)
-		}
-		<-end
-	})
+	i.Config.Handler = webtest.SwitchProtocols(end)
 	is(t, g.do("GET", "/login/oidc", nil), http.StatusBadGateway, "The provider cannot be reached")
 	close(end)
 	i.Config.Handler = known

@@ -44,7 +44,12 @@ func (f ActionForm) possible() bool {
 
 // title is that of the page.
 func (f ActionForm) title() string {
-	return actionVerb(f.Kind) + " " + f.whom()
+	name := wordsOf(f.Kind).name
+	if f.Kind == actions.Run {
+		name += ":"
+	}
+
+	return name + " " + f.whom()
 }
 
 // whom names the nodes.
@@ -125,16 +130,23 @@ func (f ActionForm) back() templ.SafeURL {
 // everyNode is the target expression of all nodes.
 const everyNode = actions.EveryNode
 
-func actionVerb(k actions.Kind) string {
+// kindWords are the words for a kind of action: its name, the button that confirms it, and what
+// nodes did on which all is well.
+type kindWords struct{ name, button, did string }
+
+func wordsOf(k actions.Kind) kindWords {
 	switch k {
 	case actions.Pause:
-		return "Pause"
+		return kindWords{"Pause", "Pause", "paused"}
 	case actions.Resume:
-		return "Resume"
+		return kindWords{"Resume", "Resume", "resumed"}
 	case actions.Run:
-		return "Run now:"
+		return kindWords{"Run now", "Run", "ran"}
+	case actions.Preview:
+		return kindWords{"Preview", "Preview", "would be in order"}
 	default:
-		return texts.Row(string(k))
+		name := texts.Row(string(k))
+		return kindWords{name, name, name}
 	}
 }
 
@@ -235,19 +247,19 @@ func ofAction(a actions.Action) look {
 
 // ActionTitle describes an action.
 func ActionTitle(a actions.Action) string {
-	verb := map[actions.Kind]string{actions.Pause: "Pause", actions.Resume: "Resume", actions.Run: "Run now", actions.Preview: "Preview"}[a.Kind]
+	name := wordsOf(a.Kind).name
 	if a.Noop {
-		verb = "Noop run"
+		name = "Noop run"
 	}
 	if a.Previewed != nil {
-		verb = "Preview of " + texts.Row(a.Previewed.Name)
+		name = "Preview of " + texts.Row(a.Previewed.Name)
 	}
 	of := texts.Count(a.Nodes, "node")
 	if len(a.Target.Nodes) == 1 {
 		of = a.Target.Nodes[0]
 	}
 
-	return verb + ": " + texts.Row(of)
+	return name + ": " + texts.Row(of)
 }
 
 // statesOf returns the parts of the bar of an action.
@@ -280,7 +292,7 @@ func manifestNames(all []string) string {
 }
 
 func confirmText(f ActionForm) string {
-	return map[actions.Kind]string{actions.Pause: "Pause", actions.Resume: "Resume", actions.Run: "Run"}[f.Kind] + " " + texts.Count(len(f.Match.Nodes), "node")
+	return wordsOf(f.Kind).button + " " + texts.Count(len(f.Match.Nodes), "node")
 }
 
 // absentText is what nodes do that are away.
@@ -293,11 +305,6 @@ func absentText(k actions.Kind, n int) string {
 	default:
 		return "do so when they are back."
 	}
-}
-
-// didText is what nodes did on which all is well.
-func didText(a actions.Action) string {
-	return map[actions.Kind]string{actions.Pause: "paused", actions.Resume: "resumed", actions.Run: "ran", actions.Preview: "would be in order"}[a.Kind]
 }
 
 // matchWord is between a number of nodes and the expression that they match.

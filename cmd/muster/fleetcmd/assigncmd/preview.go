@@ -58,15 +58,8 @@ func (c *previewCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Signing.Open(c.Env)
+	store, signer, err := live.Open(ctx, c.Env, &c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	known, undecided, err := c.aim(ctx, store, on, &push)

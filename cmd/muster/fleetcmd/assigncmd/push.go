@@ -82,11 +82,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if c.preview && c.IsDocument() {
 		return cli.Usagef("--preview prints for people: use muster fleet preview --json, and push after it")
 	}
-	signer, err := c.Signing.Open(c.Env)
-	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing)
 	if err != nil {
 		return err
 	}

@@ -249,7 +249,7 @@ func (c *forgetCommand) one(ctx context.Context, store *fleetcli.Store, l leftov
 	return out, nil
 }
 
-// print says what came of it, and what stays.
+// print prints what was removed, and what stays assigned.
 func (c *forgetCommand) print(store *fleetcli.Store, done []forgotten) {
 	for _, f := range done {
 		c.Print.Printf("%s forgotten: %s\n", f.Node, strings.Join(f.Removed, ", "))

@@ -68,11 +68,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Open(c.Env)
-	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing)
 	if err != nil {
 		return err
 	}

@@ -84,7 +84,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	resume.Arg("id", "Id of the request").Required().StringVar(&c.ID)
 	resume.Action(env.Action(c.resume))
 	cancel := cmd.Command("cancel", "Cancel a request that was sent before")
-	cancel.HelpLong("On the targets, --node NODE, --in-group GROUP and --all, or --on EXPR: nodes that did not begin the request do not execute it, those that are executing it finish the change in hand, or with --kill end it, and those that are done say what came of it. A queued request is taken out of the queue. Exit code 0: nothing of it goes on.\n\n" +
+	cancel.HelpLong("On the targets, --node NODE, --in-group GROUP and --all, or --on EXPR: nodes that did not start the request do not execute it; those that execute it finish the change in progress, or with --kill stop it; those that are done answer with their result. A queued request is removed from the queue. Exit code 0: no node executes it any more.\n\n" +
 		"  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --all\n  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --in-group web --kill")
 	cancel.Arg("id", "Id of the request").Required().StringVar(&c.CancelID)
 	c.AddKill(cancel)
@@ -126,15 +126,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
 	}
 	req, c.place = c.complete(req), properties.Pos
-	signer, err := c.Signing.Open(c.Env)
+	store, signer, err := live.Open(ctx, c.Env, &c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	aim, err := c.Find(ctx, store, on, list, c.matched())

@@ -1,6 +1,7 @@
 package fleetcli
 
 import (
+	"context"
 	"slices"
 	"strings"
 	"time"
@@ -51,4 +52,15 @@ func (s *Signing) Open(env *cli.Env) (*signing.Signing, error) {
 	slices.SortFunc(out.Keys, func(a, b *signing.KeyFile) int { return strings.Compare(string(a.Key()), string(b.Key())) })
 
 	return out, nil
+}
+
+// OpenSigning opens the key that signs, nil for none, and connects to the fleet.
+func OpenSigning(ctx context.Context, env *cli.Env, key *Signing) (*Store, *signing.Signing, error) {
+	signer, err := key.Open(env)
+	if err != nil {
+		return nil, nil, err
+	}
+	store, err := Open(ctx, env)
+
+	return store, signer, err
 }

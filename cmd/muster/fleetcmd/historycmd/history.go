@@ -32,7 +32,7 @@ type command struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &command{Env: env}
 	cmd := parent.Command("history", "Show what happened to a node or a manifest")
-	cmd.HelpLong("Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. What is not kept any more is said.\n\n" +
+	cmd.HelpLong("Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
 		"  muster fleet history web01\n" +
 		"  muster fleet history web01 --since 2d --limit 20\n" +
 		"  muster fleet history motd\n" +

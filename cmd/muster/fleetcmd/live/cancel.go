@@ -30,7 +30,7 @@ type Cancel struct {
 
 // AddCancel adds the flag of the id.
 func (c *Cancel) AddCancel(cmd *fisk.CmdClause) {
-	cmd.Flag("cancel", "Cancel the request with this id on the targets, and say what came of it").PlaceHolder("ID").StringVar(&c.CancelID)
+	cmd.Flag("cancel", "Cancel the request with this id on the targets, and show its state there").PlaceHolder("ID").StringVar(&c.CancelID)
 }
 
 // AddKill adds the flag that breaks off what is being executed.
@@ -70,15 +70,8 @@ func (c Canceller) Run(ctx context.Context, aim *Aim) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Signing.Open(c.Env)
+	store, signer, err := Open(ctx, c.Env, c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	to, err := aim.Find(ctx, store, on, list, nil)

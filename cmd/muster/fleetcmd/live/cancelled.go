@@ -16,7 +16,7 @@ import (
 // request.
 func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
 
-// conclude prints what came of a cancel. The error is that the request goes on somewhere, or may.
+// conclude prints the result of a cancel. The error is that a node executes the request still, or may.
 func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.CancelID, r.NodeStates()
@@ -41,7 +41,7 @@ func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
 	return nil
 }
 
-// OK reports whether nothing of the request goes on, as far as is known.
+// OK reports whether no node executes the request any more, as far as is known.
 func (r Cancelled) OK() bool {
 	for _, a := range r.Answers {
 		if isRejected(a) || !a.Phase.Final() {
@@ -61,7 +61,7 @@ func (c Canceller) print(r Cancelled) {
 		case c.Kill:
 			text = "not ended yet"
 		default:
-			text = "not cancelled, what is in hand is finished"
+			text = "not cancelled, the change in progress is finished"
 		}
 		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(text)))
 	}
@@ -90,7 +90,7 @@ func (c Canceller) summary(r Cancelled) string {
 		names []string
 	}{
 		{"running, not cancelled: ", running}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
-		{"taken out of the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
+		{"removed from the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
 	} {
 		if len(more.names) > 0 {
 			parts = append(parts, more.text+print.Some(more.names, "--json has all"))

@@ -10,6 +10,8 @@ import (
 	"iter"
 	"log/slog"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
@@ -17,6 +19,17 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
+
+// Open connects to the fleet where nodes answer at once, and opens the key that signs requests, nil
+// for none.
+func Open(ctx context.Context, env *cli.Env, key *fleetcli.Signing) (*fleetcli.Store, *signing.Signing, error) {
+	store, signer, err := fleetcli.OpenSigning(ctx, env, key)
+	if err == nil {
+		err = store.KV.Ready(ctx)
+	}
+
+	return store, signer, err
+}
 
 // Asker sends one request to nodes. It is a request.Asker, which sends Encode's message instead of the
 // request that it is given.

@@ -42,7 +42,7 @@ func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 	c := &queryCommand{Env: env}
 	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions")
 	cmd.HelpLong("The expression selects rows, in the language of --on, where names and words are those of --json; without one, all are shown. --from nodes has nodes as they are now; transactions what runs reported of resources, since a day; resources the newest result of each one that reported any, and whether it holds.\n\n" +
-		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". What may be missing in the answer is said, and is under incomplete with --json.\n\n" +
+		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". It warns of what may be missing; with --json that is under incomplete.\n\n" +
 		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
 		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +

@@ -36,7 +36,7 @@ type runCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &runCommand{Env: env}
 	cmd := parent.Command("run", "Have nodes run what is assigned to them, now")
-	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and say what came of it; equal answers are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
+	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and answer with the results; equal ones are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
 	c.AddAim(env, cmd, "group", "a run on")
 	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").StringsVar(&c.manifests)
@@ -84,15 +84,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	signer, err := c.Open(c.Env)
+	store, signer, err := live.Open(ctx, c.Env, &c.Signing)
 	if err != nil {
-		return err
-	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	if err := store.KV.Ready(ctx); err != nil {
 		return err
 	}
 	if !store.KV.Places().InUse().IsOwn() {

@@ -207,17 +207,9 @@ func TestStartsOver(t *testing.T) {
 	srv, store := kvtest.New(t)
 	report(t, store, "web01", "old")
 	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 10 * time.Millisecond, webhooks: &webhooks{}}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.run(ctx) }()
 	server := httptest.NewServer(f)
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-		server.Close()
-	})
+	t.Cleanup(server.Close)
+	run(t, f)
 	get := func(path string) string {
 		response, err := http.Get(server.URL + path)
 		if err != nil {

@@ -289,15 +289,7 @@ func TestWebhookOfAnotherStream(t *testing.T) {
 	srv, store := kvtest.New(t)
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Hour, webhooks: hooked(t, r.URL)}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	})
+	run(t, f)
 	reads(t, store)
 	report(t, store, "web01", "r")
 	report(t, store, "web02", "r")
@@ -339,15 +331,7 @@ func TestWebhooksOfServe(t *testing.T) {
 	_, store := kvtest.New(t)
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Second, webhooks: hooked(t, r.URL)}
-	ctx, stop := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- f.run(ctx) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-done; !errors.Is(err, context.Canceled) {
-			t.Error(err)
-		}
-	})
+	run(t, f)
 	reads(t, store)
 	report(t, store, "web01", "r")
 	r.has(t, "web01")

@@ -73,6 +73,20 @@ func serveFleet(t *testing.T, store *kvtest.Store, o access.Options) *served {
 	return s
 }
 
+// run has a follower run until the end of the test.
+func run(t *testing.T, f *follower) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- f.run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; !errors.Is(err, context.Canceled) {
+			t.Error(err)
+		}
+	})
+}
+
 // text returns what is at a path.
 func (s *served) text(path string) string {
 	s.t.Helper()
