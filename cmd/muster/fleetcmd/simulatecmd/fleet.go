@@ -91,6 +91,13 @@ func (f *Fleet) Remove(ctx context.Context, store *kvstore.Store) error {
 		case <-ctx.Done():
 			return ctx.Err()
 		}
+		// A state may be on its way whose answer nobody awaits any more.
+		flushing, done := context.WithTimeout(ctx, kvstore.RequestTimeout)
+		err := s.Conn().FlushWithContext(flushing)
+		done()
+		if err != nil {
+			return err
+		}
 	}
 	names := make(chan string)
 	var all sync.WaitGroup
