@@ -3,10 +3,11 @@ package access
 import (
 	"fmt"
 	"log/slog"
-	"os"
 	"strings"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // recheck is how often at most files are looked at.
@@ -60,16 +61,16 @@ func (r *reloaded[T]) get() T {
 	return r.value
 }
 
-// stat returns what changes with the files.
+// stat returns what changes with the files: one that replaces another may have its size and its time.
 func (r *reloaded[T]) stat() string {
 	var out strings.Builder
 	for _, path := range r.paths {
-		info, err := os.Stat(path)
-		if err != nil {
+		var at unix.Stat_t
+		if err := unix.Stat(path, &at); err != nil {
 			fmt.Fprintln(&out, err)
 			continue
 		}
-		fmt.Fprintln(&out, info.ModTime().UnixNano(), info.Size(), info.Mode())
+		fmt.Fprintln(&out, at.Dev, at.Ino, at.Size, at.Mode, at.Uid, at.Mtim, at.Ctim)
 	}
 
 	return out.String()
