@@ -109,6 +109,26 @@ func (f *fleet) settle(t testing.TB) {
 	f.agent.breaches()
 }
 
+// awaitDone waits until the agent has done something of a verb a number of times: each verb has a
+// subscription, so that a later request of another one tells nothing.
+func (f *fleet) awaitDone(t testing.TB, verb string, count int) {
+	t.Helper()
+	if f.agent == nil {
+		return
+	}
+	kvtest.Eventually(t, verb+" by "+victim, func() (bool, string) {
+		f.agent.mu.Lock()
+		defer f.agent.mu.Unlock()
+		done := 0
+		for _, what := range f.agent.did {
+			if what == verb || strings.HasPrefix(what, verb+" ") {
+				done++
+			}
+		}
+		return done >= count, fmt.Sprintf("%d of %d times", done, count)
+	})
+}
+
 // breaches are what the agent did since the last time.
 func (a *agent) breaches() []string {
 	a.mu.Lock()

@@ -84,7 +84,8 @@ func joinQueues(a *attacker) {
 	if a.fleet.control {
 		join = queue
 	}
-	for _, subject := range []string{"muster.ensure.all", "muster.preview.all", "muster.status.all", "muster.ping.all"} {
+	for _, verb := range []string{"ensure", "preview", "status", "ping"} {
+		subject, said := "muster."+verb+".all", requests
 		var heard atomic.Int32
 		done := make(chan struct{}, 1)
 		if _, err := nc.QueueSubscribe(subject, join, func(m *nats.Msg) {
@@ -105,6 +106,7 @@ func joinQueues(a *attacker) {
 		// Somebody of the queue hears an end at last.
 		kvtest.Eventually(a.t, "end of requests", func() (bool, string) {
 			a.fleet.say(a.t, subject, "end")
+			said++
 			select {
 			case <-done:
 				return true, ""
@@ -115,6 +117,7 @@ func joinQueues(a *attacker) {
 		if n := heard.Load(); n < requests {
 			a.notice("%s was not heard by %s %d times", subject, victim, requests-n)
 		}
+		a.fleet.awaitDone(a.t, verb, said)
 	}
 	a.fleet.rebase(a)
 }
