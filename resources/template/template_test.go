@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/template"
+	"github.com/musterfleet/muster/testing/racing"
 )
 
 var errNoFile = errors.New("no such file")
@@ -209,7 +210,7 @@ func TestGo(t *testing.T) {
 
 // What stands within one another is bounded: the libraries call themselves for it.
 func TestNested(t *testing.T) {
-	const far = 1_000_000
+	far := racing.Less(1_000_000, 20_000)
 	many := func(n int, open, middle, end string) string {
 		return strings.Repeat(open, n) + middle + strings.Repeat(end, n)
 	}
