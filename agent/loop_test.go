@@ -282,7 +282,7 @@ func TestManifestIsResolvedOnceFromThePutToTheReport(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.outside.setKV("hello", nil)
 		n.start()
-		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "X"), "X", "${ kvGet('settings', 'motd') } ${ Facts.role }", 1))
+		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "CONTENT"), "CONTENT", "${ kvGet('settings', 'motd') } ${ Facts.role }", 1))
 		n.settle()
 		n.has("motd", "hello web")
 		if n.resolved != 1 {

@@ -366,8 +366,8 @@ func TestOverrideInConflict(t *testing.T) {
 func TestWhatMayPassIsTriedAgain(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
-		text := n.manifest("motd", "X")
-		n.bucket.put("group.all.motd", strings.Replace(text, "X", "${ kvGet('settings', 'motd') }", 1))
+		text := n.manifest("motd", "CONTENT")
+		n.bucket.put("group.all.motd", strings.Replace(text, "CONTENT", "${ kvGet('settings', 'motd') }", 1))
 		run := n.lastRun()
 		if run.Refused || run.Outcome() != model.OutcomeFailed || !strings.Contains(run.Errors[0], errAway.Error()) {
 			t.Errorf("the run is %+v", run)
@@ -414,7 +414,7 @@ func TestWhatMayPassIsTriedAgain(t *testing.T) {
 func TestConnectedEndsTheWait(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
-		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "X"), "X", "${ kvGet('settings', 'motd') }", 1))
+		n.bucket.put("group.all.motd", strings.Replace(n.manifest("motd", "CONTENT"), "CONTENT", "${ kvGet('settings', 'motd') }", 1))
 		n.after(30 * time.Minute)
 		n.outside.setKV("from kv", nil)
 		n.agent.Connected()
@@ -576,7 +576,7 @@ func TestNewFactFileCountsForTheNextAssignment(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.config.FactsDir = t.TempDir()
 		n.start()
-		text := n.assignment("when: lookup('facts.role') == 'db'", strings.Replace(n.manifest("motd", "X"), "X", "${ Facts.newfact }", 1))
+		text := n.assignment("when: lookup('facts.role') == 'db'", strings.Replace(n.manifest("motd", "CONTENT"), "CONTENT", "${ Facts.newfact }", 1))
 		n.settle()
 		n.outside.setFacts(func() model.Facts { return model.Facts{"role": "db", "newfact": "new"} })
 		if err := os.WriteFile(filepath.Join(n.config.FactsDir, "facts.yaml"), []byte("newfact: new\n"), 0o600); err != nil {
