@@ -152,7 +152,7 @@ func TestActingWrongly(t *testing.T) {
 	}
 }
 
-// TestActionGoesOn: the answer does not wait for ever, and says where to ask again; more than four at once
+// TestActionGoesOn: the answer waits a bounded time, and says where to ask again; more than four at once
 // are told when.
 func TestActionGoesOn(t *testing.T) {
 	t.Parallel()

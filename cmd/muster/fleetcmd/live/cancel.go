@@ -97,7 +97,7 @@ func (c Canceller) Run(ctx context.Context, aim *Aim) error {
 	return errors.Join(err, c.conclude(ctx, out), to.Undecided)
 }
 
-// ask sends the cancel to the nodes. Only where something is to be ended by it another answer than
+// ask sends the cancel to the nodes. Only where it should end something, another answer than
 // the first is awaited.
 func (c Canceller) ask(ctx context.Context, by cancels, to Aimed) (*request.Ensured, error) {
 	ctx, done := context.WithTimeout(ctx, max(c.Within, time.Second))
