@@ -163,7 +163,7 @@ func TestManyRejectedCommandsAreBounded(t *testing.T) {
 func TestManyEarlyCancelsAreBounded(t *testing.T) {
 	t.Parallel()
 	h, dir := hosttest.New(t), t.TempDir()
-	c := openCancels(h, dir, slog.New(slog.DiscardHandler))
+	c := openEarlyCancels(h, dir, slog.New(slog.DiscardHandler))
 	now := time.Now().UTC()
 	c.all = append(c.all, earlyCancel{fileName("yesterday"), "x", now.Add(-keepFor - time.Minute)})
 	for i := range maxCancels {
@@ -174,7 +174,7 @@ func TestManyEarlyCancelsAreBounded(t *testing.T) {
 			t.Errorf("it is new: %v, %v", isNew, err)
 		}
 	}
-	again := openCancels(h, dir, slog.New(slog.DiscardHandler))
+	again := openEarlyCancels(h, dir, slog.New(slog.DiscardHandler))
 	for id, want := range map[string]string{"yesterday": "", "0": "", "1": "x", fmt.Sprint(maxCancels - 1): "x", "new": "cancelled by ann", "other": ""} {
 		if got, _ := again.of(id); got != want {
 			t.Errorf("%s is %q, want %q", id, got, want)

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
+	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // cancelled is why a request is not executed any more.
@@ -34,22 +36,39 @@ func isCancel(data []byte) bool {
 	return err == nil && e.Statement.Action == signed.Cancel
 }
 
+// canceller accepts cancels of requests.
+type canceller struct {
+	open      func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
+	untrusted func(why string)
+	expired   func(at time.Time) bool
+	report    func(model.EnsureResponse)
+	log       *slog.Logger
+	rejected  *sparse.Log
+
+	store     *store
+	early     *earlyCancels
+	queue     *queue
+	responder *responder
+	// accepting keeps a request from being accepted while a cancel of it is.
+	accepting sync.Mutex
+}
+
 // cancel accepts a cancel, and calls respond with the last response to the request that it
 // names, and those still to come. Of a rejected cancel the response has an error and no phase: a
 // phase is that of the request.
-func (s *Service) cancel(ctx context.Context, data []byte, isCommand bool, respond func(model.EnsureResponse)) error {
-	var c model.CancelRequest
-	err := tasks.Guard(s.o.Log, "accepting a cancel", func() (err error) {
-		if c, err = s.openCancel(ctx, data); err == nil {
-			err = s.apply(ctx, cancelled{c}, isCommand, respond)
+func (c *canceller) cancel(ctx context.Context, data []byte, isCommand bool, respond func(model.EnsureResponse)) error {
+	var asked model.CancelRequest
+	err := tasks.Guard(c.log, "accepting a cancel", func() (err error) {
+		if asked, err = c.openCancel(ctx, data); err == nil {
+			err = c.apply(ctx, cancelled{asked}, isCommand, respond)
 		}
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	s.rejected.Log(ctx, s.o.Log, slog.LevelWarn, "cancel rejected", "id", c.Request, "error", err)
-	response := s.response(&request{ID: c.Request})
+	c.rejected.Log(ctx, c.log, slog.LevelWarn, "cancel rejected", "id", asked.Request, "error", err)
+	response := c.responder.response(&request{ID: asked.Request})
 	response.Error = err.Error()
 	respond(response)
 
@@ -58,113 +77,76 @@ func (s *Service) cancel(ctx context.Context, data []byte, isCommand bool, respo
 
 // openCancel returns the cancel of a message, which may be signed; what could be decoded is
 // returned with the error.
-func (s *Service) openCancel(ctx context.Context, data []byte) (model.CancelRequest, error) {
-	opened, err := s.o.Open(ctx, data, signed.Cancel)
-	c, invalid := model.DecodeCancelRequest(opened.Request)
+func (c *canceller) openCancel(ctx context.Context, data []byte) (model.CancelRequest, error) {
+	opened, err := c.open(ctx, data, signed.Cancel)
+	asked, invalid := model.DecodeCancelRequest(opened.Request)
 	if err == nil {
 		err = opened.Stale
 	}
 	switch {
 	case err != nil:
-		s.o.Untrusted(err.Error())
-		return c, err
+		c.untrusted(err.Error())
+		return asked, err
 	case invalid != nil:
-		return c, invalid
-	case s.o.Expired(c.Expires):
-		return c, errCancelExpired
+		return asked, invalid
+	case c.expired(asked.Expires):
+		return asked, errCancelExpired
 	default:
-		return c, nil
+		return asked, nil
 	}
 }
 
 // apply cancels a request that has not begun, has one that is being executed begin nothing more,
 // and remembers the id of one that is not known.
-func (s *Service) apply(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
+func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
 	// Or the request could be accepted between.
-	s.accepting.Lock()
-	defer s.accepting.Unlock()
-	q, waiting, err := s.store.cancel(ctx, why.Request, why.Error(), respond)
+	c.accepting.Lock()
+	defer c.accepting.Unlock()
+	q, waiting, err := c.store.cancel(ctx, why.Request, why.Error(), respond)
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errCancelNotRecorded, err)
 	case q == nil:
-		return s.applyUnknown(ctx, why, isCommand, respond)
+		return c.applyUnknown(ctx, why, isCommand, respond)
 	}
-	s.stop(q, why)
+	c.queue.stop(q, why)
 	if len(waiting) > 0 {
-		s.o.Log.InfoContext(ctx, "request cancelled", "id", q.ID, "by", why.By)
-		s.concluded(s.cancelledResponse(q, why.Error()), waiting)
+		c.log.InfoContext(ctx, "request cancelled", "id", q.ID, "by", why.By)
+		c.responder.concluded(c.responder.cancelled(q, why.Error()), waiting)
 	}
-	s.o.Wake()
+	c.queue.wake()
 
 	return nil
 }
 
 // applyUnknown remembers a cancel that came before its request. One that waited in the stream
 // stands where the request was, so it is the result of that.
-func (s *Service) applyUnknown(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
-	isNew, err := s.cancels.add(ctx, why.Request, why.Error())
+func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand bool, respond func(model.EnsureResponse)) error {
+	isNew, err := c.early.add(ctx, why.Request, why.Error())
 	if err != nil {
 		return fmt.Errorf("%w: %w", errCancelNotRecorded, err)
 	}
-	response := s.cancelledResponse(&request{ID: why.Request}, why.Error())
+	response := c.responder.cancelled(&request{ID: why.Request}, why.Error())
 	if isNew && isCommand {
-		s.o.Report(response)
+		c.report(response)
 	}
 	respond(response)
 
 	return nil
 }
 
-// cancelledResponse returns the response to a request that was cancelled.
-func (s *Service) cancelledResponse(q *request, why string) model.EnsureResponse {
-	out := s.response(q)
-	out.Phase, out.Error = model.EnsureCancelled, why
-
-	return out
-}
-
-// stop has a request begin nothing more, and with a kill its change in hand broken off.
-func (s *Service) stop(q *request, why cancelled) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.waiting = slices.DeleteFunc(s.waiting, func(w *request) bool { return w == q })
-	if q.cancelled == nil {
-		q.cancelled = why
+// record records a request, and reports whether it is new, and whether it was cancelled before it
+// came: then it has its final response by that.
+func (c *canceller) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
+	c.accepting.Lock()
+	defer c.accepting.Unlock()
+	why, isCancelled := c.early.of(q.ID)
+	if isCancelled {
+		q.Response = c.responder.cancelled(q, why)
 	}
-	if q.stop != nil {
-		q.stop(why)
-	}
-	if q.kill != nil && why.Kill {
-		q.kill(why)
-	}
-}
-
-// executing returns the contexts in which a request is executed: what cancels it ends them.
-func (s *Service) executing(ctx, hard context.Context, q *request) (soft, broken context.Context, end func()) {
-	soft, stop := context.WithCancelCause(ctx)
-	broken, kill := context.WithCancelCause(hard)
-	s.mu.Lock()
-	q.stop, q.kill = stop, kill
-	why := q.cancelled
-	s.mu.Unlock()
-	if why != nil {
-		stop(why)
+	if isNew, err = c.store.accept(ctx, q, respond); isNew && isCancelled {
+		c.responder.concluded(q.Response, nil)
 	}
 
-	return soft, broken, func() {
-		s.mu.Lock()
-		q.stop, q.kill = nil, nil
-		s.mu.Unlock()
-		stop(nil)
-		kill(nil)
-	}
-}
-
-// whyCancelled returns why a request is not executed any more, nil where it is.
-func (s *Service) whyCancelled(q *request) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-
-	return q.cancelled
+	return isNew, isCancelled, err
 }

@@ -132,7 +132,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 		t.Errorf("who asked first heard %+v, the others %d", first, heard)
 	}
 	s.Ensure(t.Context(), cancelOf("unknown"), func(model.EnsureResponse) {})
-	before, err := os.Stat(s.cancels.path)
+	before, err := os.Stat(s.canceller.early.path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 			t.Errorf("answered %+v", r)
 		}
 	})
-	if after, err := os.Stat(s.cancels.path); err != nil || !os.SameFile(before, after) {
+	if after, err := os.Stat(s.canceller.early.path); err != nil || !os.SameFile(before, after) {
 		t.Errorf("what is known was written again: %v", err)
 	}
 }

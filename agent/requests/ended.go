@@ -14,7 +14,7 @@ type Ended struct {
 
 // Ended returns the counts of now.
 func (s *Service) Ended() Ended {
-	e := &s.ended
+	e := &s.responder.ended
 
 	return Ended{Done: e.done.Load(), Failed: e.failed.Load(), Expired: e.expired.Load(), Cancelled: e.cancelled.Load(), Rejected: e.rejected.Load()}
 }

@@ -20,7 +20,7 @@ type Runner func(ctx, hard context.Context, r Run) (*model.Run, error)
 // Next removes the oldest request that waits, and returns what executes it; nil where none
 // waits. It may be called beside the execution of others.
 func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
-	q := s.next(false)
+	q := s.queue.next(false)
 	if q == nil {
 		return nil
 	}
@@ -30,16 +30,16 @@ func (s *Service) Next() (execute func(ctx, hard context.Context, run Runner)) {
 
 // answer executes a request, and responds.
 func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
-	response := s.response(q)
+	response := s.responder.response(q)
 	began := false
-	soft, broken, end := s.executing(ctx, hard, q)
+	soft, broken, end := s.queue.executing(ctx, hard, q)
 	defer end()
 	err := tasks.Guard(s.o.Log, "executing request "+q.ID, func() (err error) {
 		response.State, err = s.execute(soft, broken, q, run, func() error {
-			running := s.response(q)
+			running := s.responder.response(q)
 			running.Phase = model.EnsureRunning
-			if !s.respond(hard, q, running) {
-				return s.whyCancelled(q)
+			if !s.responder.respond(hard, q, running) {
+				return s.queue.whyCancelled(q)
 			}
 			began = true
 			return nil
@@ -50,10 +50,10 @@ func (s *Service) answer(ctx, hard context.Context, q *request, run Runner) {
 		return // it stays acknowledged, and is executed after the restart
 	}
 	response.Phase, response.Error = concluded(response.State, err)
-	if why := s.whyCancelled(q); why != nil && response.State != nil && response.State.NotRun {
+	if why := s.queue.whyCancelled(q); why != nil && response.State != nil && response.State.NotRun {
 		response.Phase, response.Error = model.EnsureCancelled, why.Error()
 	}
-	s.respond(hard, q, response)
+	s.responder.respond(hard, q, response)
 }
 
 // errExpired is a request that came to its turn too late.
@@ -114,7 +114,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 
 // mayBegin returns why a request must not be executed any more.
 func (s *Service) mayBegin(q *request, expires time.Time, noop bool) error {
-	if why := s.whyCancelled(q); why != nil {
+	if why := s.queue.whyCancelled(q); why != nil {
 		return why
 	}
 	if !expires.IsZero() && s.o.Expired(expires) {

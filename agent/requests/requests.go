@@ -6,8 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/segmentio/ksuid"
@@ -86,18 +84,14 @@ type Options struct {
 // Service accepts and executes requests. Its methods may be called from several
 // goroutines. Make it with Open.
 type Service struct {
-	o        Options
-	store    *store
-	refusals *refusals
-	cancels  *cancels
+	o         Options
+	store     *store
+	refusals  *refusals
+	queue     *queue
+	responder *responder
+	canceller *canceller
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected sparse.Log
-	ended    endings
-	// accepting keeps a request from being accepted while a cancel of it is.
-	accepting sync.Mutex
-
-	mu      sync.Mutex
-	waiting []*request
+	rejected *sparse.Log
 }
 
 // Open reads the requests on disk, and queues those that an earlier process
@@ -107,7 +101,12 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), cancels: openCancels(o.Host, o.Dir, o.Log)}
+	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &sparse.Log{}}
+	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log}
+	s.canceller = &canceller{
+		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,
+		store: store, early: openEarlyCancels(o.Host, o.Dir, o.Log), queue: s.queue, responder: s.responder,
+	}
 	s.recover(ctx)
 
 	return s, nil
@@ -126,18 +125,18 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 // that comes first is remembered.
 func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
 	if isCancel(data) {
-		_ = s.cancel(ctx, data, false, respond) // that it is rejected was said
+		_ = s.canceller.cancel(ctx, data, false, respond) // that it is rejected was said
 		return
 	}
 	if response, err := s.open(ctx, &request{}, data, respond); err != nil {
-		respond(s.reject(response, err))
+		respond(s.responder.reject(response, err))
 	}
 }
 
 // Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun.
 func (s *Service) Run(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
 	if response, err := s.open(ctx, &request{Run: true}, data, respond); err != nil {
-		respond(s.reject(response, err))
+		respond(s.responder.reject(response, err))
 	}
 }
 
@@ -159,7 +158,7 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 	case errors.Is(err, errNoID):
 		s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected: it has no id and could be executed twice")
 	default:
-		s.reject(response, err)
+		s.responder.reject(response, err)
 	}
 	// The clock of a node that starts may be behind.
 	if !errors.Is(err, signed.ErrFuture) {
@@ -171,7 +170,7 @@ func (s *Service) Command(ctx context.Context, id string, data []byte) error {
 
 // cancelCommand accepts a cancel that waited in the stream; a rejected one is looked at once.
 func (s *Service) cancelCommand(ctx context.Context, id string, data []byte) error {
-	err := s.cancel(ctx, data, true, func(model.EnsureResponse) {})
+	err := s.canceller.cancel(ctx, data, true, func(model.EnsureResponse) {})
 	switch {
 	case errors.Is(err, errCancelNotRecorded):
 		return err
@@ -190,27 +189,15 @@ func (s *Service) Refuse(ctx context.Context, id string, why error) {
 	}
 	s.rejected.Log(ctx, s.o.Log, slog.LevelError, "command rejected", "id", id, "error", why)
 	if model.IsRequestID(id) {
-		s.reject(s.response(&request{ID: id}), why)
+		s.responder.reject(s.responder.response(&request{ID: id}), why)
 		s.refusals.add(ctx, id, nil)
 	}
-}
-
-// reject returns the response to a request that is not accepted, and reports it
-// where it can be found by an id.
-func (s *Service) reject(response model.EnsureResponse, err error) model.EnsureResponse {
-	s.ended.rejected.Add(1)
-	response.Phase, response.Error = model.EnsureFailed, err.Error()
-	if response.ID != "" {
-		s.o.Report(response)
-	}
-
-	return response
 }
 
 // open accepts the request of a message, which may be signed. With an error, the
 // response still lacks its phase. A panic ends that message alone.
 func (s *Service) open(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse)) (response model.EnsureResponse, err error) {
-	response = s.response(q)
+	response = s.responder.response(q)
 	err = tasks.Guard(s.o.Log, "accepting a request", func() (err error) {
 		response, err = s.judge(ctx, q, data, respond)
 		return err
@@ -234,15 +221,15 @@ func (s *Service) judge(ctx context.Context, q *request, data []byte, respond fu
 	// What waits in the stream comes again at each start, also when other signatures are
 	// demanded than when it was accepted.
 	if err != nil && q.Command && s.hasAccepted(q.ID, asked) {
-		return s.response(q), nil
+		return s.responder.response(q), nil
 	}
 	if err != nil {
 		s.o.Untrusted(err.Error())
-		return s.response(q), err
+		return s.responder.response(q), err
 	}
 	// The id of a queued message is not signed.
 	if q.Command && q.ID == "" || opened.Signed && asked.ID == "" {
-		return s.response(q), errNoID
+		return s.responder.response(q), errNoID
 	}
 
 	return s.accept(ctx, q, asked, respond)
@@ -264,7 +251,7 @@ func (s *Service) fill(q *request, asked content) error {
 		q.ID = ksuid.New().String()
 	}
 	q.At, q.body = time.Now().UTC(), encode(asked.document(q.ID, asked.Expires))
-	q.Response = s.response(q)
+	q.Response = s.responder.response(q)
 	q.Response.Phase = model.EnsureAcknowledged
 	if asked.run == nil && s.o.Loader.Sensitive(asked.Type, asked.properties) {
 		asked.Properties = nil
@@ -281,14 +268,14 @@ func (s *Service) fill(q *request, asked content) error {
 // phase.
 func (s *Service) accept(ctx context.Context, q *request, asked content, respond func(model.EnsureResponse)) (model.EnsureResponse, error) {
 	if err := s.fill(q, asked); err != nil {
-		return s.response(q), err
+		return s.responder.response(q), err
 	}
 	response := q.Response
 	// One that comes again has its response.
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
 	}
-	isNew, isCancelled, err := s.record(ctx, q, respond)
+	isNew, isCancelled, err := s.canceller.record(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {
 		return response, err
 	}
@@ -296,26 +283,10 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 		return response, fmt.Errorf("%w: %w", errNotRecorded, err)
 	}
 	if isNew && !isCancelled {
-		s.queue(q)
+		s.queue.add(q)
 	}
 
 	return response, nil
-}
-
-// record records a request, and reports whether it is new, and whether it was cancelled before it
-// came: then it has its final response by that.
-func (s *Service) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
-	s.accepting.Lock()
-	defer s.accepting.Unlock()
-	why, isCancelled := s.cancels.of(q.ID)
-	if isCancelled {
-		q.Response = s.cancelledResponse(q, why)
-	}
-	if isNew, err = s.store.accept(ctx, q, respond); isNew && isCancelled {
-		s.concluded(q.Response, nil)
-	}
-
-	return isNew, isCancelled, err
 }
 
 // paused returns why a request is not executed while the node is paused; one in noop changes
@@ -331,87 +302,23 @@ func (s *Service) paused(noop bool) error {
 	return nil
 }
 
-// response returns a response to a request, without a phase.
-func (s *Service) response(q *request) model.EnsureResponse {
-	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: s.o.Node, ID: q.ID}
-	if q.Run {
-		out.Protocol = model.ProtocolRunResponse
-	}
-
-	return out
-}
-
-func (s *Service) queue(q *request) {
-	s.mu.Lock()
-	s.waiting = append(s.waiting, q)
-	s.mu.Unlock()
-	s.o.Wake()
-}
-
-// next removes and returns the oldest request that waits, a run request or one of a resource;
-// nil when none does.
-func (s *Service) next(run bool) *request {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	i := slices.IndexFunc(s.waiting, func(q *request) bool { return q.Run == run })
-	if i < 0 {
-		return nil
-	}
-	q := s.waiting[i]
-	s.waiting = slices.Delete(s.waiting, i, i+1)
-
-	return q
-}
-
 // recover queues what an earlier process accepted and did not begin; what was not
 // kept can be sent again, or waits in the stream. What had begun may have been
 // done: it fails, and is not done again.
 func (s *Service) recover(ctx context.Context) {
 	for _, q := range s.store.unfinished() {
-		response := s.response(q)
+		response := s.responder.response(q)
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
 			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
-			s.respond(ctx, q, response)
+			s.responder.respond(ctx, q, response)
 		case q.body != nil:
-			s.queue(q)
+			s.queue.add(q)
 		case q.Command:
 			s.store.forget(q)
 		default:
-			s.reject(response, errNotKept)
+			s.responder.reject(response, errNotKept)
 			s.store.forget(q)
 		}
-	}
-}
-
-// respond records a response, and hands it to whoever waits for it. A final one
-// is reported too. It reports false where the request has its final response.
-func (s *Service) respond(ctx context.Context, q *request, response model.EnsureResponse) bool {
-	waiting, ok, err := s.store.record(ctx, q, response)
-	if err != nil {
-		s.o.Log.ErrorContext(ctx, "cannot record response", "id", q.ID, "error", err)
-	}
-	switch {
-	case !ok:
-	case response.Phase.Final():
-		s.concluded(response, waiting)
-	default:
-		tell(response, waiting)
-	}
-
-	return ok
-}
-
-// concluded counts and reports a final response, and hands it to whoever waits for it.
-func (s *Service) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
-	s.ended.count(response.Phase)
-	s.o.Report(response)
-	tell(response, waiting)
-}
-
-// tell hands a response to those who wait for it.
-func tell(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
-	for _, respond := range waiting {
-		respond(response)
 	}
 }

@@ -18,7 +18,7 @@ type RunRequest struct {
 
 // NextRun removes and returns the oldest run request that waits; nil where none waits.
 func (s *Service) NextRun(ctx context.Context) *RunRequest {
-	for q := s.next(true); q != nil; q = s.next(true) {
+	for q := s.queue.next(true); q != nil; q = s.queue.next(true) {
 		asked, err := model.DecodeRunRequest(q.body)
 		out := &RunRequest{asked, s, q}
 		if err == nil {
@@ -36,14 +36,14 @@ func (r *RunRequest) MayBegin() error { return r.service.mayBegin(r.request, r.E
 
 // Begin responds that it is being executed.
 func (r *RunRequest) Begin(ctx context.Context) {
-	response := r.service.response(r.request)
+	response := r.service.responder.response(r.request)
 	response.Phase = model.EnsureRunning
-	r.service.respond(ctx, r.request, response)
+	r.service.responder.respond(ctx, r.request, response)
 }
 
 // End responds with what came of the manifests, by key, or why nothing was run.
 func (r *RunRequest) End(ctx context.Context, runs []model.RequestedRun, err error) {
-	response := r.service.response(r.request)
+	response := r.service.responder.response(r.request)
 	response.Runs = runs[:min(len(runs), maxRuns)]
 	switch {
 	case err != nil:
@@ -53,5 +53,5 @@ func (r *RunRequest) End(ctx context.Context, runs []model.RequestedRun, err err
 	default:
 		response.Phase = model.EnsureDone
 	}
-	r.service.respond(ctx, r.request, response)
+	r.service.responder.respond(ctx, r.request, response)
 }

@@ -26,8 +26,8 @@ type earlyCancel struct {
 	At  time.Time `json:"at"`
 }
 
-// cancels are the cancels of requests that did not come yet, on disk.
-type cancels struct {
+// earlyCancels are the cancels of requests that did not come yet, on disk.
+type earlyCancels struct {
 	host *host.Host
 	path string
 
@@ -36,8 +36,8 @@ type cancels struct {
 	all []earlyCancel
 }
 
-func openCancels(h *host.Host, dir string, log *slog.Logger) *cancels {
-	c := &cancels{host: h, path: filepath.Join(dir, "cancels")}
+func openEarlyCancels(h *host.Host, dir string, log *slog.Logger) *earlyCancels {
+	c := &earlyCancels{host: h, path: filepath.Join(dir, "cancels")}
 	var err error
 	if c.all, err = host.ReadRecord[[]earlyCancel](c.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		log.Warn("cancels of requests that did not come yet are not known", "error", err)
@@ -47,7 +47,7 @@ func openCancels(h *host.Host, dir string, log *slog.Logger) *cancels {
 }
 
 // of returns why the request with an id is cancelled, false where it is not.
-func (c *cancels) of(id string) (why string, ok bool) {
+func (c *earlyCancels) of(id string) (why string, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	i := slices.IndexFunc(c.all, func(e earlyCancel) bool { return e.Sum == fileName(id) })
@@ -63,7 +63,7 @@ func (c *cancels) of(id string) (why string, ok bool) {
 const refreshAfter = time.Hour
 
 // add remembers a cancel, and reports whether it is new. With an error it is not remembered.
-func (c *cancels) add(ctx context.Context, id, why string) (isNew bool, err error) {
+func (c *earlyCancels) add(ctx context.Context, id, why string) (isNew bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	now, sum := time.Now().UTC(), fileName(id)

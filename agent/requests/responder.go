@@ -1,0 +1,79 @@
+package requests
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// responder responds to requests: to those who wait for it, and in a report.
+type responder struct {
+	node   string
+	store  *store
+	report func(model.EnsureResponse)
+	ended  endings
+	log    *slog.Logger
+}
+
+// response returns a response to a request, without a phase.
+func (r *responder) response(q *request) model.EnsureResponse {
+	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.node, ID: q.ID}
+	if q.Run {
+		out.Protocol = model.ProtocolRunResponse
+	}
+
+	return out
+}
+
+// cancelled returns the response to a request that was cancelled.
+func (r *responder) cancelled(q *request, why string) model.EnsureResponse {
+	out := r.response(q)
+	out.Phase, out.Error = model.EnsureCancelled, why
+
+	return out
+}
+
+// reject returns the response to a request that is not accepted, and reports it
+// where it can be found by an id.
+func (r *responder) reject(response model.EnsureResponse, err error) model.EnsureResponse {
+	r.ended.rejected.Add(1)
+	response.Phase, response.Error = model.EnsureFailed, err.Error()
+	if response.ID != "" {
+		r.report(response)
+	}
+
+	return response
+}
+
+// respond records a response, and hands it to whoever waits for it. A final one
+// is reported too. It reports false where the request has its final response.
+func (r *responder) respond(ctx context.Context, q *request, response model.EnsureResponse) bool {
+	waiting, ok, err := r.store.record(ctx, q, response)
+	if err != nil {
+		r.log.ErrorContext(ctx, "cannot record response", "id", q.ID, "error", err)
+	}
+	switch {
+	case !ok:
+	case response.Phase.Final():
+		r.concluded(response, waiting)
+	default:
+		tell(response, waiting)
+	}
+
+	return ok
+}
+
+// concluded counts and reports a final response, and hands it to whoever waits for it.
+func (r *responder) concluded(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
+	r.ended.count(response.Phase)
+	r.report(response)
+	tell(response, waiting)
+}
+
+// tell hands a response to those who wait for it.
+func tell(response model.EnsureResponse, waiting []func(model.EnsureResponse)) {
+	for _, respond := range waiting {
+		respond(response)
+	}
+}
