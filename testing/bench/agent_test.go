@@ -24,6 +24,7 @@ import (
 // own.
 type agent struct {
 	pid     int
+	store   *kvtest.Store
 	reports jetstream.MessagesContext
 }
 
@@ -32,8 +33,6 @@ type agent struct {
 func holding(b *testing.B, muster, dir string, n int, flapping, content string) *agent {
 	b.Helper()
 	srv, store := kvtest.New(b)
-	ctx, stop := context.WithTimeout(b.Context(), 5*time.Minute)
-	defer stop()
 	consumer, err := store.JetStream().OrderedConsumer(b.Context(), "MUSTER_REPORTS", jetstream.OrderedConsumerConfig{})
 	if err != nil {
 		b.Fatal(err)
@@ -43,16 +42,14 @@ func holding(b *testing.B, muster, dir string, n int, flapping, content string) 
 		b.Fatal(err)
 	}
 	b.Cleanup(reports.Stop)
-	if _, err := store.Put(ctx, "node.web01.site", []byte(held(dir, n, flapping, content))); err != nil {
-		b.Fatal(err)
-	}
+	a := &agent{store: store, reports: reports}
+	a.put(b, "site", held(dir, n, flapping, content))
 	root := b.TempDir()
 	file := filepath.Join(root, "agent.yaml")
 	config := fmt.Sprintf("node: web01\nstate_dir: %s\nfacts_dir: %s\ninterval: 1h\nnats: {servers: [%q]}\n", filepath.Join(root, "state"), filepath.Join(root, "facts"), srv.URL())
 	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
 		b.Fatal(err)
 	}
-	a := &agent{reports: reports}
 	a.start(b, exec.Command(muster, "--log-level", "error", "agent", "run", "--config", file))
 	for {
 		if r := a.report(b); r.kind == model.KindRun {
@@ -61,6 +58,16 @@ func holding(b *testing.B, muster, dir string, n int, flapping, content string) 
 			}
 			return a
 		}
+	}
+}
+
+// put assigns a manifest to the node of the agent.
+func (a *agent) put(b *testing.B, name, manifest string) {
+	b.Helper()
+	ctx, stop := context.WithTimeout(b.Context(), 5*time.Minute)
+	defer stop()
+	if _, err := a.store.Put(ctx, "node.web01."+name, []byte(manifest)); err != nil {
+		b.Fatal(err)
 	}
 }
 

@@ -87,6 +87,95 @@ func measureDrift(b *testing.B, muster, floor string, files int, flapping string
 	b.ReportMetric(float64(spent.Microseconds())/drifts, "cpu-µs/drift")
 }
 
+// BenchmarkDriftBesideExec measures drift of 1,000 files while a command of another manifest runs, and
+// while one of the same manifest does.
+func BenchmarkDriftBesideExec(b *testing.B) {
+	muster := build(b)
+	for _, name := range []string{"other", "site"} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				measureDriftBesideExec(b, muster, name)
+			}
+		})
+	}
+}
+
+func measureDriftBesideExec(b *testing.B, muster, name string) {
+	b.Helper()
+	const files = 1000
+	d := newDrifting(b, files)
+	a := holding(b, muster, d.dir, files, "off", driftContent)
+	end := a.runExec(b, name, held(d.dir, files, "off", driftContent))
+	d.watch(b)
+	var took times
+	for i := range drifts {
+		began := d.drift(b, i)
+		took.seen = append(took.seen, d.repaired(b).Sub(began))
+		durable, stored := a.repaired(b, d.name())
+		took.durable, took.reported = append(took.durable, durable.Sub(began)), append(took.reported, stored.Sub(began))
+	}
+	end()
+	percentiles(b, took.seen, "seen")
+	percentiles(b, took.durable, "durable")
+	percentiles(b, took.reported, "reported")
+}
+
+// runExec has the agent run a command, of the manifest that it has or of another, until end is called.
+func (a *agent) runExec(b *testing.B, name, site string) (end func()) {
+	b.Helper()
+	dir := b.TempDir()
+	began, until := filepath.Join(dir, "began"), filepath.Join(dir, "until")
+	for _, fifo := range []string{began, until} {
+		if err := unix.Mkfifo(fifo, 0o600); err != nil {
+			b.Fatal(err)
+		}
+	}
+	command := fmt.Sprintf("  - exec:\n    - long: {command: %q}\n", fmt.Sprintf("sh -c 'echo >%s; read x <%s'", began, until))
+	if name == "site" {
+		a.put(b, name, site+command)
+	} else {
+		a.put(b, name, "muster:\n  resources:\n"+command)
+	}
+	if _, err := os.ReadFile(began); err != nil { // until the command opens it
+		b.Fatal(err)
+	}
+
+	return func() {
+		if err := os.WriteFile(until, []byte("now\n"), 0o600); err != nil {
+			b.Fatal(err)
+		}
+		for {
+			if r := a.report(b); r.kind == model.KindRun {
+				if r.run.Cause == model.CauseDrift || r.run.Counts.Made() != 1 {
+					b.Fatalf("instead of the run of the command: %+v", r.run)
+				}
+				return
+			}
+		}
+	}
+}
+
+// BenchmarkPut measures from before a manifest of one file is put, to the key of the node, until the file
+// is replaced.
+func BenchmarkPut(b *testing.B) {
+	const puts = 300
+	muster := build(b)
+	for b.Loop() {
+		d := newDrifting(b, 1)
+		a := holding(b, muster, d.dir, 1, "", d.content)
+		d.watch(b)
+		var took []time.Duration
+		for i := range puts {
+			d.content = fmt.Sprintf("version %d", i)
+			manifest := held(d.dir, 1, "", d.content)
+			began := time.Now()
+			a.put(b, "site", manifest)
+			took = append(took, d.repaired(b).Sub(began))
+		}
+		percentiles(b, took, "applied")
+	}
+}
+
 // times are how long repairs took.
 type times struct{ seen, durable, reported []time.Duration }
 
@@ -121,7 +210,9 @@ func (a *agent) repaired(b *testing.B, path string) (durable, stored time.Time) 
 // drifting is a directory of files that are written to, and a watch that tells when one
 // of them is replaced.
 type drifting struct {
-	dir          string
+	dir string
+	// content is what replaces it.
+	content      string
 	files, which int
 	inotify      int
 }
@@ -135,7 +226,7 @@ func newDrifting(b *testing.B, files int) *drifting {
 	}
 	b.Cleanup(func() { _ = os.RemoveAll(dir) })
 
-	return &drifting{dir: dir, files: files}
+	return &drifting{dir: dir, content: driftContent, files: files}
 }
 
 // fill makes the files.
@@ -210,7 +301,7 @@ func (d *drifting) repaired(b *testing.B) time.Time {
 			if string(bytes.TrimRight(name, "\x00")) != heldName(d.which) {
 				continue
 			}
-			if content, err := os.ReadFile(d.name()); err != nil || string(content) != driftContent {
+			if content, err := os.ReadFile(d.name()); err != nil || string(content) != d.content {
 				b.Fatalf("%s has %q, %v", d.name(), content, err)
 			}
 			return at
