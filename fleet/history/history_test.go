@@ -103,6 +103,31 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestLatest keeps the latest of many, in whatever order they come; stable runs that follow each other
+// stay one, with their number.
+func TestLatest(t *testing.T) {
+	t.Parallel()
+	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
+	l := history.Latest{Most: 3}
+	for _, i := range []int{1, 0, 2, 3, 4, 5, 7, 6, 8} {
+		l.Add(history.Event{At: at(10 * i), Kind: history.KindDrift})
+	}
+	var got []string
+	for _, e := range l.Sorted() {
+		got = append(got, fmt.Sprint(e.At.Unix()))
+	}
+	if want := "60, 70, 80"; strings.Join(got, ", ") != want || l.Dropped != 6 {
+		t.Errorf("got %q, %d dropped, want %q", strings.Join(got, ", "), l.Dropped, want)
+	}
+	quiet := history.Latest{Most: 3}
+	for i := range 100 {
+		quiet.Add(history.Event{At: at(i), Kind: history.KindRun, About: "m", Outcome: model.OutcomeStable})
+	}
+	if all := quiet.Sorted(); len(all) != 1 || all[0].Again != 99 || !all[0].Until.Equal(at(99)) || quiet.Dropped != 0 {
+		t.Errorf("got %+v, %d dropped", all, quiet.Dropped)
+	}
+}
+
 // TestControl: what operators wrote, also what is not valid.
 func TestControl(t *testing.T) {
 	t.Parallel()

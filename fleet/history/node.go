@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -126,8 +127,8 @@ func Sorted(all []Event) []Event {
 	for _, e := range all {
 		if e.Kind == KindRun {
 			if at, known := last[e.About]; known && e.isStable() && out[at].isStable() && out[at].Revision == e.Revision {
-				out[at].Again++
-				out[at].Until = e.At
+				out[at].Again += 1 + e.Again
+				out[at].Until = cmp.Or(e.Until, e.At)
 				continue
 			}
 			last[e.About] = len(out)

@@ -45,13 +45,15 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of its %d groups the first %d are looked at", len(families)-2, maxFamilies-2))
 		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
 	}
-	var all []history.Event
-	for _, read := range []func(context.Context, *fleetcli.Store, []string, *ofNodeDocument) ([]history.Event, error){assigned, written, c.reported} {
-		more, err := read(ctx, store, families, &doc)
-		if err != nil {
+	latest := history.Latest{Most: max(maxEvents, c.limit)}
+	for _, read := range []func(context.Context, *fleetcli.Store, []string, *history.Latest, *ofNodeDocument) error{assigned, written, c.reported} {
+		if err := read(ctx, store, families, &latest, &doc); err != nil {
 			return err
 		}
-		all = append(all, more...)
+	}
+	all := latest.Sorted()
+	if latest.Dropped > 0 {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what happened the latest %d are known", latest.Most))
 	}
 	if !known {
 		if !slices.ContainsFunc(all, func(e history.Event) bool { return !isOfGroups(e) }) {
@@ -62,7 +64,8 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 	if n.Clock.Apparent() {
 		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
 	}
-	doc.Events, doc.Before = history.Since(history.Sorted(all), func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }, c.from, c.limit)
+	doc.Events, doc.Before = history.Since(all, func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }, c.from, c.limit)
+	doc.Before += latest.Dropped
 	if doc.Events == nil {
 		doc.Events = []history.Event{}
 	}
@@ -82,40 +85,38 @@ func isOfGroups(e history.Event) bool {
 	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
 }
 
-// assigned returns what was assigned to a node and its groups.
-func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
-	var all []history.Event
+// assigned adds what was assigned to a node and its groups.
+func assigned(ctx context.Context, store *fleetcli.Store, families []string, latest *history.Latest, doc *ofNodeDocument) error {
 	var revisions history.Revisions
 	counts := map[string]int{}
 	for e, err := range store.Revisions(ctx, families...) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		counts[e.Key]++
-		all = append(all, history.OfRevision(revisions.Add(ctx, e)))
+		latest.Add(history.OfRevision(revisions.Add(ctx, e)))
 	}
 	doc.Incomplete = append(doc.Incomplete, full(counts)...)
 
-	return all, nil
+	return nil
 }
 
-// written returns what operators wrote about a node and its groups.
-func written(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
+// written adds what operators wrote about a node and its groups.
+func written(ctx context.Context, store *fleetcli.Store, families []string, latest *history.Latest, doc *ofNodeDocument) error {
 	entries, err := control.New(store.KV).History(ctx, families...)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	var all []history.Event
 	counts := map[string]int{}
 	for _, entry := range entries {
 		if e, ok := history.OfControl(entry); ok {
 			counts[entry.Key]++
-			all = append(all, e)
+			latest.Add(e)
 		}
 	}
 	doc.Incomplete = append(doc.Incomplete, full(counts)...)
 
-	return all, nil
+	return nil
 }
 
 // full names the keys of which a bucket has as many revisions as it keeps.
@@ -133,22 +134,21 @@ func full(counts map[string]int) []string {
 	return []string{fmt.Sprintf("the last %d revisions of a key are kept, of these there may have been more: %s", kvstore.HistorySize, print.Some(names, "see muster fleet ls"))}
 }
 
-// reported returns what a node reported, each report once.
-func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []string, doc *ofNodeDocument) ([]history.Event, error) {
+// reported adds what a node reported, each report once.
+func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []string, latest *history.Latest, doc *ofNodeDocument) error {
 	stream := reports.New(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	line := c.Print.Progress()
 	defer line.Clear()
-	var all []history.Event
 	read, invalid := 0, 0
 	var known fleetcli.Repeats
 	var shares fleetcli.Shares
 	for m, err := range stream.Messages(ctx, reports.Range{Node: c.node, Since: c.from}) {
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if m.Invalid != nil {
 			invalid++
@@ -163,7 +163,7 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 			}
 			if e, ok := history.OfReport(r); ok {
 				e.Details = print.Cut(print.OneLine(e.Details), maxDetails)
-				all = append(all, e)
+				latest.Add(e)
 			}
 		}
 	}
@@ -172,8 +172,11 @@ func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []strin
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("%s cannot be read", print.Count(invalid, "stored report")))
 	}
 
-	return all, nil
+	return nil
 }
+
+// maxEvents is how many events of a node are kept at least where no more are asked for: it may report any number.
+const maxEvents = 50_000
 
 // maxDetails is how many characters of a report are kept: a node may write long ones.
 const maxDetails = 1000
