@@ -76,7 +76,7 @@ func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 		tasks.Pause(ctx, min(lookEvery, time.Until(until)), nil)
 		stamp := facts.Stamp(dir)
 		if stamp == last {
-			f.renew(ctx, dir)
+			f.renewFor(ctx, dir, stamp)
 		}
 		last = stamp
 	}
@@ -84,11 +84,14 @@ func (f *factCache) follow(ctx context.Context, dir string, until time.Time) {
 
 // renew gathers the facts again when a fact file changed since, so that a new
 // assignment finds what was put there for it.
-func (f *factCache) renew(ctx context.Context, dir string) {
+func (f *factCache) renew(ctx context.Context, dir string) { f.renewFor(ctx, dir, facts.Stamp(dir)) }
+
+// renewFor is renew with the stamp of now.
+func (f *factCache) renewFor(ctx context.Context, dir, now string) {
 	f.mu.Lock()
 	stamp, known := f.stamp, f.facts.Gathered > 0
 	f.mu.Unlock()
-	if !known || stamp == facts.Stamp(dir) {
+	if !known || stamp == now {
 		return
 	}
 	_ = tasks.Guard(f.log, "gathering facts", func() error { // which logs a panic

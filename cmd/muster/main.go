@@ -28,7 +28,10 @@ import (
 	"github.com/musterfleet/muster/resources/scaffold/choria/render"
 )
 
-func main() { os.Exit(run(resources.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr)) }
+func main() {
+	stopServerTimer()
+	os.Exit(run(resources.All(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // run runs muster with these types and streams, and returns the exit code.
 func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io.Writer) int {

@@ -130,8 +130,8 @@ func (w *writes) visit(n ast.Node) bool {
 func (w *writes) check(how string, targets ...ast.Expr) {
 	for _, target := range targets {
 		name, ok := w.variable(target)
-		// fisk has this setting nowhere else.
-		if ok && name != "fisk.EnableFileExpansion" {
+		// fisk and nats-server have these settings nowhere else.
+		if ok && name != "fisk.EnableFileExpansion" && name != "procStatFile" {
 			w.found = append(w.found, w.file.breach(target.Pos(), "package variable %s %s", name, how))
 		}
 	}
