@@ -10,9 +10,7 @@ import (
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
 	m.runs.Describe(out)
 	m.duration.Describe(out)
-	for _, f := range m.families {
-		out <- f.desc
-	}
+	m.families.Describe(out)
 }
 
 // Collect is that of prometheus.Collector: it reads the state of the agent. A panic, which
@@ -22,11 +20,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 		s := m.read()
 		m.runs.Collect(out)
 		m.duration.Collect(out)
-		for _, f := range m.families {
-			f.read(s, func(value float64, labels ...string) {
-				out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-			})
-		}
+		m.families.Collect(s, out)
 		return nil
 	})
 }

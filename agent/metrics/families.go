@@ -3,22 +3,11 @@ package metrics
 import (
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/metric"
 )
-
-// family is one metric that is read from the state of the agent.
-type family struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	read func(s *snapshot, emit emit)
-}
-
-// emit adds the value of the series with these values of its labels.
-type emit func(value float64, labels ...string)
 
 // snapshot is the state of the agent at one scrape.
 type snapshot struct {
@@ -33,63 +22,63 @@ type snapshot struct {
 
 // families are the metrics; docs/metrics.md has the same. Labels have few values: words
 // of muster, and those of names.
-func families() []family {
-	return []family{
-		gauge("muster_build_info", "Always 1: the node, and the version of muster that it runs.", func(s *snapshot, emit emit) {
+func families() metric.Families[snapshot] {
+	return metric.Families[snapshot]{
+		metric.Gauge("muster_build_info", "Always 1: the node, and the version of muster that it runs.", func(s *snapshot, emit metric.Emit) {
 			emit(1, s.state.Node, s.state.Version)
 		}, "node", "version"),
-		gauge("muster_start_time_seconds", "When the agent started, in seconds since 1970.", func(s *snapshot, emit emit) {
-			emit(seconds(s.state.Started))
+		metric.Gauge("muster_start_time_seconds", "When the agent started, in seconds since 1970.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Seconds(s.state.Started))
 		}),
-		gauge("muster_nats_connected", "Whether the agent is connected to NATS.", func(s *snapshot, emit emit) {
-			emit(flag(s.connected))
+		metric.Gauge("muster_nats_connected", "Whether the agent is connected to NATS.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Flag(s.connected))
 		}),
-		gauge("muster_nats_last_connected_timestamp_seconds", "When the agent was last connected to NATS, in seconds since 1970: now while it is, 0 before the first time.", func(s *snapshot, emit emit) {
-			emit(seconds(s.last))
+		metric.Gauge("muster_nats_last_connected_timestamp_seconds", "When the agent was last connected to NATS, in seconds since 1970: now while it is, 0 before the first time.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Seconds(s.last))
 		}),
-		gauge("muster_assignments", "Keys assigned to the node: their newest revision is active, rejected, or waits or does not apply (inactive).", readAssignments, "state"),
-		gauge("muster_last_run_timestamp_seconds", "When the last run of a manifest ended, in seconds since 1970; of several (other) the earliest.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_assignments", "Keys assigned to the node: their newest revision is active, rejected, or waits or does not apply (inactive).", readAssignments, "state"),
+		metric.Gauge("muster_last_run_timestamp_seconds", "When the last run of a manifest ended, in seconds since 1970; of several (other) the earliest.", func(s *snapshot, emit metric.Emit) {
 			for name, m := range s.manifests {
-				emit(seconds(m.last), name)
+				emit(metric.Seconds(m.last), name)
 			}
 		}, "manifest"),
-		gauge("muster_last_run_success", "Whether nothing failed in the last run of a manifest; what noop or a limit leaves undone is no failure; of several (other) the runs of all.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_last_run_success", "Whether nothing failed in the last run of a manifest; what noop or a limit leaves undone is no failure; of several (other) the runs of all.", func(s *snapshot, emit metric.Emit) {
 			for name, m := range s.manifests {
-				emit(flag(!m.failed), name)
+				emit(metric.Flag(!m.failed), name)
 			}
 		}, "manifest"),
-		gauge("muster_resources", "Resources of a manifest, by what the last run made of them.", readResources, "manifest", "state"),
-		gauge("muster_health_checks", "Health checks by their current status.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_resources", "Resources of a manifest, by what the last run made of them.", readResources, "manifest", "state"),
+		metric.Gauge("muster_health_checks", "Health checks by their current status.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.state.Health.OK), string(model.HealthOK))
 			emit(float64(s.state.Health.Warning), string(model.HealthWarning))
 			emit(float64(s.state.Health.Critical), string(model.HealthCritical))
 			emit(float64(s.state.Health.Unknown), string(model.HealthUnknown))
 		}, "status"),
-		gauge("muster_paused", "Whether operators paused the node: it observes, and changes nothing.", func(s *snapshot, emit emit) {
-			emit(flag(s.state.Paused != nil))
+		metric.Gauge("muster_paused", "Whether operators paused the node: it observes, and changes nothing.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Flag(s.state.Paused != nil))
 		}),
-		gauge("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_watched_resources", "Resources that are watched for drift.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.state.Watches))
 		}),
-		gauge("muster_polled_resources", "Resources that are polled for drift, because they cannot be watched.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_polled_resources", "Resources that are polled for drift, because they cannot be watched.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.state.Polled))
 		}),
-		gauge("muster_flapping_resources", "Resources that something else changes again and again, the first 20.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_flapping_resources", "Resources that something else changes again and again, the first 20.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(len(s.state.Flapping)))
 		}),
-		gauge("muster_outbox_reports", "Reports that wait to be published.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_outbox_reports", "Reports that wait to be published.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.outbox.Reports))
 		}),
-		gauge("muster_outbox_bytes", "Bytes that the outbox takes.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_outbox_bytes", "Bytes that the outbox takes.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.outbox.Bytes))
 		}),
-		gauge("muster_outbox_max_bytes", "Bytes that the outbox may take before reports are dropped (outbox_max_bytes).", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_outbox_max_bytes", "Bytes that the outbox may take before reports are dropped (outbox_max_bytes).", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.outbox.MaxBytes))
 		}),
-		counter("muster_reports_dropped_total", "Reports that were dropped, or found missing, since the agent started.", func(s *snapshot, emit emit) {
+		metric.Counter("muster_reports_dropped_total", "Reports that were dropped, or found missing, since the agent started.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.outbox.Dropped))
 		}),
-		counter("muster_requests_total", "Ensure requests that ended since the agent started, by how: done, failed, expired, cancelled, or rejected before they began.", func(s *snapshot, emit emit) {
+		metric.Counter("muster_requests_total", "Ensure requests that ended since the agent started, by how: done, failed, expired, cancelled, or rejected before they began.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.requests.Done), "done")
 			emit(float64(s.requests.Failed), "failed")
 			emit(float64(s.requests.Expired), "expired")
@@ -99,15 +88,7 @@ func families() []family {
 	}
 }
 
-func gauge(name, help string, read func(*snapshot, emit), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, read}
-}
-
-func counter(name, help string, read func(*snapshot, emit), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, read}
-}
-
-func readAssignments(s *snapshot, emit emit) {
+func readAssignments(s *snapshot, emit metric.Emit) {
 	var active, inactive, rejected int
 	for _, m := range s.state.Manifests {
 		switch {
@@ -125,7 +106,7 @@ func readAssignments(s *snapshot, emit emit) {
 }
 
 // readResources gives each resource one state, so that their sum is their number.
-func readResources(s *snapshot, emit emit) {
+func readResources(s *snapshot, emit metric.Emit) {
 	for name, m := range s.manifests {
 		c := m.counts
 		emit(float64(c.Stable), name, string(model.OutcomeStable))
@@ -136,21 +117,4 @@ func readResources(s *snapshot, emit emit) {
 		emit(float64(c.Skipped-c.Unmet), name, string(model.OutcomeSkipped))
 		emit(float64(c.NotRun), name, string(model.OutcomeNotRun))
 	}
-}
-
-func flag(on bool) float64 {
-	if on {
-		return 1
-	}
-
-	return 0
-}
-
-// seconds returns a time as Prometheus has it, zero for none.
-func seconds(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-
-	return float64(t.UnixMilli()) / 1000
 }

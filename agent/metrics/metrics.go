@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/labels"
+	"github.com/musterfleet/muster/model/metric"
 )
 
 // Sources are what figures are read from. All are called from several goroutines, and
@@ -31,7 +32,7 @@ type Sources struct {
 // Metrics are the figures of an agent. Make them with New.
 type Metrics struct {
 	sources  Sources
-	families []family
+	families metric.Families[snapshot]
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 

@@ -141,7 +141,7 @@ func rooms() []room {
 		{folder: "agent/runs", may: []string{"model", "agent/bounds", "agent/lanes", "agent/tasks", "resources/..."}},
 		{folder: "agent/pace", may: []string{"model", "agent/tasks"}},
 		{folder: "agent/repairs", may: []string{"model", "agent/drift", "resources/resource"}},
-		{folder: "agent/metrics", may: []string{"model", "model/labels", "agent/outbox", "agent/requests", "agent/tasks"}},
+		{folder: "agent/metrics", may: []string{"model", "model/labels", "model/metric", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "agent/simulate", may: []string{

@@ -5,24 +5,13 @@ import (
 	"slices"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/labels"
+	"github.com/musterfleet/muster/model/metric"
 )
-
-// family is one metric that is read from the fleet.
-type family struct {
-	desc *prometheus.Desc
-	kind prometheus.ValueType
-	read func(s *snapshot, emit emit)
-}
-
-// emit adds the value of the series with these values of its labels.
-type emit func(value float64, labels ...string)
 
 // snapshot is the fleet at one scrape.
 type snapshot struct {
@@ -58,103 +47,95 @@ func (m manifest) add(one summary.Manifest) manifest {
 }
 
 // families are the metrics; docs/fleet-api.md has the same. No label has names of nodes.
-func families() []family {
-	return []family{
-		gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit emit) {
+func families() metric.Families[snapshot] {
+	return metric.Families[snapshot]{
+		metric.Gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit metric.Emit) {
 			emit(1, s.version)
 		}, "version"),
-		gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
-		gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
-		gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
-		gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
+		metric.Gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
+		metric.Gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
+		metric.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit metric.Emit) {
 			for name, m := range s.manifests {
 				emit(float64(m.noop), name)
 			}
 		}, "manifest"),
-		gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; missing while none is pending.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; missing while none is pending.", func(s *snapshot, emit metric.Emit) {
 			for name, m := range s.manifests {
 				if !m.oldest.IsZero() {
-					emit(seconds(m.oldest), name)
+					emit(metric.Seconds(m.oldest), name)
 				}
 			}
 		}, "manifest"),
-		gauge("muster_fleet_flapping_resources", "Resources that something else changes again and again, counted on each node.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_flapping_resources", "Resources that something else changes again and again, counted on each node.", func(s *snapshot, emit metric.Emit) {
 			all := 0
 			for _, f := range s.Flapping {
 				all += f.Nodes
 			}
 			emit(float64(all))
 		}),
-		gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(len(s.Clocks)))
 		}),
-		gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(len(s.Outboxes)))
 		}),
-		gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit metric.Emit) {
 			all := 0
 			for _, o := range s.Outboxes {
 				all += o.Reports
 			}
 			emit(float64(all))
 		}),
-		gauge("muster_fleet_complete", "Whether all is known that is to be: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit emit) {
-			emit(flag(s.Progress.Nodes), "nodes")
-			emit(flag(s.Progress.LastRuns), "last_runs")
-			emit(flag(s.Progress.History), "history")
+		metric.Gauge("muster_fleet_complete", "Whether all is known that is to be: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Flag(s.Progress.Nodes), "nodes")
+			emit(metric.Flag(s.Progress.LastRuns), "last_runs")
+			emit(metric.Flag(s.Progress.History), "history")
 		}, "part"),
-		gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(len(s.Progress.Problems)))
 		}),
 	}
 }
 
 // totalFamilies are those of what is counted.
-func totalFamilies() []family {
-	return []family{
-		counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
-		counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit emit) {
+func totalFamilies() metric.Families[snapshot] {
+	return metric.Families[snapshot]{
+		metric.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
+		metric.Counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.totals.Unreadable))
 		}),
-		counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit emit) {
+		metric.Counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.totals.Repaired))
 		}),
-		gauge("muster_fleet_feed_behind_messages", "Messages of the stream of reports that were not read yet.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_feed_behind_messages", "Messages of the stream of reports that were not read yet.", func(s *snapshot, emit metric.Emit) {
 			emit(float64(s.totals.Behind))
 		}),
-		gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit emit) {
-			emit(seconds(s.totals.Newest))
+		metric.Gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit metric.Emit) {
+			emit(metric.Seconds(s.totals.Newest))
 		}),
 	}
 }
 
 // webhookFamilies are those of webhooks, whose names come from a file.
-func webhookFamilies() []family {
-	return []family{
-		counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), or did not take and that were left out (refused), since serve started.", func(s *snapshot, emit emit) {
+func webhookFamilies() metric.Families[snapshot] {
+	return metric.Families[snapshot]{
+		metric.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), or did not take and that were left out (refused), since serve started.", func(s *snapshot, emit metric.Emit) {
 			for name, c := range s.webhooks {
 				emit(float64(c.Sent), name, "sent")
 				emit(float64(c.Refused), name, "refused")
 			}
 		}, "webhook", "outcome"),
-		gauge("muster_fleet_webhook_failing", "Whether the newest try to deliver a webhook failed.", func(s *snapshot, emit emit) {
+		metric.Gauge("muster_fleet_webhook_failing", "Whether the newest try to deliver a webhook failed.", func(s *snapshot, emit metric.Emit) {
 			for name, c := range s.webhooks {
-				emit(flag(c.Failing), name)
+				emit(metric.Flag(c.Failing), name)
 			}
 		}, "webhook"),
 	}
 }
 
-func gauge(name, help string, read func(*snapshot, emit), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.GaugeValue, read}
-}
-
-func counter(name, help string, read func(*snapshot, emit), labels ...string) family {
-	return family{prometheus.NewDesc(name, help, labels, nil), prometheus.CounterValue, read}
-}
-
 // readNodes has all states, so that the series of none does not end.
-func readNodes(s *snapshot, emit emit) {
+func readNodes(s *snapshot, emit metric.Emit) {
 	counts := map[fleet.Status]int{}
 	for _, state := range s.States {
 		counts[state.State] = state.Nodes
@@ -167,7 +148,7 @@ func readNodes(s *snapshot, emit emit) {
 // maxVersions bounds the versions with series of their own: nodes choose them.
 const maxVersions = 20
 
-func readVersions(s *snapshot, emit emit) {
+func readVersions(s *snapshot, emit metric.Emit) {
 	all := slices.Clone(s.Versions)
 	slices.SortStableFunc(all, func(a, b summary.Version) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	rest := 0
@@ -183,7 +164,7 @@ func readVersions(s *snapshot, emit emit) {
 	}
 }
 
-func readManifests(s *snapshot, emit emit) {
+func readManifests(s *snapshot, emit metric.Emit) {
 	for name, m := range s.manifests {
 		emit(float64(m.UpToDate), name, string(fleet.StatusUpToDate))
 		emit(float64(m.Failed), name, string(fleet.StatusFailed))
@@ -196,7 +177,7 @@ func readManifests(s *snapshot, emit emit) {
 
 // readReports bounds the series to words of muster: nodes choose the subjects that they
 // publish to.
-func readReports(s *snapshot, emit emit) {
+func readReports(s *snapshot, emit metric.Emit) {
 	counts := map[[2]string]uint64{}
 	for _, c := range s.totals.Reports {
 		counts[[2]string{word(c.Kind, kinds()), word(string(c.Outcome), outcomes())}] += c.Count
@@ -204,21 +185,4 @@ func readReports(s *snapshot, emit emit) {
 	for of, n := range counts {
 		emit(float64(n), of[0], of[1])
 	}
-}
-
-func flag(on bool) float64 {
-	if on {
-		return 1
-	}
-
-	return 0
-}
-
-// seconds returns a time as Prometheus has it, zero for none.
-func seconds(t time.Time) float64 {
-	if t.IsZero() {
-		return 0
-	}
-
-	return float64(t.UnixMilli()) / 1000
 }

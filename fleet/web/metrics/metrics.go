@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/model/labels"
+	"github.com/musterfleet/muster/model/metric"
 )
 
 // maxScrapes is how many are answered at once, more get 503.
@@ -35,7 +36,7 @@ type Sources struct {
 // Metrics are the figures of a fleet, a prometheus.Collector. Make them with New.
 type Metrics struct {
 	sources  Sources
-	families []family
+	families metric.Families[snapshot]
 
 	// mu keeps names those of the manifests that were read last.
 	mu    sync.Mutex
@@ -66,9 +67,7 @@ func (m *Metrics) Handler() http.Handler {
 
 // Describe is that of prometheus.Collector.
 func (m *Metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, f := range m.families {
-		out <- f.desc
-	}
+	m.families.Describe(out)
 }
 
 // Collect is that of prometheus.Collector. A panic, which is logged, ends this scrape and
@@ -79,12 +78,7 @@ func (m *Metrics) Collect(out chan<- prometheus.Metric) {
 			m.sources.Log.Error("reading metrics panicked", "panic", why, "stack", string(debug.Stack()))
 		}
 	}()
-	s := m.read()
-	for _, f := range m.families {
-		f.read(s, func(value float64, labels ...string) {
-			out <- prometheus.MustNewConstMetric(f.desc, f.kind, value, labels...)
-		})
-	}
+	m.families.Collect(m.read(), out)
 }
 
 // read reads the fleet.
