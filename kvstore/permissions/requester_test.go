@@ -429,3 +429,52 @@ func TestAnswersAreNoRequests(t *testing.T) {
 		})
 	}
 }
+
+// TestRequestersAreAddedByReload: a fleet gets the account while it runs: after two reloads, as accounts do that a
+// reload adds, requests reach its nodes, whose connections stay, and the administrator asks them as before.
+func TestRequestersAreAddedByReload(t *testing.T) {
+	t.Parallel()
+	config := kvtest.AccountsConfig(t)
+	var earlier strings.Builder
+	for line := range strings.Lines(config) {
+		if strings.HasPrefix(line, "  REQUESTERS: {") {
+			break
+		}
+		if line = strings.ReplaceAll(line, ", REQUESTERS]", "]"); !strings.Contains(line, "REQUESTERS") {
+			earlier.WriteString(line)
+		}
+	}
+	srv := natstest.Start(t, natstest.WithConfig(earlier.String()+"}\n"))
+	newCourier(t, []*natstest.Server{srv})
+	connect := func(user string) *nats.Conn {
+		return srv.Connect(t, nats.UserInfo(user, user), nats.CustomInboxPrefix("_INBOX_"+user))
+	}
+	nodes := map[string]*nats.Conn{}
+	accepted := serving(t, func(node string) *nats.Conn {
+		nodes[node] = connect(node)
+		return nodes[node]
+	})
+	admin := kvtest.Must(t, func() (*kvtest.Store, error) {
+		return kvtest.Of(srv.Connect(t, nats.UserInfo("admin", "admin")), "")
+	})
+	asked := func() {
+		t.Helper()
+		kvtest.Answers(t, admin, "muster.preview.all", nil, 2)
+		phases(t, admin, []string{"muster.run.all"}, "web01", "web02")
+	}
+	asked()
+	if nc, err := nats.Connect(srv.URL(), nats.UserInfo(kvtest.Requester, kvtest.Requester)); err == nil {
+		nc.Close()
+		t.Error("the account is there before the reload")
+	}
+	for range 2 {
+		srv.Reload(t, config)
+		asked()
+	}
+	requester(t, kvtest.BindTo(t, connect(kvtest.Requester)), accepted)
+	for node, nc := range nodes {
+		if n := nc.Stats().Reconnects; n > 0 {
+			t.Errorf("%s connected again, %d times", node, n)
+		}
+	}
+}

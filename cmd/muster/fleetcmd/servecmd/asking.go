@@ -12,9 +12,9 @@ import (
 )
 
 const (
-	// recheck is after what time it is asked again whether requests are permitted that were not, and
+	// permittedAgain is after what time it is asked again whether requests are permitted that were not, and
 	// repeat after what time where the server did not say.
-	recheck, repeat = 5 * time.Minute, 10 * time.Second
+	permittedAgain, repeat = 5 * time.Minute, 10 * time.Second
 	// brief is how long a page waits for the server to say.
 	brief = 2 * time.Second
 )
@@ -23,6 +23,8 @@ const (
 // and again now and then where they do not.
 type asking struct {
 	store *kvstore.Store
+	// recheck is after what time what was not permitted is asked for again.
+	recheck time.Duration
 
 	mu    sync.Mutex
 	known map[string]permitted
@@ -37,7 +39,9 @@ type permitted struct {
 	on    uint64
 }
 
-func newAsking(s *kvstore.Store) *asking { return &asking{store: s, known: map[string]permitted{}} }
+func newAsking(s *kvstore.Store) *asking {
+	return &asking{store: s, recheck: permittedAgain, known: map[string]permitted{}}
+}
 
 // can returns why no node can be asked by a verb, nil where they can.
 func (a *asking) can(verb string) error {
@@ -58,7 +62,7 @@ func (a *asking) can(verb string) error {
 	switch {
 	case errors.Is(err, requests.ErrNotAsked):
 		p.why = fmt.Errorf("nodes cannot be asked to %s anything: %w; pausing and resuming needs no more than --serve --actions", verb, err)
-		p.until = now.Add(recheck)
+		p.until = now.Add(a.recheck)
 	case err != nil:
 		p.until = now.Add(repeat)
 	}
