@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -135,6 +136,44 @@ func (n Names) Reply(question, node string) string {
 	return strings.Join([]string{n.prefix, "reply", question, node}, ".")
 }
 
+// questionLength is how long the unique part of the id of a question is, that of a nuid.
+const questionLength = 22
+
+// Question returns the id of the question that a requester asks, of its unique part.
+func Question(requester, unique string) string { return requester + unique }
+
+// Answer is the subject on which a requester gets the answer of a node to its question; unique and
+// node may be the wildcard *. A requester may subscribe to its own only.
+func (n Names) Answer(requester, unique, node string) string {
+	return strings.Join([]string{n.prefix, "answer", requester, unique, node}, ".")
+}
+
+// AnswerMapping maps, in the account of requesters, the replies of nodes to answers: what the id
+// of a question has before its unique part becomes a token of its own, which permissions can name.
+func (n Names) AnswerMapping() (from, to string) {
+	return n.Reply("*", "*"), fmt.Sprintf("%s.answer.{{splitfromright(1,%d)}}.{{wildcard(2)}}", n.prefix, questionLength)
+}
+
+// RequestsCheck is the subject by which a user finds out whether it is one of the account of
+// requesters: there the server answers with the list of streams, elsewhere nobody does.
+func (n Names) RequestsCheck() string { return n.prefix + ".requests" }
+
+// VerbCheck is the subject by which a user finds out whether it may send requests of a verb: no
+// node can have that name, so nobody listens.
+func (n Names) VerbCheck(verb string) string { return n.Request(verb, model.NodeFamily(AskedReply)) }
+
+// IsCheck reports whether a subject is one by which a user only finds out what it may.
+func (n Names) IsCheck(subject string) bool {
+	return subject == n.RequestsCheck() || slices.ContainsFunc(Verbs(), func(verb string) bool { return subject == n.VerbCheck(verb) })
+}
+
+// VerbOf returns the verb of the subject of a request.
+func (n Names) VerbOf(subject string) string {
+	verb, _, _ := strings.Cut(strings.TrimPrefix(subject, n.prefix+"."), ".")
+
+	return verb
+}
+
 // AnswerSubject is where a node answers a request with a reply subject. That of
 // other clients of NATS is not changed.
 func (n Names) AnswerSubject(reply, node string) string {
@@ -163,6 +202,16 @@ func (n Names) Service() string { return n.prefix }
 // InboxPrefix is the prefix of a node's own inboxes; with a common one nodes could
 // read each other's answers.
 func (Names) InboxPrefix(node string) string { return "_INBOX_" + node }
+
+// nameOf returns the name that an inbox prefix has, empty for the common one.
+func nameOf(inbox string) string {
+	name, _ := strings.CutPrefix(inbox, Names{}.InboxPrefix(""))
+	if !model.IsToken(name) || name == inbox {
+		return ""
+	}
+
+	return name
+}
 
 // KVStream is the stream behind a key-value bucket.
 func KVStream(bucket string) string { return "KV_" + bucket }

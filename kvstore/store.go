@@ -25,6 +25,7 @@ type Store struct {
 	nc     *nats.Conn
 	names  Names
 	places *jsapi.Places
+	user   string
 
 	denials Denials
 	binding binding
@@ -62,19 +63,23 @@ func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names)}
-	s.sizes.nc = nc
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
+	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names), user: nameOf(inbox)}
+	s.sizes.nc = nc
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Control: KVSubject(names.Control(), ""), Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Control()), KVStream(names.Nodes()), names.Reports()},
 		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,
-	}, places.IsExpected)
+	}, func(subject string) bool { return places.IsExpected(subject) || names.IsCheck(subject) })
 
 	return s, nil
 }
 
 // Names returns the names of the fleet.
 func (s *Store) Names() Names { return s.names }
+
+// User returns the name for which the permissions of the connection are, as its inbox prefix has
+// it; empty where it has none of its own.
+func (s *Store) User() string { return s.user }
 
 // Places returns where JetStream is asked.
 func (s *Store) Places() *jsapi.Places { return s.places }

@@ -22,6 +22,10 @@ func Verbs() []string {
 	return []string{VerbEnsure, VerbRun, VerbPreview, VerbStatus, VerbFacts, VerbPing}
 }
 
+// RequesterVerbs returns those that a user who is no administrator may be permitted to ask all
+// nodes: no other is passed on from the account of requesters.
+func RequesterVerbs() []string { return []string{VerbRun, VerbPreview} }
+
 // NodeState is the subject of the key of a node's state.
 func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+".state") }
 

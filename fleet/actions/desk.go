@@ -39,8 +39,8 @@ type Doer interface {
 	// Resume ends the pause of a family, on behalf of somebody. The error wraps model.ErrNotFound
 	// where it has none.
 	Resume(ctx context.Context, family, author string) (note string, err error)
-	// CanAsk returns why no node can be asked, nil where they can.
-	CanAsk() error
+	// CanAsk returns why no node can be asked for something, nil where they can.
+	CanAsk(k Kind) error
 	// Run has nodes run what is assigned to them.
 	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
 	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
@@ -111,8 +111,8 @@ func (d *Desk) Close() {
 	d.running.Wait()
 }
 
-// CanAsk returns why no node can be asked to do something at once, nil where they can.
-func (d *Desk) CanAsk() error { return d.o.Doer.CanAsk() }
+// CanAsk returns why no node can be asked for something, nil where they can.
+func (d *Desk) CanAsk(k Kind) error { return d.o.Doer.CanAsk(k) }
 
 // Match is whom a target means.
 type Match struct {
@@ -169,7 +169,7 @@ func (d *Desk) Begin(o Order) (Action, error) {
 		return Action{}, err
 	}
 	if o.Kind.Live() {
-		if err := d.o.Doer.CanAsk(); err != nil {
+		if err := d.o.Doer.CanAsk(o.Kind); err != nil {
 			return Action{}, &Refusal{err.Error()}
 		}
 	}

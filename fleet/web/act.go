@@ -50,12 +50,14 @@ func (s *site) may(r *http.Request) page.Acts {
 	if s.Actions == nil || access.UserOf(r.Context()).Role < access.Operate {
 		return page.Acts{}
 	}
-	out := page.Acts{May: true}
-	if err := s.Actions.CanAsk(); err != nil {
-		out.CannotAsk = err.Error()
+	why := func(k actions.Kind) string {
+		if err := s.Actions.CanAsk(k); err != nil {
+			return err.Error()
+		}
+		return ""
 	}
 
-	return out
+	return page.Acts{May: true, CannotRun: why(actions.Run), CannotPreview: why(actions.Preview)}
 }
 
 // operators lets those pass who may act.

@@ -257,6 +257,38 @@ func TestActPages(t *testing.T) {
 	}
 }
 
+// TestOnlySomeRequestsArePermitted: what serve may not ask nodes has no buttons, and says why; the rest works.
+func TestOnlySomeRequestsArePermitted(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	a.doer.Unpermitted = map[actions.Kind]error{actions.Preview: io.ErrClosedPipe}
+	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); !strings.Contains(text, "/actions/run") {
+		t.Error("there is no button to run")
+	}
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<form class=\"card") {
+		t.Errorf("preview: %s", text)
+	}
+	if _, text := a.do(http.MethodGet, "/actions", a.operate, nil); strings.Count(text, io.ErrClosedPipe.Error()) != 1 {
+		t.Errorf("actions: %s", text)
+	}
+	if r, text := a.do(http.MethodPost, "/actions/preview", a.operate, url.Values{"node": {"web003"}, "name": {"motd"}, "manifest": {"muster: {resources: []}"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
+		t.Errorf("a preview all the same: %s %s", r.Status, text)
+	}
+	if text := a.act("run", url.Values{"node": {"web003"}, "nodes": {"1"}}); !strings.Contains(text, "of 1 node ran") {
+		t.Errorf("run: %s", text)
+	}
+	a.doer.Unpermitted = map[actions.Kind]error{actions.Run: io.ErrClosedPipe}
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.operate, nil); strings.Contains(text, io.ErrClosedPipe.Error()) || !strings.Contains(text, "<form class=\"card") {
+		t.Errorf("preview: %s", text)
+	}
+	if r, text := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web003"}, "nodes": {"1"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
+		t.Errorf("a run all the same: %s %s", r.Status, text)
+	}
+	if got := a.doer.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 1 nodes") {
+		t.Errorf("it did %q", got)
+	}
+}
+
 // TestActionIsLive: its page is updated as nodes answer, and ends when it has.
 func TestActionIsLive(t *testing.T) {
 	t.Parallel()

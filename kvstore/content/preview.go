@@ -37,9 +37,17 @@ func (s Store) PutPreviewBundle(ctx context.Context, id, digest string, r io.Rea
 	return nil
 }
 
-// GetPreviewBundle opens the bundle of a preview, as GetBundle does.
+// GetPreviewBundle opens the bundle of a preview, as GetBundle does: that of an assignment with the same
+// content, where whoever asks may store none.
 func (s Store) GetPreviewBundle(ctx context.Context, id, digest string) (io.ReadCloser, error) {
-	return s.getBundle(ctx, digest, previewName(id, digest), "its preview has ended")
+	r, err := s.getBundle(ctx, digest, previewName(id, digest), "its preview has ended")
+	if errors.Is(err, model.ErrNotFound) {
+		if assigned, other := s.GetBundle(ctx, digest); other == nil {
+			return assigned, nil
+		}
+	}
+
+	return r, err
 }
 
 // RemovePreviewBundle removes the bundle of a preview that has ended.

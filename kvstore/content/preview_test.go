@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/model"
@@ -11,7 +12,7 @@ import (
 )
 
 // TestPreviewBundles: the bundle of a preview is there until it is removed, and is none that
-// can be assigned; one that is assigned stays.
+// can be assigned; one that is assigned stays, and serves previews that have none of their own.
 func TestPreviewBundles(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -23,24 +24,33 @@ func TestPreviewBundles(t *testing.T) {
 	if _, err := store.GetBundle(t.Context(), digest); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("as an assigned one = %v", err)
 	}
+	read := func(id string) {
+		t.Helper()
+		r, err := store.GetPreviewBundle(t.Context(), id, digest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
+			t.Errorf("read %q, %v", got, err)
+		}
+		_ = r.Close()
+	}
+	read("p1")
+	if err := store.RemovePreviewBundle(t.Context(), "p1", digest); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := store.GetPreviewBundle(t.Context(), "p1", digest); !errors.Is(err, model.ErrNotFound) || !strings.Contains(err.Error(), "its preview has ended") {
+		t.Errorf("after its removal = %v", err)
+	}
 	if _, err := store.PutBundle(t.Context(), bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	r, err := store.GetPreviewBundle(t.Context(), "p1", digest)
-	if err != nil {
+	if err := store.PutPreviewBundle(t.Context(), "p2", digest, bytes.NewReader(data)); err != nil {
 		t.Fatal(err)
 	}
-	if got, err := io.ReadAll(r); err != nil || !bytes.Equal(got, data) {
-		t.Errorf("read %q, %v", got, err)
-	}
-	if err := errors.Join(r.Close(), store.RemovePreviewBundle(t.Context(), "p1", digest)); err != nil {
+	read("p2")
+	if err := store.RemovePreviewBundle(t.Context(), "p2", digest); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.GetPreviewBundle(t.Context(), "p1", digest); !errors.Is(err, model.ErrNotFound) {
-		t.Errorf("after its removal = %v", err)
-	}
-	if r, err = store.GetBundle(t.Context(), digest); err != nil {
-		t.Fatal(err)
-	}
-	_ = r.Close()
+	read("p3")
 }

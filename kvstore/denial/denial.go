@@ -38,7 +38,7 @@ type Unrouted struct {
 
 // Error names the subject, and what to look at.
 func (u Unrouted) Error() string {
-	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators), with the imports that `muster fleet accounts` prints?", u.Subject)
+	return fmt.Sprintf("no stream takes %s from this account: is the user in the right account (NODES for nodes, OPERATORS for operators, REQUESTERS for those who send requests), with the imports that `muster fleet accounts` prints?", u.Subject)
 }
 
 // Unwrap returns the error of the client.

@@ -22,7 +22,7 @@ var ErrPrefix = errors.New("wrong prefix of the JetStream API")
 
 // ErrNotJoined is an account that is not joined with the fleet's, of a user who may ask
 // where one that is joined does.
-var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES or OPERATORS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", Joined)
+var ErrNotJoined = fmt.Errorf("nothing answers at %s, where this user may ask: if a reload of nats-server has added the account, reload it a second time, only that connects it with the fleet's. Otherwise the user must be in the account NODES, OPERATORS or REQUESTERS, with the imports that `muster fleet accounts` prints; a node needs a user there or, in the fleet's own account, what `muster fleet permissions NODE --one-account` prints", Joined)
 
 // Places are those where JetStream may be asked on a connection. Methods may be called
 // from several goroutines.

@@ -19,8 +19,8 @@ type Accounts struct {
 	// Fleet has the streams, and administrators as users.
 	Fleet Account
 	// Nodes has a user for each node, Operators one for each operator who is no
-	// administrator.
-	Nodes, Operators Account
+	// administrator, and Requesters one for each of those who also ask nodes at once.
+	Nodes, Operators, Requesters Account
 }
 
 // Account is one of them.
@@ -33,8 +33,8 @@ type Account struct {
 	Limits        Limits
 	Exports       []Export
 	Imports       []Import
-	// Mappings are the subjects that only the fleet may send a message on; what the
-	// account itself publishes there, an answer included, vanishes.
+	// Mappings have what is published in the account, an answer included, come out on another
+	// subject. Those of nodes are what only the fleet may send a message on: it vanishes.
 	Mappings []Mapping
 }
 
@@ -49,6 +49,8 @@ type Export struct {
 // Import is what an account takes from the fleet's.
 type Import struct {
 	Service bool
+	// From is the account it is taken from, if it is another.
+	From    string
 	Subject string
 	// Local is the subject in this account, if it is another.
 	Local string
@@ -73,18 +75,39 @@ func AccountsOf(prefix string) (Accounts, error) {
 	a := Accounts{Fleet: Account{Name: accountName(n, "FLEET"), JetStream: true}}
 	a.Nodes = joined(accountName(n, "NODES"), nodeServices(n), heardByNodes(n))
 	a.Operators = joined(accountName(n, "OPERATORS"), operatorServices(n), nil)
-	to := []string{a.Nodes.Name, a.Operators.Name}
+	a.Requesters = joined(accountName(n, "REQUESTERS"), requesterServices(n), nil)
+	to := []string{a.Nodes.Name, a.Operators.Name, a.Requesters.Name}
 	a.Fleet.Exports = []Export{
 		{Service: true, Subject: ">", To: to},
 		{Subject: n.Prefix() + ".>", To: to[:1]},
 		{Subject: "$SRV.>", To: to[:1]},
 	}
+	a.joinRequesters(n)
 
 	return a.For(DefaultNodes), nil
 }
 
+// joinRequesters has requests of the verbs of requesters reach nodes, and answers come back. A
+// message that came over an import of services enters no import of streams, so requests of another
+// account than the fleet's get to nodes from there only. Answers take the way of all others, over
+// the one export of services, and the fleet passes them on: so the server's own answers to a node
+// do not enter that way.
+//
+// It is an account of its own, because in a cluster what the server answers does enter an import of streams: in
+// that of operators, a viewer could have it sent to nodes.
+func (a *Accounts) joinRequesters(n kvstore.Names) {
+	for _, verb := range kvstore.RequesterVerbs() {
+		a.Requesters.Exports = append(a.Requesters.Exports, Export{Subject: n.Request(verb, ">"), To: []string{a.Nodes.Name}})
+		a.Nodes.Imports = append(a.Nodes.Imports, Import{From: a.Requesters.Name, Subject: n.Request(verb, ">")})
+	}
+	from, to := n.AnswerMapping()
+	a.Requesters.Exports = append(a.Requesters.Exports, Export{Service: true, Subject: from, To: []string{a.Fleet.Name}})
+	a.Requesters.Mappings = append(a.Requesters.Mappings, Mapping{From: from, To: to})
+	a.Fleet.Imports = []Import{{Service: true, From: a.Requesters.Name, Subject: from}}
+}
+
 // All returns the accounts, that of the fleet first.
-func (a Accounts) All() []Account { return []Account{a.Fleet, a.Nodes, a.Operators} }
+func (a Accounts) All() []Account { return []Account{a.Fleet, a.Nodes, a.Operators, a.Requesters} }
 
 // accountName is the name of an account; that of a fleet with a prefix of its own
 // begins with it.

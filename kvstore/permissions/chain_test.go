@@ -37,15 +37,26 @@ func TestAnswersDoNotLeaveTheAccount(t *testing.T) {
 			// No permissions hold the attackers.
 			everything := permissions.Permissions{Publish: []string{">"}, Subscribe: []string{">"}}.ServerConfig()
 			c := newCourier(t, start(t, a.ServerConfig(permissions.Users{
-				a.Fleet.Name:     {"{user: admin, password: admin}"},
-				a.Nodes.Name:     {"{user: node, password: node, " + everything + "}"},
-				a.Operators.Name: {"{user: operator, password: operator, " + everything + "}"},
+				a.Fleet.Name:      {"{user: admin, password: admin}"},
+				a.Nodes.Name:      {"{user: node, password: node, " + everything + "}"},
+				a.Operators.Name:  {"{user: operator, password: operator, " + everything + "}"},
+				a.Requesters.Name: {"{user: requester, password: requester, " + everything + "}", "{user: ear, password: ear, " + everything + "}"},
 			})))
+			// What the fleet passes on to requesters are answers of nodes, and none of the server to them.
+			answers, passed := listen(t, c.servers[0].Connect(t, nats.UserInfo("ear", "ear"))), []string{"muster.answer.courier.courier"}
 			c.deliver(t, "node", "fleet.API", c.targets(a.Nodes, local), nil)
 			c.deliver(t, "operator", "fleet.API", c.targets(a.Operators, local), nil)
+			c.deliver(t, "requester", "fleet.API", c.targets(a.Requesters, local), nil)
+			if got := answers(passed); len(got) > 0 {
+				t.Errorf("answers of the server reached requesters: %q", got)
+			}
 			// The same answers do arrive where a user of the fleet's own account asks.
 			reached := c.targets(a.Nodes, inFleet)
 			c.deliver(t, "admin", "$JS.API", reached, reached)
+			kvtest.Eventually(t, "answers to requesters", func() (bool, string) {
+				got := answers(passed)
+				return len(got) > 0, fmt.Sprint(got)
+			})
 		})
 	}
 }

@@ -12,9 +12,9 @@ import (
 type Signer struct {
 	// Keys are the public keys of the accounts, by name.
 	Keys map[string]string
-	// Activate signs an activation as the account of the fleet: it permits one account
-	// one import.
-	Activate func(*jwt.ActivationClaims) (string, error)
+	// Activate signs an activation as the account with a name, which has the export: it permits
+	// another account one import.
+	Activate func(account string, c *jwt.ActivationClaims) (string, error)
 }
 
 // Claims returns the claims of the accounts, by name. Each export requires an
@@ -39,7 +39,7 @@ func (a Accounts) Claims(s Signer) (map[string]*jwt.AccountClaims, error) {
 			claims.Exports.Add(e.claims())
 		}
 		for _, i := range account.Imports {
-			imported, err := i.claims(s, s.Keys[a.Fleet.Name], s.Keys[account.Name])
+			imported, err := i.claims(s, i.from(a.Fleet), s.Keys[account.Name])
 			if err != nil {
 				return nil, fmt.Errorf("import %s of %s: %w", i.Subject, account.Name, err)
 			}
@@ -66,7 +66,7 @@ func (e Export) claims() *jwt.Export {
 func (i Import) claims(s Signer, from, to string) (*jwt.Import, error) {
 	activation := jwt.NewActivationClaims(to)
 	activation.ImportSubject, activation.ImportType = jwt.Subject(i.Subject), kindOf(i.Service)
-	token, err := s.Activate(activation)
+	token, err := s.Activate(from, activation)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +77,7 @@ func (i Import) claims(s Signer, from, to string) (*jwt.Import, error) {
 
 	return &jwt.Import{
 		Name: i.Subject, Subject: jwt.Subject(i.Subject), LocalSubject: jwt.RenamingSubject(local),
-		Account: from, Token: token, Type: kindOf(i.Service), Share: i.Share,
+		Account: s.Keys[from], Token: token, Type: kindOf(i.Service), Share: i.Share,
 	}, nil
 }
 
@@ -89,8 +89,8 @@ func (a Accounts) ClaimsJSON() ([]byte, error) {
 		keys[account.Name] = "<public key of " + account.Name + ">"
 		names[keys[account.Name]] = account.Name
 	}
-	claims, err := a.Claims(Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) {
-		return fmt.Sprintf("<activation for %s of %s %s, signed by %s>", names[c.Subject], c.ImportType, c.ImportSubject, a.Fleet.Name), nil
+	claims, err := a.Claims(Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) {
+		return fmt.Sprintf("<activation for %s of %s %s, signed by %s>", names[c.Subject], c.ImportType, c.ImportSubject, account), nil
 	}})
 	if err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package permissions
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 )
@@ -27,7 +28,7 @@ func (a Accounts) ServerConfig(users Users) string {
 		}
 		list(&b, "users", users[account.Name])
 		list(&b, "exports", lines(account.Exports, Export.config))
-		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(a.Fleet.Name) }))
+		list(&b, "imports", lines(account.Imports, func(i Import) string { return i.config(i.from(a.Fleet)) }))
 		if len(account.Mappings) > 0 {
 			b.WriteString("    mappings: {\n")
 			for _, m := range account.Mappings {
@@ -86,3 +87,6 @@ func (i Import) config(from string) string {
 
 	return fmt.Sprintf("{%s: {account: %s, subject: %q}%s}", kind, from, i.Subject, more)
 }
+
+// from returns the name of the account that an import is taken from.
+func (i Import) from(fleet Account) string { return cmp.Or(i.From, fleet.Name) }

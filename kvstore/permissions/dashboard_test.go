@@ -21,7 +21,7 @@ func TestDashboardIsAViewer(t *testing.T) {
 		t.Fatal(err)
 	}
 	for actions, want := range map[bool][]string{false: nil, true: {"$KV.LAB_CONTROL.*.*.pause"}} {
-		p, err := permissions.Dashboard("lab", "wall", actions)
+		p, err := permissions.Dashboard("lab", "wall", permissions.Serving{Pauses: actions})
 		more := slices.DeleteFunc(slices.Clone(p.Publish), func(subject string) bool { return slices.Contains(viewer.Publish, subject) })
 		if err != nil || !slices.Equal(more, want) || !slices.Equal(p.Subscribe, viewer.Subscribe) || p.AllowResponses != nil {
 			t.Errorf("actions %v: %+v, %v", actions, p, err)
@@ -30,7 +30,7 @@ func TestDashboardIsAViewer(t *testing.T) {
 			t.Errorf("it reads bundles: %q", p.Publish)
 		}
 	}
-	if _, err := permissions.Dashboard("", "a.b", false); !errors.Is(err, model.ErrInvalidName) {
+	if _, err := permissions.Dashboard("", "a.b", permissions.Serving{}); !errors.Is(err, model.ErrInvalidName) {
 		t.Error(err)
 	}
 }

@@ -9,6 +9,8 @@ const DefaultNodes = 10_000
 const (
 	// operatorConnections are those of all operators who are no administrators.
 	operatorConnections = 500
+	// requesterConnections are those of all that send requests, which are programs.
+	requesterConnections = 50
 	// fleetConnections is the room that is left for administrators.
 	fleetConnections = 500
 	// maxSubscriptions are those of one connection: a node has seven for each group, and
@@ -35,6 +37,7 @@ func (l Limits) config() string {
 func (a Accounts) For(nodes int) Accounts {
 	a.Nodes.Limits = Limits{Connections: 2*nodes + 10, Subscriptions: maxSubscriptions}
 	a.Operators.Limits = Limits{Connections: operatorConnections, Subscriptions: maxSubscriptions}
+	a.Requesters.Limits = Limits{Connections: requesterConnections, Subscriptions: maxSubscriptions}
 
 	return a
 }

@@ -76,6 +76,14 @@ func Operator(prefix, user string, groups, nodes []string) (Permissions, error) 
 	return p, err
 }
 
+// requesterServices returns what requesters publish: reads, pauses, and the check of their account.
+func requesterServices(n kvstore.Names) []Import {
+	return append(api(n),
+		Import{Service: true, Subject: kvstore.KVSubject(n.Control(), model.Key("*.*", model.ControlPause))},
+		Import{Service: true, Subject: jsapi.Own.StreamList(), Local: n.RequestsCheck()},
+	)
+}
+
 // operatorServices returns what operators publish: reads, assignments, commands, and what they
 // write about nodes.
 func operatorServices(n kvstore.Names) []Import {

@@ -108,7 +108,7 @@ func (a *answers) addLoss(err error) {
 // read reads answers until the context or the connection ends. A lost message is not
 // the end, and nor is a lost connection: the client makes the next one, and
 // subscribes again.
-func (s Client) read(ctx context.Context, sub *nats.Subscription, question string, early int, to *answers) {
+func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, to *answers) {
 	nc := s.store.Conn()
 	reconnects := nc.Stats().Reconnects
 	for count := 0; ; {
@@ -120,7 +120,7 @@ func (s Client) read(ctx context.Context, sub *nats.Subscription, question strin
 		}
 		switch {
 		case err == nil:
-			if r, ok := readReply(s.store.Names(), question, m); ok {
+			if r, ok := readReply(q, m); ok {
 				to.addReply(r)
 			}
 		case errors.Is(err, nats.ErrSlowConsumer):

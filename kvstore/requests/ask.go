@@ -66,21 +66,26 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 			concerned = append(concerned, r.Subject)
 			err = cmp.Or(err, s.store.Sizes().CheckMessage("request", r.Data))
 		}
-		if places := s.store.Places(); places.IsFound() && !places.InUse().IsOwn() {
-			err = fmt.Errorf("ask %s: %w that you could reach: only administrators send requests that nodes answer at once, others queue them (--queue)", subject, ErrNobody)
+		if err == nil {
+			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
+		}
+		if errors.Is(err, ErrNotAsked) {
+			err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
 		}
 		if err != nil {
-			yield(Reply{}, err)
+			if ctx.Err() == nil {
+				yield(Reply{}, err)
+			}
 			return
 		}
-		question := nuid.Next()
-		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, s.store.Names().Reply(question, "*"))...))
+		question := s.newQuestion()
+		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
 		defer func() { _ = done(nil) }()
-		sub, err := s.store.Conn().SubscribeSync(s.store.Names().Reply(question, "*"))
+		sub, err := s.store.Conn().SubscribeSync(question.answer("*"))
 		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.question(asking, sub, all, s.store.Names().Reply(question, kvstore.AskedReply))
+			early, err = s.send(asking, sub, all, question.reply)
 		}
 		if err == nil {
 			reading, stop := context.WithCancel(asking)
@@ -108,9 +113,29 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 	}
 }
 
-// question sends requests and returns how many messages arrived before the server
+// question is where answers to requests go.
+type question struct {
+	// reply is the reply subject of the requests.
+	reply string
+	// answer returns where the answer of a node arrives, which may be the wildcard *.
+	answer func(node string) string
+}
+
+// newQuestion returns a new question. A requester gets answers on subjects that name it: so nobody
+// else may hear them.
+func (s Client) newQuestion() question {
+	n, unique := s.store.Names(), nuid.Next()
+	if !s.isJoined() {
+		return question{n.Reply(unique, kvstore.AskedReply), func(node string) string { return n.Reply(unique, node) }}
+	}
+	user := s.store.User()
+
+	return question{n.Reply(kvstore.Question(user, unique), kvstore.AskedReply), func(node string) string { return n.Answer(user, unique, node) }}
+}
+
+// send sends requests and returns how many messages arrived before the server
 // had accepted them: of one request, only among these is that nobody listens.
-func (s Client) question(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
+func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
 	for _, r := range all {
 		if err := s.store.Conn().PublishRequest(r.Subject, reply, r.Data); err != nil {
 			return 0, err
@@ -132,15 +157,15 @@ func (s Client) question(ctx context.Context, sub *nats.Subscription, all []Requ
 // readReply reads an answer; ok is false for one of another node than that of its
 // subject. The server would send answers of its own there, for any node that asks
 // it to.
-func readReply(n kvstore.Names, question string, m *nats.Msg) (r Reply, ok bool) {
+func readReply(q question, m *nats.Msg) (r Reply, ok bool) {
 	r = Reply{Data: m.Data, Problem: m.Header.Get(micro.ErrorHeader)}
 	if isDelivery(m.Reply, m.Header) {
 		return r, false
 	}
-	if m.Subject == n.Reply(question, kvstore.AskedReply) {
+	if m.Subject == q.answer(kvstore.AskedReply) {
 		return r, true
 	}
 	r.Node = m.Header.Get(NodeHeader)
 
-	return r, r.Node != "" && m.Subject == n.Reply(question, r.Node)
+	return r, r.Node != "" && m.Subject == q.answer(r.Node)
 }

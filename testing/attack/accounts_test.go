@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -52,18 +53,30 @@ func realmOf(t testing.TB, second string) realm {
 	}
 	a, theirs := r.fleets[0], r.fleets[len(r.fleets)-1]
 	r.users["admin"] = user{a.Fleet.Name, nil}
-	r.users[earOf(a.Nodes.Name)], r.users[earOf(a.Operators.Name)] = user{a.Nodes.Name, nil}, user{a.Operators.Name, nil}
+	for _, account := range []string{a.Nodes.Name, a.Operators.Name, a.Requesters.Name} {
+		r.users[earOf(account)] = user{account, nil}
+	}
 	r.node(t, a, "", victim)
 	r.operator(t, a, "", "dboperator", victim)
 	r.viewer(t, a, "", looking)
+	r.requester(t, a, "", boarding)
 	if second != "" {
 		r.users[secondAdmin] = user{theirs.Fleet.Name, nil}
 	}
 	r.node(t, theirs, second, attacking)
 	r.operator(t, theirs, second, operating, attacking)
 	r.viewer(t, theirs, second, viewing)
+	r.requester(t, theirs, second, requesting)
 
 	return r
+}
+
+func (r realm) requester(t testing.TB, a permissions.Accounts, prefix, name string) {
+	t.Helper()
+	p := kvtest.Must(t, func() (permissions.Permissions, error) {
+		return permissions.Dashboard(prefix, name, permissions.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
+	})
+	r.users[name] = user{a.Requesters.Name, &p}
 }
 
 func (r realm) node(t testing.TB, a permissions.Accounts, prefix, node string) {
@@ -126,7 +139,7 @@ func claims(t testing.TB, r realm) (text string, login func(string) nats.Option)
 			add(account.Name)
 		}
 		maps.Copy(accounts, kvtest.Must(t, func() (map[string]*jwt.AccountClaims, error) {
-			return a.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[a.Fleet.Name]) }})
+			return a.Claims(permissions.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(pairs[account]) }})
 		}))
 		accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
 	}

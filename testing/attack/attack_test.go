@@ -91,9 +91,10 @@ func (f *fleet) look(t testing.TB, a *attacker) []string {
 	return breaches
 }
 
-func TestNode(t *testing.T)     { t.Parallel(); hold(t, attacking) }
-func TestViewer(t *testing.T)   { t.Parallel(); hold(t, viewing) }
-func TestOperator(t *testing.T) { t.Parallel(); hold(t, operating) }
+func TestNode(t *testing.T)      { t.Parallel(); hold(t, attacking) }
+func TestViewer(t *testing.T)    { t.Parallel(); hold(t, viewing) }
+func TestOperator(t *testing.T)  { t.Parallel(); hold(t, operating) }
+func TestRequester(t *testing.T) { t.Parallel(); hold(t, requesting) }
 
 // hold has a user try everything on every layout.
 func hold(t *testing.T, user string) {

@@ -171,6 +171,8 @@ func (a *attacker) own() string {
 		return ""
 	case operating:
 		return a.fleet.theirs("$KV.MUSTER_MANIFESTS.group.web.own")
+	case requesting:
+		return a.fleet.theirs("$KV.MUSTER_CONTROL.group.web.pause")
 	default:
 		return a.fleet.theirs("$KV.MUSTER_NODES." + attacking + ".state")
 	}
@@ -190,6 +192,8 @@ func (a *attacker) read() string {
 		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.group.all.own"))
 	case operating:
 		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_MANIFESTS." + a.own()))
+	case requesting:
+		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_CONTROL." + a.own()))
 	default:
 		return a.fleet.theirs(a.api("DIRECT.GET.KV_MUSTER_NODES." + a.own()))
 	}

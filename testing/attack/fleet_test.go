@@ -29,10 +29,12 @@ const (
 	// viewing and operating are operators who are no administrators; the latter one of
 	// the attacker's group.
 	viewing, operating = "viewer", "operator"
+	// requesting is a dashboard with actions, that has nodes run and preview.
+	requesting = "requester"
 	// open is a user of the account of operators without any limits.
 	open = "open"
-	// looking is a viewer of the fleet that is attacked.
-	looking = "looks"
+	// looking is a viewer of the fleet that is attacked, boarding its dashboard with requests.
+	looking, boarding = "looks", "board"
 	// secondFleet is the prefix of another fleet on the same server, and secondAdmin its
 	// administrator.
 	secondFleet, secondAdmin = "lab", "second"
@@ -177,7 +179,7 @@ func joined(t *testing.T, l layout) *fleet {
 	f.populate(t, l.replicas)
 	a, last := r.fleets[0], len(l.servers)-1
 	f.ears = []*ear{listen(t, a.Fleet.Name, f.connect(t, "admin", last), f.connect(t, "admin", 0))}
-	for _, account := range []string{a.Nodes.Name, a.Operators.Name} {
+	for _, account := range []string{a.Nodes.Name, a.Operators.Name, a.Requesters.Name} {
 		f.ears = append(f.ears, listen(t, account, f.connect(t, earOf(account), last/2), f.connect(t, earOf(account), 0)))
 	}
 	f.serve(t)

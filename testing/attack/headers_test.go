@@ -66,6 +66,8 @@ func (a *attacker) writes() []string {
 		return fills(a.fleet.may[victim].Publish)
 	case operating:
 		return []string{a.own(), a.fleet.theirs("muster.command.group.web.own")}
+	case requesting:
+		return []string{a.own(), a.fleet.theirs("$KV.MUSTER_CONTROL.node.web01.pause")}
 	default:
 		return []string{
 			a.own(), a.fleet.theirs("$KV.MUSTER_NODES." + attacking + ".facts"), a.fleet.theirs("muster.report." + attacking + ".run.stable"),

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/testing/loopback"
 )
 
-const leafNodes = "who has the credentials of a node, a viewer or an operator connects as a leaf node, where the server listens for those and the user may be one, and writes the lines of its protocol: " +
+const leafNodes = "who has the credentials of a node, a viewer, an operator or a dashboard with requests connects as a leaf node, where the server listens for those and the user may be one, and writes the lines of its protocol: " +
 	"subscriptions, messages on subjects of others, requests that others are to be answered, identities of other accounts, acknowledgements. Nothing of others changes or is heard; " +
 	"the server closes the connection at most of them. The control is an administrator."
 
@@ -159,7 +159,7 @@ func TestLeafNodesHold(t *testing.T) {
 		return strings.ReplaceAll(text, `["STANDARD"]`, `["STANDARD", "LEAFNODE"]`), login
 	}
 	f := joined(t, layout{servers: []string{config}, replicas: 1, accounts: allowing})
-	for _, user := range []string{attacking, operating, viewing, "admin"} {
+	for _, user := range []string{attacking, operating, viewing, requesting, "admin"} {
 		t.Run(user, func(t *testing.T) {
 			a := f.attacker(t, user, user)
 			defer a.nc.Close()

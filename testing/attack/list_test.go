@@ -15,8 +15,8 @@ const signatures = "who may write to the bucket of assignments and has no truste
 func TestListed(t *testing.T) {
 	t.Parallel()
 	var b strings.Builder
-	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. Each is run as a node, and as a viewer and an operator of one\n" +
-		"group, in accounts by configuration and by JWT, on one server and on three, and as users of a second fleet on the same server:\n`go test ./testing/attack -run TestNode//<name>`. Each wins in a control: `-run TestControls/<name>`.\n\n" +
+	b.WriteString("# Attacks\n\nWritten by `MUSTER_ATTACK=list go test ./testing/attack -run TestListed`. Each is run as a node, as a viewer, as an operator of one\n" +
+		"group and as a dashboard that pauses nodes and has them run and preview, in accounts by configuration and by JWT, on one server and on three, and as users of a second fleet on the same server:\n`go test ./testing/attack -run TestNode//<name>`. Each wins in a control: `-run TestControls/<name>`.\n\n" +
 		"| name | someone with the credentials | never |\n|---|---|---|\n")
 	for _, row := range attacks() {
 		fmt.Fprintf(&b, "| `%s` | %s | %s |\n", row.name, row.does, row.never)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -262,5 +263,102 @@ func TestSignedActions(t *testing.T) {
 		}
 		s.process.signal(syscall.SIGINT)
 		s.process.wait()
+	}
+}
+
+// TestActionsWithoutAnAdministrator: serve with what `muster fleet permissions NAME --serve --actions --requests
+// run,preview` prints does all that an administrator's does; without requests it pauses and resumes, and says why no more.
+func TestActionsWithoutAnAdministrator(t *testing.T) {
+	server := natstest.Start(t, natstest.WithConfig(kvtest.AccountsConfig(t)))
+	as := func(user string) string {
+		return strings.Replace(server.URL(), "://", "://"+user+":"+user+"@", 1)
+	}
+	dir := t.TempDir()
+	fleet := func(args ...string) string {
+		t.Helper()
+		return muster(t, dir, append([]string{"--server", as("admin")}, args...)...)
+	}
+	fleet("fleet", "init", "--yes")
+	motd := filepath.Join(dir, "motd")
+	manifest := fmt.Sprintf("muster: {resources: [{file: [{%s: {content: hello, owner: \"%d\", group: \"%d\", mode: \"0600\"}}]}]}", motd, os.Geteuid(), os.Getegid())
+	agent := start(t, filepath.Join(dir, "node"), "--server", as("web01"), "agent", "run", "--node", "web01", "--group", "web")
+	t.Cleanup(func() {
+		agent.signal(syscall.SIGINT)
+		if _, text := agent.wait(); strings.Contains(text, "denied") {
+			t.Errorf("the agent: %s", text)
+		}
+	})
+	await(t, "the node is known", func() bool { return strings.Contains(fleet("fleet", "nodes"), "web01") })
+	bundle := filepath.Join(dir, "site")
+	if err := os.Mkdir(bundle, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(bundle, "manifest.yaml"), strings.Replace(manifest, "content: hello", "source: page", 1))
+	write(t, filepath.Join(bundle, "page"), "hello")
+	fleet("fleet", "push", "--group", "web", "--name", "motd", "--wait", write(t, filepath.Join(dir, "motd.yaml"), manifest))
+	fleet("fleet", "push", "--group", "web", "--name", "motd", "--wait", bundle)
+	tokens := filepath.Join(dir, "tokens")
+	token := strings.TrimSpace(fleet("fleet", "token", "anna", "--role", "operate", "--file", tokens))
+	get := func(s *site, path string) string {
+		t.Helper()
+		_, text := s.do(http.MethodGet, path, nil, "Cookie", "muster="+token, "Accept", "text/html")
+		return text
+	}
+	const node = `{"target":{"nodes":["web01"]}}`
+	obeys := func(s *site, verb string) {
+		t.Helper()
+		if status, a := s.call("actions/"+verb+"?wait=50", token, node); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["results"]), "state:done") {
+			t.Errorf("%s: %d %v", verb, status, a)
+		}
+	}
+
+	s := serveActions(t, dir, as(kvtest.Requester), tokens, "--inbox-prefix", "_INBOX_"+kvtest.Requester)
+	await(t, "the node is shown", func() bool { return strings.Contains(get(s, "nodes/web01"), "Run now") })
+	obeys(s, "pause")
+	obeys(s, "resume")
+	if err := os.WriteFile(motd, []byte("drifted"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r, _ := s.form("actions/run", token, url.Values{"node": {"web01"}, "nodes": {"1"}})
+	await(t, "the result has the run", func() bool {
+		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(s, r.Request.URL.Path[1:]))
+	})
+	if text, err := os.ReadFile(motd); err != nil || string(text) != "hello" {
+		t.Errorf("after the run: %s, %v", text, err)
+	}
+	r, _ = s.form("actions/preview", token, url.Values{"node": {"web01"}, "name": {"motd"}, "manifest": {strings.Replace(manifest, "hello", "a new one", 1)}})
+	await(t, "the result has the plan", func() bool {
+		text := get(s, r.Request.URL.Path[1:])
+		return strings.Contains(text, "Would change") && strings.Contains(text, "+a new one")
+	})
+	for of, want := range map[string]string{`"key":"group.web.motd"`: "outcome:no change", `"key":"group.web.motd","revision":1`: "outcome:no change"} {
+		if status, a := s.call("actions/preview?wait=50", token, `{"target":{"nodes":["web01"]},`+of+`}`); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["plans"]), want) {
+			t.Errorf("preview of %s: %d %v", of, status, a)
+		}
+	}
+	s.process.signal(syscall.SIGINT)
+	if code, text := s.process.wait(); code != 0 || strings.Contains(text, "not permitted") || strings.Contains(text, "WARN") {
+		t.Errorf("exit code %d: %s", code, text)
+	}
+
+	s = serveActions(t, dir, as(kvtest.Dashboard), tokens, "--inbox-prefix", "_INBOX_"+kvtest.Dashboard)
+	await(t, "the node is shown", func() bool { return strings.Contains(get(s, "nodes/web01"), "/actions/pause") })
+	if text := get(s, "nodes/web01"); strings.Contains(text, "Run now") {
+		t.Error("there is a button that does nothing")
+	}
+	obeys(s, "pause")
+	obeys(s, "resume")
+	for _, kind := range []string{"run", "preview"} {
+		document := strings.TrimSuffix(node, "}") + `,"name":"x","manifest":"muster: {resources: []}"}`
+		if kind == "run" {
+			document = node
+		}
+		if status, problem := s.call("actions/"+kind, token, document); status != http.StatusUnprocessableEntity || !strings.Contains(fmt.Sprint(problem["detail"]), "muster fleet permissions NAME --serve --requests run,preview") {
+			t.Errorf("%s: %d %v", kind, status, problem)
+		}
+	}
+	s.process.signal(syscall.SIGINT)
+	if code, text := s.process.wait(); code != 0 || strings.Contains(text, "WARN") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

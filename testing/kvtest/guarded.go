@@ -13,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nkeys"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/kvstore/permissions"
@@ -35,11 +36,13 @@ type Guarded struct {
 var GroupsOf = map[string][]string{"web01": {"web"}, "web02": {"db"}}
 
 // The operators of a guarded server of several accounts who are no administrators:
-// one who only looks, one of the group of web01, and a dashboard with actions.
+// one who only looks, one of the group of web01, a dashboard with actions, and one that sends requests,
+// too.
 const (
 	Viewer    = "looks"
 	Operator  = "runsweb"
 	Dashboard = "wall"
+	Requester = "board"
 )
 
 // Guards returns every way to guard a server, by name.
@@ -111,12 +114,24 @@ func members(t *testing.T) map[string]member {
 		all[node] = member{a.Nodes.Name, PermissionsOf(t, node)}
 	}
 	all[Viewer] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Viewer("", Viewer) })}
-	all[Dashboard] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) { return permissions.Dashboard("", Dashboard, true) })}
+	all[Dashboard] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
+		return permissions.Dashboard("", Dashboard, permissions.Serving{Pauses: true})
+	})}
+	all[Requester] = member{a.Requesters.Name, RequesterPermissions(t)}
 	all[Operator] = member{a.Operators.Name, Must(t, func() (permissions.Permissions, error) {
 		return permissions.Operator("", Operator, GroupsOf["web01"], nil)
 	})}
 
 	return all
+}
+
+// RequesterPermissions returns those of Requester.
+func RequesterPermissions(t testing.TB) permissions.Permissions {
+	t.Helper()
+
+	return Must(t, func() (permissions.Permissions, error) {
+		return permissions.Dashboard("", Requester, permissions.Serving{Pauses: true, Requests: kvstore.RequesterVerbs()})
+	})
 }
 
 func accounts(t testing.TB) permissions.Accounts {
@@ -191,7 +206,7 @@ func NewIssuer(t testing.TB) Issuer {
 		keys[account.Name] = Public(t, issuer.pairs[account.Name])
 	}
 	issuer.Joined = Must(t, func() (map[string]*jwt.AccountClaims, error) {
-		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[issuer.Fleet.Name]) }})
+		return issuer.Claims(permissions.Signer{Keys: keys, Activate: func(account string, c *jwt.ActivationClaims) (string, error) { return c.Encode(issuer.pairs[account]) }})
 	})
 	issuer.Config = issuer.ConfigOf(t, issuer.Joined)
 

@@ -100,6 +100,21 @@ func (s *Server) Restart(tb testing.TB) {
 	s.Start(tb)
 }
 
+// Reload gives the server another configuration while it runs, as a reload of its file does.
+func (s *Server) Reload(tb testing.TB, config string) {
+	tb.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.config = config
+	opts, err := s.options()
+	if err == nil {
+		err = s.srv.ReloadOptions(opts)
+	}
+	if err != nil {
+		tb.Fatalf("natstest: reload: %v", err)
+	}
+}
+
 // URL is where clients connect to; it stays the same over a restart.
 func (s *Server) URL() string {
 	return "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))

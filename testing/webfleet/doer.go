@@ -1,11 +1,13 @@
 package webfleet
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"sync"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
@@ -17,8 +19,10 @@ type Doer struct {
 	// Deaf has nodes obey nothing, and Held, where it is not nil, has requests wait until it is closed.
 	Deaf bool
 	Held chan struct{}
-	// Denied is why no node can be asked, nil where they can; Err is what fails.
+	// Denied is why no node can be asked, nil where they can, and Unpermitted those kinds by which
+	// only some cannot; Err is what fails.
 	Denied, Err error
+	Unpermitted map[actions.Kind]error
 
 	mu sync.Mutex
 	// done is what was done.
@@ -86,7 +90,7 @@ func (d *Doer) write(family string, p *model.Paused) {
 }
 
 // CanAsk returns why no node can be asked.
-func (d *Doer) CanAsk() error { return d.Denied }
+func (d *Doer) CanAsk(k actions.Kind) error { return cmp.Or(d.Denied, d.Unpermitted[k]) }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
 func (d *Doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {

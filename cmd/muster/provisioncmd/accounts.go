@@ -24,7 +24,7 @@ const maxNodes = 1_000_000
 func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &accountsCommand{Env: env}
 	cmd := parent.Command("accounts", "Print the NATS accounts of a fleet")
-	cmd.HelpLong("Needs no connection. The block belongs into the configuration of nats-server: an account with the streams for administrators, and one each for nodes and for other operators, who cannot reach each other; with limits, so that one of them does not keep the others out. " +
+	cmd.HelpLong("Needs no connection. The block belongs into the configuration of nats-server: an account with the streams for administrators, and one each for nodes, for other operators, and for those who may have nodes run something at once; with limits, so that one of them does not keep the others out. " +
 		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
 		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
 	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(permissions.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)
@@ -69,6 +69,10 @@ func examples(a permissions.Accounts) permissions.Users {
 			`# {user: wall, password: "…", include "wall.conf"}`,
 			"# muster fleet permissions bob --operator --groups web >bob.conf",
 			`# {user: bob, password: "…", include "bob.conf"}`,
+		},
+		a.Requesters.Name: {
+			"# muster fleet permissions board --serve --actions --requests run,preview >board.conf",
+			`# {user: board, password: "…", include "board.conf"}`,
 		},
 	}
 }

@@ -20,8 +20,28 @@ import (
 type Acts struct {
 	// May is that they may act at all.
 	May bool
-	// CannotAsk is why no node can be asked to run something, empty where they can.
-	CannotAsk string
+	// CannotRun is why no node can be asked to run something, CannotPreview why none can to preview
+	// something; empty where they can.
+	CannotRun, CannotPreview string
+}
+
+// cannot returns why nodes cannot be asked for something, empty where they can or need not be.
+func (a Acts) cannot(k actions.Kind) string {
+	switch k {
+	case actions.Run:
+		return a.CannotRun
+	case actions.Preview:
+		return a.CannotPreview
+	default:
+		return ""
+	}
+}
+
+// cannots returns all that says so, each once.
+func (a Acts) cannots() []string {
+	all := slices.DeleteFunc([]string{a.CannotRun, a.CannotPreview}, func(why string) bool { return why == "" })
+
+	return slices.Compact(all)
 }
 
 // ActionForm is what the page shows on which an action is confirmed.
@@ -39,7 +59,7 @@ type ActionForm struct {
 
 // possible reports whether there is anything to confirm.
 func (f ActionForm) possible() bool {
-	return len(f.Match.Nodes) > 0 && !(f.Kind.Live() && f.CannotAsk != "")
+	return len(f.Match.Nodes) > 0 && f.cannot(f.Kind) == ""
 }
 
 // title is that of the page.

@@ -121,7 +121,7 @@ func nodeActs(d view.NodeDetail, a Acts) templ.Component {
 					return templ_7745c5c3_Err
 				}
 			}
-			if a.CannotAsk == "" {
+			if a.CannotRun == "" {
 				templ_7745c5c3_Err = act(actions.Run, onNode(d.Node.Node.Node), "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
@@ -172,7 +172,7 @@ func nodesActs(d NodesData) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if d.Acts.CannotAsk == "" {
+				if d.Acts.CannotRun == "" {
 					templ_7745c5c3_Err = act(actions.Run, t, "refresh", "Run now").Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
@@ -215,7 +215,7 @@ func manifestActs(d ManifestData) templ.Component {
 			templ_7745c5c3_Var6 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if d.Acts.May && d.Acts.CannotAsk == "" && d.Detail.Targets > 0 {
+		if d.Acts.May && d.Acts.CannotRun == "" && d.Detail.Targets > 0 {
 			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 9, "<div class=\"acts\">")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
@@ -299,8 +299,8 @@ func ActionConfirm(f ActionForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if f.Kind.Live() && f.CannotAsk != "" {
-			templ_7745c5c3_Err = notice("wait", "warning", f.CannotAsk).Render(ctx, templ_7745c5c3_Buffer)
+		if why := f.cannot(f.Kind); why != "" {
+			templ_7745c5c3_Err = notice("wait", "warning", why).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1343,8 +1343,8 @@ func Preview(f PreviewForm) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		}
-		if f.CannotAsk != "" {
-			templ_7745c5c3_Err = notice("wait", "warning", f.CannotAsk).Render(ctx, templ_7745c5c3_Buffer)
+		if f.CannotPreview != "" {
+			templ_7745c5c3_Err = notice("wait", "warning", f.CannotPreview).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1620,8 +1620,8 @@ func Actions(all []actions.Action, a Acts, now time.Time) templ.Component {
 			templ_7745c5c3_Var70 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		if a.May && a.CannotAsk != "" {
-			templ_7745c5c3_Err = notice("wait", "warning", a.CannotAsk).Render(ctx, templ_7745c5c3_Buffer)
+		for _, why := range a.cannots() {
+			templ_7745c5c3_Err = notice("wait", "warning", why).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -873,7 +873,7 @@ func History(key string, all []Revision, a Acts, now time.Time) templ.Component 
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if a.May && a.CannotAsk == "" && !r.Entry.Deleted && r.Entry.Refused == "" {
+			if a.May && a.CannotPreview == "" && !r.Entry.Deleted && r.Entry.Refused == "" {
 				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<a href=\"")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err

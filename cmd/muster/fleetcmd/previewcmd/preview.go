@@ -23,6 +23,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/content"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -47,8 +48,8 @@ const (
 // over. The bundle of what is pushed is stored for as long as that takes. Beside an error the
 // preview is nil, or what was answered until then.
 func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (out *preview.Preview, err error) {
-	if !store.KV.Places().InUse().IsOwn() {
-		return nil, errors.New("only administrators preview: no request of another account reaches a node at once")
+	if err := requests.New(store.KV).CanAsk(ctx, kvstore.VerbPreview); err != nil {
+		return nil, err
 	}
 	value, digest, bundle, err := q.Push.Value(ctx)
 	if bundle != nil {

@@ -15,6 +15,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -88,8 +90,12 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !store.KV.Places().InUse().IsOwn() {
-		return cli.Usagef("only administrators reach nodes at once; what is assigned runs by itself within the interval of the agents")
+	err = requests.New(store.KV).CanAsk(ctx, kvstore.VerbRun)
+	if errors.Is(err, requests.ErrNotAsked) {
+		err = cli.Usagef("%w; what is assigned runs by itself within the interval of the agents", err)
+	}
+	if err != nil {
+		return err
 	}
 	var matched func(of, known int)
 	if !c.IsDocument() {

@@ -2,7 +2,6 @@ package servecmd
 
 import (
 	"context"
-	"errors"
 	"io"
 	"log/slog"
 	"os"
@@ -11,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
@@ -31,6 +31,8 @@ type doer struct {
 	log           *slog.Logger
 	// paused returns the control key by which a node is paused, empty where it is not.
 	paused func(node string) string
+	// asking knows whether nodes can be asked.
+	asking *asking
 }
 
 // unsigned is what whoever pauses or resumes should know where there is no key.
@@ -66,16 +68,16 @@ func (d doer) pauses(author string, write func(pauses.Pauses) (pauses.Written, e
 	return write(pauses.Pauses{Bucket: control.New(d.store).By(author), Signer: d.signer})
 }
 
-// errNotOwn is a user whose requests reach no node.
-var errNotOwn = errors.New("nodes cannot be asked to run anything: the user of muster fleet serve has an account of its own, from which no request reaches a node at once. Start it as an administrator, a user of the account FLEET, to run and preview; pausing and resuming needs no more")
-
-// CanAsk returns why no node can be asked, nil where they can.
-func (d doer) CanAsk() error {
-	if !d.store.Places().InUse().IsOwn() {
-		return errNotOwn
+// CanAsk returns why no node can be asked for something, nil where they can.
+func (d doer) CanAsk(k actions.Kind) error {
+	switch k {
+	case actions.Run:
+		return d.asking.can(kvstore.VerbRun)
+	case actions.Preview:
+		return d.asking.can(kvstore.VerbPreview)
+	default:
+		return nil
 	}
-
-	return nil
 }
 
 // Run has nodes run what is assigned to them.
@@ -107,10 +109,11 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, req model.Preview
 	return preview.Of(answers), err
 }
 
-// bundle stores the bundle of what is previewed for as long as nodes need it, where it has one.
+// bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without
+// the right to do so nodes read that of the assignment, where it is not removed meanwhile.
 func (d doer) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
 	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
-	if problems != nil || v.Assignment.Bundle == "" {
+	if problems != nil || v.Assignment.Bundle == "" || !d.store.Places().InUse().IsOwn() {
 		return func() {}, nil // nodes say what is wrong with it
 	}
 	digest := v.Assignment.Bundle

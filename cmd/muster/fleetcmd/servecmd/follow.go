@@ -100,5 +100,5 @@ func (f *follower) desk(model *view.Fleet) *actions.Desk {
 		return n.Paused.From
 	}
 
-	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused}, Log: f.log})
+	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, asking: newAsking(f.store)}, Log: f.log})
 }
