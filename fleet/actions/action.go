@@ -20,9 +20,9 @@ const (
 	maxText = 500
 )
 
-// Action is an order, and what came of it so far.
+// Action is what is done, and what came of it so far.
 type Action struct {
-	Order
+	Spec
 	ID string `json:"id"`
 	// Request is the id of what nodes were asked, empty where they were not.
 	Request string `json:"request,omitempty"`
@@ -40,7 +40,7 @@ type Action struct {
 	// others there are.
 	Plans     []preview.Group `json:"plans,omitempty"`
 	MorePlans int             `json:"more_plans,omitempty"`
-	// Notes are what whoever ordered it should know.
+	// Notes are what whoever acts should know.
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.
 	Error string `json:"error,omitempty"`

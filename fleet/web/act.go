@@ -133,7 +133,7 @@ func (s *site) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, s
 	s.write(w, r, status, s.frame("Confirm", "Nodes"), page.ActionConfirm(f))
 }
 
-// statusOf returns the status of HTTP for an order that is not carried out.
+// statusOf returns the status of HTTP for an action that is not done.
 func statusOf(err error) int {
 	var wrong *target.Error
 	var refused *actions.Refusal
@@ -154,10 +154,10 @@ func (s *site) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
 	if !s.readForm(w, r, maxForm) {
 		return
 	}
-	o, err := orderOf(r, k, s.Now())
+	o, err := specOf(r, k, s.Now())
 	var a actions.Action
 	if err == nil {
-		a, err = s.Actions.Begin(o)
+		a, err = s.Actions.Start(o)
 	}
 	if err != nil {
 		s.confirm(w, r, k, statusOf(err), err.Error())
@@ -191,9 +191,9 @@ func (s *site) readForm(w http.ResponseWriter, r *http.Request, most int64) bool
 	return true
 }
 
-// orderOf returns the order of a form.
-func orderOf(r *http.Request, k actions.Kind, now time.Time) (actions.Order, error) {
-	o := actions.Order{
+// specOf returns what a form wants to be done.
+func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error) {
+	o := actions.Spec{
 		Kind: k, Target: targetOf(r), By: access.UserOf(r.Context()).Name, Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}

@@ -25,8 +25,8 @@ type acting struct {
 	t             *testing.T
 	read, operate string
 	fleet         *webfleet.Fleet
-	doer          *webfleet.Doer
-	desk          *actions.Desk
+	backend       *webfleet.Backend
+	executor      *actions.Executor
 }
 
 func newActing(t *testing.T, d webfleet.Data) *acting {
@@ -49,10 +49,10 @@ func newActing(t *testing.T, d webfleet.Data) *acting {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.doer = &webfleet.Doer{Fleet: a.fleet}
-	a.desk = actions.New(actions.Options{Model: a.fleet, Doer: a.doer, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(a.desk.Close)
-	a.Handler = guard.Handler(web.New(web.Options{Model: a.fleet, Source: a.fleet, Version: webfleet.Version, Actions: a.desk}))
+	a.backend = &webfleet.Backend{Fleet: a.fleet}
+	a.executor = actions.New(actions.Options{Model: a.fleet, Backend: a.backend, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(a.executor.Close)
+	a.Handler = guard.Handler(web.New(web.Options{Model: a.fleet, Source: a.fleet, Version: webfleet.Version, Actions: a.executor}))
 
 	return a
 }
@@ -120,7 +120,7 @@ func TestReadersCannotAct(t *testing.T) {
 		}
 	}
 	// Without a guard nobody is anybody.
-	alone := web.New(web.Options{Model: a.fleet, Source: a.fleet, Actions: a.desk})
+	alone := web.New(web.Options{Model: a.fleet, Source: a.fleet, Actions: a.executor})
 	off := web.New(web.Options{Model: a.fleet, Source: a.fleet})
 	for _, path := range acts {
 		for want, h := range map[string]http.Handler{"Nobody signed in": alone, "start muster fleet serve with --actions": off} {
@@ -132,7 +132,7 @@ func TestReadersCannotAct(t *testing.T) {
 			}
 		}
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 }
@@ -159,7 +159,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 			t.Errorf("POST of a query: %s", r.Status)
 		}
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	if r, text := a.do(http.MethodPost, "/actions/pause", a.operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
@@ -208,7 +208,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 	if r, _ := a.do(http.MethodPost, "/actions/pause", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large form: %s", r.Status)
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
@@ -238,7 +238,7 @@ func TestActPages(t *testing.T) {
 			t.Errorf("run has no %q: %s", want, text)
 		}
 	}
-	if got := strings.Join(a.doer.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
+	if got := strings.Join(a.backend.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
 		t.Errorf("it did\n%s", got)
 	}
 	if _, text := a.do(http.MethodGet, "/actions", a.read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
@@ -248,7 +248,7 @@ func TestActPages(t *testing.T) {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
 	// Who is no administrator of NATS pauses, and sees why nothing more.
-	a.doer.Denied = io.ErrClosedPipe
+	a.backend.Denied = io.ErrClosedPipe
 	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
 		t.Error("there is a button that does nothing")
 	}
@@ -261,7 +261,7 @@ func TestActPages(t *testing.T) {
 func TestActionIsLive(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	a.doer.Held = make(chan struct{})
+	a.backend.Held = make(chan struct{})
 	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
 	path := r.Header.Get("Location")
 	if _, text := a.do(http.MethodGet, path, a.read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
@@ -272,7 +272,7 @@ func TestActionIsLive(t *testing.T) {
 		_, text := a.do(http.MethodGet, path, a.read, nil, "Accept", "text/event-stream")
 		streamed <- text
 	}()
-	close(a.doer.Held)
+	close(a.backend.Held)
 	if text := <-streamed; !strings.Contains(text, "1 of 1 node ran") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
 		t.Errorf("the stream: %s", text)
 	}
@@ -357,7 +357,7 @@ func TestPreview(t *testing.T) {
 	if !strings.Contains(text, "a manifest that was written, as motd") {
 		t.Errorf("of what was written: %s", text)
 	}
-	did := a.doer.Done()
+	did := a.backend.Done()
 	if len(did) != 3 || !strings.Contains(did[0], "port: 80\n") || !strings.Contains(did[1], "port: 8080") || did[2] != "preview motd on 1 nodes: muster:\n  resources: []" {
 		t.Errorf("it did %q", did)
 	}

@@ -54,14 +54,14 @@ func (s *site) preview(w http.ResponseWriter, r *http.Request) {
 	if !s.readForm(w, r, maxPreviewForm) {
 		return
 	}
-	o, err := orderOf(r, actions.Preview, s.Now())
+	o, err := specOf(r, actions.Preview, s.Now())
 	if err == nil {
 		o.Expect = -1 // it changes nothing, so nothing is confirmed
 		o.Previewed, err = s.previewed(r.Context(), r)
 	}
 	var a actions.Action
 	if err == nil {
-		a, err = s.Actions.Begin(o)
+		a, err = s.Actions.Start(o)
 	}
 	if err != nil {
 		s.previewForm(w, r, statusOf(err), err.Error())

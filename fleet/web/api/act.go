@@ -110,19 +110,19 @@ func acting(k actions.Kind, summary string) huma.Operation {
 
 func (a *api) addActions(routes huma.API) {
 	huma.Register(routes, acting(actions.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
-		o := orderOf(ctx, actions.Pause, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Pause, in.Body.ActionBody)
 		o.Reason = in.Body.Reason
 		var err error
 		if o.Until, err = actions.ParseUntil(in.Body.Until, time.Now()); err != nil {
-			return nil, explainOrder(err)
+			return nil, explainAction(err)
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
 	huma.Register(routes, acting(actions.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
-		return a.begin(ctx, orderOf(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
+		return a.begin(ctx, ofBody(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
 	})
 	huma.Register(routes, acting(actions.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
-		o := orderOf(ctx, actions.Run, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Run, in.Body.ActionBody)
 		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
@@ -135,7 +135,7 @@ func (a *api) addActions(routes huma.API) {
 		if err := a.mayAct(ctx); err != nil {
 			return nil, err
 		}
-		o := orderOf(ctx, actions.Preview, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Preview, in.Body.ActionBody)
 		o.Previewed = &actions.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
@@ -146,7 +146,7 @@ func (a *api) addActions(routes huma.API) {
 				return nil, err
 			}
 			if o.Previewed, err = actions.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
-				return nil, explainOrder(err)
+				return nil, explainAction(err)
 			}
 		}
 		return a.begin(ctx, o, in.Wait)
@@ -173,9 +173,9 @@ func (a *api) addActions(routes huma.API) {
 	})
 }
 
-// orderOf returns the order of a body.
-func orderOf(ctx context.Context, k actions.Kind, b ActionBody) actions.Order {
-	o := actions.Order{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1}
+// ofBody returns what a body wants to be done.
+func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1}
 	if b.Expect != nil {
 		o.Expect = *b.Expect
 	}
@@ -196,7 +196,7 @@ func (a *api) mayAct(ctx context.Context) error {
 }
 
 // setWithin sets how long nodes may take.
-func setWithin(o *actions.Order, text string) (err error) {
+func setWithin(o *actions.Spec, text string) (err error) {
 	if text == "" {
 		return nil
 	}
@@ -208,13 +208,13 @@ func setWithin(o *actions.Order, text string) (err error) {
 }
 
 // begin begins an action, and answers with what came of it until then.
-func (a *api) begin(ctx context.Context, o actions.Order, wait int) (*acted, error) {
+func (a *api) begin(ctx context.Context, o actions.Spec, wait int) (*acted, error) {
 	if err := a.mayAct(ctx); err != nil {
 		return nil, err
 	}
-	it, err := a.Actions.Begin(o)
+	it, err := a.Actions.Start(o)
 	if err != nil {
-		return nil, explainOrder(err)
+		return nil, explainAction(err)
 	}
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
@@ -231,8 +231,8 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (actions.Acti
 	return a.Actions.Wait(ctx, id)
 }
 
-// explainOrder returns the problem of an order that is not carried out.
-func explainOrder(err error) error {
+// explainAction returns the problem of an action that is not done.
+func explainAction(err error) error {
 	var wrong *target.Error
 	var refused *actions.Refusal
 	switch {

@@ -21,7 +21,7 @@ import (
 type acting struct {
 	http.Handler
 	read, operate string
-	nodes         *webfleet.Doer
+	nodes         *webfleet.Backend
 }
 
 func newActing(t *testing.T, nodes int) acting {
@@ -45,10 +45,10 @@ func newActing(t *testing.T, nodes int) acting {
 		t.Fatal(err)
 	}
 	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
-	out.nodes = &webfleet.Doer{Fleet: f}
-	desk := actions.New(actions.Options{Model: f, Doer: out.nodes, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(desk.Close)
-	out.Handler = guard.Handler(api.New(api.Options{Model: f, Source: f, Actions: desk, Log: slog.New(slog.DiscardHandler)}))
+	out.nodes = &webfleet.Backend{Fleet: f}
+	executor := actions.New(actions.Options{Model: f, Backend: out.nodes, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(executor.Close)
+	out.Handler = guard.Handler(api.New(api.Options{Model: f, Source: f, Actions: executor, Log: slog.New(slog.DiscardHandler)}))
 
 	return out
 }

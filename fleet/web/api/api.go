@@ -26,7 +26,7 @@ type Options struct {
 	Model  Model
 	Source Source
 	// Actions does what operators want; nil is that nobody acts.
-	Actions *actions.Desk
+	Actions *actions.Executor
 	Log     *slog.Logger
 }
 

@@ -19,27 +19,27 @@ import (
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// desk returns one over so many nodes, and what does what it is told.
-func desk(t *testing.T, nodes int) (*actions.Desk, *webfleet.Doer) {
+// executor returns one over so many nodes, and its backend.
+func executor(t *testing.T, nodes int) (*actions.Executor, *webfleet.Backend) {
 	t.Helper()
 	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
-	doer := &webfleet.Doer{Fleet: f}
-	d := actions.New(actions.Options{Model: f, Doer: doer, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(d.Close)
+	backend := &webfleet.Backend{Fleet: f}
+	x := actions.New(actions.Options{Model: f, Backend: backend, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
 
-	return d, doer
+	return x, backend
 }
 
 func on(node string) actions.Target { return actions.Target{Nodes: []string{node}} }
 
 // done carries out an order to its end.
-func done(t *testing.T, d *actions.Desk, o actions.Order) actions.Action {
+func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
 	t.Helper()
-	a, err := d.Begin(o)
+	a, err := x.Start(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _ = d.Wait(t.Context(), a.ID)
+	a, _ = x.Wait(t.Context(), a.ID)
 
 	return a
 }
@@ -47,32 +47,32 @@ func done(t *testing.T, d *actions.Desk, o actions.Order) actions.Action {
 // TestPauseAndResume: it is over once the nodes do so, in the name of who ordered it.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 20)
+	x, backend := executor(t, 20)
 	until := time.Now().Add(time.Hour)
-	a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: 1})
+	a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: 1})
 	if !a.OK() || a.By != "anna" || a.Nodes != 1 || len(a.Results) != 1 || !strings.Contains(a.Results[0].Text, "by anna (dashboard): disk (node.web000.pause)") {
 		t.Errorf("pause: %+v", a)
 	}
-	a = done(t, d, actions.Order{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna", Expect: -1})
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna", Expect: -1})
 	if !a.OK() || len(a.Results) != 1 || a.Results[0].Text != "is not paused" {
 		t.Errorf("resume: %+v", a)
 	}
-	a = done(t, d, actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1})
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1})
 	if !a.OK() || a.Results[0].Text != "was not paused" {
 		t.Errorf("once more: %+v", a)
 	}
-	a = done(t, d, actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: 4})
+	a = done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: 4})
 	if !a.OK() || a.Nodes != 4 {
 		t.Errorf("pause of a group: %+v", a)
 	}
-	a = done(t, d, actions.Order{Kind: actions.Resume, Target: on("db001"), By: "anna", Expect: -1})
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("db001"), By: "anna", Expect: -1})
 	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
 		t.Errorf("resume of a node whose group is paused: %+v", a)
 	}
-	if got := strings.Join(doer.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
+	if got := strings.Join(backend.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
 		t.Errorf("it did\n%s", got)
 	}
-	if all := d.Actions(); len(all) != 5 || all[0].Kind != actions.Resume || all[4].By != "anna" || all[0].Results != nil {
+	if all := x.Actions(); len(all) != 5 || all[0].Kind != actions.Resume || all[4].By != "anna" || all[0].Results != nil {
 		t.Errorf("%+v", all)
 	}
 }
@@ -81,9 +81,9 @@ func TestPauseAndResume(t *testing.T) {
 func TestNodesThatDoNot(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		d, doer := desk(t, 20)
-		doer.Deaf = true
-		doer.Fleet.Change(func(data *webfleet.Data) {
+		x, backend := executor(t, 20)
+		backend.Deaf = true
+		backend.Fleet.Change(func(data *webfleet.Data) {
 			nodes := append([]model.Node{}, data.Nodes...)
 			for i := range nodes {
 				switch nodes[i].Node {
@@ -95,8 +95,8 @@ func TestNodesThatDoNot(t *testing.T) {
 			}
 			data.Nodes = nodes
 		})
-		a := done(t, d, actions.Order{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
-		d.Close()
+		a := done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
+		x.Close()
 		got := map[string]request.State{}
 		for _, r := range a.Results {
 			got[r.Node] = r.State
@@ -113,8 +113,8 @@ func TestNodesThatDoNot(t *testing.T) {
 // TestRun: it names who asked, and has what came of it on each node.
 func TestRun(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 120)
-	a := done(t, d, actions.Order{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
+	x, backend := executor(t, 120)
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
 	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != request.StateFailed || len(a.Results[0].Runs) == 0 || a.OK() {
 		t.Errorf("%+v", a)
 	}
@@ -125,14 +125,14 @@ func TestRun(t *testing.T) {
 	if counts[request.StateUnreachable] != 3 || counts[request.StateDone]+counts[request.StateFailed] != 117 {
 		t.Errorf("%v", counts)
 	}
-	if got := doer.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 120 nodes, [base], noop true, ") {
+	if got := backend.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 120 nodes, [base], noop true, ") {
 		t.Errorf("%q", got)
 	}
-	doer.Denied = errors.New("it is no administrator")
-	if _, err := d.Begin(actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}); err == nil || err.Error() != "it is no administrator" {
+	backend.Denied = errors.New("it is no administrator")
+	if _, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}); err == nil || err.Error() != "it is no administrator" {
 		t.Error(err)
 	}
-	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); err != nil {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); err != nil {
 		t.Error(err)
 	}
 }
@@ -140,11 +140,11 @@ func TestRun(t *testing.T) {
 // TestFailures are not hidden.
 func TestFailures(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 20)
-	doer.Err = errors.New("no permission to publish")
-	for _, o := range []actions.Order{{Kind: actions.Pause, Target: on("web000")}, {Kind: actions.Pause, Target: actions.Target{Group: "db"}}, {Kind: actions.Run, Target: on("web000")}} {
+	x, backend := executor(t, 20)
+	backend.Err = errors.New("no permission to publish")
+	for _, o := range []actions.Spec{{Kind: actions.Pause, Target: on("web000")}, {Kind: actions.Pause, Target: actions.Target{Group: "db"}}, {Kind: actions.Run, Target: on("web000")}} {
 		o.By, o.Expect = "anna", -1
-		a := done(t, d, o)
+		a := done(t, x, o)
 		if a.OK() || !strings.Contains(fmt.Sprint(a.Error, a.Results), "no permission to publish") {
 			t.Errorf("%s of %s: %+v", o.Kind, o.Target, a)
 		}
@@ -154,53 +154,53 @@ func TestFailures(t *testing.T) {
 // TestOrders has those that are not carried out.
 func TestOrders(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 20)
+	x, backend := executor(t, 20)
 	long := strings.Repeat("x", 600)
 	many := make([]string, 101)
 	for i := range many {
 		many[i] = fmt.Sprintf("web%03d", i)
 	}
 	for what, c := range map[string]struct {
-		order actions.Order
+		order actions.Spec
 		is    error
 		text  string
 	}{
-		"no target":        {actions.Order{Kind: actions.Pause}, nil, "name one target"},
-		"two targets":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
-		"wrong name":       {actions.Order{Kind: actions.Pause, Target: on("web.000")}, nil, "letters, digits"},
-		"wrong group":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "a.b"}}, nil, "letters, digits"},
-		"many names":       {actions.Order{Kind: actions.Pause, Target: actions.Target{Nodes: many}}, nil, "select them by a target expression"},
-		"unknown node":     {actions.Order{Kind: actions.Pause, Target: on("nope")}, actions.ErrNobody, "no node nope is known"},
-		"empty group":      {actions.Order{Kind: actions.Pause, Target: actions.Target{Group: "nope"}}, actions.ErrNobody, "group nope"},
-		"nobody matches":   {actions.Order{Kind: actions.Resume, Target: actions.Target{On: `node == "nope"`}}, actions.ErrNobody, ""},
-		"all":              {actions.Order{Kind: actions.Resume, Target: actions.Target{On: "true"}}, actions.ErrAll, "20"},
-		"group all":        {actions.Order{Kind: actions.Resume, Target: actions.Target{Group: "all"}}, actions.ErrAll, "20"},
-		"others":           {actions.Order{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: 5}, actions.ErrOthers, "4 instead of 5"},
-		"nothing shown":    {actions.Order{Kind: actions.Resume, Target: on("web000"), Expect: 0}, actions.ErrOthers, ""},
-		"over":             {actions.Order{Kind: actions.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
-		"long reason":      {actions.Order{Kind: actions.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
-		"lines":            {actions.Order{Kind: actions.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
-		"wrong manifest":   {actions.Order{Kind: actions.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
-		"long run":         {actions.Order{Kind: actions.Run, Target: on("web000"), Within: time.Hour}, nil, "between 1s and 10m0s"},
-		"unknown":          {actions.Order{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
-		"wrong expression": {actions.Order{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
+		"no target":        {actions.Spec{Kind: actions.Pause}, nil, "name one target"},
+		"two targets":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
+		"wrong name":       {actions.Spec{Kind: actions.Pause, Target: on("web.000")}, nil, "letters, digits"},
+		"wrong group":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "a.b"}}, nil, "letters, digits"},
+		"many names":       {actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: many}}, nil, "select them by a target expression"},
+		"unknown node":     {actions.Spec{Kind: actions.Pause, Target: on("nope")}, actions.ErrNobody, "no node nope is known"},
+		"empty group":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "nope"}}, actions.ErrNobody, "group nope"},
+		"nobody matches":   {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `node == "nope"`}}, actions.ErrNobody, ""},
+		"all":              {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "true"}}, actions.ErrAll, "20"},
+		"group all":        {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "all"}}, actions.ErrAll, "20"},
+		"others":           {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: 5}, actions.ErrOthers, "4 instead of 5"},
+		"nothing shown":    {actions.Spec{Kind: actions.Resume, Target: on("web000"), Expect: 0}, actions.ErrOthers, ""},
+		"over":             {actions.Spec{Kind: actions.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
+		"long reason":      {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
+		"lines":            {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
+		"wrong manifest":   {actions.Spec{Kind: actions.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
+		"long run":         {actions.Spec{Kind: actions.Run, Target: on("web000"), Within: time.Hour}, nil, "between 1s and 10m0s"},
+		"unknown":          {actions.Spec{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
+		"wrong expression": {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
 	} {
 		o := c.order
 		o.By = "anna"
 		if what != "others" && what != "nothing shown" {
 			o.Expect = -1
 		}
-		_, err := d.Begin(o)
+		_, err := x.Start(o)
 		var refused *actions.Refusal
 		var wrong *target.Error
 		if err == nil || c.is != nil && !errors.Is(err, c.is) || c.is == nil && !errors.As(err, &refused) && !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.text) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: " \x01", Expect: -1}); err == nil {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: " \x01", Expect: -1}); err == nil {
 		t.Error("nobody acts")
 	}
-	if got := doer.Done(); len(got) > 0 || len(d.Actions()) > 0 {
+	if got := backend.Done(); len(got) > 0 || len(x.Actions()) > 0 {
 		t.Errorf("it did %q", got)
 	}
 }
@@ -208,12 +208,12 @@ func TestOrders(t *testing.T) {
 // TestFewAtOnce: more than four are refused, and the last 50 are known.
 func TestFewAtOnce(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 20)
-	doer.Held = make(chan struct{})
-	o := actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
 	var first actions.Action
 	for i := range 4 {
-		a, err := d.Begin(o)
+		a, err := x.Start(o)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -221,23 +221,23 @@ func TestFewAtOnce(t *testing.T) {
 			first = a
 		}
 	}
-	if _, err := d.Begin(o); !errors.Is(err, actions.ErrBusy) {
+	if _, err := x.Start(o); !errors.Is(err, actions.ErrBusy) {
 		t.Errorf("the fifth: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
-	if a, known := d.Wait(ended, first.ID); !known || !a.Ended.IsZero() {
+	if a, known := x.Wait(ended, first.ID); !known || !a.Ended.IsZero() {
 		t.Errorf("it waits: %+v", a)
 	}
-	close(doer.Held)
-	if a, _ := d.Wait(t.Context(), first.ID); a.Ended.IsZero() {
+	close(backend.Held)
+	if a, _ := x.Wait(t.Context(), first.ID); a.Ended.IsZero() {
 		t.Errorf("it has not ended: %+v", a)
 	}
 	for range 60 {
 		for {
-			a, err := d.Begin(o)
+			a, err := x.Start(o)
 			if err == nil {
-				d.Wait(t.Context(), a.ID)
+				x.Wait(t.Context(), a.ID)
 				break
 			}
 			if !errors.Is(err, actions.ErrBusy) { // the others have not ended yet
@@ -245,10 +245,10 @@ func TestFewAtOnce(t *testing.T) {
 			}
 		}
 	}
-	if n := len(d.Actions()); n != 50 {
-		t.Errorf("%d are known", n)
+	if n := len(x.Actions()); n != 50 {
+		t.Errorf("%x are known", n)
 	}
-	if _, known := d.Action(first.ID); known {
+	if _, known := x.Action(first.ID); known {
 		t.Error("the first one is known")
 	}
 }
@@ -256,17 +256,17 @@ func TestFewAtOnce(t *testing.T) {
 // TestClose: what goes on when the server stops ends, and says so; nothing begins after it.
 func TestClose(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 20)
-	doer.Held = make(chan struct{})
-	a, err := d.Begin(actions.Order{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1})
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1})
 	if err != nil {
 		t.Fatal(err)
 	}
-	d.Close()
-	if a, _ := d.Action(a.ID); a.Ended.IsZero() {
+	x.Close()
+	if a, _ := x.Action(a.ID); a.Ended.IsZero() {
 		t.Errorf("%+v", a)
 	}
-	if _, err := d.Begin(actions.Order{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); !errors.Is(err, actions.ErrBusy) {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); !errors.Is(err, actions.ErrBusy) {
 		t.Error(err)
 	}
 }
@@ -274,9 +274,9 @@ func TestClose(t *testing.T) {
 // TestAnswersAreBounded: whatever nodes answer, an action keeps little of it.
 func TestAnswersAreBounded(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 400)
+	x, backend := executor(t, 400)
 	huge := strings.Repeat("x", 1<<11)
-	doer.Fleet.Change(func(data *webfleet.Data) {
+	backend.Fleet.Change(func(data *webfleet.Data) {
 		nodes := append([]model.Node{}, data.Nodes...)
 		for i := range nodes {
 			all := map[string]model.ManifestState{}
@@ -287,18 +287,18 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 		data.Nodes = nodes
 	})
-	a := done(t, d, actions.Order{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
 	if len(a.Results) != 200 || a.More != 200 {
-		t.Errorf("%d results, %d more", len(a.Results), a.More)
+		t.Errorf("%x results, %x more", len(a.Results), a.More)
 	}
 	if size := len(fmt.Sprint(a)); size > 4<<20 {
-		t.Errorf("it has %d bytes", size)
+		t.Errorf("it has %x bytes", size)
 	}
 }
 
 // planned is what does a preview of which this comes.
 type planned struct {
-	*webfleet.Doer
+	*webfleet.Backend
 	found *preview.Preview
 }
 
@@ -321,16 +321,16 @@ func TestPlansAreBounded(t *testing.T) {
 		found.Groups = append(found.Groups, g)
 	}
 	f := webfleet.New(webfleet.Sample(400, time.Now()), time.Now)
-	d := actions.New(actions.Options{Model: f, Doer: planned{&webfleet.Doer{Fleet: f}, found}, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(d.Close)
+	x := actions.New(actions.Options{Model: f, Backend: planned{&webfleet.Backend{Fleet: f}, found}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
 	written := &actions.Previewed{Name: "motd", Value: "muster: {resources: []}"}
-	a := done(t, d, actions.Order{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written, Expect: -1})
+	a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written, Expect: -1})
 	if len(a.Plans) != 30 || cap(a.Plans) > 64 || a.MorePlans != 370 {
-		t.Errorf("%d plans of %d, %d more", len(a.Plans), cap(a.Plans), a.MorePlans)
+		t.Errorf("%x plans of %x, %x more", len(a.Plans), cap(a.Plans), a.MorePlans)
 	}
 	text, err := json.Marshal(a.Plans)
 	if err != nil || len(text) > 2<<20 {
-		t.Errorf("they have %d bytes, %v", len(text), err)
+		t.Errorf("they have %x bytes, %v", len(text), err)
 	}
 	if g := a.Plans[0]; g.Outcome != preview.WouldChange || g.Plan != nil || !strings.Contains(g.Error, "too long") {
 		t.Errorf("of one that is too long: %+v", g)
@@ -344,7 +344,7 @@ func TestPlansAreBounded(t *testing.T) {
 }
 
 // panics is what does a preview on which something panics.
-type panics struct{ *webfleet.Doer }
+type panics struct{ *webfleet.Backend }
 
 func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*preview.Preview, error) {
 	panic("of an answer that nobody foresaw")
@@ -354,15 +354,15 @@ func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(
 func TestAPanicEndsOneAction(t *testing.T) {
 	t.Parallel()
 	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
-	d := actions.New(actions.Options{Model: f, Doer: panics{&webfleet.Doer{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(d.Close)
+	x := actions.New(actions.Options{Model: f, Backend: panics{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
 	for range 5 { // so its place is free again
-		a := done(t, d, actions.Order{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}, Expect: -1})
+		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}, Expect: -1})
 		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
 			t.Errorf("%+v", a)
 		}
 	}
-	if a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna", Expect: -1}); !a.OK() {
+	if a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Expect: -1}); !a.OK() {
 		t.Errorf("%+v", a)
 	}
 }
@@ -370,14 +370,14 @@ func TestAPanicEndsOneAction(t *testing.T) {
 // TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
 func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	t.Parallel()
-	d, doer := desk(t, 600)
-	o := actions.Order{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
+	x, backend := executor(t, 600)
+	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
 	var refused *actions.Refusal
-	if _, err := d.Begin(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(doer.Done()) > 0 {
+	if _, err := x.Start(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(backend.Done()) > 0 {
 		t.Errorf("it was sent: %v", err)
 	}
 	o.Previewed = &actions.Previewed{Name: "motd", Value: strings.Repeat("x", 64<<10)}
-	if a := done(t, d, o); a.Error != "" || len(doer.Done()) != 1 {
+	if a := done(t, x, o); a.Error != "" || len(backend.Done()) != 1 {
 		t.Errorf("a shorter one was not: %+v", a.Error)
 	}
 }
@@ -385,15 +385,15 @@ func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 // TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
 func TestOrdersHaveNothingElse(t *testing.T) {
 	t.Parallel()
-	d, _ := desk(t, 20)
+	x, _ := executor(t, 20)
 	long := strings.Repeat("x", 60_000)
 	for _, k := range []actions.Kind{actions.Run, actions.Resume, actions.Preview} {
-		o := actions.Order{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}, Expect: -1}
+		o := actions.Spec{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}, Expect: -1}
 		if k != actions.Run {
 			o.Manifests = []string{long}
 		}
-		if a := done(t, d, o); a.Reason != "" || !a.Until.IsZero() || len(a.Manifests) > 0 || (a.Previewed == nil) != (k != actions.Preview) {
-			t.Errorf("%s: %+v", k, a.Order)
+		if a := done(t, x, o); a.Reason != "" || !a.Until.IsZero() || len(a.Manifests) > 0 || (a.Previewed == nil) != (k != actions.Preview) {
+			t.Errorf("%s: %+v", k, a.Spec)
 		}
 	}
 }
@@ -403,14 +403,14 @@ func TestAPauseThatEndsSooner(t *testing.T) {
 	t.Parallel()
 	for until, want := range map[time.Duration]request.State{time.Hour: request.StatePending, 2 * time.Hour: request.StateDone, 3 * time.Hour: request.StateDone, 0: request.StateDone} {
 		synctest.Test(t, func(t *testing.T) {
-			d, doer := desk(t, 20)
-			doer.Deaf = true
+			x, backend := executor(t, 20)
+			backend.Deaf = true
 			now := time.Now()
 			other := &model.Paused{From: "group.web.pause", At: now}
 			if until > 0 {
 				other.Until = now.Add(until)
 			}
-			doer.Fleet.Change(func(data *webfleet.Data) {
+			backend.Fleet.Change(func(data *webfleet.Data) {
 				nodes := append([]model.Node{}, data.Nodes...)
 				for i := range nodes {
 					if nodes[i].Node == "web000" {
@@ -419,8 +419,8 @@ func TestAPauseThatEndsSooner(t *testing.T) {
 				}
 				data.Nodes = nodes
 			})
-			a := done(t, d, actions.Order{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
-			d.Close()
+			a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
+			x.Close()
 			if len(a.Results) != 1 || a.Results[0].State != want {
 				t.Errorf("the other ends after %s: %+v", until, a.Results)
 			}
