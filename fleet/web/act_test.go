@@ -284,9 +284,9 @@ func TestHostileAnswers(t *testing.T) {
 	d := webfleet.Sample(3, time.Now())
 	d.Nodes[0].Manifests = map[string]model.ManifestState{hostile: {Outcome: model.Outcome(hostile), Error: hostile}}
 	d.Nodes[0].Message = hostile
-	d.Control = []model.ControlChange{
-		{Entry: model.Entry{Key: "node.web000.pause", Revision: 1, Value: []byte(`{"protocol":"io.muster.v1.pause","by":"<script>","reason":"<img src=x>"}`)}, By: hostile},
-		{Entry: model.Entry{Key: hostile, Value: []byte(hostile), Refused: hostile}, By: hostile},
+	d.Control = []model.Entry{
+		{Key: "node.web000.pause", Revision: 1, Value: []byte(`{"protocol":"io.muster.v1.pause","by":"<script>","reason":"<img src=x>"}`), By: hostile},
+		{Key: hostile, Value: []byte(hostile), Refused: hostile, By: hostile},
 	}
 	a := newActing(t, d)
 	name := d.Nodes[0].Node
@@ -304,12 +304,12 @@ func TestControlChanges(t *testing.T) {
 	t.Parallel()
 	d := webfleet.Sample(3, time.Now())
 	value := func(text string) []byte { return []byte(text) }
-	d.Control = []model.ControlChange{
-		{Entry: model.Entry{Key: "node.web000.pause", Revision: 9, Deleted: true, Time: time.Now()}, By: "bob (dashboard)"},
-		{Entry: model.Entry{Key: "group.db.pause", Revision: 8, Value: value(`{"protocol":"io.muster.v1.pause","by":"anna","reason":"disk"}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.labels", Revision: 7, Value: value(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3","row":"7"}}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.groups", Revision: 6, Value: value(`{"protocol":"io.muster.v1.groups","groups":["canary"]}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.labels", Revision: 5, Value: value("garbage"), Time: time.Now()}},
+	d.Control = []model.Entry{
+		{Key: "node.web000.pause", Revision: 9, Deleted: true, Time: time.Now(), By: "bob (dashboard)"},
+		{Key: "group.db.pause", Revision: 8, Value: value(`{"protocol":"io.muster.v1.pause","by":"anna","reason":"disk"}`), Time: time.Now()},
+		{Key: "node.web000.labels", Revision: 7, Value: value(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3","row":"7"}}`), Time: time.Now()},
+		{Key: "node.web000.groups", Revision: 6, Value: value(`{"protocol":"io.muster.v1.groups","groups":["canary"]}`), Time: time.Now()},
+		{Key: "node.web000.labels", Revision: 5, Value: value("garbage"), Time: time.Now()},
 	}
 	h := dashboard(webfleet.New(d, time.Now))
 	has(t, h, "/audit/nodes", http.StatusOK, "5 changes", "bob (dashboard)", "Resumed", "paused by anna: disk", "labels rack=a3, row=7", "groups canary", "not known", "not used: ", `href="/nodes?on=group%28%22db%22%29"`, `href="/nodes/web000"`)

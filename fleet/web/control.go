@@ -30,7 +30,7 @@ func (s *site) control(r *http.Request) screen {
 }
 
 // changesOf returns the changes that have a text.
-func changesOf(all []model.ControlChange, search string) []page.ControlChange {
+func changesOf(all []model.Entry, search string) []page.ControlChange {
 	search = strings.ToLower(search)
 	var out []page.ControlChange
 	for _, c := range all {
