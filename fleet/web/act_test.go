@@ -1,64 +1,39 @@
 package web_test
 
 import (
+	"html"
 	"io"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/web"
-	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// acting is the dashboard of a fleet behind the guard, with a token of each role.
+// acting is the dashboard of a fleet behind the guard.
 type acting struct {
-	http.Handler
-	t             *testing.T
-	read, operate string
-	fleet         *webfleet.Fleet
-	backend       *webfleet.Backend
-	executor      *actions.Executor
+	*webfleet.Acting
+	t *testing.T
 }
 
-func newActing(t *testing.T, d webfleet.Data) *acting {
+func newActing(t *testing.T, d webfleet.Data) acting {
 	t.Helper()
-	var lines string
-	token := func(role access.Role, name string) string {
-		secret, line, err := access.NewToken(role, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += line
-		return secret
-	}
-	a := &acting{t: t, read: token(access.Read, "wall"), operate: token(access.Operate, "anna"), fleet: webfleet.New(d, time.Now)}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path, URL: "https://muster.example.net"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.backend = &webfleet.Backend{Fleet: a.fleet}
-	a.executor = actions.New(actions.Options{Model: a.fleet, Backend: a.backend, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(a.executor.Close)
-	a.Handler = guard.Handler(web.New(web.Options{Model: a.fleet, Source: a.fleet, Version: webfleet.Version, Actions: a.executor}))
 
-	return a
+	return acting{webfleet.NewActing(t, d, func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+		return web.New(web.Options{Model: f, Source: f, Version: webfleet.Version, Actions: x})
+	}), t}
 }
 
 // do makes a request of a browser in which somebody signed in.
-func (a *acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
+func (a acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
 	a.t.Helper()
 	var body io.Reader
 	if form != nil {
@@ -79,14 +54,32 @@ func (a *acting) do(method, path, token string, form url.Values, headers ...stri
 	return w.Result(), w.Body.String()
 }
 
-// act sends a form, and returns the page that the answer leads to.
-func (a *acting) act(kind string, form url.Values) string {
+// hidden are the fields of a form that nobody fills in.
+var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// asked returns a form as a browser sends it: with what the page has that asks.
+func (a acting) asked(kind string, form url.Values) url.Values {
 	a.t.Helper()
-	r, text := a.do(http.MethodPost, "/actions/"+kind, a.operate, form)
+	_, text := a.do(http.MethodGet, "/actions/"+kind+"?"+form.Encode(), a.Operate, nil)
+	out := maps.Clone(form)
+	for _, field := range hidden.FindAllStringSubmatch(text, -1) {
+		if !out.Has(field[1]) {
+			out.Set(field[1], html.UnescapeString(field[2]))
+		}
+	}
+
+	return out
+}
+
+// act sends a form, and returns the page that the answer leads to.
+func (a acting) act(kind string, form url.Values) string {
+	a.t.Helper()
+	form = a.asked(kind, form)
+	r, text := a.do(http.MethodPost, "/actions/"+kind, a.Operate, form)
 	if r.StatusCode != http.StatusSeeOther {
 		a.t.Fatalf("%s %v: %s %s", kind, form, r.Status, text)
 	}
-	_, text = a.do(http.MethodGet, r.Header.Get("Location"), a.operate, nil)
+	_, text = a.do(http.MethodGet, r.Header.Get("Location"), a.Operate, nil)
 
 	return text
 }
@@ -99,19 +92,19 @@ func TestReadersCannotAct(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
 	for _, path := range []string{"/nodes", "/nodes/web000", "/manifests/nginx"} {
-		_, text := a.do(http.MethodGet, path, a.operate, nil)
+		_, text := a.do(http.MethodGet, path, a.Operate, nil)
 		if !strings.Contains(text, `href="/actions/run?`) {
 			t.Errorf("%s: an operator has no button", path)
 		}
-		if _, text := a.do(http.MethodGet, path, a.read, nil); strings.Contains(text, "/actions/run") {
+		if _, text := a.do(http.MethodGet, path, a.Read, nil); strings.Contains(text, "/actions/run") {
 			t.Errorf("%s: a reader has a button", path)
 		}
 	}
 	for _, path := range acts {
-		if r, text := a.do(http.MethodGet, path+"?node=web000", a.read, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "wall may only read: that needs the role operate.") {
+		if r, text := a.do(http.MethodGet, path+"?node=web000", a.Read, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "wall may only read: that needs the role operate.") {
 			t.Errorf("%s: %s %s", path, r.Status, text)
 		}
-		r, text := a.do(http.MethodPost, path, a.read, url.Values{"node": {"web000"}, "nodes": {"1"}})
+		r, text := a.do(http.MethodPost, path, a.Read, url.Values{"node": {"web000"}, "nodes": {"1"}})
 		if r.StatusCode != http.StatusForbidden || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || text != "wall may only read: that needs the role operate\n" {
 			t.Errorf("%s: %s %v %s", path, r.Status, r.Header, text)
 		}
@@ -120,8 +113,8 @@ func TestReadersCannotAct(t *testing.T) {
 		}
 	}
 	// Without a guard nobody is anybody.
-	alone := web.New(web.Options{Model: a.fleet, Source: a.fleet, Actions: a.executor})
-	off := web.New(web.Options{Model: a.fleet, Source: a.fleet})
+	alone := web.New(web.Options{Model: a.Fleet, Source: a.Fleet, Actions: a.Executor})
+	off := web.New(web.Options{Model: a.Fleet, Source: a.Fleet})
 	for _, path := range acts {
 		for want, h := range map[string]http.Handler{"Nobody signed in": alone, "start muster fleet serve with --actions": off} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("node=web000&nodes=1"))
@@ -132,7 +125,7 @@ func TestReadersCannotAct(t *testing.T) {
 			}
 		}
 	}
-	if got := a.backend.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 }
@@ -145,24 +138,24 @@ func TestOtherSitesCannotAct(t *testing.T) {
 	form := url.Values{"node": {"web000"}, "nodes": {"1"}}
 	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
 		for _, path := range acts {
-			if r, _ := a.do(http.MethodPost, path, a.operate, form, from...); r.StatusCode != http.StatusForbidden {
+			if r, _ := a.do(http.MethodPost, path, a.Operate, form, from...); r.StatusCode != http.StatusForbidden {
 				t.Errorf("%v: %s", from, r.Status)
 			}
 		}
 	}
 	// A link does not act, whatever it says.
 	for _, path := range acts {
-		if r, _ := a.do(http.MethodGet, path+"?node=web000&nodes=1", a.operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusOK {
+		if r, _ := a.do(http.MethodGet, path+"?node=web000&nodes=1", a.Operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusOK {
 			t.Errorf("GET %s: %s", path, r.Status)
 		}
-		if r, _ := a.do(http.MethodPost, path+"?node=web000&nodes=1", a.operate, nil); r.StatusCode == http.StatusSeeOther {
+		if r, _ := a.do(http.MethodPost, path+"?node=web000&nodes=1", a.Operate, nil); r.StatusCode == http.StatusSeeOther {
 			t.Errorf("POST of a query: %s", r.Status)
 		}
 	}
-	if got := a.backend.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
-	if r, text := a.do(http.MethodPost, "/actions/pause", a.operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
+	if r, text := a.do(http.MethodPost, "/actions/pause", a.Operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("by the proxy: %s %s", r.Status, text)
 	}
 }
@@ -172,7 +165,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 func TestOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	_, text := a.do(http.MethodGet, "/actions/pause?on="+url.QueryEscape(`group("db")`), a.operate, nil)
+	_, text := a.do(http.MethodGet, "/actions/pause?on="+url.QueryEscape(`group("db")`), a.Operate, nil)
 	for _, want := range []string{`<strong class="num">4 nodes</strong>`, `name="nodes" value="4"`, `href="/nodes/db001"`, "Pause 4 nodes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it asks without %q", want)
@@ -181,7 +174,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 	if strings.Contains(text, `name="all"`) {
 		t.Error("it asks for all of the fleet")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/run?on=true", a.operate, nil); !strings.Contains(text, "Yes, all 20 nodes of the fleet") {
+	if _, text := a.do(http.MethodGet, "/actions/run?on=true", a.Operate, nil); !strings.Contains(text, "Yes, all 20 nodes of the fleet") {
 		t.Error("it does not ask for all of the fleet")
 	}
 	for _, c := range []struct {
@@ -197,7 +190,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		{url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"soon"}}, http.StatusUnprocessableEntity, "is neither a duration"},
 		{url.Values{}, http.StatusUnprocessableEntity, "name one target"},
 	} {
-		r, text := a.do(http.MethodPost, "/actions/pause", a.operate, c.form)
+		r, text := a.do(http.MethodPost, "/actions/pause", a.Operate, c.form)
 		if r.StatusCode != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%v: %s", c.form, r.Status)
 		}
@@ -205,10 +198,10 @@ func TestOnlyWhatWasShown(t *testing.T) {
 			t.Errorf("%v: it forgets what was filled in", c.form)
 		}
 	}
-	if r, _ := a.do(http.MethodPost, "/actions/pause", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
+	if r, _ := a.do(http.MethodPost, "/actions/pause", a.Operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large form: %s", r.Status)
 	}
-	if got := a.backend.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
@@ -224,12 +217,12 @@ func TestActPages(t *testing.T) {
 			t.Errorf("pause has no %q", want)
 		}
 	}
-	if _, text := a.do(http.MethodGet, "/nodes/web000", a.operate, nil); !strings.Contains(text, `href="/actions/resume?node=web000"`) || strings.Contains(text, `href="/actions/pause`) {
+	if _, text := a.do(http.MethodGet, "/nodes/web000", a.Operate, nil); !strings.Contains(text, `href="/actions/resume?node=web000"`) || strings.Contains(text, `href="/actions/pause`) {
 		t.Error("the page of the node does not have the way back")
 	}
 	a.act("resume", url.Values{"node": {"web000"}, "nodes": {"1"}})
 	a.act("pause", url.Values{"group": {"db"}, "nodes": {"4"}})
-	if _, text := a.do(http.MethodGet, "/nodes/db001", a.operate, nil); !strings.Contains(text, `href="/actions/resume?group=db"`) || !strings.Contains(text, "Resume group db") {
+	if _, text := a.do(http.MethodGet, "/nodes/db001", a.Operate, nil); !strings.Contains(text, `href="/actions/resume?group=db"`) || !strings.Contains(text, "Resume group db") {
 		t.Error("a node whose group is paused does not have the way back")
 	}
 	text = a.act("run", url.Values{"on": {`group("web")`}, "nodes": {"12"}, "noop": {"yes"}, "manifests": {"nginx, base"}, "within": {"30s"}})
@@ -238,21 +231,21 @@ func TestActPages(t *testing.T) {
 			t.Errorf("run has no %q: %s", want, text)
 		}
 	}
-	if got := strings.Join(a.backend.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
+	if got := strings.Join(a.Backend.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
 		t.Errorf("it did\n%s", got)
 	}
-	if _, text := a.do(http.MethodGet, "/actions", a.read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
+	if _, text := a.do(http.MethodGet, "/actions", a.Read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
 		t.Errorf("the actions: %s", text)
 	}
-	if r, text := a.do(http.MethodGet, "/actions/nope", a.read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
+	if r, text := a.do(http.MethodGet, "/actions/nope", a.Read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
 	// Who is no administrator of NATS pauses, and sees why nothing more.
-	a.backend.Denied = io.ErrClosedPipe
-	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
+	a.Backend.Denied = io.ErrClosedPipe
+	if _, text := a.do(http.MethodGet, "/nodes/web003", a.Operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
 		t.Error("there is a button that does nothing")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/run?node=web000", a.operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<button type=\"submit\" class=\"primary\"") {
+	if _, text := a.do(http.MethodGet, "/actions/run?node=web000", a.Operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<button type=\"submit\" class=\"primary\"") {
 		t.Error("it does not say why not")
 	}
 }
@@ -261,18 +254,18 @@ func TestActPages(t *testing.T) {
 func TestActionIsLive(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	a.backend.Held = make(chan struct{})
-	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
+	a.Backend.Held = make(chan struct{})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
 	path := r.Header.Get("Location")
-	if _, text := a.do(http.MethodGet, path, a.read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
+	if _, text := a.do(http.MethodGet, path, a.Read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
 		t.Errorf("before the answer: %s", text)
 	}
 	streamed := make(chan string)
 	go func() {
-		_, text := a.do(http.MethodGet, path, a.read, nil, "Accept", "text/event-stream")
+		_, text := a.do(http.MethodGet, path, a.Read, nil, "Accept", "text/event-stream")
 		streamed <- text
 	}()
-	close(a.backend.Held)
+	close(a.Backend.Held)
 	if text := <-streamed; !strings.Contains(text, "1 of 1 node ran") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
 		t.Errorf("the stream: %s", text)
 	}
@@ -290,9 +283,9 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	a := newActing(t, d)
 	name := d.Nodes[0].Node
-	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {name}, "nodes": {"1"}})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, url.Values{"node": {name}, "nodes": {"1"}})
 	for _, path := range []string{r.Header.Get("Location"), "/actions", "/audit/nodes", "/actions/run?on=" + url.QueryEscape(`node == "`+name+`" || host == "<script>"`), "/actions/pause?node=" + url.QueryEscape(hostile[:100])} {
-		_, body := a.do(http.MethodGet, path, a.operate, nil)
+		_, body := a.do(http.MethodGet, path, a.Operate, nil)
 		if at := raw.FindString(body); at != "" || len(body) > 900_000 {
 			t.Errorf("%s has %q, %d bytes", path, at, len(body))
 		}
@@ -323,7 +316,7 @@ func TestALinkWritesNoManifest(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(3, time.Now()))
 	q := url.Values{"name": {"of-another-site"}, "manifest": {"muster: {resources: [{exec: [{evil: {}}]}]}"}, "on": {"true"}, "key": {"group.web.nginx"}}
-	r, text := a.do(http.MethodGet, "/actions/preview?"+q.Encode(), a.operate, nil)
+	r, text := a.do(http.MethodGet, "/actions/preview?"+q.Encode(), a.Operate, nil)
 	if r.StatusCode != http.StatusOK || strings.Contains(text, "of-another-site") || strings.Contains(text, "evil") || !strings.Contains(text, `<option value="group.web.nginx" selected>`) {
 		t.Errorf("%s %s", r.Status, text)
 	}
@@ -333,14 +326,14 @@ func TestALinkWritesNoManifest(t *testing.T) {
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(60, time.Now()))
-	_, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.operate, nil)
+	_, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.Operate, nil)
 	if !strings.Contains(text, `href="/actions/preview?key=group.web.nginx&amp;on=group%28%22web%22%29&amp;revision=1023"`) {
 		t.Error("no revision leads to its preview")
 	}
-	if _, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.read, nil); strings.Contains(text, "/actions/preview") {
+	if _, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.Read, nil); strings.Contains(text, "/actions/preview") {
 		t.Error("a reader is led to a preview")
 	}
-	_, text = a.do(http.MethodGet, "/actions/preview?key=group.web.nginx&revision=1023&on="+url.QueryEscape(`group("web")`), a.operate, nil)
+	_, text = a.do(http.MethodGet, "/actions/preview?key=group.web.nginx&revision=1023&on="+url.QueryEscape(`group("web")`), a.Operate, nil)
 	for _, want := range []string{`<option value="group.web.nginx" selected>`, `name="revision" value="1023"`, `value="group(&#34;web&#34;)"`, `aria-current="page"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the form has no %q", want)
@@ -357,7 +350,7 @@ func TestPreview(t *testing.T) {
 	if !strings.Contains(text, "a manifest that was written, as motd") {
 		t.Errorf("of what was written: %s", text)
 	}
-	did := a.backend.Done()
+	did := a.Backend.Done()
 	if len(did) != 3 || !strings.Contains(did[0], "port: 80\n") || !strings.Contains(did[1], "port: 8080") || did[2] != "preview motd on 1 nodes: muster:\n  resources: []" {
 		t.Errorf("it did %q", did)
 	}
@@ -375,7 +368,7 @@ func TestPreview(t *testing.T) {
 		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 300<<10)}}, http.StatusUnprocessableEntity, "at most 262144 are sent"},
 		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 1<<20)}}, http.StatusRequestEntityTooLarge, "cannot be read"},
 	} {
-		if r, text := a.do(http.MethodPost, "/actions/preview", a.operate, c.form); r.StatusCode != c.status || !strings.Contains(text, c.want) {
+		if r, text := a.do(http.MethodPost, "/actions/preview", a.Operate, c.form); r.StatusCode != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%.80v: %s", c.form, r.Status)
 		}
 	}

@@ -5,52 +5,24 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// acting is the API of a fleet behind the guard, with a token of each role.
-type acting struct {
-	http.Handler
-	read, operate string
-	nodes         *webfleet.Backend
-}
+// acting is the API of a fleet behind the guard.
+type acting struct{ *webfleet.Acting }
 
 func newActing(t *testing.T, nodes int) acting {
 	t.Helper()
-	var lines string
-	token := func(role access.Role, name string) string {
-		secret, line, err := access.NewToken(role, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += line
-		return secret
-	}
-	out := acting{read: token(access.Read, "wall"), operate: token(access.Operate, "anna")}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
-	out.nodes = &webfleet.Backend{Fleet: f}
-	executor := actions.New(actions.Options{Model: f, Backend: out.nodes, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(executor.Close)
-	out.Handler = guard.Handler(api.New(api.Options{Model: f, Source: f, Actions: executor, Log: slog.New(slog.DiscardHandler)}))
 
-	return out
+	return acting{webfleet.NewActing(t, webfleet.Sample(nodes, time.Now()), func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+		return api.New(api.Options{Model: f, Source: f, Actions: x, Log: slog.New(slog.DiscardHandler)})
+	})}
 }
 
 // post sends a document with a token.
@@ -70,6 +42,17 @@ func (a acting) post(path, token, document string, headers ...string) *http.Resp
 	return w.Result()
 }
 
+// get reads a path with a token.
+func (a acting) get(path, token string) (int, string) {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Host = "127.0.0.1:8420"
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+
+	return w.Code, w.Body.String()
+}
+
 // TestActing has each action, and what it answers.
 func TestActing(t *testing.T) {
 	t.Parallel()
@@ -81,7 +64,7 @@ func TestActing(t *testing.T) {
 		{"/actions/preview", `{"target":{"on":"true"},"key":"group.web.nginx","revision":1023}`},
 		{"/actions/preview", `{"target":{"nodes":["web000"]},"name":"motd","manifest":"muster: {resources: []}"}`},
 	} {
-		r := a.post(c.path, a.operate, c.document)
+		r := a.post(c.path, a.Operate, c.document)
 		text := body(t, r)
 		var got actions.Action
 		ok := func() bool {
@@ -104,38 +87,38 @@ func TestActingWrongly(t *testing.T) {
 		want                  string
 	}{
 		{"/actions/pause", "", node, http.StatusUnauthorized, "sign in"},
-		{"/actions/pause", a.read, node, http.StatusForbidden, "wall may only read"},
-		{"/actions/pause", a.operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
-		{"/actions/pause", a.operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
-		{"/actions/pause", a.operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
-		{"/actions/pause", a.operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},
-		{"/actions/pause", a.operate, `{"target":{"nodes":["web000"]},"until":"soon"}`, http.StatusUnprocessableEntity, "neither a duration"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"within":"x"}`, http.StatusUnprocessableEntity, "must be a duration"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"noo":true}`, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"],"no":"true"}}`, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run", a.operate, `{`, http.StatusBadRequest, ""},
-		{"/actions/run", a.operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
-		{"/actions/run?wait=0", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run?wait=51", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/preview", a.read, node, http.StatusForbidden, "wall may only read"},
-		{"/actions/preview", a.operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
-		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
-		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
-		{"/actions/none", a.operate, node, http.StatusMethodNotAllowed, "this path only reads"},
+		{"/actions/pause", a.Read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/pause", a.Operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
+		{"/actions/pause", a.Operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
+		{"/actions/pause", a.Operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
+		{"/actions/pause", a.Operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},
+		{"/actions/pause", a.Operate, `{"target":{"nodes":["web000"]},"until":"soon"}`, http.StatusUnprocessableEntity, "neither a duration"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"]},"within":"x"}`, http.StatusUnprocessableEntity, "must be a duration"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"]},"noo":true}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"],"no":"true"}}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.Operate, `{`, http.StatusBadRequest, ""},
+		{"/actions/run", a.Operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
+		{"/actions/run?wait=0", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run?wait=51", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/preview", a.Read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/preview", a.Operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
+		{"/actions/none", a.Operate, node, http.StatusMethodNotAllowed, "this path only reads"},
 	} {
 		r := a.post(c.path, c.token, c.document)
 		if p := problemOf(t, r); r.StatusCode != c.status || !strings.Contains(p.Detail, c.want) {
 			t.Errorf("%s %.80s: %+v", c.path, c.document, p)
 		}
 	}
-	r := a.post("/actions/resume", a.operate, `{"target":{"on":"node == \"a\" && grop(\"web\")"}}`)
+	r := a.post("/actions/resume", a.Operate, `{"target":{"on":"node == \"a\" && grop(\"web\")"}}`)
 	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
 		t.Errorf("%+v", p)
 	}
-	if r := a.post("/actions/pause", a.operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+	if r := a.post("/actions/pause", a.Operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("by a page of another site: %s", r.Status)
 	}
-	if got := a.nodes.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	off := serve(newFixture())
@@ -157,11 +140,11 @@ func TestActingWrongly(t *testing.T) {
 func TestActionGoesOn(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)
-	a.nodes.Held = make(chan struct{})
+	a.Backend.Held = make(chan struct{})
 	const node = `{"target":{"nodes":["web000"]}}`
 	answers := make(chan *http.Response)
 	for range 4 {
-		go func() { answers <- a.post("/actions/run?wait=1", a.operate, node) }()
+		go func() { answers <- a.post("/actions/run?wait=1", a.Operate, node) }()
 	}
 	where := ""
 	for range 4 {
@@ -171,28 +154,20 @@ func TestActionGoesOn(t *testing.T) {
 		}
 		where = r.Header.Get("Location")
 	}
-	if r := a.post("/actions/run?wait=1", a.operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+	if r := a.post("/actions/run?wait=1", a.Operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
 		t.Errorf("the fifth: %s", r.Status)
 	}
-	ask := func(path string) (int, string) {
-		r := httptest.NewRequest(http.MethodGet, path, nil)
-		r.Host = "127.0.0.1:8420"
-		r.Header.Set("Authorization", "Bearer "+a.read)
-		w := httptest.NewRecorder()
-		a.ServeHTTP(w, r)
-		return w.Code, w.Body.String()
-	}
-	if code, text := ask(where + "?wait=1"); code != http.StatusOK || strings.Contains(text, `"ended"`) {
+	if code, text := a.get(where+"?wait=1", a.Read); code != http.StatusOK || strings.Contains(text, `"ended"`) {
 		t.Errorf("%d %s", code, text)
 	}
-	close(a.nodes.Held)
-	if code, text := ask(where + "?wait=50"); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"anna"`) {
+	close(a.Backend.Held)
+	if code, text := a.get(where+"?wait=50", a.Read); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"anna"`) {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := ask(api.Prefix + "/actions"); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 4 {
+	if code, text := a.get(api.Prefix+"/actions", a.Read); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 4 {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := ask(api.Prefix + "/actions/nope?wait=1"); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
+	if code, text := a.get(api.Prefix+"/actions/nope?wait=1", a.Read); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
 		t.Errorf("%d %s", code, text)
 	}
 }
