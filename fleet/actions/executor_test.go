@@ -205,6 +205,34 @@ func TestOrders(t *testing.T) {
 	}
 }
 
+// TestTheSameNodes: where one node left and another joined, as many match as were shown, but not the same.
+func TestTheSameNodes(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	db := actions.Target{Group: "db"}
+	shown, err := x.Match(db)
+	if err != nil || len(shown.Nodes) != 4 {
+		t.Fatal(shown, err)
+	}
+	pause := actions.Spec{Kind: actions.Pause, Target: db, By: "anna", Expect: 4, ExpectDigest: shown.Digest()}
+	backend.Fleet.Regroup("db001", "edge")
+	backend.Fleet.Regroup("web000", "db")
+	for _, expect := range []int{4, -1} {
+		pause.Expect = expect
+		if _, err := x.Start(pause); !errors.Is(err, actions.ErrOthers) || !strings.Contains(err.Error(), "not the same 4 nodes") {
+			t.Errorf("other nodes: %v", err)
+		}
+	}
+	backend.Fleet.Regroup("web000", "web")
+	backend.Fleet.Regroup("db001", "db", "edge")
+	if a := done(t, x, pause); !a.OK() {
+		t.Errorf("the nodes that were shown: %+v", a)
+	}
+	if got := strings.Join(backend.Done(), "\n"); got != "pause group.db by anna (dashboard): " {
+		t.Errorf("it did\n%s", got)
+	}
+}
+
 // TestFewAtOnce: more than four are refused, and the last 50 are known.
 func TestFewAtOnce(t *testing.T) {
 	t.Parallel()

@@ -3,6 +3,7 @@ package actions
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -16,6 +17,17 @@ type Match struct {
 	fleet.Selection
 	// All is that it is all of a fleet that is not small.
 	All bool
+}
+
+// Digest stands for the nodes by their names: another set of nodes, of any number, has another one.
+func (m Match) Digest() string {
+	names := make([]string, len(m.Nodes))
+	for i, n := range m.Nodes {
+		names[i] = n.Node
+	}
+	slices.Sort(names)
+
+	return model.DigestOf([]byte(strings.Join(names, "\n")))
 }
 
 // matchOf returns whom a target means.
@@ -66,6 +78,8 @@ func (s *Spec) confirmed(m Match) error {
 		return refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
 	case s.Expect >= 0 && s.Expect != len(m.Nodes):
 		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect)
+	case s.ExpectDigest != "" && s.ExpectDigest != m.Digest():
+		return fmt.Errorf("%w: they are not the same %d nodes", ErrOthers, len(m.Nodes))
 	default:
 		return nil
 	}

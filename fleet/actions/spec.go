@@ -104,10 +104,11 @@ type Spec struct {
 	Previewed *Previewed `json:"previewed,omitempty"`
 	// Within is how long nodes have for it, 2 minutes for 0.
 	Within time.Duration `json:"-"`
-	// Expect is how many nodes whoever acts was shown, negative where they were not; All is that
-	// they mean all of a fleet that is not small.
-	Expect int  `json:"-"`
-	All    bool `json:"-"`
+	// Expect is how many nodes whoever acts was shown, negative where they were not, and ExpectDigest the
+	// Digest of these, empty where they do not say; All is that they mean all of a fleet that is not small.
+	Expect       int    `json:"-"`
+	ExpectDigest string `json:"-"`
+	All          bool   `json:"-"`
 }
 
 // check reports whether it can be done, and sets what is missing.

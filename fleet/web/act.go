@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -197,9 +198,9 @@ func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error
 		Kind: k, Target: targetOf(r), By: access.UserOf(r.Context()).Name, Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
-	// Without the number of nodes that were shown nothing was confirmed.
+	// Without the nodes that were shown nothing was confirmed.
 	o.Expect, _ = strconv.Atoi(r.Form.Get("nodes"))
-	o.Expect = max(o.Expect, 0)
+	o.Expect, o.ExpectDigest = max(o.Expect, 0), cmp.Or(r.Form.Get("digest"), "none")
 	var err error
 	if o.Until, err = actions.ParseUntil(r.Form.Get("until"), now); err != nil {
 		return o, err

@@ -135,7 +135,7 @@ func TestReadersCannotAct(t *testing.T) {
 func TestOtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	form := url.Values{"node": {"web000"}, "nodes": {"1"}}
+	form := a.asked("pause", url.Values{"node": {"web000"}})
 	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
 		for _, path := range acts {
 			if r, _ := a.do(http.MethodPost, path, a.Operate, form, from...); r.StatusCode != http.StatusForbidden {
@@ -187,6 +187,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		{url.Values{"on": {"true"}, "nodes": {"20"}}, http.StatusConflict, "this is for all nodes: confirm it"},
 		{url.Values{"on": {"grop("}, "nodes": {"20"}}, http.StatusUnprocessableEntity, "Nothing was done"},
 		{url.Values{"node": {"nope"}, "nodes": {"1"}}, http.StatusNotFound, "no node nope is known"},
+		{url.Values{"node": {"web000"}, "nodes": {"1"}}, http.StatusConflict, "other nodes match now"},
 		{url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"soon"}}, http.StatusUnprocessableEntity, "is neither a duration"},
 		{url.Values{}, http.StatusUnprocessableEntity, "name one target"},
 	} {
@@ -205,6 +206,29 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		t.Errorf("it did %q", got)
 	}
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
+}
+
+// TestOnlyTheNodesThatWereShown: as many others are not those that somebody confirmed; the page asks again.
+func TestOnlyTheNodesThatWereShown(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	form := a.asked("run", url.Values{"on": {`group("db")`}})
+	a.Fleet.Regroup("db001", "edge")
+	a.Fleet.Regroup("web000", "db")
+	r, text := a.do(http.MethodPost, "/actions/run", a.Operate, form)
+	if r.StatusCode != http.StatusConflict || !strings.Contains(text, "not the same 4 nodes") || !strings.Contains(text, `href="/nodes/web000"`) {
+		t.Errorf("other nodes: %s %s", r.Status, text)
+	}
+	form.Del("digest")
+	if r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, form); r.StatusCode != http.StatusConflict {
+		t.Errorf("nodes that nobody saw: %s", r.Status)
+	}
+	if got := a.Backend.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	if text := a.act("run", url.Values{"on": {`group("db")`}}); !strings.Contains(text, "4 nodes ran") {
+		t.Errorf("confirmed: %s", text)
+	}
 }
 
 // TestActPages: a form leads to what came of it, which others see, too.
@@ -255,7 +279,7 @@ func TestActionIsLive(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
 	a.Backend.Held = make(chan struct{})
-	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, a.asked("run", url.Values{"node": {"web000"}}))
 	path := r.Header.Get("Location")
 	if _, text := a.do(http.MethodGet, path, a.Read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
 		t.Errorf("before the answer: %s", text)
@@ -283,7 +307,7 @@ func TestHostileAnswers(t *testing.T) {
 	}
 	a := newActing(t, d)
 	name := d.Nodes[0].Node
-	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, url.Values{"node": {name}, "nodes": {"1"}})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, a.asked("run", url.Values{"node": {name}}))
 	for _, path := range []string{r.Header.Get("Location"), "/actions", "/audit/nodes", "/actions/run?on=" + url.QueryEscape(`node == "`+name+`" || host == "<script>"`), "/actions/pause?node=" + url.QueryEscape(hostile[:100])} {
 		_, body := a.do(http.MethodGet, path, a.Operate, nil)
 		if at := raw.FindString(body); at != "" || len(body) > 900_000 {

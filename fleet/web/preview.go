@@ -56,7 +56,7 @@ func (s *site) preview(w http.ResponseWriter, r *http.Request) {
 	}
 	o, err := specOf(r, actions.Preview, s.Now())
 	if err == nil {
-		o.Expect = -1 // it changes nothing, so nothing is confirmed
+		o.Expect, o.ExpectDigest = -1, "" // it changes nothing, so nothing is confirmed
 		o.Previewed, err = s.previewed(r.Context(), r)
 	}
 	var a actions.Action

@@ -32,6 +32,7 @@ type ActionTarget struct {
 type ActionBody struct {
 	Target ActionTarget `json:"target" doc:"One of nodes, group and on"`
 	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"How many nodes match: with another number nothing is done, and the answer is 409"`
+	Digest string       `json:"expect_digest,omitempty" pattern:"^sha256-[0-9a-f]{64}$" patternDescription:"the digest of /actions/match" doc:"The digest of the nodes that match, of /actions/match: with other ones, also as many, nothing is done, and the answer is 409"`
 	All    bool         `json:"all,omitempty" doc:"Confirms a target that is all of a fleet of more than ten nodes"`
 }
 
@@ -175,7 +176,7 @@ func (a *api) addActions(routes huma.API) {
 
 // ofBody returns what a body wants to be done.
 func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
-	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1}
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1, ExpectDigest: b.Digest}
 	if b.Expect != nil {
 		o.Expect = *b.Expect
 	}

@@ -122,7 +122,7 @@ func TestActingWrongly(t *testing.T) {
 		t.Errorf("it did %q", got)
 	}
 	off := serve(newFixture())
-	for _, path := range []string{"/actions", "/actions/x"} {
+	for _, path := range []string{"/actions", "/actions/x", "/actions/match?on=true"} {
 		if r := get(t, off, path); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "--actions") {
 			t.Errorf("%s, where actions are off: %s", path, r.Status)
 		}
@@ -132,6 +132,50 @@ func TestActingWrongly(t *testing.T) {
 	q.Header.Set("Content-Type", "application/json")
 	if off.ServeHTTP(w, q); w.Code != http.StatusForbidden || !strings.Contains(w.Body.String(), "--actions") {
 		t.Errorf("where actions are off: %d %s", w.Code, w.Body)
+	}
+}
+
+// TestMatch: whom a target means, and a digest of these, by which nothing is done for as many others.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 20)
+	match := func(query string) (out api.Matched) {
+		t.Helper()
+		code, text := a.get(api.Prefix+"/actions/match?"+query, a.Read)
+		if err := json.Unmarshal([]byte(text), &out); err != nil || code != http.StatusOK {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+		return out
+	}
+	db := match("group=db")
+	if db.Nodes != 4 || db.All || db.Digest == "" || strings.Join(db.First, " ") != "db001 db006 db011 db016" {
+		t.Errorf("%+v", db)
+	}
+	if same := match("node=db016&node=db011&node=db006&node=db001"); same.Digest != db.Digest || same.Nodes != 4 {
+		t.Errorf("by names: %+v", same)
+	}
+	if all := match("on=true"); !all.All || all.Nodes != 20 || all.Digest == db.Digest {
+		t.Errorf("all: %+v", all)
+	}
+	for query, want := range map[string]int{"group=nope": http.StatusNotFound, "": http.StatusUnprocessableEntity, "on=grop()": http.StatusUnprocessableEntity, "on=true&group=db": http.StatusUnprocessableEntity} {
+		if code, text := a.get(api.Prefix+"/actions/match?"+query, a.Read); code != want {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+	}
+	document := `{"target":{"group":"db"},"expect":4,"expect_digest":"` + db.Digest + `"}`
+	a.Fleet.Regroup("db001", "edge")
+	a.Fleet.Regroup("web000", "db")
+	if r := a.post("/actions/run", a.Operate, document); r.StatusCode != http.StatusConflict || !strings.Contains(problemOf(t, r).Detail, "not the same 4 nodes") {
+		t.Errorf("other nodes: %s", r.Status)
+	}
+	if got := a.Backend.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	if r := a.post("/actions/run", a.Operate, `{"target":{"group":"db"},"expect_digest":"`+match("group=db").Digest+`"}`); r.StatusCode != http.StatusAccepted {
+		t.Errorf("as they are: %s", r.Status)
+	}
+	if r := a.post("/actions/run", a.Operate, `{"target":{"group":"db"},"expect_digest":"4"}`); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("what is no digest: %s", r.Status)
 	}
 }
 

@@ -111,6 +111,7 @@ func (a *api) routes(mux *http.ServeMux) huma.API {
 	a.addReports(routes)
 	a.addSource(routes)
 	a.addStream(routes)
+	a.addMatch(routes)
 	a.addActions(routes)
 
 	return routes
