@@ -44,6 +44,26 @@ type Action struct {
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.
 	Error string `json:"error,omitempty"`
+	// Withheld is that plans and texts are left out, which only the role operate sees.
+	Withheld bool `json:"withheld,omitempty"`
+}
+
+// ForReaders returns what those are shown of it who only read: of a preview neither plans nor texts. They have
+// contents of files, which whoever previews may have written, or nodes have.
+func (a Action) ForReaders() Action {
+	if a.Kind != Preview {
+		return a
+	}
+	a.Withheld, a.Plans, a.MorePlans = true, nil, 0
+	a.Results = slices.Clone(a.Results)
+	for i := range a.Results {
+		a.Results[i].Text = ""
+	}
+	if a.Error != "" {
+		a.Error = "it failed; why needs the role operate"
+	}
+
+	return a
 }
 
 // OK reports whether it has ended, and nothing failed.

@@ -221,14 +221,28 @@ func (s *site) actions(r *http.Request) screen {
 	return screen{
 		Frame: s.frame("Actions", "Actions"), live: true, controls: page.Heading("Actions", true), changes: s.Actions.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
-			return shown(page.Actions(s.Actions.Actions(), may, now))
+			all := s.Actions.Actions()
+			for i := range all {
+				all[i] = seen(all[i], may)
+			}
+
+			return shown(page.Actions(all, may, now))
 		},
 	}
 }
 
+// seen returns what somebody may see of an action.
+func seen(a actions.Action, may page.Acts) actions.Action {
+	if !may.May {
+		return a.ForReaders()
+	}
+
+	return a
+}
+
 // action is the page of an action.
 func (s *site) action(r *http.Request) screen {
-	id, title := r.PathValue("id"), "Action"
+	id, title, may := r.PathValue("id"), "Action", s.may(r)
 	if a, ok := s.Actions.Action(id); ok {
 		title = page.ActionTitle(a)
 	}
@@ -241,7 +255,7 @@ func (s *site) action(r *http.Request) screen {
 				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
-			return content{page.Action(a, now), http.StatusOK, !a.Ended.IsZero()}, nil
+			return content{page.Action(seen(a, may), now), http.StatusOK, !a.Ended.IsZero()}, nil
 		},
 	}
 }

@@ -335,6 +335,47 @@ func TestControlChanges(t *testing.T) {
 	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
 }
 
+// TestReadersSeeNoPlans: plans have contents of files, and what nodes say of a preview may quote them.
+func TestReadersSeeNoPlans(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(60, time.Now()))
+	r, _ := a.do(http.MethodPost, "/actions/preview", a.Operate, a.asked("preview", url.Values{"key": {"group.web.nginx"}, "on": {"true"}}))
+	path := r.Header.Get("Location")
+	secrets := []string{"+new &lt;b&gt;", "no space left on device", "/etc/motd", "would change", "Would change", "would fail"}
+	_, text := a.do(http.MethodGet, path, a.Operate, nil)
+	for _, secret := range secrets[:5] {
+		if !strings.Contains(text, secret) {
+			t.Errorf("an operator does not see %q", secret)
+		}
+	}
+	if !strings.Contains(text, "Only the role operate sees plans") {
+		t.Error("an operator does not see who sees it")
+	}
+	for _, accept := range []string{"text/html", "text/event-stream"} {
+		_, text := a.do(http.MethodGet, path, a.Read, nil, "Accept", accept)
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("a reader sees %q as %s", secret, accept)
+			}
+		}
+		for _, want := range []string{"of 60 nodes", "by anna", "group.web.nginx, revision", "needs the role operate"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("a reader sees no %q as %s", want, accept)
+			}
+		}
+	}
+	// What is drawn for one is not shown to the other.
+	if _, text := a.do(http.MethodGet, path, a.Operate, nil); !strings.Contains(text, secrets[0]) {
+		t.Error("an operator sees what a reader does")
+	}
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); !strings.Contains(text, "Only the role operate sees plans") {
+		t.Error("the form does not say who sees plans")
+	}
+	if text := a.act("run", url.Values{"node": {"web000"}}); strings.Contains(text, "Only the role operate") {
+		t.Error("it is said of a run")
+	}
+}
+
 // TestALinkWritesNoManifest: who follows one would have its guards run by one click.
 func TestALinkWritesNoManifest(t *testing.T) {
 	t.Parallel()

@@ -156,11 +156,15 @@ func (a *api) addActions(routes huma.API) {
 	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run, actions.Preview} {
 		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
 	}
-	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(context.Context, *struct{}) (*answer[lastActions], error) {
+	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(ctx context.Context, _ *struct{}) (*answer[lastActions], error) {
 		if a.Actions == nil {
 			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
 		}
-		return found(lastActions{a.Actions.Actions()})
+		all := a.Actions.Actions()
+		for i := range all {
+			all[i] = seen(ctx, all[i])
+		}
+		return found(lastActions{all})
 	})
 	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[actions.Action], error) {
 		if a.Actions == nil {
@@ -170,8 +174,17 @@ func (a *api) addActions(routes huma.API) {
 		if !known {
 			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was started since, or another one did it; %s/requests has what nodes were asked", in.ID, Prefix))
 		}
-		return found(it)
+		return found(seen(ctx, it))
 	})
+}
+
+// seen returns what who asks may see of an action.
+func seen(ctx context.Context, a actions.Action) actions.Action {
+	if access.UserOf(ctx).Role < access.Operate {
+		return a.ForReaders()
+	}
+
+	return a
 }
 
 // ofBody returns what a body wants to be done.

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -176,6 +177,35 @@ func TestMatch(t *testing.T) {
 	}
 	if r := a.post("/actions/run", a.Operate, `{"target":{"group":"db"},"expect_digest":"4"}`); r.StatusCode != http.StatusUnprocessableEntity {
 		t.Errorf("what is no digest: %s", r.Status)
+	}
+}
+
+// TestReadersSeeNoPlans: they have contents of files, and what nodes say of a preview may quote them.
+func TestReadersSeeNoPlans(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 60)
+	r := a.post("/actions/preview", a.Operate, `{"target":{"on":"true"},"key":"group.web.nginx"}`)
+	path := r.Header.Get("Location")
+	secrets := []string{`+new`, "no space left on device", "/etc/motd", "would change", "would fail", `"plans"`, `"text"`}
+	for token, sees := range map[string]bool{a.Operate: true, a.Other: true, a.Read: false} {
+		code, text := a.get(path, token)
+		var got actions.Action
+		if err := json.Unmarshal([]byte(text), &got); err != nil || code != http.StatusOK || got.Nodes != 60 || len(got.States) == 0 || len(got.Results) != 60 || got.Previewed.Key != "group.web.nginx" || got.Withheld == sees {
+			t.Errorf("%d %s, %v", code, text, err)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) != sees {
+				t.Errorf("%q, for who operates %v: %v", secret, sees, !sees)
+			}
+		}
+	}
+	a.Backend.Err = errors.New("a secret of the preview")
+	a.post("/actions/preview", a.Operate, `{"target":{"on":"true"},"key":"group.web.nginx"}`)
+	a.post("/actions/run", a.Operate, `{"target":{"nodes":["web000"]}}`)
+	for token, want := range map[string]int{a.Operate: 2, a.Read: 1} {
+		if _, text := a.get(api.Prefix+"/actions", token); strings.Count(text, "a secret") != want {
+			t.Errorf("the errors of all: %s", text)
+		}
 	}
 }
 

@@ -333,6 +333,9 @@ func runManifest(d ManifestData) string {
 	return "Run now where " + strings.ToLower(ofStatus(d.Query.Status).word)
 }
 
+// whoSeesPlans is for whoever writes what is previewed.
+const whoSeesPlans = "Only the role operate sees plans, and what nodes say of them."
+
 // PreviewForm is what the page shows on which a preview is chosen.
 type PreviewForm struct {
 	Acts
