@@ -44,6 +44,8 @@ type Action struct {
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.
 	Error string `json:"error,omitempty"`
+	// CancelledBy is who ended it before its end, empty where nobody did.
+	CancelledBy string `json:"cancelled_by,omitempty"`
 	// Withheld is that plans and texts are left out, which only the role operate sees.
 	Withheld bool `json:"withheld,omitempty"`
 }

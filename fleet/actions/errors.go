@@ -18,7 +18,9 @@ var (
 	// ErrOff is that nobody may act.
 	ErrOff = errors.New("actions are off: start muster fleet serve with --actions, and with --tokens or OpenID Connect")
 	// ErrBusy is that too much goes on already.
-	ErrBusy = errors.New("too many actions go on: try again when one of them has ended")
+	ErrBusy = errors.New("too many actions at once")
+	// ErrUnknown is an action that this server does not know.
+	ErrUnknown = errors.New("no such action is known to this server: it was started since, or another one did it")
 	// ErrNobody is a target in which no node is.
 	ErrNobody = errors.New("no known node matches")
 	// ErrAll is a target of all of a fleet that is not small, where that was not confirmed.

@@ -119,28 +119,29 @@ func (x *Executor) Start(s Spec) (Action, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.closed {
-		return Action{}, ErrBusy
+		return Action{}, fmt.Errorf("%w: the server stops", ErrBusy)
 	}
 	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Nodes: len(m.Nodes), Begun: now}, m)
-	if err := x.slots.take(); err != nil {
+	if err := x.slots.take(r.Action); err != nil {
 		return Action{}, err
 	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	r.cancel = cancel
 	x.o.Log.Info("an action begins", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
 	started := x.registry.add(r)
-	x.running.Go(func() { x.execute(r, m.Nodes) })
+	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
 
 	return started, nil
 }
 
 // execute does what an action is, to its end.
-func (x *Executor) execute(r *record, nodes []model.Node) {
-	defer x.slots.free()
-	ctx, cancel := context.WithCancel(context.Background())
-	defer cancel()
+func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
+	defer x.slots.free(r.ID)
+	defer r.cancel(nil)
 	x.running.Go(func() {
 		select {
 		case <-x.stopped:
-			cancel()
+			r.cancel(errStopped)
 		case <-ctx.Done():
 		}
 	})
@@ -161,13 +162,35 @@ func (x *Executor) guarded(ctx context.Context, e *execution) (err error) {
 	return asEnded(ctx, e.do(ctx))
 }
 
+// errStopped is why an action ended with the server.
+var errStopped = errors.New("the server was stopped meanwhile")
+
+// cancelled is why an action ended that somebody cancelled, by their name.
+type cancelled string
+
+// Error says who.
+func (c cancelled) Error() string { return "cancelled by " + string(c) }
+
 // asEnded returns why an action ended that ctx ended.
 func asEnded(ctx context.Context, err error) error {
-	if ctx.Err() != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return errors.New("the server was stopped meanwhile")
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 
 	return err
+}
+
+// Cancel ends an action that goes on, on behalf of somebody, and returns it as it is then: it ends soon
+// after. One that has ended stays as it is. The error wraps ErrUnknown.
+func (x *Executor) Cancel(id, by string) (Action, error) {
+	by = named(by)
+	a, known := x.registry.cancel(id, by)
+	if !known {
+		return a, ErrUnknown
+	}
+	x.o.Log.Info("an action is cancelled", "action", a.ID, "by", by, "ended", !a.Ended.IsZero())
+
+	return a, nil
 }
 
 // Action returns an action by its id.

@@ -241,6 +241,7 @@ func TestFewAtOnce(t *testing.T) {
 	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
 	var first actions.Action
 	for i := range 4 {
+		o.By = []string{"anna", "bob"}[i%2]
 		a, err := x.Start(o)
 		if err != nil {
 			t.Fatal(err)
@@ -249,7 +250,8 @@ func TestFewAtOnce(t *testing.T) {
 			first = a
 		}
 	}
-	if _, err := x.Start(o); !errors.Is(err, actions.ErrBusy) {
+	o.By = "carl"
+	if _, err := x.Start(o); !errors.Is(err, actions.ErrBusy) || strings.Count(err.Error(), "run of web000 by ") != 4 || !strings.Contains(err.Error(), "run of web000 by anna since "+first.Begun.UTC().Format("15:04:05 MST")) {
 		t.Errorf("the fifth: %v", err)
 	}
 	ended, cancel := context.WithCancel(t.Context())
@@ -278,6 +280,88 @@ func TestFewAtOnce(t *testing.T) {
 	}
 	if _, known := x.Action(first.ID); known {
 		t.Error("the first one is known")
+	}
+}
+
+// TestPlacesAreShared: whoever has two actions in progress leaves the other places to others.
+func TestPlacesAreShared(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	start := func(by string) error {
+		_, err := x.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{On: `node == "web000" || node == "` + strings.Repeat("x", 500) + `"`}, By: by, Expect: -1})
+		return err
+	}
+	for range 2 {
+		if err := start("anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := start("anna"); !errors.Is(err, actions.ErrBusy) || !strings.Contains(err.Error(), "2 of anna are in progress") || len(err.Error()) > 600 {
+		t.Errorf("the third: %v", err)
+	}
+	if err := start("bob"); err != nil {
+		t.Errorf("of another: %v", err)
+	}
+	close(backend.Held)
+	for _, a := range x.Actions() {
+		x.Wait(t.Context(), a.ID)
+	}
+	x.Close() // which waits until the places are free
+}
+
+// TestCancel: any operator ends an action, and its place is free again; what nodes have begun they go on with.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	for range 5 {
+		a, err := x.Start(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Cancel(a.ID, "bob\x00"); err != nil {
+			t.Fatal(err)
+		}
+		a, _ = x.Wait(t.Context(), a.ID)
+		if a.Ended.IsZero() || a.OK() || a.CancelledBy != "bob" || a.Error != "cancelled by bob" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "muster fleet run --cancel '"+a.Request+"'") {
+			t.Errorf("%+v", a)
+		}
+		if again, err := x.Cancel(a.ID, "carl"); err != nil || again.CancelledBy != "bob" {
+			t.Errorf("once more: %+v, %v", again, err)
+		}
+	}
+	if _, err := x.Cancel("nope", "bob"); !errors.Is(err, actions.ErrUnknown) {
+		t.Error(err)
+	}
+	close(backend.Held)
+	a := done(t, x, o)
+	if a, err := x.Cancel(a.ID, "bob"); err != nil || a.CancelledBy != "" || a.Error != "" {
+		t.Errorf("one that has ended: %+v, %v", a, err)
+	}
+}
+
+// TestACancelledPause: what was not written is not, and what was written stays.
+func TestACancelledPause(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 200)
+	backend.Deaf = true
+	a, err := x.Start(actions.Spec{Kind: actions.Pause, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Cancel(a.ID, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	a, _ = x.Wait(t.Context(), a.ID)
+	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "stays") {
+		t.Errorf("%+v", a)
+	}
+	for _, r := range a.Results {
+		if strings.Contains(r.Text, "context") {
+			t.Errorf("%+v", r)
+		}
 	}
 }
 

@@ -56,6 +56,9 @@ func (e *execution) writeAll(ctx context.Context) error {
 		})
 	}
 	for _, t := range e.record.targets(e.nodes) {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			break // the others stay as they are
+		}
 		targets <- t
 	}
 	close(targets)
@@ -77,7 +80,7 @@ func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	switch {
 	case err == nil:
 		return nil
-	case t.Node == "":
+	case t.Node == "", errors.Is(ctx.Err(), context.Canceled):
 	case errors.Is(err, model.ErrNotFound):
 		e.set(e.notPaused(t.Node))
 	default:

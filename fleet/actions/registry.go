@@ -33,6 +33,8 @@ type record struct {
 	// results are those of all nodes while it goes on.
 	results map[string]Result
 	done    chan struct{}
+	// cancel ends what goes on, for a reason.
+	cancel context.CancelCauseFunc
 }
 
 func newRegistry() *registry { return &registry{followers: map[chan struct{}]bool{}} }
@@ -134,6 +136,9 @@ func (g *registry) end(r *record, err error, now time.Time) Action {
 			r.Error = cut(err.Error())
 		}
 		r.Ended = now
+		if r.CancelledBy != "" {
+			r.Notes = append(r.Notes, r.onCancel())
+		}
 		r.Action = r.snapshot()
 		if r.Previewed != nil {
 			r.Previewed = &Previewed{Key: r.Previewed.Key, Revision: r.Previewed.Revision, Name: r.Previewed.Name}
@@ -143,6 +148,38 @@ func (g *registry) end(r *record, err error, now time.Time) Action {
 	})
 
 	return r.Action // which nothing changes any more
+}
+
+// cancel ends an action on behalf of somebody, where it goes on and nobody did before. It returns the action
+// as it is then, and whether it is known.
+func (g *registry) cancel(id, by string) (a Action, known bool) {
+	g.change(func() {
+		r := g.find(id)
+		if r == nil {
+			return
+		}
+		if r.Ended.IsZero() && r.CancelledBy == "" {
+			r.CancelledBy = by
+			r.cancel(cancelled(by))
+		}
+		a, known = r.snapshot(), true
+	})
+
+	return a, known
+}
+
+// onCancel is what whoever cancels should know.
+func (r *record) onCancel() string {
+	switch {
+	case r.Kind == Preview:
+		return "nodes may go on with the preview, which changes nothing"
+	case r.Kind == Run && r.Request != "":
+		return "nodes that have begun it go on; where it waits, muster fleet run --cancel '" + r.Request + "' cancels it, with the nodes as a target"
+	case r.Kind == Run:
+		return "no node was asked"
+	default:
+		return "what was written stays: see the audit"
+	}
 }
 
 // find returns the record of an id, nil for none. The lock is held.

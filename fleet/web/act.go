@@ -42,6 +42,7 @@ func (s *site) addActions(mux *http.ServeMux) {
 	}
 	mux.Handle("GET /actions/preview", compressed(s.operators(s.previews)))
 	mux.Handle("POST /actions/preview", s.operators(s.preview))
+	mux.Handle("POST /actions/{id}/cancel", s.operators(s.cancel))
 	mux.Handle("GET /actions", s.serve(s.actions))
 	mux.Handle("GET /actions/{id}", s.serve(s.action))
 }
@@ -128,7 +129,7 @@ func (s *site) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, s
 			f.Problem = err.Error()
 		}
 	}
-	if status == http.StatusServiceUnavailable {
+	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
 		w.Header().Set("Retry-After", "5")
 	}
 	s.write(w, r, status, s.frame("Confirm", "Nodes"), page.ActionConfirm(f))
@@ -141,7 +142,7 @@ func statusOf(err error) int {
 	switch {
 	case errors.As(err, &refused), errors.As(err, &wrong):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, actions.ErrNobody):
+	case errors.Is(err, actions.ErrNobody), errors.Is(err, actions.ErrUnknown):
 		return http.StatusNotFound
 	case errors.Is(err, actions.ErrAll), errors.Is(err, actions.ErrOthers):
 		return http.StatusConflict
@@ -167,11 +168,22 @@ func (s *site) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
 	s.lead(w, r, a)
 }
 
+// cancel ends an action, and leads to its page.
+func (s *site) cancel(w http.ResponseWriter, r *http.Request) {
+	a, err := s.Actions.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
+	if err != nil {
+		s.write(w, r, http.StatusNotFound, s.frame("Not found", "Actions"), page.Missing("action", r.PathValue("id"), err.Error(), page.Link{Text: "Show the actions", URL: "/actions"}))
+		return
+	}
+	s.lead(w, r, a)
+}
+
 // lead leads to the page of an action, once it has ended or soon after.
 func (s *site) lead(w http.ResponseWriter, r *http.Request, a actions.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
 	s.Actions.Wait(ctx, a.ID)
+	s.fragments.forget(string(page.ActionURL(a.ID)))
 	http.Redirect(w, r, string(page.ActionURL(a.ID)), http.StatusSeeOther)
 }
 
@@ -255,7 +267,7 @@ func (s *site) action(r *http.Request) screen {
 				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
-			return content{page.Action(seen(a, may), now), http.StatusOK, !a.Ended.IsZero()}, nil
+			return content{page.Action(seen(a, may), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
 		},
 	}
 }

@@ -295,6 +295,52 @@ func TestActionIsLive(t *testing.T) {
 	}
 }
 
+// TestCancel: an operator who may not wait sees what has the places, and ends it; who reads does not.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	a.Backend.Held = make(chan struct{})
+	form := a.asked("run", url.Values{"node": {"web000"}})
+	var path string
+	for range 2 {
+		r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, form)
+		path = r.Header.Get("Location")
+	}
+	r, text := a.do(http.MethodPost, "/actions/run", a.Operate, form)
+	for _, want := range []string{"2 of anna are in progress (run of web000 by anna since ", `href="/actions"`, "Show the actions in progress"} {
+		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(text, want) {
+			t.Errorf("the third has no %q: %s", want, r.Status)
+		}
+	}
+	button := `action="` + path + `/cancel"`
+	if _, text := a.do(http.MethodGet, path, a.Other, nil); !strings.Contains(text, button) {
+		t.Error("another operator has no button")
+	}
+	if _, text := a.do(http.MethodGet, path, a.Read, nil); strings.Contains(text, button) {
+		t.Error("a reader has the button")
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Read, nil); r.StatusCode != http.StatusForbidden {
+		t.Errorf("by a reader: %s", r.Status)
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+		t.Errorf("by another site: %s", r.Status)
+	}
+	if r, text := a.do(http.MethodPost, "/actions/nope/cancel", a.Operate, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "no such action is known to this server") {
+		t.Errorf("an unknown one: %s", r.Status)
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Other, nil); r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != path {
+		t.Errorf("%s %v", r.Status, r.Header)
+	}
+	_, text = a.do(http.MethodGet, path, a.Operate, nil)
+	if !strings.Contains(text, "Cancelled") || !strings.Contains(text, "cancelled by bob") || strings.Contains(text, button) || !strings.Contains(text, "nodes that have begun it go on") {
+		t.Errorf("afterwards: %s", text)
+	}
+	if r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, form); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("in its place: %s", r.Status)
+	}
+	close(a.Backend.Held)
+}
+
 // TestHostileAnswers: whatever nodes answer is a text.
 func TestHostileAnswers(t *testing.T) {
 	t.Parallel()

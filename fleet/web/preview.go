@@ -43,7 +43,7 @@ func (s *site) previewForm(w http.ResponseWriter, r *http.Request, status int, p
 		}
 	}
 	slices.Sort(f.Keys)
-	if status == http.StatusServiceUnavailable {
+	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
 		w.Header().Set("Retry-After", "5")
 	}
 	s.write(w, r, status, s.frame("Preview", "Previews"), page.Preview(f))

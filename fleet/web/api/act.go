@@ -83,6 +83,11 @@ type WaitInput struct {
 	Wait int `query:"wait" minimum:"1" maximum:"50" default:"5" doc:"How many seconds the answer waits for the end of the action at most"`
 }
 
+type cancelInput struct {
+	ID string `path:"id" maxLength:"64"`
+	WaitInput
+}
+
 type actionInput struct {
 	ID string `path:"id" maxLength:"64"`
 	WaitInput
@@ -151,6 +156,21 @@ func (a *api) addActions(routes huma.API) {
 			}
 		}
 		return a.begin(ctx, o, in.Wait)
+	})
+	cancelling := huma.Operation{
+		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "End an action that is in progress, whoever started it", DefaultStatus: http.StatusAccepted,
+		Description: "It needs the role operate. What nodes have begun they go on with, and what was written stays, as the notes of the action say. One that has ended stays as it is: without cancelled_by nobody cancelled it.",
+		Errors:      []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound},
+	}
+	huma.Register(routes, cancelling, func(ctx context.Context, in *cancelInput) (*acted, error) {
+		if err := a.mayAct(ctx); err != nil {
+			return nil, err
+		}
+		it, err := a.Actions.Cancel(in.ID, access.UserOf(ctx).Name)
+		if err != nil {
+			return nil, huma.Error404NotFound(err.Error())
+		}
+		return a.soon(ctx, it, in.Wait), nil
 	})
 	spec := routes.OpenAPI()
 	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run, actions.Preview} {
@@ -230,11 +250,17 @@ func (a *api) begin(ctx context.Context, o actions.Spec, wait int) (*acted, erro
 	if err != nil {
 		return nil, explainAction(err)
 	}
+
+	return a.soon(ctx, it, wait), nil
+}
+
+// soon answers with an action once it has ended, or as it is after so many seconds.
+func (a *api) soon(ctx context.Context, it actions.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
 	}
 
-	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}, nil
+	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}
 }
 
 // waitFor returns an action once it has ended, or after so many seconds.

@@ -217,8 +217,8 @@ func TestActionGoesOn(t *testing.T) {
 	a.Backend.Held = make(chan struct{})
 	const node = `{"target":{"nodes":["web000"]}}`
 	answers := make(chan *http.Response)
-	for range 4 {
-		go func() { answers <- a.post("/actions/run?wait=1", a.Operate, node) }()
+	for _, token := range []string{a.Operate, a.Operate, a.Other, a.Other} {
+		go func() { answers <- a.post("/actions/run?wait=1", token, node) }()
 	}
 	where := ""
 	for range 4 {
@@ -228,17 +228,29 @@ func TestActionGoesOn(t *testing.T) {
 		}
 		where = r.Header.Get("Location")
 	}
-	if r := a.post("/actions/run?wait=1", a.Operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+	if r := a.post("/actions/run?wait=1", a.Operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(problemOf(t, r).Detail, "2 of anna are in progress (run of web000 by anna since ") {
 		t.Errorf("the fifth: %s", r.Status)
 	}
+	if r := a.post(strings.TrimPrefix(where, api.Prefix)+"/cancel", a.Read, ""); r.StatusCode != http.StatusForbidden {
+		t.Errorf("cancelled by who reads: %s", r.Status)
+	}
+	if r := a.post("/actions/nope/cancel", a.Operate, ""); r.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown one: %s", r.Status)
+	}
+	var got actions.Action
+	r := a.post(strings.TrimPrefix(where, api.Prefix)+"/cancel", a.Operate, "")
+	if err := json.Unmarshal([]byte(body(t, r)), &got); err != nil || r.StatusCode != http.StatusAccepted || r.Header.Get("Location") != where || got.CancelledBy != "anna" || got.Error != "cancelled by anna" || got.Ended.IsZero() {
+		t.Errorf("%s %+v, %v", r.Status, got, err)
+	}
+	where = a.post("/actions/run?wait=1", map[string]string{"anna": a.Operate, "bob": a.Other}[got.By], node).Header.Get("Location")
 	if code, text := a.get(where+"?wait=1", a.Read); code != http.StatusOK || strings.Contains(text, `"ended"`) {
 		t.Errorf("%d %s", code, text)
 	}
 	close(a.Backend.Held)
-	if code, text := a.get(where+"?wait=50", a.Read); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"anna"`) {
+	if code, text := a.get(where+"?wait=50", a.Read); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"`+got.By+`"`) {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := a.get(api.Prefix+"/actions", a.Read); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 4 {
+	if code, text := a.get(api.Prefix+"/actions", a.Read); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 5 {
 		t.Errorf("%d %s", code, text)
 	}
 	if code, text := a.get(api.Prefix+"/actions/nope?wait=1", a.Read); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {

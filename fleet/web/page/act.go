@@ -32,6 +32,8 @@ type ActionForm struct {
 	Match  actions.Match
 	// Problem is why it was not done, or cannot be.
 	Problem string
+	// Busy is that there was no place for it.
+	Busy bool
 	// What was filled in.
 	Until, Reason, Manifests, Within string
 	Noop                             bool
@@ -238,6 +240,8 @@ func ofAction(a actions.Action) look {
 		return look{"clock", "changed", "In progress"}
 	case a.OK():
 		return look{"check", "ok", "Done"}
+	case a.CancelledBy != "":
+		return look{"ban", "wait", "Cancelled"}
 	case a.Error != "":
 		return look{"cross", "bad", "Failed"}
 	default:
@@ -343,6 +347,8 @@ type PreviewForm struct {
 	Keys []string
 	// What was filled in, and why it did nothing.
 	Key, Revision, Name, Manifest, On, Within, Problem string
+	// Busy is that there was no place for it.
+	Busy bool
 }
 
 // maxKeys is how many assignments can be chosen.
