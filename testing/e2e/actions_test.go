@@ -183,6 +183,12 @@ func TestActions(t *testing.T) {
 	if text := get("audit/nodes", read); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
 		t.Errorf("the audit: %s", text)
 	}
+	if _, text := s.do(http.MethodGet, "api/v1/audit/nodes?search=anna", nil, "Authorization", "Bearer "+read); !regexp.MustCompile(`"key":"node.web01.pause",[^}]*"kind":"resumed","by":"anna \(dashboard\)"`).MatchString(text) {
+		t.Errorf("the audit, by the API: %s", text)
+	}
+	if text := get("audit", read); !regexp.MustCompile(`group\.web\.motd[^%]*\w+@`).MatchString(text) {
+		t.Errorf("the audit of assignments: %s", text)
+	}
 	// A preview changes nothing, and assigns nothing.
 	r, text = s.form("actions/preview", operate, url.Values{"on": {`group("web")`}, "name": {"motd"}, "manifest": {strings.Replace(manifest, "hello", "<b>new</b>", 1)}})
 	await(t, "the result has the plan", func() bool {
