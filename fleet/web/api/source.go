@@ -44,7 +44,7 @@ type history struct {
 // the last 500 changes, and 16 of each key.
 type changes struct {
 	Changes  []describe.ControlChange `json:"changes"`
-	Matching int               `json:"matching" doc:"How many there are without limit"`
+	Matching int                      `json:"matching" doc:"How many there are without limit"`
 }
 
 // services are what nodes registered.
