@@ -7,7 +7,6 @@ import (
 
 	"github.com/a-h/templ"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -30,22 +29,6 @@ type AuditData struct {
 
 func (d AuditData) pageURL(from int) templ.SafeURL {
 	return at(values("q", d.Search, "offset", offset(from)), "audit")
-}
-
-// ofChange returns the look of what operators wrote about a node or a group.
-func ofChange(k describe.ChangeKind) look {
-	switch k {
-	case describe.ChangeRefused:
-		return look{"ban", "rejected", "Not used"}
-	case describe.ChangeResumed:
-		return look{"play", "ok", "Resumed"}
-	case describe.ChangeRemoved:
-		return look{"minus", "off", "Removed"}
-	case describe.ChangePaused:
-		return look{"pause", "off", "Paused"}
-	default:
-		return look{"delta", "changed", "Changed"}
-	}
 }
 
 // aboutURL is the page of whom a control key is about.
