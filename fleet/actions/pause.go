@@ -155,7 +155,7 @@ func (e *execution) judge(name string, settled bool) bool {
 	return now.State != request.StatePending
 }
 
-// unsignedNote is for whoever ordered what nodes refuse since it is not signed.
+// unsignedNote is for whoever acts where nodes refuse what is done since it is not signed.
 const unsignedNote = "nodes with trust.keys refuse what no key they trust has signed: start muster fleet serve with --sign-key FILE"
 
 // key returns the control key that is written for a node.

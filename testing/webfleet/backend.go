@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Backend does with a Fleet what operators order: its nodes obey at once.
+// Backend does with a Fleet what operators do: its nodes obey at once.
 type Backend struct {
 	Fleet *Fleet
 	// Deaf has nodes obey nothing, and Held, where it is not nil, has requests wait until it is closed.

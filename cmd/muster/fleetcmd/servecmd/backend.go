@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
-// backend does on NATS what operators order over HTTP.
+// backend does on NATS what operators do over HTTP.
 type backend struct {
 	store  *kvstore.Store
 	signer *signing.Signing
