@@ -19,6 +19,9 @@ type Entry struct {
 	Digest string `json:"digest,omitempty"`
 	// Time is when the server stored it.
 	Time time.Time `json:"at,omitzero"`
+	// By is who wrote it, as they said, which nobody has verified; empty where they did not. Nodes do not
+	// read it.
+	By string `json:"by,omitempty"`
 	// Deleted is a revision that ended the assignment; it has no value.
 	Deleted bool `json:"deleted,omitempty"`
 	// Refused is why the value must not be used, empty when it may: no node runs it.

@@ -20,9 +20,9 @@ const (
 	maxText = 500
 )
 
-// Action is an order, and what came of it so far.
+// Action is what is done, and what came of it so far.
 type Action struct {
-	Order
+	Spec
 	ID string `json:"id"`
 	// Request is the id of what nodes were asked, empty where they were not.
 	Request string `json:"request,omitempty"`
@@ -40,10 +40,32 @@ type Action struct {
 	// others there are.
 	Plans     []preview.Group `json:"plans,omitempty"`
 	MorePlans int             `json:"more_plans,omitempty"`
-	// Notes are what whoever ordered it should know.
+	// Notes are what whoever acts should know.
 	Notes []string `json:"notes,omitempty"`
 	// Error is why it came to nothing, or not to its end.
 	Error string `json:"error,omitempty"`
+	// CancelledBy is who ended it before its end, empty where nobody did.
+	CancelledBy string `json:"cancelled_by,omitempty"`
+	// Withheld is that plans and texts are left out, which only the role operate sees.
+	Withheld bool `json:"withheld,omitempty"`
+}
+
+// ForReaders returns what those are shown of it who only read: of a preview neither plans nor texts. They have
+// contents of files, which whoever previews may have written, or nodes have.
+func (a Action) ForReaders() Action {
+	if a.Kind != Preview {
+		return a
+	}
+	a.Withheld, a.Plans, a.MorePlans = true, nil, 0
+	a.Results = slices.Clone(a.Results)
+	for i := range a.Results {
+		a.Results[i].Text = ""
+	}
+	if a.Error != "" {
+		a.Error = "it failed; why needs the role operate"
+	}
+
+	return a
 }
 
 // OK reports whether it has ended, and nothing failed.

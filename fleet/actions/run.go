@@ -4,34 +4,50 @@ import (
 	"context"
 	"strings"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
 // run has nodes run what is assigned to them.
-func (d *Desk) run(ctx context.Context, e *entry, nodes []model.Node) error {
-	id := RequestID(e.By)
-	d.change(e, func() { e.Request = id })
-	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: e.Manifests, Noop: e.Noop, Expires: d.o.Now().Add(e.Within).UTC()}
-	limit, cancel := context.WithTimeout(ctx, e.Within)
+func (e *execution) run(ctx context.Context) error {
+	r := e.record
+	id := RequestID(r.By)
+	e.registry.change(func() { r.Request = id })
+	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: e.Now().Add(r.Within).UTC()}
+	limit, cancel := context.WithTimeout(ctx, r.Within)
 	defer cancel()
-	result, err := d.o.Doer.Run(limit, nodes, asked, func(r model.EnsureResponse) { d.set(e, resultOf(r)) })
+	result, err := e.Backend.Run(limit, e.nodes, asked, func(a model.EnsureResponse) { e.set(resultOf(a)) })
 	if result != nil {
-		d.conclude(e, result)
+		e.conclude(result)
 	}
 
-	return asEnded(ctx, err)
+	return err
 }
 
 // conclude notes what came of a request on every node.
-func (d *Desk) conclude(e *entry, r *request.Ensured) {
+func (e *execution) conclude(r *request.Ensured) {
 	for _, a := range r.Answers {
-		d.set(e, resultOf(a))
+		e.set(resultOf(a))
 		if strings.Contains(a.Error, "not signed") {
-			d.note(e, unsignedNote)
+			e.note(unsignedNote)
 		}
 	}
 	for _, node := range r.Missing {
-		d.set(e, Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
+		e.set(Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
 	}
+}
+
+// RequestID returns the id of a request to nodes, which names who asked: it is in what they report.
+func RequestID(by string) string { return ksuid.New().String() + requestBy + by }
+
+// requestBy is between the two parts of a RequestID.
+const requestBy = " by "
+
+// ByOf returns who made a RequestID, empty for another one.
+func ByOf(id string) string {
+	_, by, _ := strings.Cut(id, requestBy)
+
+	return by
 }

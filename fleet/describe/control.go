@@ -9,7 +9,7 @@ import (
 
 // Control describes a revision of a control key in a line, and reports whether it has a signature,
 // which only nodes verify.
-func Control(c model.ControlChange) (text string, isSigned bool) {
+func Control(c model.Entry) (text string, isSigned bool) {
 	isSigned = signed.IsEnvelope(c.Value)
 	_, name, _ := model.SplitKey(c.Key)
 	switch {

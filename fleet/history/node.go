@@ -40,8 +40,10 @@ type Event struct {
 	Revision uint64        `json:"revision,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Cause    model.Cause   `json:"cause,omitempty"`
-	Details  string        `json:"details,omitempty"`
-	RunID    string        `json:"run_id,omitempty"`
+	// By is who wrote a revision, as they said.
+	By      string `json:"by,omitempty"`
+	Details string `json:"details,omitempty"`
+	RunID   string `json:"run_id,omitempty"`
 	// Again is how many runs followed that were stable too, Until when the last of them was.
 	Again int       `json:"again,omitempty"`
 	Until time.Time `json:"until,omitzero"`
@@ -49,7 +51,7 @@ type Event struct {
 
 // OfRevision returns the event of a revision.
 func OfRevision(r Revision) Event {
-	e := Event{At: r.Time, Kind: r.Change(), About: r.Key, Revision: r.Revision, Details: r.Describe()}
+	e := Event{At: r.Time, Kind: r.Change(), About: r.Key, Revision: r.Revision, By: r.By, Details: r.Describe()}
 	if r.Lines != nil && *r.Lines != (Lines{}) {
 		e.Details = strings.TrimPrefix(e.Details+", lines "+r.Lines.String(), ", ")
 	}
@@ -61,7 +63,7 @@ func OfRevision(r Revision) Event {
 // for a key of another kind.
 func OfControl(e model.Entry) (Event, bool) {
 	_, name, _ := model.SplitKey(e.Key)
-	out := Event{At: e.Time, About: e.Key, Revision: e.Revision}
+	out := Event{At: e.Time, About: e.Key, Revision: e.Revision, By: e.By}
 	switch {
 	case name == model.ControlPause && e.Deleted:
 		out.Kind = KindResumed

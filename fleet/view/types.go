@@ -131,6 +131,8 @@ type Assigned struct {
 	Revision uint64    `json:"revision"`
 	Time     time.Time `json:"time"`
 	Digest   string    `json:"digest,omitempty"`
+	// By is who assigned it, as they said; empty where they did not.
+	By string `json:"by,omitempty"`
 }
 
 // ManifestQuery selects the nodes of a manifest.

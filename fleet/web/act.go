@@ -2,6 +2,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -35,14 +36,25 @@ func (s *site) addActions(mux *http.ServeMux) {
 		})
 		return
 	}
+	(&actionPages{s, s.Actions}).add(mux)
+}
+
+// actionPages are the pages on which operators act, and those of what they did.
+type actionPages struct {
+	site     *site
+	executor *actions.Executor
+}
+
+func (p *actionPages) add(mux *http.ServeMux) {
 	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run} {
-		mux.Handle("GET /actions/"+string(k), compressed(s.operators(func(w http.ResponseWriter, r *http.Request) { s.confirm(w, r, k, http.StatusOK, "") })))
-		mux.Handle("POST /actions/"+string(k), s.operators(func(w http.ResponseWriter, r *http.Request) { s.begin(w, r, k) }))
+		mux.Handle("GET /actions/"+string(k), compressed(p.operators(func(w http.ResponseWriter, r *http.Request) { p.confirm(w, r, k, http.StatusOK, "") })))
+		mux.Handle("POST /actions/"+string(k), p.operators(func(w http.ResponseWriter, r *http.Request) { p.begin(w, r, k) }))
 	}
-	mux.Handle("GET /actions/preview", compressed(s.operators(s.previews)))
-	mux.Handle("POST /actions/preview", s.operators(s.preview))
-	mux.Handle("GET /actions", s.serve(s.actions))
-	mux.Handle("GET /actions/{id}", s.serve(s.action))
+	mux.Handle("GET /actions/preview", compressed(p.operators(p.previews)))
+	mux.Handle("POST /actions/preview", p.operators(p.preview))
+	mux.Handle("POST /actions/{id}/cancel", p.operators(p.cancel))
+	mux.Handle("GET /actions", p.site.serve(p.actions))
+	mux.Handle("GET /actions/{id}", p.site.serve(p.action))
 }
 
 // may returns what whoever makes a request may do.
@@ -61,13 +73,13 @@ func (s *site) may(r *http.Request) page.Acts {
 }
 
 // operators lets those pass who may act.
-func (s *site) operators(next http.HandlerFunc) http.Handler {
+func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if s.may(r).May {
+		if p.site.may(r).May {
 			next(w, r)
 			return
 		}
-		s.write(w, r, http.StatusForbidden, s.frame("Not permitted", "Actions"), page.Forbidden(whyNot(access.UserOf(r.Context()))))
+		p.site.write(w, r, http.StatusForbidden, p.site.frame("Not permitted", "Actions"), page.Forbidden(whyNot(access.UserOf(r.Context()))))
 	})
 }
 
@@ -110,39 +122,39 @@ func targetOf(r *http.Request) actions.Target {
 }
 
 // confirm shows whom an action would be for, and asks; problem is why the form did nothing.
-func (s *site) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, status int, problem string) {
+func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, status int, problem string) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
 	f := page.ActionForm{
-		Acts: s.may(r), Kind: k, Target: targetOf(r), Problem: problem,
+		Acts: p.site.may(r), Kind: k, Target: targetOf(r), Problem: problem,
 		Until: r.Form.Get("until"), Reason: r.Form.Get("reason"), Manifests: r.Form.Get("manifests"), Within: r.Form.Get("within"), Noop: r.Form.Get("noop") == "yes",
 	}
 	if f.Within == "" {
 		f.Within = "2m"
 	}
 	var err error
-	if f.Match, err = s.Actions.Match(f.Target); err != nil {
+	if f.Match, err = p.executor.Match(f.Target); err != nil {
 		status = max(status, statusOf(err))
 		if problem == "" {
 			f.Problem = err.Error()
 		}
 	}
-	if status == http.StatusServiceUnavailable {
+	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
 		w.Header().Set("Retry-After", "5")
 	}
-	s.write(w, r, status, s.frame("Confirm", "Nodes"), page.ActionConfirm(f))
+	p.site.write(w, r, status, p.site.frame("Confirm", "Nodes"), page.ActionConfirm(f))
 }
 
-// statusOf returns the status of HTTP for an order that is not carried out.
+// statusOf returns the status of HTTP for an action that is not done.
 func statusOf(err error) int {
 	var wrong *target.Error
 	var refused *actions.Refusal
 	switch {
 	case errors.As(err, &refused), errors.As(err, &wrong):
 		return http.StatusUnprocessableEntity
-	case errors.Is(err, actions.ErrNobody):
+	case errors.Is(err, actions.ErrNobody), errors.Is(err, actions.ErrUnknown):
 		return http.StatusNotFound
 	case errors.Is(err, actions.ErrAll), errors.Is(err, actions.ErrOthers):
 		return http.StatusConflict
@@ -152,32 +164,43 @@ func statusOf(err error) int {
 }
 
 // begin does what a form says, and leads to what came of it.
-func (s *site) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
-	if !s.readForm(w, r, maxForm) {
+func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k actions.Kind) {
+	if !readForm(w, r, maxForm) {
 		return
 	}
-	o, err := orderOf(r, k, s.Now())
+	o, err := specOf(r, k, p.site.Now())
 	var a actions.Action
 	if err == nil {
-		a, err = s.Actions.Begin(o)
+		a, err = p.executor.Start(o)
 	}
 	if err != nil {
-		s.confirm(w, r, k, statusOf(err), err.Error())
+		p.confirm(w, r, k, statusOf(err), err.Error())
 		return
 	}
-	s.lead(w, r, a)
+	p.lead(w, r, a)
+}
+
+// cancel ends an action, and leads to its page.
+func (p *actionPages) cancel(w http.ResponseWriter, r *http.Request) {
+	a, err := p.executor.Cancel(r.PathValue("id"), access.UserOf(r.Context()).Name)
+	if err != nil {
+		p.site.write(w, r, http.StatusNotFound, p.site.frame("Not found", "Actions"), page.Missing("action", r.PathValue("id"), err.Error(), page.Link{Text: "Show the actions", URL: "/actions"}))
+		return
+	}
+	p.lead(w, r, a)
 }
 
 // lead leads to the page of an action, once it has ended or soon after.
-func (s *site) lead(w http.ResponseWriter, r *http.Request, a actions.Action) {
+func (p *actionPages) lead(w http.ResponseWriter, r *http.Request, a actions.Action) {
 	ctx, cancel := context.WithTimeout(r.Context(), briefly)
 	defer cancel()
-	s.Actions.Wait(ctx, a.ID)
+	p.executor.Wait(ctx, a.ID)
+	p.site.fragments.forget(string(page.ActionURL(a.ID)))
 	http.Redirect(w, r, string(page.ActionURL(a.ID)), http.StatusSeeOther)
 }
 
 // readForm reads a form of so many bytes at most, and reports whether it could.
-func (s *site) readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
+func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 	r.Body = http.MaxBytesReader(w, r.Body, most)
 	if err := r.ParseForm(); err != nil {
 		status := http.StatusBadRequest
@@ -193,15 +216,15 @@ func (s *site) readForm(w http.ResponseWriter, r *http.Request, most int64) bool
 	return true
 }
 
-// orderOf returns the order of a form.
-func orderOf(r *http.Request, k actions.Kind, now time.Time) (actions.Order, error) {
-	o := actions.Order{
+// specOf returns what a form wants to be done.
+func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error) {
+	o := actions.Spec{
 		Kind: k, Target: targetOf(r), By: access.UserOf(r.Context()).Name, Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
-	// Without the number of nodes that were shown nothing was confirmed.
+	// Without the nodes that were shown nothing was confirmed.
 	o.Expect, _ = strconv.Atoi(r.Form.Get("nodes"))
-	o.Expect = max(o.Expect, 0)
+	o.Expect, o.ExpectDigest = max(o.Expect, 0), cmp.Or(r.Form.Get("digest"), "none")
 	var err error
 	if o.Until, err = actions.ParseUntil(r.Form.Get("until"), now); err != nil {
 		return o, err
@@ -216,33 +239,47 @@ func orderOf(r *http.Request, k actions.Kind, now time.Time) (actions.Order, err
 }
 
 // actions is the page of the last actions.
-func (s *site) actions(r *http.Request) screen {
-	may := s.may(r)
+func (p *actionPages) actions(r *http.Request) screen {
+	may := p.site.may(r)
 
 	return screen{
-		Frame: s.frame("Actions", "Actions"), live: true, controls: page.Heading("Actions", true), changes: s.Actions.Changes,
+		Frame: p.site.frame("Actions", "Actions"), live: true, controls: page.Heading("Actions", true), changes: p.executor.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
-			return shown(page.Actions(s.Actions.Actions(), may, now))
+			all := p.executor.Actions()
+			for i := range all {
+				all[i] = seen(all[i], may)
+			}
+
+			return shown(page.Actions(all, may, now))
 		},
 	}
 }
 
+// seen returns what somebody may see of an action.
+func seen(a actions.Action, may page.Acts) actions.Action {
+	if !may.May {
+		return a.ForReaders()
+	}
+
+	return a
+}
+
 // action is the page of an action.
-func (s *site) action(r *http.Request) screen {
-	id, title := r.PathValue("id"), "Action"
-	if a, ok := s.Actions.Action(id); ok {
+func (p *actionPages) action(r *http.Request) screen {
+	id, title, may := r.PathValue("id"), "Action", p.site.may(r)
+	if a, ok := p.executor.Action(id); ok {
 		title = page.ActionTitle(a)
 	}
 
 	return screen{
-		Frame: s.frame(title, "Actions"), live: true, controls: page.Heading(title, true, page.Link{Text: "Actions", URL: "/actions"}), changes: s.Actions.Changes,
+		Frame: p.site.frame(title, "Actions"), live: true, controls: page.Heading(title, true, page.Link{Text: "Actions", URL: "/actions"}), changes: p.executor.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
-			a, ok := s.Actions.Action(id)
+			a, ok := p.executor.Action(id)
 			if !ok {
 				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
-			return content{page.Action(a, now), http.StatusOK, !a.Ended.IsZero()}, nil
+			return content{page.Action(seen(a, may), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
 		},
 	}
 }

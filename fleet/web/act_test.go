@@ -1,64 +1,39 @@
 package web_test
 
 import (
+	"html"
 	"io"
-	"log/slog"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
-	"os"
-	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/web"
-	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// acting is the dashboard of a fleet behind the guard, with a token of each role.
+// acting is the dashboard of a fleet behind the guard.
 type acting struct {
-	http.Handler
-	t             *testing.T
-	read, operate string
-	fleet         *webfleet.Fleet
-	doer          *webfleet.Doer
-	desk          *actions.Desk
+	*webfleet.Acting
+	t *testing.T
 }
 
-func newActing(t *testing.T, d webfleet.Data) *acting {
+func newActing(t *testing.T, d webfleet.Data) acting {
 	t.Helper()
-	var lines string
-	token := func(role access.Role, name string) string {
-		secret, line, err := access.NewToken(role, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += line
-		return secret
-	}
-	a := &acting{t: t, read: token(access.Read, "wall"), operate: token(access.Operate, "anna"), fleet: webfleet.New(d, time.Now)}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path, URL: "https://muster.example.net"}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	a.doer = &webfleet.Doer{Fleet: a.fleet}
-	a.desk = actions.New(actions.Options{Model: a.fleet, Doer: a.doer, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(a.desk.Close)
-	a.Handler = guard.Handler(web.New(web.Options{Model: a.fleet, Source: a.fleet, Version: webfleet.Version, Actions: a.desk}))
 
-	return a
+	return acting{webfleet.NewActing(t, d, func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+		return web.New(web.Options{Model: f, Source: f, Version: webfleet.Version, Actions: x})
+	}), t}
 }
 
 // do makes a request of a browser in which somebody signed in.
-func (a *acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
+func (a acting) do(method, path, token string, form url.Values, headers ...string) (*http.Response, string) {
 	a.t.Helper()
 	var body io.Reader
 	if form != nil {
@@ -79,14 +54,32 @@ func (a *acting) do(method, path, token string, form url.Values, headers ...stri
 	return w.Result(), w.Body.String()
 }
 
-// act sends a form, and returns the page that the answer leads to.
-func (a *acting) act(kind string, form url.Values) string {
+// hidden are the fields of a form that nobody fills in.
+var hidden = regexp.MustCompile(`<input type="hidden" name="([^"]*)" value="([^"]*)">`)
+
+// asked returns a form as a browser sends it: with what the page has that asks.
+func (a acting) asked(kind string, form url.Values) url.Values {
 	a.t.Helper()
-	r, text := a.do(http.MethodPost, "/actions/"+kind, a.operate, form)
+	_, text := a.do(http.MethodGet, "/actions/"+kind+"?"+form.Encode(), a.Operate, nil)
+	out := maps.Clone(form)
+	for _, field := range hidden.FindAllStringSubmatch(text, -1) {
+		if !out.Has(field[1]) {
+			out.Set(field[1], html.UnescapeString(field[2]))
+		}
+	}
+
+	return out
+}
+
+// act sends a form, and returns the page that the answer leads to.
+func (a acting) act(kind string, form url.Values) string {
+	a.t.Helper()
+	form = a.asked(kind, form)
+	r, text := a.do(http.MethodPost, "/actions/"+kind, a.Operate, form)
 	if r.StatusCode != http.StatusSeeOther {
 		a.t.Fatalf("%s %v: %s %s", kind, form, r.Status, text)
 	}
-	_, text = a.do(http.MethodGet, r.Header.Get("Location"), a.operate, nil)
+	_, text = a.do(http.MethodGet, r.Header.Get("Location"), a.Operate, nil)
 
 	return text
 }
@@ -99,19 +92,19 @@ func TestReadersCannotAct(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
 	for _, path := range []string{"/nodes", "/nodes/web000", "/manifests/nginx"} {
-		_, text := a.do(http.MethodGet, path, a.operate, nil)
+		_, text := a.do(http.MethodGet, path, a.Operate, nil)
 		if !strings.Contains(text, `href="/actions/run?`) {
 			t.Errorf("%s: an operator has no button", path)
 		}
-		if _, text := a.do(http.MethodGet, path, a.read, nil); strings.Contains(text, "/actions/run") {
+		if _, text := a.do(http.MethodGet, path, a.Read, nil); strings.Contains(text, "/actions/run") {
 			t.Errorf("%s: a reader has a button", path)
 		}
 	}
 	for _, path := range acts {
-		if r, text := a.do(http.MethodGet, path+"?node=web000", a.read, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "wall may only read: that needs the role operate.") {
+		if r, text := a.do(http.MethodGet, path+"?node=web000", a.Read, nil); r.StatusCode != http.StatusForbidden || !strings.Contains(text, "wall may only read: that needs the role operate.") {
 			t.Errorf("%s: %s %s", path, r.Status, text)
 		}
-		r, text := a.do(http.MethodPost, path, a.read, url.Values{"node": {"web000"}, "nodes": {"1"}})
+		r, text := a.do(http.MethodPost, path, a.Read, url.Values{"node": {"web000"}, "nodes": {"1"}})
 		if r.StatusCode != http.StatusForbidden || r.Header.Get("Content-Type") != "text/plain; charset=utf-8" || text != "wall may only read: that needs the role operate\n" {
 			t.Errorf("%s: %s %v %s", path, r.Status, r.Header, text)
 		}
@@ -120,8 +113,8 @@ func TestReadersCannotAct(t *testing.T) {
 		}
 	}
 	// Without a guard nobody is anybody.
-	alone := web.New(web.Options{Model: a.fleet, Source: a.fleet, Actions: a.desk})
-	off := web.New(web.Options{Model: a.fleet, Source: a.fleet})
+	alone := web.New(web.Options{Model: a.Fleet, Source: a.Fleet, Actions: a.Executor})
+	off := web.New(web.Options{Model: a.Fleet, Source: a.Fleet})
 	for _, path := range acts {
 		for want, h := range map[string]http.Handler{"Nobody signed in": alone, "start muster fleet serve with --actions": off} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("node=web000&nodes=1"))
@@ -132,7 +125,7 @@ func TestReadersCannotAct(t *testing.T) {
 			}
 		}
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 }
@@ -142,27 +135,27 @@ func TestReadersCannotAct(t *testing.T) {
 func TestOtherSitesCannotAct(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	form := url.Values{"node": {"web000"}, "nodes": {"1"}}
+	form := a.asked("pause", url.Values{"node": {"web000"}})
 	for _, from := range [][]string{{"Sec-Fetch-Site", "cross-site"}, {"Sec-Fetch-Site", "same-site"}, {"Sec-Fetch-Site", "", "Origin", "https://evil.example.net"}, {"Sec-Fetch-Site", "", "Origin", "null"}} {
 		for _, path := range acts {
-			if r, _ := a.do(http.MethodPost, path, a.operate, form, from...); r.StatusCode != http.StatusForbidden {
+			if r, _ := a.do(http.MethodPost, path, a.Operate, form, from...); r.StatusCode != http.StatusForbidden {
 				t.Errorf("%v: %s", from, r.Status)
 			}
 		}
 	}
 	// A link does not act, whatever it says.
 	for _, path := range acts {
-		if r, _ := a.do(http.MethodGet, path+"?node=web000&nodes=1", a.operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusOK {
+		if r, _ := a.do(http.MethodGet, path+"?node=web000&nodes=1", a.Operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusOK {
 			t.Errorf("GET %s: %s", path, r.Status)
 		}
-		if r, _ := a.do(http.MethodPost, path+"?node=web000&nodes=1", a.operate, nil); r.StatusCode == http.StatusSeeOther {
+		if r, _ := a.do(http.MethodPost, path+"?node=web000&nodes=1", a.Operate, nil); r.StatusCode == http.StatusSeeOther {
 			t.Errorf("POST of a query: %s", r.Status)
 		}
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
-	if r, text := a.do(http.MethodPost, "/actions/pause", a.operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
+	if r, text := a.do(http.MethodPost, "/actions/pause", a.Operate, form, "Sec-Fetch-Site", "", "Origin", "https://muster.example.net"); r.StatusCode != http.StatusSeeOther {
 		t.Errorf("by the proxy: %s %s", r.Status, text)
 	}
 }
@@ -172,7 +165,7 @@ func TestOtherSitesCannotAct(t *testing.T) {
 func TestOnlyWhatWasShown(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	_, text := a.do(http.MethodGet, "/actions/pause?on="+url.QueryEscape(`group("db")`), a.operate, nil)
+	_, text := a.do(http.MethodGet, "/actions/pause?on="+url.QueryEscape(`group("db")`), a.Operate, nil)
 	for _, want := range []string{`<strong class="num">4 nodes</strong>`, `name="nodes" value="4"`, `href="/nodes/db001"`, "Pause 4 nodes"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("it asks without %q", want)
@@ -181,7 +174,7 @@ func TestOnlyWhatWasShown(t *testing.T) {
 	if strings.Contains(text, `name="all"`) {
 		t.Error("it asks for all of the fleet")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/run?on=true", a.operate, nil); !strings.Contains(text, "Yes, all 20 nodes of the fleet") {
+	if _, text := a.do(http.MethodGet, "/actions/run?on=true", a.Operate, nil); !strings.Contains(text, "Yes, all 20 nodes of the fleet") {
 		t.Error("it does not ask for all of the fleet")
 	}
 	for _, c := range []struct {
@@ -194,10 +187,11 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		{url.Values{"on": {"true"}, "nodes": {"20"}}, http.StatusConflict, "this is for all nodes: confirm it"},
 		{url.Values{"on": {"grop("}, "nodes": {"20"}}, http.StatusUnprocessableEntity, "Nothing was done"},
 		{url.Values{"node": {"nope"}, "nodes": {"1"}}, http.StatusNotFound, "no node nope is known"},
+		{url.Values{"node": {"web000"}, "nodes": {"1"}}, http.StatusConflict, "other nodes match now"},
 		{url.Values{"node": {"web000"}, "nodes": {"1"}, "until": {"soon"}}, http.StatusUnprocessableEntity, "is neither a duration"},
 		{url.Values{}, http.StatusUnprocessableEntity, "name one target"},
 	} {
-		r, text := a.do(http.MethodPost, "/actions/pause", a.operate, c.form)
+		r, text := a.do(http.MethodPost, "/actions/pause", a.Operate, c.form)
 		if r.StatusCode != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%v: %s", c.form, r.Status)
 		}
@@ -205,13 +199,36 @@ func TestOnlyWhatWasShown(t *testing.T) {
 			t.Errorf("%v: it forgets what was filled in", c.form)
 		}
 	}
-	if r, _ := a.do(http.MethodPost, "/actions/pause", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
+	if r, _ := a.do(http.MethodPost, "/actions/pause", a.Operate, url.Values{"node": {"web000"}, "nodes": {"1"}, "reason": {strings.Repeat("x", 70<<10)}}); r.StatusCode != http.StatusRequestEntityTooLarge {
 		t.Errorf("a large form: %s", r.Status)
 	}
-	if got := a.doer.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
+}
+
+// TestOnlyTheNodesThatWereShown: as many others are not those that somebody confirmed; the page asks again.
+func TestOnlyTheNodesThatWereShown(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	form := a.asked("run", url.Values{"on": {`group("db")`}})
+	a.Fleet.Regroup("db001", "edge")
+	a.Fleet.Regroup("web000", "db")
+	r, text := a.do(http.MethodPost, "/actions/run", a.Operate, form)
+	if r.StatusCode != http.StatusConflict || !strings.Contains(text, "not the same 4 nodes") || !strings.Contains(text, `href="/nodes/web000"`) {
+		t.Errorf("other nodes: %s %s", r.Status, text)
+	}
+	form.Del("digest")
+	if r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, form); r.StatusCode != http.StatusConflict {
+		t.Errorf("nodes that nobody saw: %s", r.Status)
+	}
+	if got := a.Backend.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	if text := a.act("run", url.Values{"on": {`group("db")`}}); !strings.Contains(text, "4 nodes ran") {
+		t.Errorf("confirmed: %s", text)
+	}
 }
 
 // TestActPages: a form leads to what came of it, which others see, too.
@@ -224,12 +241,12 @@ func TestActPages(t *testing.T) {
 			t.Errorf("pause has no %q", want)
 		}
 	}
-	if _, text := a.do(http.MethodGet, "/nodes/web000", a.operate, nil); !strings.Contains(text, `href="/actions/resume?node=web000"`) || strings.Contains(text, `href="/actions/pause`) {
+	if _, text := a.do(http.MethodGet, "/nodes/web000", a.Operate, nil); !strings.Contains(text, `href="/actions/resume?node=web000"`) || strings.Contains(text, `href="/actions/pause`) {
 		t.Error("the page of the node does not have the way back")
 	}
 	a.act("resume", url.Values{"node": {"web000"}, "nodes": {"1"}})
 	a.act("pause", url.Values{"group": {"db"}, "nodes": {"4"}})
-	if _, text := a.do(http.MethodGet, "/nodes/db001", a.operate, nil); !strings.Contains(text, `href="/actions/resume?group=db"`) || !strings.Contains(text, "Resume group db") {
+	if _, text := a.do(http.MethodGet, "/nodes/db001", a.Operate, nil); !strings.Contains(text, `href="/actions/resume?group=db"`) || !strings.Contains(text, "Resume group db") {
 		t.Error("a node whose group is paused does not have the way back")
 	}
 	text = a.act("run", url.Values{"on": {`group("web")`}, "nodes": {"12"}, "noop": {"yes"}, "manifests": {"nginx, base"}, "within": {"30s"}})
@@ -238,21 +255,21 @@ func TestActPages(t *testing.T) {
 			t.Errorf("run has no %q: %s", want, text)
 		}
 	}
-	if got := strings.Join(a.doer.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
+	if got := strings.Join(a.Backend.Done(), "\n"); !strings.Contains(got, "pause node.web000 by anna (dashboard): disk <b>\nresume node.web000 by anna (dashboard)\npause group.db by anna (dashboard): \nrun 12 nodes, [nginx base], noop true, ") {
 		t.Errorf("it did\n%s", got)
 	}
-	if _, text := a.do(http.MethodGet, "/actions", a.read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
+	if _, text := a.do(http.MethodGet, "/actions", a.Read, nil); strings.Count(text, "data-row") != 4 || !strings.Contains(text, ">anna<") {
 		t.Errorf("the actions: %s", text)
 	}
-	if r, text := a.do(http.MethodGet, "/actions/nope", a.read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
+	if r, text := a.do(http.MethodGet, "/actions/nope", a.Read, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "This server does not know it") {
 		t.Errorf("an unknown one: %s", r.Status)
 	}
 	// Who is no administrator of NATS pauses, and sees why nothing more.
-	a.doer.Denied = io.ErrClosedPipe
-	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
+	a.Backend.Denied = io.ErrClosedPipe
+	if _, text := a.do(http.MethodGet, "/nodes/web003", a.Operate, nil); strings.Contains(text, "/actions/run") || !strings.Contains(text, "/actions/pause") {
 		t.Error("there is a button that does nothing")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/run?node=web000", a.operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<button type=\"submit\" class=\"primary\"") {
+	if _, text := a.do(http.MethodGet, "/actions/run?node=web000", a.Operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<button type=\"submit\" class=\"primary\"") {
 		t.Error("it does not say why not")
 	}
 }
@@ -261,30 +278,30 @@ func TestActPages(t *testing.T) {
 func TestOnlySomeRequestsArePermitted(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	a.doer.Unpermitted = map[actions.Kind]error{actions.Preview: io.ErrClosedPipe}
-	if _, text := a.do(http.MethodGet, "/nodes/web003", a.operate, nil); !strings.Contains(text, "/actions/run") {
+	a.Backend.Unpermitted = map[actions.Kind]error{actions.Preview: io.ErrClosedPipe}
+	if _, text := a.do(http.MethodGet, "/nodes/web003", a.Operate, nil); !strings.Contains(text, "/actions/run") {
 		t.Error("there is no button to run")
 	}
-	if _, text := a.do(http.MethodGet, "/actions/preview", a.operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<form class=\"card") {
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); !strings.Contains(text, io.ErrClosedPipe.Error()) || strings.Contains(text, "<form class=\"card") {
 		t.Errorf("preview: %s", text)
 	}
-	if _, text := a.do(http.MethodGet, "/actions", a.operate, nil); strings.Count(text, io.ErrClosedPipe.Error()) != 1 {
+	if _, text := a.do(http.MethodGet, "/actions", a.Operate, nil); strings.Count(text, io.ErrClosedPipe.Error()) != 1 {
 		t.Errorf("actions: %s", text)
 	}
-	if r, text := a.do(http.MethodPost, "/actions/preview", a.operate, url.Values{"node": {"web003"}, "name": {"motd"}, "manifest": {"muster: {resources: []}"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
+	if r, text := a.do(http.MethodPost, "/actions/preview", a.Operate, url.Values{"node": {"web003"}, "name": {"motd"}, "manifest": {"muster: {resources: []}"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
 		t.Errorf("a preview all the same: %s %s", r.Status, text)
 	}
 	if text := a.act("run", url.Values{"node": {"web003"}, "nodes": {"1"}}); !strings.Contains(text, "of 1 node ran") {
 		t.Errorf("run: %s", text)
 	}
-	a.doer.Unpermitted = map[actions.Kind]error{actions.Run: io.ErrClosedPipe}
-	if _, text := a.do(http.MethodGet, "/actions/preview", a.operate, nil); strings.Contains(text, io.ErrClosedPipe.Error()) || !strings.Contains(text, "<form class=\"card") {
+	a.Backend.Unpermitted = map[actions.Kind]error{actions.Run: io.ErrClosedPipe}
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); strings.Contains(text, io.ErrClosedPipe.Error()) || !strings.Contains(text, "<form class=\"card") {
 		t.Errorf("preview: %s", text)
 	}
-	if r, text := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web003"}, "nodes": {"1"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
+	if r, text := a.do(http.MethodPost, "/actions/run", a.Operate, url.Values{"node": {"web003"}, "nodes": {"1"}}); r.StatusCode != http.StatusUnprocessableEntity || !strings.Contains(text, io.ErrClosedPipe.Error()) {
 		t.Errorf("a run all the same: %s %s", r.Status, text)
 	}
-	if got := a.doer.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 1 nodes") {
+	if got := a.Backend.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 1 nodes") {
 		t.Errorf("it did %q", got)
 	}
 }
@@ -293,20 +310,69 @@ func TestOnlySomeRequestsArePermitted(t *testing.T) {
 func TestActionIsLive(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
-	a.doer.Held = make(chan struct{})
-	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {"web000"}, "nodes": {"1"}})
+	a.Backend.Held = make(chan struct{})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, a.asked("run", url.Values{"node": {"web000"}}))
 	path := r.Header.Get("Location")
-	if _, text := a.do(http.MethodGet, path, a.read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
+	if _, text := a.do(http.MethodGet, path, a.Read, nil); !strings.Contains(text, "In progress") || !strings.Contains(text, `sse-connect="`+path) {
 		t.Errorf("before the answer: %s", text)
 	}
 	streamed := make(chan string)
 	go func() {
-		_, text := a.do(http.MethodGet, path, a.read, nil, "Accept", "text/event-stream")
+		_, text := a.do(http.MethodGet, path, a.Read, nil, "Accept", "text/event-stream")
 		streamed <- text
 	}()
-	close(a.doer.Held)
+	close(a.Backend.Held)
 	if text := <-streamed; !strings.Contains(text, "1 of 1 node ran") || !strings.HasSuffix(text, "event: end\ndata: \n\n") {
 		t.Errorf("the stream: %s", text)
+	}
+}
+
+// TestCancel: an operator who may not wait sees what has the places, and ends it; who reads does not.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	a.Backend.Held = make(chan struct{})
+	form := a.asked("run", url.Values{"node": {"web000"}})
+	var path string
+	for range 2 { // by a form each would wait for its end a while
+		begun, err := a.Executor.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{Nodes: []string{"web000"}}, By: "anna", Expect: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = "/actions/" + begun.ID
+	}
+	r, text := a.do(http.MethodPost, "/actions/run", a.Operate, form)
+	for _, want := range []string{"2 of anna are in progress (run of web000 by anna since ", `href="/actions"`, "Show the actions in progress"} {
+		if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(text, want) {
+			t.Errorf("the third has no %q: %s", want, r.Status)
+		}
+	}
+	button := `action="` + path + `/cancel"`
+	if _, text := a.do(http.MethodGet, path, a.Other, nil); !strings.Contains(text, button) {
+		t.Error("another operator has no button")
+	}
+	if _, text := a.do(http.MethodGet, path, a.Read, nil); strings.Contains(text, button) {
+		t.Error("a reader has the button")
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Read, nil); r.StatusCode != http.StatusForbidden {
+		t.Errorf("by a reader: %s", r.Status)
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Operate, nil, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+		t.Errorf("by another site: %s", r.Status)
+	}
+	if r, text := a.do(http.MethodPost, "/actions/nope/cancel", a.Operate, nil); r.StatusCode != http.StatusNotFound || !strings.Contains(text, "no such action is known to this server") {
+		t.Errorf("an unknown one: %s", r.Status)
+	}
+	if r, _ := a.do(http.MethodPost, path+"/cancel", a.Other, nil); r.StatusCode != http.StatusSeeOther || r.Header.Get("Location") != path {
+		t.Errorf("%s %v", r.Status, r.Header)
+	}
+	_, text = a.do(http.MethodGet, path, a.Operate, nil)
+	if !strings.Contains(text, "Cancelled") || !strings.Contains(text, "cancelled by bob") || strings.Contains(text, button) || !strings.Contains(text, "nodes that have begun it go on") {
+		t.Errorf("afterwards: %s", text)
+	}
+	close(a.Backend.Held)
+	if r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, form); r.StatusCode != http.StatusSeeOther {
+		t.Errorf("in its place: %s", r.Status)
 	}
 }
 
@@ -316,15 +382,15 @@ func TestHostileAnswers(t *testing.T) {
 	d := webfleet.Sample(3, time.Now())
 	d.Nodes[0].Manifests = map[string]model.ManifestState{hostile: {Outcome: model.Outcome(hostile), Error: hostile}}
 	d.Nodes[0].Message = hostile
-	d.Control = []model.ControlChange{
-		{Entry: model.Entry{Key: "node.web000.pause", Revision: 1, Value: []byte(`{"protocol":"io.muster.v1.pause","by":"<script>","reason":"<img src=x>"}`)}, By: hostile},
-		{Entry: model.Entry{Key: hostile, Value: []byte(hostile), Refused: hostile}, By: hostile},
+	d.Control = []model.Entry{
+		{Key: "node.web000.pause", Revision: 1, Value: []byte(`{"protocol":"io.muster.v1.pause","by":"<script>","reason":"<img src=x>"}`), By: hostile},
+		{Key: hostile, Value: []byte(hostile), Refused: hostile, By: hostile},
 	}
 	a := newActing(t, d)
 	name := d.Nodes[0].Node
-	r, _ := a.do(http.MethodPost, "/actions/run", a.operate, url.Values{"node": {name}, "nodes": {"1"}})
+	r, _ := a.do(http.MethodPost, "/actions/run", a.Operate, a.asked("run", url.Values{"node": {name}}))
 	for _, path := range []string{r.Header.Get("Location"), "/actions", "/audit/nodes", "/actions/run?on=" + url.QueryEscape(`node == "`+name+`" || host == "<script>"`), "/actions/pause?node=" + url.QueryEscape(hostile[:100])} {
-		_, body := a.do(http.MethodGet, path, a.operate, nil)
+		_, body := a.do(http.MethodGet, path, a.Operate, nil)
 		if at := raw.FindString(body); at != "" || len(body) > 900_000 {
 			t.Errorf("%s has %q, %d bytes", path, at, len(body))
 		}
@@ -336,12 +402,12 @@ func TestControlChanges(t *testing.T) {
 	t.Parallel()
 	d := webfleet.Sample(3, time.Now())
 	value := func(text string) []byte { return []byte(text) }
-	d.Control = []model.ControlChange{
-		{Entry: model.Entry{Key: "node.web000.pause", Revision: 9, Deleted: true, Time: time.Now()}, By: "bob (dashboard)"},
-		{Entry: model.Entry{Key: "group.db.pause", Revision: 8, Value: value(`{"protocol":"io.muster.v1.pause","by":"anna","reason":"disk"}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.labels", Revision: 7, Value: value(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3","row":"7"}}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.groups", Revision: 6, Value: value(`{"protocol":"io.muster.v1.groups","groups":["canary"]}`), Time: time.Now()}},
-		{Entry: model.Entry{Key: "node.web000.labels", Revision: 5, Value: value("garbage"), Time: time.Now()}},
+	d.Control = []model.Entry{
+		{Key: "node.web000.pause", Revision: 9, Deleted: true, Time: time.Now(), By: "bob (dashboard)"},
+		{Key: "group.db.pause", Revision: 8, Value: value(`{"protocol":"io.muster.v1.pause","by":"anna","reason":"disk"}`), Time: time.Now()},
+		{Key: "node.web000.labels", Revision: 7, Value: value(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3","row":"7"}}`), Time: time.Now()},
+		{Key: "node.web000.groups", Revision: 6, Value: value(`{"protocol":"io.muster.v1.groups","groups":["canary"]}`), Time: time.Now()},
+		{Key: "node.web000.labels", Revision: 5, Value: value("garbage"), Time: time.Now()},
 	}
 	h := dashboard(webfleet.New(d, time.Now))
 	has(t, h, "/audit/nodes", http.StatusOK, "5 changes", "bob (dashboard)", "Resumed", "paused by anna: disk", "labels rack=a3, row=7", "groups canary", "not known", "not used: ", `href="/nodes?on=group%28%22db%22%29"`, `href="/nodes/web000"`)
@@ -350,12 +416,53 @@ func TestControlChanges(t *testing.T) {
 	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
 }
 
+// TestReadersSeeNoPlans: plans have contents of files, and what nodes say of a preview may quote them.
+func TestReadersSeeNoPlans(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(60, time.Now()))
+	r, _ := a.do(http.MethodPost, "/actions/preview", a.Operate, a.asked("preview", url.Values{"key": {"group.web.nginx"}, "on": {"true"}}))
+	path := r.Header.Get("Location")
+	secrets := []string{"+new &lt;b&gt;", "no space left on device", "/etc/motd", "would change", "Would change", "would fail"}
+	_, text := a.do(http.MethodGet, path, a.Operate, nil)
+	for _, secret := range secrets[:5] {
+		if !strings.Contains(text, secret) {
+			t.Errorf("an operator does not see %q", secret)
+		}
+	}
+	if !strings.Contains(text, "Only the role operate sees plans") {
+		t.Error("an operator does not see who sees it")
+	}
+	for _, accept := range []string{"text/html", "text/event-stream"} {
+		_, text := a.do(http.MethodGet, path, a.Read, nil, "Accept", accept)
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) {
+				t.Errorf("a reader sees %q as %s", secret, accept)
+			}
+		}
+		for _, want := range []string{"of 60 nodes", "by anna", "group.web.nginx, revision", "needs the role operate"} {
+			if !strings.Contains(text, want) {
+				t.Errorf("a reader sees no %q as %s", want, accept)
+			}
+		}
+	}
+	// What is drawn for one is not shown to the other.
+	if _, text := a.do(http.MethodGet, path, a.Operate, nil); !strings.Contains(text, secrets[0]) {
+		t.Error("an operator sees what a reader does")
+	}
+	if _, text := a.do(http.MethodGet, "/actions/preview", a.Operate, nil); !strings.Contains(text, "Only the role operate sees plans") {
+		t.Error("the form does not say who sees plans")
+	}
+	if text := a.act("run", url.Values{"node": {"web000"}}); strings.Contains(text, "Only the role operate") {
+		t.Error("it is said of a run")
+	}
+}
+
 // TestALinkWritesNoManifest: who follows one would have its guards run by one click.
 func TestALinkWritesNoManifest(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(3, time.Now()))
 	q := url.Values{"name": {"of-another-site"}, "manifest": {"muster: {resources: [{exec: [{evil: {}}]}]}"}, "on": {"true"}, "key": {"group.web.nginx"}}
-	r, text := a.do(http.MethodGet, "/actions/preview?"+q.Encode(), a.operate, nil)
+	r, text := a.do(http.MethodGet, "/actions/preview?"+q.Encode(), a.Operate, nil)
 	if r.StatusCode != http.StatusOK || strings.Contains(text, "of-another-site") || strings.Contains(text, "evil") || !strings.Contains(text, `<option value="group.web.nginx" selected>`) {
 		t.Errorf("%s %s", r.Status, text)
 	}
@@ -365,14 +472,14 @@ func TestALinkWritesNoManifest(t *testing.T) {
 func TestPreview(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(60, time.Now()))
-	_, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.operate, nil)
+	_, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.Operate, nil)
 	if !strings.Contains(text, `href="/actions/preview?key=group.web.nginx&amp;on=group%28%22web%22%29&amp;revision=1023"`) {
 		t.Error("no revision leads to its preview")
 	}
-	if _, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.read, nil); strings.Contains(text, "/actions/preview") {
+	if _, text := a.do(http.MethodGet, "/audit/group.web.nginx", a.Read, nil); strings.Contains(text, "/actions/preview") {
 		t.Error("a reader is led to a preview")
 	}
-	_, text = a.do(http.MethodGet, "/actions/preview?key=group.web.nginx&revision=1023&on="+url.QueryEscape(`group("web")`), a.operate, nil)
+	_, text = a.do(http.MethodGet, "/actions/preview?key=group.web.nginx&revision=1023&on="+url.QueryEscape(`group("web")`), a.Operate, nil)
 	for _, want := range []string{`<option value="group.web.nginx" selected>`, `name="revision" value="1023"`, `value="group(&#34;web&#34;)"`, `aria-current="page"`} {
 		if !strings.Contains(text, want) {
 			t.Errorf("the form has no %q", want)
@@ -389,7 +496,7 @@ func TestPreview(t *testing.T) {
 	if !strings.Contains(text, "a manifest that was written, as motd") {
 		t.Errorf("of what was written: %s", text)
 	}
-	did := a.doer.Done()
+	did := a.Backend.Done()
 	if len(did) != 3 || !strings.Contains(did[0], "port: 80\n") || !strings.Contains(did[1], "port: 8080") || did[2] != "preview motd on 1 nodes: muster:\n  resources: []" {
 		t.Errorf("it did %q", did)
 	}
@@ -407,7 +514,7 @@ func TestPreview(t *testing.T) {
 		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 300<<10)}}, http.StatusUnprocessableEntity, "at most 262144 are sent"},
 		{url.Values{"on": {"true"}, "name": {"x"}, "manifest": {strings.Repeat("x", 1<<20)}}, http.StatusRequestEntityTooLarge, "cannot be read"},
 	} {
-		if r, text := a.do(http.MethodPost, "/actions/preview", a.operate, c.form); r.StatusCode != c.status || !strings.Contains(text, c.want) {
+		if r, text := a.do(http.MethodPost, "/actions/preview", a.Operate, c.form); r.StatusCode != c.status || !strings.Contains(text, c.want) {
 			t.Errorf("%.80v: %s", c.form, r.Status)
 		}
 	}

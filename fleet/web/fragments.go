@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 )
@@ -89,6 +90,17 @@ func (f *fragments) slot(key string) *slot {
 	s.used = now
 
 	return s
+}
+
+// forget has the content of a path drawn again for whoever asks next: somebody changed it, and is led there.
+func (f *fragments) forget(path string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for key := range f.slots {
+		if strings.HasPrefix(key, path+"?") {
+			delete(f.slots, key)
+		}
+	}
 }
 
 // keyOf returns what distinguishes the content of a request from others: the order of its

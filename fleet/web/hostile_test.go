@@ -51,7 +51,7 @@ func hostileData() webfleet.Data {
 	now := time.Now()
 	key := "group.web.motd"
 	huge := hostile + strings.Repeat("x", 1<<20)
-	d.Entries = append(d.Entries, model.Entry{Key: key, Revision: 2000, Time: now, Digest: hostile})
+	d.Entries = append(d.Entries, model.Entry{Key: key, Revision: 2000, Time: now, Digest: hostile, By: hostile})
 	d.Nodes = append(d.Nodes, model.Node{Heard: now, NodeState: model.NodeState{
 		Node: "evil", Host: huge, Version: hostile, Groups: []string{"web", hostile}, Labels: map[string]string{hostile: hostile}, Message: hostile, Started: now, At: now,
 		Manifests: map[string]model.ManifestState{key: {Revision: 2000, Digest: hostile, Outcome: model.OutcomeFailed, At: now, Error: hostile, Counts: model.Counts{Total: 1, Failed: 1}}},
@@ -66,7 +66,7 @@ func hostileData() webfleet.Data {
 	d.Requests = []view.RequestRow{{ID: hostile, Resource: hostile, First: now, Last: now}}
 	d.Registrations = []registration.Registration{{Cluster: hostile, Service: hostile, ProtocolName: hostile, Address: hostile, Node: hostile, Annotations: map[string]string{hostile: hostile}}}
 	d.Facts["evil"], _ = json.Marshal(map[string]any{hostile: map[string]any{hostile: []any{hostile, 1, nil}}})
-	d.Revisions[key] = []model.Entry{{Key: key, Revision: 1, Time: now, Value: []byte("a: 1\n")}, {Key: key, Revision: 2, Time: now, Value: []byte(huge), Refused: hostile, Digest: hostile}}
+	d.Revisions[key] = []model.Entry{{Key: key, Revision: 1, Time: now, Value: []byte("a: 1\n")}, {Key: key, Revision: 2, Time: now, Value: []byte(huge), Refused: hostile, Digest: hostile, By: hostile}}
 	bad := model.Transaction{
 		Type: hostile, Name: hostile, Provider: hostile, Failed: true, Errors: []string{hostile, huge}, Source: model.Position{File: hostile, Line: 3}, SkipReason: hostile, NoopMessage: hostile,
 		Changes:           []model.Change{{Action: hostile, Message: hostile, Property: hostile, From: hostile, To: hostile, Diff: strings.Repeat("+"+hostile[:200]+"\n", 5000)}},

@@ -44,7 +44,7 @@ func auditOf(all []view.ManifestRow, p view.Progress, search string, from int) p
 	var rows []view.Assigned
 	for _, m := range all {
 		for _, k := range m.Keys {
-			if strings.Contains(strings.ToLower(k.Key+" "+k.Digest), strings.ToLower(search)) {
+			if strings.Contains(strings.ToLower(k.Key+" "+k.Digest+" "+k.By), strings.ToLower(search)) {
 				rows = append(rows, k)
 			}
 		}

@@ -44,7 +44,7 @@ type Source interface {
 	History(ctx context.Context, key string) ([]model.Entry, error)
 	// Control returns the newest revisions of what operators wrote about nodes and groups, the newest
 	// first.
-	Control(ctx context.Context) ([]model.ControlChange, error)
+	Control(ctx context.Context) ([]model.Entry, error)
 	// Registrations returns what nodes registered.
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

@@ -181,7 +181,7 @@ func (s *site) audit(r *http.Request) screen {
 	search, from := searchOf(r), offsetOf(r)
 
 	return screen{
-		Frame: s.frame("Audit", "Audit"), live: true, controls: page.SearchControls("Audit", "/audit", "Part of a key or a digest", search, true),
+		Frame: s.frame("Audit", "Audit"), live: true, controls: page.SearchControls("Audit", "/audit", "Part of a key, a digest or a name", search, true),
 		content: func(_ context.Context, now time.Time) (content, error) {
 			return shown(page.Audit(auditOf(s.Model.Manifests(), s.Model.Progress(), search, from), now))
 		},

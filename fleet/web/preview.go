@@ -17,7 +17,7 @@ import (
 const maxPreviewForm = 3*actions.MaxPreviewed + maxForm
 
 // previews shows what can be previewed, and asks on which nodes.
-func (s *site) previews(w http.ResponseWriter, r *http.Request) {
+func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
@@ -25,53 +25,53 @@ func (s *site) previews(w http.ResponseWriter, r *http.Request) {
 	// One click would have the guards run of what whoever made the link wrote.
 	r.Form.Del("name")
 	r.Form.Del("manifest")
-	s.previewForm(w, r, http.StatusOK, "")
+	p.previewForm(w, r, http.StatusOK, "")
 }
 
 // previewForm answers with the form; problem is why it did nothing.
-func (s *site) previewForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
+func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
 	f := page.PreviewForm{
-		Acts: s.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
+		Acts: p.site.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
 		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Problem: problem,
 	}
 	if f.Within == "" {
 		f.Within = "2m"
 	}
-	for _, m := range s.Model.Manifests() {
+	for _, m := range p.site.Model.Manifests() {
 		for _, k := range m.Keys {
 			f.Keys = append(f.Keys, k.Key)
 		}
 	}
 	slices.Sort(f.Keys)
-	if status == http.StatusServiceUnavailable {
+	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
 		w.Header().Set("Retry-After", "5")
 	}
-	s.write(w, r, status, s.frame("Preview", "Previews"), page.Preview(f))
+	p.site.write(w, r, status, p.site.frame("Preview", "Previews"), page.Preview(f))
 }
 
 // preview has nodes make a plan, and leads to what came of it.
-func (s *site) preview(w http.ResponseWriter, r *http.Request) {
-	if !s.readForm(w, r, maxPreviewForm) {
+func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
+	if !readForm(w, r, maxPreviewForm) {
 		return
 	}
-	o, err := orderOf(r, actions.Preview, s.Now())
+	o, err := specOf(r, actions.Preview, p.site.Now())
 	if err == nil {
-		o.Expect = -1 // it changes nothing, so nothing is confirmed
-		o.Previewed, err = s.previewed(r.Context(), r)
+		o.Expect, o.ExpectDigest = -1, "" // it changes nothing, so nothing is confirmed
+		o.Previewed, err = p.previewed(r.Context(), r)
 	}
 	var a actions.Action
 	if err == nil {
-		a, err = s.Actions.Begin(o)
+		a, err = p.executor.Start(o)
 	}
 	if err != nil {
-		s.previewForm(w, r, statusOf(err), err.Error())
+		p.previewForm(w, r, statusOf(err), err.Error())
 		return
 	}
-	s.lead(w, r, a)
+	p.lead(w, r, a)
 }
 
 // previewed returns what a form wants to be previewed: what it has, or a revision of an assignment.
-func (s *site) previewed(ctx context.Context, r *http.Request) (*actions.Previewed, error) {
+func (p *actionPages) previewed(ctx context.Context, r *http.Request) (*actions.Previewed, error) {
 	if text := r.Form.Get("manifest"); strings.TrimSpace(text) != "" {
 		return &actions.Previewed{Name: strings.TrimSpace(r.Form.Get("name")), Value: strings.ReplaceAll(text, "\r\n", "\n")}, nil
 	}
@@ -88,7 +88,7 @@ func (s *site) previewed(ctx context.Context, r *http.Request) (*actions.Preview
 	}
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	all, err := s.Source.History(ctx, key)
+	all, err := p.site.Source.History(ctx, key)
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return nil, err
 	}

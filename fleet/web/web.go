@@ -27,7 +27,7 @@ type Options struct {
 	// wait for them. Nil never does.
 	Done <-chan struct{}
 	// Actions does what operators want; nil is that nobody acts.
-	Actions *actions.Desk
+	Actions *actions.Executor
 }
 
 // New returns the dashboard. It answers every path: who serves more mounts that beside it.

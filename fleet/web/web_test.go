@@ -62,7 +62,7 @@ var pages = map[string][]string{
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
 	"/requests":                       {"service#nginx", "req-7c1f", "300"},
 	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
-	"/audit":                          {"6 assignments", "group.web.nginx", "node db006"},
+	"/audit":                          {"6 assignments", "group.web.nginx", "node db006", "anna@desk", "not known"},
 	"/audit/group.web.nginx":          {"Revision 1054", "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
 	"/nodes?state=failed":             {`aria-current="true"`, "of 500 nodes"},
 	"/nodes?on=group(%22db%22)":       {"100 of 500 nodes", "db001", "offset=50"},
@@ -77,6 +77,8 @@ var pages = map[string][]string{
 	"/registrations?q=postgres":       {"4 registrations"},
 	"/manifests?q=SSH":                {"1 manifest<", "sshd"},
 	"/audit?q=node.":                  {"1 assignment<", "node.db006.tuning"},
+	"/audit?q=BOB":                    {"2 assignments", "group.all.sshd"},
+	"/audit/group.all.sshd":           {"by bob@ops1, "},
 	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model"},
 	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
 }

@@ -19,10 +19,20 @@ import (
 var ErrChanged = errors.New("it was changed meanwhile: look at it (muster fleet show), and try again")
 
 // Bucket is the bucket of assignments.
-type Bucket struct{ store *kvstore.Store }
+type Bucket struct {
+	store *kvstore.Store
+	by    string
+}
 
 // New returns the bucket of a fleet.
-func New(s *kvstore.Store) Bucket { return Bucket{s} }
+func New(s *kvstore.Store) Bucket { return Bucket{store: s} }
+
+// By returns the bucket of somebody: what they write names them, for people. Nobody has verified that.
+func (s Bucket) By(name string) Bucket {
+	s.by = name
+
+	return s
+}
 
 // Put assigns a manifest by its key and returns its revision. Of several operators
 // the last wins. The error wraps model.ErrInvalidName or model.ErrTooLarge.
@@ -89,7 +99,9 @@ func (s Bucket) change(ctx context.Context, key string, message func(subject str
 	if err := model.CheckKey(key); err != nil {
 		return 0, err
 	}
-	revision, err := s.store.Publish(ctx, message(kvstore.KVSubject(s.store.Names().Manifests(), key)), opts...)
+	m := message(kvstore.KVSubject(s.store.Names().Manifests(), key))
+	kvstore.SetAuthor(m, s.by)
+	revision, err := s.store.Publish(ctx, m, opts...)
 	var refused *jetstream.APIError
 	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
 		err = ErrChanged
@@ -113,9 +125,10 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	return newEntry(key, m), nil
 }
 
-// newEntry returns a revision with the digest of what runs.
+// newEntry returns a revision with who wrote it, and the digest of what runs.
 func newEntry(key string, m kvstore.Message) model.Entry {
 	e := kvstore.NewEntry(key, m)
+	e.By = kvstore.AuthorOf(m)
 	if err := m.Refusal(); err != nil {
 		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
 	}

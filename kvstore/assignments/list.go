@@ -82,6 +82,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 		}
 		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); keep(m, key) {
 			e := kvstore.NewEntry(key, m)
+			e.By = kvstore.AuthorOf(m)
 			if e.Deleted = false; !headersOnly {
 				e.Digest = assigned.Digest(key, m.Data)
 			}
@@ -106,7 +107,9 @@ func (s Bucket) DeleteInvalid(ctx context.Context, key string) (uint64, error) {
 	_, err := s.store.Value(ctx, kvstore.KVStream(bucket), subject)
 	var revision uint64
 	if err == nil {
-		revision, err = s.store.Publish(ctx, kvstore.NewDeletion(subject))
+		m := kvstore.NewDeletion(subject)
+		kvstore.SetAuthor(m, s.by)
+		revision, err = s.store.Publish(ctx, m)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("delete key %s: %w", key, err)

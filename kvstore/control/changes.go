@@ -3,7 +3,6 @@ package control
 import (
 	"context"
 	"errors"
-	"net/url"
 	"slices"
 	"strings"
 
@@ -12,15 +11,9 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// byHeader names whoever wrote a control key; it is escaped as a part of a URL.
-const byHeader = "Muster-By"
-
-// maxBy is how many bytes are read of it.
-const maxBy = 200
-
 // Changes returns the newest revisions of the control keys, the newest first: those among the last
 // so many that the bucket stored, as far as it keeps them. It has 16 of each key.
-func (b Bucket) Changes(ctx context.Context, most int) ([]model.ControlChange, error) {
+func (b Bucket) Changes(ctx context.Context, most int) ([]model.Entry, error) {
 	if err := b.there(ctx); err != nil {
 		return nil, err
 	}
@@ -37,7 +30,7 @@ func (b Bucket) Changes(ctx context.Context, most int) ([]model.ControlChange, e
 	if last.Sequence > uint64(most) {
 		from = last.Sequence - uint64(most) + 1
 	}
-	var out []model.ControlChange
+	var out []model.Entry
 	for more := true; more && len(out) < most; {
 		var page kvstore.Page
 		page, err = b.store.Page(ctx, answer.Asked{Stream: stream, Subject: all, From: from}, batch)
@@ -57,11 +50,8 @@ func (b Bucket) Changes(ctx context.Context, most int) ([]model.ControlChange, e
 // batch is how many revisions are read at once.
 const batch = 256
 
-func changeOf(key string, m kvstore.Message) model.ControlChange {
-	out := model.ControlChange{Entry: kvstore.NewEntry(key, m)}
-	if by, err := url.PathUnescape(m.Header.Get(byHeader)); err == nil && len(by) <= maxBy {
-		out.By = by
-	}
+func changeOf(key string, m kvstore.Message) model.Entry {
+	out := newEntry(key, m)
 	if err := m.Refusal(); err != nil {
 		out.Refused, out.Value = err.Error(), nil
 	}

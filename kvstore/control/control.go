@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -74,9 +73,7 @@ func (b Bucket) publish(ctx context.Context, key string, removal bool, value []b
 		m = kvstore.NewDeletion(subject)
 	}
 	m.Data = value
-	if b.by != "" {
-		m.Header.Set(byHeader, url.PathEscape(b.by))
-	}
+	kvstore.SetAuthor(m, b.by)
 	if err := b.there(ctx); err != nil {
 		return 0, err
 	}
@@ -87,6 +84,14 @@ func (b Bucket) publish(ctx context.Context, key string, removal bool, value []b
 	}
 
 	return revision, err
+}
+
+// newEntry returns a revision with who wrote it.
+func newEntry(key string, m kvstore.Message) model.Entry {
+	e := kvstore.NewEntry(key, m)
+	e.By = kvstore.AuthorOf(m)
+
+	return e
 }
 
 // there returns an error where the fleet has no such bucket.
@@ -119,7 +124,7 @@ func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 		return model.Entry{Key: key, Revision: m.Sequence}, fmt.Errorf("%s: %w", key, err)
 	}
 
-	return kvstore.NewEntry(key, m), nil
+	return newEntry(key, m), nil
 }
 
 // History returns the revisions of the control keys of some families that the bucket still
@@ -147,7 +152,7 @@ func (b Bucket) History(ctx context.Context, families ...string) ([]model.Entry,
 			return nil, err
 		}
 		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); model.IsControlKey(key) && !m.Forged {
-			all = append(all, kvstore.NewEntry(key, m))
+			all = append(all, newEntry(key, m))
 		}
 	}
 

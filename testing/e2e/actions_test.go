@@ -64,6 +64,17 @@ func (s *site) form(path, token string, fields url.Values, headers ...string) (*
 	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", "muster=" + token, "Sec-Fetch-Site", "same-origin"}, headers...)...)
 }
 
+// confirmed returns a form with what the page has that asks before the action.
+func (s *site) confirmed(path, token string, fields url.Values) url.Values {
+	s.t.Helper()
+	_, text := s.do(http.MethodGet, path+"?"+fields.Encode(), nil, "Accept", "text/html", "Cookie", "muster="+token)
+	for _, field := range regexp.MustCompile(`name="(nodes|digest)" value="([^"]*)"`).FindAllStringSubmatch(text, -1) {
+		fields.Set(field[1], field[2])
+	}
+
+	return fields
+}
+
 // call sends a document to the API as a program does, and returns the answer.
 func (s *site) call(path, token, document string) (status int, action map[string]any) {
 	s.t.Helper()
@@ -109,7 +120,7 @@ func TestActions(t *testing.T) {
 	await(t, "the node is shown", func() bool { return strings.Contains(get("nodes/web01", operate), "Run now") })
 
 	// Who only reads sees no button, and cannot act.
-	one := url.Values{"node": {"web01"}, "nodes": {"1"}, "until": {"2h"}, "reason": {"<b>disk</b> is replaced"}}
+	one := s.confirmed("actions/pause", operate, url.Values{"node": {"web01"}, "until": {"2h"}, "reason": {"<b>disk</b> is replaced"}})
 	if text := get("nodes/web01", read); strings.Contains(text, "Run now") || strings.Contains(text, "/actions/pause") {
 		t.Error("who only reads sees buttons")
 	}
@@ -162,7 +173,7 @@ func TestActions(t *testing.T) {
 	await(t, "it repairs what drifted", func() bool { text, err := os.ReadFile(motd); return err == nil && string(text) == "hello" })
 
 	// Run now leads to the run.
-	r, _ = s.form("actions/run", operate, url.Values{"on": {`group("web")`}, "nodes": {"1"}, "manifests": {"motd"}})
+	r, _ = s.form("actions/run", operate, s.confirmed("actions/run", operate, url.Values{"on": {`group("web")`}, "manifests": {"motd"}}))
 	await(t, "the result has the run", func() bool {
 		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(r.Request.URL.Path[1:], operate))
 	})
@@ -172,6 +183,12 @@ func TestActions(t *testing.T) {
 	}
 	if text := get("audit/nodes", read); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
 		t.Errorf("the audit: %s", text)
+	}
+	if _, text := s.do(http.MethodGet, "api/v1/audit/nodes?search=anna", nil, "Authorization", "Bearer "+read); !regexp.MustCompile(`"key":"node.web01.pause",[^}]*"kind":"resumed","by":"anna \(dashboard\)"`).MatchString(text) {
+		t.Errorf("the audit, by the API: %s", text)
+	}
+	if text := get("audit", read); !regexp.MustCompile(`group\.web\.motd[^%]*\w+@`).MatchString(text) {
+		t.Errorf("the audit of assignments: %s", text)
 	}
 	// A preview changes nothing, and assigns nothing.
 	r, text = s.form("actions/preview", operate, url.Values{"on": {`group("web")`}, "name": {"motd"}, "manifest": {strings.Replace(manifest, "hello", "<b>new</b>", 1)}})
@@ -319,7 +336,7 @@ func TestActionsWithoutAnAdministrator(t *testing.T) {
 	if err := os.WriteFile(motd, []byte("drifted"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r, _ := s.form("actions/run", token, url.Values{"node": {"web01"}, "nodes": {"1"}})
+	r, _ := s.form("actions/run", token, s.confirmed("actions/run", token, url.Values{"node": {"web01"}}))
 	await(t, "the result has the run", func() bool {
 		return regexp.MustCompile(`1 of 1 node ran[^}]*href="/runs/web01/`).MatchString(get(s, r.Request.URL.Path[1:]))
 	})

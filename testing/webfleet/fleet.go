@@ -40,7 +40,7 @@ type Data struct {
 	Revisions     map[string][]model.Entry
 	Registrations []registration.Registration
 	// Control is the newest first.
-	Control []model.ControlChange
+	Control []model.Entry
 	// Err is what the sources fail with, nil for nothing.
 	Err error
 	// Calls counts what the dashboard asked the model for.
@@ -229,7 +229,7 @@ func (d Data) manifests(now time.Time) []view.ManifestRow {
 		r := view.ManifestRow{Manifest: m}
 		for _, e := range d.Entries {
 			if _, name, err := fleet.ParseKey(e.Key); err == nil && name == m.Name {
-				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest})
+				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By})
 				if e.Time.After(r.Changed) {
 					r.Changed = e.Time
 				}
@@ -352,7 +352,7 @@ func found[T any](v T, ok bool, err error) (T, error) {
 }
 
 // Control returns what operators wrote about nodes.
-func (f *Fleet) Control(context.Context) ([]model.ControlChange, error) {
+func (f *Fleet) Control(context.Context) ([]model.Entry, error) {
 	d := f.get()
 
 	return d.Control, d.Err

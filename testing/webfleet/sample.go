@@ -81,7 +81,7 @@ func (s *sample) assign() {
 		{"node.db006.tuning", "muster:\n  resources:\n    - exec:\n        - /usr/sbin/sysctl --system:\n", 2 * time.Hour},
 	} {
 		revision := uint64(1040 + 7*i)
-		e := model.Entry{Key: a.key, Revision: revision, Time: s.now.Add(-a.age), Digest: fmt.Sprintf("sha256-%02x9f3c4e1ab27d%02x", i*17, i)}
+		e := model.Entry{Key: a.key, Revision: revision, Time: s.now.Add(-a.age), Digest: fmt.Sprintf("sha256-%02x9f3c4e1ab27d%02x", i*17, i), By: []string{"anna@desk", "bob@ops1", ""}[i%3]}
 		s.data.Entries = append(s.data.Entries, e)
 		older := e
 		older.Revision, older.Time = revision-31, e.Time.Add(-40*24*time.Hour)

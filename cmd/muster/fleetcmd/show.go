@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -149,6 +150,9 @@ func (c *showCommand) showRevision(e model.Entry, doc revisionDocument) {
 		}
 	}()
 	stored := print.Time(e.Time)
+	if e.By != "" {
+		stored += " by " + print.Text(print.OneLine(e.By))
+	}
 	if e.Deleted {
 		c.Print.Remark("# %s revision %d, %s: removed%s", e.Key, e.Revision, stored, doc.Signed)
 		return
@@ -188,11 +192,11 @@ func (c *showCommand) showHistory(ctx context.Context, all []model.Entry) error 
 		if e.Deleted {
 			digest = "removed"
 		}
-		rows[i] = []string{strconv.FormatUint(e.Revision, 10), print.Time(e.Time), digest, print.Count(len(e.Value), "byte"), stored[i].Signed.Short()}
+		rows[i] = []string{strconv.FormatUint(e.Revision, 10), print.Time(e.Time), digest, print.Count(len(e.Value), "byte"), cmp.Or(print.OneLine(e.By), "-"), stored[i].Signed.Short()}
 	}
 
 	return c.Print.Result(c.Format, stored, func() {
-		c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE", "SIGNED BY"}, rows, "no revisions")
+		c.Print.Table([]string{"REVISION", "TIME", "DIGEST", "SIZE", "BY", "SIGNED BY"}, rows, "no revisions")
 	})
 }
 

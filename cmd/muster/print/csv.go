@@ -2,6 +2,7 @@ package print
 
 import (
 	"encoding/csv"
+	"regexp"
 	"strings"
 )
 
@@ -38,9 +39,13 @@ func (c Cell) field() string {
 		lines[i] = Text(line)
 	}
 	text := strings.Join(lines, "\n")
-	if c.Chosen && text != "" && strings.ContainsRune("=+-@\t\n＝＋－＠", []rune(text)[0]) {
-		text = "'" + text
+	if c.Chosen {
+		text = formula.ReplaceAllString(text, "$2'$1$3")
 	}
 
 	return text
 }
+
+// formula is what a spreadsheet takes for a formula: at the beginning of a cell, or behind what ends a cell
+// or a row where it expects no commas between them. Then it may not take the quotes around a cell for such.
+var formula = regexp.MustCompile(`^([\t\n])|(^[ "]*|[;\t\n][ "]*)([=+@＝＋－＠-])`)

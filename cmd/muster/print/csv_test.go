@@ -17,6 +17,8 @@ func TestCSV(t *testing.T) {
 	cells := map[string]string{
 		"=1+1": "'=1+1", "+1": "'+1", "-1": "'-1", "@SUM(A1)": "'@SUM(A1)", "\t=1": "'\t=1", "\r=1": `\u000d=1`, "\n=1": "'\n=1", "＝1": "'＝1",
 		"a,b": "a,b", `say "hi"`: `say "hi"`, "one\r\ntwo\nthree": "one\ntwo\nthree", "\x1b[2J": `\u001b[2J`, "a=b": "a=b", "": "", "\xff": "\ufffd",
+		// Where a spreadsheet expects semicolons or tabs between cells, it begins a cell behind one, or a row behind a line end.
+		"a;=1": "a;'=1", "a; @x;-1": "a; '@x;'-1", "a\t+1": "a\t'+1", "a\n=1": "a\n'=1", "a;b": "a;b", "a -1;": "a -1;", "=a;=b": "'=a;'=b", `a;"=1`: `a;"'=1`, "2;＝1": "2;'＝1",
 	}
 	rows, want := [][]print.Cell{{{Text: "-5"}}}, []string{"-5"}
 	for text, shown := range cells {

@@ -130,7 +130,7 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 		}
 		switch {
 		case user.Role >= needed:
-			ctx, end := g.whileMay(context.WithValue(r.Context(), userKey{}, user), c, needed)
+			ctx, end := g.whileMay(context.WithValue(r.Context(), userKey{}, user), c, user.Role)
 			defer end()
 			next.ServeHTTP(w, r.WithContext(ctx))
 		case user.Role > None && user.Name == "":
@@ -176,10 +176,10 @@ func (g *Guard) userOf(c credential) (user User, given bool) {
 	return user, ok || c.bearer
 }
 
-// whileMay returns a context that ends soon after whoever has a credential may not make the
-// request any more: a stream would go on with a token that was taken out of its file. end must
-// be called when it was answered.
-func (g *Guard) whileMay(ctx context.Context, c credential, needed Role) (_ context.Context, end func()) {
+// whileMay returns a context that ends soon after whoever has a credential has not the role any
+// more that they had: a stream would go on with a token that was taken out of its file, or with
+// what only the role sees. end must be called when it was answered.
+func (g *Guard) whileMay(ctx context.Context, c credential, had Role) (_ context.Context, end func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	if g.open() {
 		return ctx, cancel
@@ -193,7 +193,7 @@ func (g *Guard) whileMay(ctx context.Context, c credential, needed Role) (_ cont
 			case <-ctx.Done():
 				return
 			case <-again.C:
-				if user, _ := g.userOf(c); user.Role < needed {
+				if user, _ := g.userOf(c); user.Role < had {
 					cancel()
 				}
 			}

@@ -314,6 +314,14 @@ func TestStreamsEndWithTheirToken(t *testing.T) {
 		if goesOn(read) || !goesOn(operate) {
 			t.Errorf("the stream of the token that was taken out goes on: %v, the other one: %v", goesOn(read), goesOn(operate))
 		}
+		// What it shows may be for the role that it had.
+		if err := os.WriteFile(path, []byte(strings.Replace(kept, "operate", "read", 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		<-time.After(2 * recheck)
+		if goesOn(operate) {
+			t.Error("the stream of a token goes on that only reads now")
+		}
 	})
 }
 

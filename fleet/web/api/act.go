@@ -32,6 +32,7 @@ type ActionTarget struct {
 type ActionBody struct {
 	Target ActionTarget `json:"target" doc:"One of nodes, group and on"`
 	Expect *int         `json:"expect,omitempty" minimum:"1" doc:"How many nodes match: with another number nothing is done, and the answer is 409"`
+	Digest string       `json:"expect_digest,omitempty" pattern:"^sha256-[0-9a-f]{64}$" patternDescription:"the digest of /actions/match" doc:"The digest of the nodes that match, of /actions/match: with other ones, also as many, nothing is done, and the answer is 409"`
 	All    bool         `json:"all,omitempty" doc:"Confirms a target that is all of a fleet of more than ten nodes"`
 }
 
@@ -82,6 +83,11 @@ type WaitInput struct {
 	Wait int `query:"wait" minimum:"1" maximum:"50" default:"5" doc:"How many seconds the answer waits for the end of the action at most"`
 }
 
+type cancelInput struct {
+	ID string `path:"id" maxLength:"64"`
+	WaitInput
+}
+
 type actionInput struct {
 	ID string `path:"id" maxLength:"64"`
 	WaitInput
@@ -110,19 +116,19 @@ func acting(k actions.Kind, summary string) huma.Operation {
 
 func (a *api) addActions(routes huma.API) {
 	huma.Register(routes, acting(actions.Pause, "Have nodes observe and change nothing"), func(ctx context.Context, in *pauseInput) (*acted, error) {
-		o := orderOf(ctx, actions.Pause, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Pause, in.Body.ActionBody)
 		o.Reason = in.Body.Reason
 		var err error
 		if o.Until, err = actions.ParseUntil(in.Body.Until, time.Now()); err != nil {
-			return nil, explainOrder(err)
+			return nil, explainAction(err)
 		}
 		return a.begin(ctx, o, in.Wait)
 	})
 	huma.Register(routes, acting(actions.Resume, "End the pause of nodes"), func(ctx context.Context, in *resumeInput) (*acted, error) {
-		return a.begin(ctx, orderOf(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
+		return a.begin(ctx, ofBody(ctx, actions.Resume, in.Body.ActionBody), in.Wait)
 	})
 	huma.Register(routes, acting(actions.Run, "Have nodes run what is assigned to them, now"), func(ctx context.Context, in *runNowInput) (*acted, error) {
-		o := orderOf(ctx, actions.Run, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Run, in.Body.ActionBody)
 		o.Manifests, o.Noop = in.Body.Manifests, in.Body.Noop
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
@@ -135,7 +141,7 @@ func (a *api) addActions(routes huma.API) {
 		if err := a.mayAct(ctx); err != nil {
 			return nil, err
 		}
-		o := orderOf(ctx, actions.Preview, in.Body.ActionBody)
+		o := ofBody(ctx, actions.Preview, in.Body.ActionBody)
 		o.Previewed = &actions.Previewed{Name: in.Body.Name, Value: in.Body.Manifest}
 		if err := setWithin(&o, in.Body.Within); err != nil {
 			return nil, err
@@ -146,20 +152,39 @@ func (a *api) addActions(routes huma.API) {
 				return nil, err
 			}
 			if o.Previewed, err = actions.RevisionOf(in.Body.Key, all.Body, in.Body.Revision); err != nil {
-				return nil, explainOrder(err)
+				return nil, explainAction(err)
 			}
 		}
 		return a.begin(ctx, o, in.Wait)
+	})
+	cancelling := huma.Operation{
+		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "End an action that is in progress, whoever started it", DefaultStatus: http.StatusAccepted,
+		Description: "It needs the role operate. What nodes have begun they go on with, and what was written stays, as the notes of the action say. One that has ended stays as it is: without cancelled_by nobody cancelled it.",
+		Errors:      []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound},
+	}
+	huma.Register(routes, cancelling, func(ctx context.Context, in *cancelInput) (*acted, error) {
+		if err := a.mayAct(ctx); err != nil {
+			return nil, err
+		}
+		it, err := a.Actions.Cancel(in.ID, access.UserOf(ctx).Name)
+		if err != nil {
+			return nil, huma.Error404NotFound(err.Error())
+		}
+		return a.soon(ctx, it, in.Wait), nil
 	})
 	spec := routes.OpenAPI()
 	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run, actions.Preview} {
 		spec.Paths["/actions/"+string(k)].Post.Responses["422"].Content["application/problem+json"].Schema = spec.Components.Schemas.Schema(reflect.TypeFor[ExpressionProblem](), true, "")
 	}
-	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(context.Context, *struct{}) (*answer[lastActions], error) {
+	huma.Register(routes, operation("actions", "/actions", "What operators did with this server since it started, the newest first", http.StatusForbidden), func(ctx context.Context, _ *struct{}) (*answer[lastActions], error) {
 		if a.Actions == nil {
 			return nil, huma.Error403Forbidden(actions.ErrOff.Error())
 		}
-		return found(lastActions{a.Actions.Actions()})
+		all := a.Actions.Actions()
+		for i := range all {
+			all[i] = seen(ctx, all[i])
+		}
+		return found(lastActions{all})
 	})
 	huma.Register(routes, operation("action", "/actions/{id}", "One action, and what came of it on each node", http.StatusForbidden, http.StatusNotFound), func(ctx context.Context, in *actionInput) (*answer[actions.Action], error) {
 		if a.Actions == nil {
@@ -169,13 +194,22 @@ func (a *api) addActions(routes huma.API) {
 		if !known {
 			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was started since, or another one did it; %s/requests has what nodes were asked", in.ID, Prefix))
 		}
-		return found(it)
+		return found(seen(ctx, it))
 	})
 }
 
-// orderOf returns the order of a body.
-func orderOf(ctx context.Context, k actions.Kind, b ActionBody) actions.Order {
-	o := actions.Order{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1}
+// seen returns what who asks may see of an action.
+func seen(ctx context.Context, a actions.Action) actions.Action {
+	if access.UserOf(ctx).Role < access.Operate {
+		return a.ForReaders()
+	}
+
+	return a
+}
+
+// ofBody returns what a body wants to be done.
+func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1, ExpectDigest: b.Digest}
 	if b.Expect != nil {
 		o.Expect = *b.Expect
 	}
@@ -196,7 +230,7 @@ func (a *api) mayAct(ctx context.Context) error {
 }
 
 // setWithin sets how long nodes may take.
-func setWithin(o *actions.Order, text string) (err error) {
+func setWithin(o *actions.Spec, text string) (err error) {
 	if text == "" {
 		return nil
 	}
@@ -208,19 +242,25 @@ func setWithin(o *actions.Order, text string) (err error) {
 }
 
 // begin begins an action, and answers with what came of it until then.
-func (a *api) begin(ctx context.Context, o actions.Order, wait int) (*acted, error) {
+func (a *api) begin(ctx context.Context, o actions.Spec, wait int) (*acted, error) {
 	if err := a.mayAct(ctx); err != nil {
 		return nil, err
 	}
-	it, err := a.Actions.Begin(o)
+	it, err := a.Actions.Start(o)
 	if err != nil {
-		return nil, explainOrder(err)
+		return nil, explainAction(err)
 	}
+
+	return a.soon(ctx, it, wait), nil
+}
+
+// soon answers with an action once it has ended, or as it is after so many seconds.
+func (a *api) soon(ctx context.Context, it actions.Action, wait int) *acted {
 	if now, known := a.waitFor(ctx, it.ID, wait); known {
 		it = now
 	}
 
-	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}, nil
+	return &acted{http.StatusAccepted, Prefix + "/actions/" + it.ID, it}
 }
 
 // waitFor returns an action once it has ended, or after so many seconds.
@@ -231,8 +271,8 @@ func (a *api) waitFor(ctx context.Context, id string, seconds int) (actions.Acti
 	return a.Actions.Wait(ctx, id)
 }
 
-// explainOrder returns the problem of an order that is not carried out.
-func explainOrder(err error) error {
+// explainAction returns the problem of an action that is not done.
+func explainAction(err error) error {
 	var wrong *target.Error
 	var refused *actions.Refusal
 	switch {

@@ -2,55 +2,28 @@ package api_test
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
-// acting is the API of a fleet behind the guard, with a token of each role.
-type acting struct {
-	http.Handler
-	read, operate string
-	nodes         *webfleet.Doer
-}
+// acting is the API of a fleet behind the guard.
+type acting struct{ *webfleet.Acting }
 
 func newActing(t *testing.T, nodes int) acting {
 	t.Helper()
-	var lines string
-	token := func(role access.Role, name string) string {
-		secret, line, err := access.NewToken(role, name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		lines += line
-		return secret
-	}
-	out := acting{read: token(access.Read, "wall"), operate: token(access.Operate, "anna")}
-	path := filepath.Join(t.TempDir(), "tokens")
-	if err := os.WriteFile(path, []byte(lines), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path}, slog.New(slog.DiscardHandler))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
-	out.nodes = &webfleet.Doer{Fleet: f}
-	desk := actions.New(actions.Options{Model: f, Doer: out.nodes, Log: slog.New(slog.DiscardHandler)})
-	t.Cleanup(desk.Close)
-	out.Handler = guard.Handler(api.New(api.Options{Model: f, Source: f, Actions: desk, Log: slog.New(slog.DiscardHandler)}))
 
-	return out
+	return acting{webfleet.NewActing(t, webfleet.Sample(nodes, time.Now()), func(f *webfleet.Fleet, x *actions.Executor) http.Handler {
+		return api.New(api.Options{Model: f, Source: f, Actions: x, Log: slog.New(slog.DiscardHandler)})
+	})}
 }
 
 // post sends a document with a token.
@@ -70,6 +43,17 @@ func (a acting) post(path, token, document string, headers ...string) *http.Resp
 	return w.Result()
 }
 
+// get reads a path with a token.
+func (a acting) get(path, token string) (int, string) {
+	r := httptest.NewRequest(http.MethodGet, path, nil)
+	r.Host = "127.0.0.1:8420"
+	r.Header.Set("Authorization", "Bearer "+token)
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+
+	return w.Code, w.Body.String()
+}
+
 // TestActing has each action, and what it answers.
 func TestActing(t *testing.T) {
 	t.Parallel()
@@ -81,7 +65,7 @@ func TestActing(t *testing.T) {
 		{"/actions/preview", `{"target":{"on":"true"},"key":"group.web.nginx","revision":1023}`},
 		{"/actions/preview", `{"target":{"nodes":["web000"]},"name":"motd","manifest":"muster: {resources: []}"}`},
 	} {
-		r := a.post(c.path, a.operate, c.document)
+		r := a.post(c.path, a.Operate, c.document)
 		text := body(t, r)
 		var got actions.Action
 		ok := func() bool {
@@ -104,42 +88,42 @@ func TestActingWrongly(t *testing.T) {
 		want                  string
 	}{
 		{"/actions/pause", "", node, http.StatusUnauthorized, "sign in"},
-		{"/actions/pause", a.read, node, http.StatusForbidden, "wall may only read"},
-		{"/actions/pause", a.operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
-		{"/actions/pause", a.operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
-		{"/actions/pause", a.operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
-		{"/actions/pause", a.operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},
-		{"/actions/pause", a.operate, `{"target":{"nodes":["web000"]},"until":"soon"}`, http.StatusUnprocessableEntity, "neither a duration"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"within":"x"}`, http.StatusUnprocessableEntity, "must be a duration"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"]},"noo":true}`, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run", a.operate, `{"target":{"nodes":["web000"],"no":"true"}}`, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run", a.operate, `{`, http.StatusBadRequest, ""},
-		{"/actions/run", a.operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
-		{"/actions/run?wait=0", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/run?wait=51", a.operate, node, http.StatusUnprocessableEntity, "validation failed"},
-		{"/actions/preview", a.read, node, http.StatusForbidden, "wall may only read"},
-		{"/actions/preview", a.operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
-		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
-		{"/actions/preview", a.operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
-		{"/actions/none", a.operate, node, http.StatusMethodNotAllowed, "this path only reads"},
+		{"/actions/pause", a.Read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/pause", a.Operate, `{"target":{"nodes":["nope"]}}`, http.StatusNotFound, "no node nope is known"},
+		{"/actions/pause", a.Operate, `{"target":{}}`, http.StatusUnprocessableEntity, "name one target"},
+		{"/actions/pause", a.Operate, `{"target":{"on":"true"}}`, http.StatusConflict, `send "all": true`},
+		{"/actions/pause", a.Operate, `{"target":{"group":"db"},"expect":5}`, http.StatusConflict, "4 instead of 5"},
+		{"/actions/pause", a.Operate, `{"target":{"nodes":["web000"]},"until":"soon"}`, http.StatusUnprocessableEntity, "neither a duration"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"]},"within":"x"}`, http.StatusUnprocessableEntity, "must be a duration"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"]},"noo":true}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.Operate, `{"target":{"nodes":["web000"],"no":"true"}}`, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run", a.Operate, `{`, http.StatusBadRequest, ""},
+		{"/actions/run", a.Operate, `{"target":{"on":"` + long(80<<10) + `"}}`, http.StatusRequestEntityTooLarge, ""},
+		{"/actions/run?wait=0", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/run?wait=51", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
+		{"/actions/preview", a.Read, node, http.StatusForbidden, "wall may only read"},
+		{"/actions/preview", a.Operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
+		{"/actions/none", a.Operate, node, http.StatusMethodNotAllowed, "this path only reads"},
 	} {
 		r := a.post(c.path, c.token, c.document)
 		if p := problemOf(t, r); r.StatusCode != c.status || !strings.Contains(p.Detail, c.want) {
 			t.Errorf("%s %.80s: %+v", c.path, c.document, p)
 		}
 	}
-	r := a.post("/actions/resume", a.operate, `{"target":{"on":"node == \"a\" && grop(\"web\")"}}`)
+	r := a.post("/actions/resume", a.Operate, `{"target":{"on":"node == \"a\" && grop(\"web\")"}}`)
 	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
 		t.Errorf("%+v", p)
 	}
-	if r := a.post("/actions/pause", a.operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+	if r := a.post("/actions/pause", a.Operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
 		t.Errorf("by a page of another site: %s", r.Status)
 	}
-	if got := a.nodes.Done(); len(got) > 0 {
+	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
 	}
 	off := serve(newFixture())
-	for _, path := range []string{"/actions", "/actions/x"} {
+	for _, path := range []string{"/actions", "/actions/x", "/actions/match?on=true"} {
 		if r := get(t, off, path); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "--actions") {
 			t.Errorf("%s, where actions are off: %s", path, r.Status)
 		}
@@ -152,16 +136,89 @@ func TestActingWrongly(t *testing.T) {
 	}
 }
 
+// TestMatch: whom a target means, and a digest of these, by which nothing is done for as many others.
+func TestMatch(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 20)
+	match := func(query string) (out api.Matched) {
+		t.Helper()
+		code, text := a.get(api.Prefix+"/actions/match?"+query, a.Read)
+		if err := json.Unmarshal([]byte(text), &out); err != nil || code != http.StatusOK {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+		return out
+	}
+	db := match("group=db")
+	if db.Nodes != 4 || db.All || db.Digest == "" || strings.Join(db.First, " ") != "db001 db006 db011 db016" {
+		t.Errorf("%+v", db)
+	}
+	if same := match("node=db016&node=db011&node=db006&node=db001"); same.Digest != db.Digest || same.Nodes != 4 {
+		t.Errorf("by names: %+v", same)
+	}
+	if all := match("on=true"); !all.All || all.Nodes != 20 || all.Digest == db.Digest {
+		t.Errorf("all: %+v", all)
+	}
+	for query, want := range map[string]int{"group=nope": http.StatusNotFound, "": http.StatusUnprocessableEntity, "on=grop()": http.StatusUnprocessableEntity, "on=true&group=db": http.StatusUnprocessableEntity} {
+		if code, text := a.get(api.Prefix+"/actions/match?"+query, a.Read); code != want {
+			t.Errorf("%s: %d %s", query, code, text)
+		}
+	}
+	document := `{"target":{"group":"db"},"expect":4,"expect_digest":"` + db.Digest + `"}`
+	a.Fleet.Regroup("db001", "edge")
+	a.Fleet.Regroup("web000", "db")
+	if r := a.post("/actions/run", a.Operate, document); r.StatusCode != http.StatusConflict || !strings.Contains(problemOf(t, r).Detail, "not the same 4 nodes") {
+		t.Errorf("other nodes: %s", r.Status)
+	}
+	if got := a.Backend.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
+	if r := a.post("/actions/run", a.Operate, `{"target":{"group":"db"},"expect_digest":"`+match("group=db").Digest+`"}`); r.StatusCode != http.StatusAccepted {
+		t.Errorf("as they are: %s", r.Status)
+	}
+	if r := a.post("/actions/run", a.Operate, `{"target":{"group":"db"},"expect_digest":"4"}`); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("what is no digest: %s", r.Status)
+	}
+}
+
+// TestReadersSeeNoPlans: they have contents of files, and what nodes say of a preview may quote them.
+func TestReadersSeeNoPlans(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, 60)
+	r := a.post("/actions/preview", a.Operate, `{"target":{"on":"true"},"key":"group.web.nginx"}`)
+	path := r.Header.Get("Location")
+	secrets := []string{`+new`, "no space left on device", "/etc/motd", "would change", "would fail", `"plans"`, `"text"`}
+	for token, sees := range map[string]bool{a.Operate: true, a.Other: true, a.Read: false} {
+		code, text := a.get(path, token)
+		var got actions.Action
+		if err := json.Unmarshal([]byte(text), &got); err != nil || code != http.StatusOK || got.Nodes != 60 || len(got.States) == 0 || len(got.Results) != 60 || got.Previewed.Key != "group.web.nginx" || got.Withheld == sees {
+			t.Errorf("%d %s, %v", code, text, err)
+		}
+		for _, secret := range secrets {
+			if strings.Contains(text, secret) != sees {
+				t.Errorf("%q, for who operates %v: %v", secret, sees, !sees)
+			}
+		}
+	}
+	a.Backend.Err = errors.New("a secret of the preview")
+	a.post("/actions/preview", a.Operate, `{"target":{"on":"true"},"key":"group.web.nginx"}`)
+	a.post("/actions/run", a.Operate, `{"target":{"nodes":["web000"]}}`)
+	for token, want := range map[string]int{a.Operate: 2, a.Read: 1} {
+		if _, text := a.get(api.Prefix+"/actions", token); strings.Count(text, "a secret") != want {
+			t.Errorf("the errors of all: %s", text)
+		}
+	}
+}
+
 // TestActionGoesOn: the answer waits a bounded time, and says where to ask again; more than four at once
 // are told when.
 func TestActionGoesOn(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, 20)
-	a.nodes.Held = make(chan struct{})
+	a.Backend.Held = make(chan struct{})
 	const node = `{"target":{"nodes":["web000"]}}`
 	answers := make(chan *http.Response)
-	for range 4 {
-		go func() { answers <- a.post("/actions/run?wait=1", a.operate, node) }()
+	for _, token := range []string{a.Operate, a.Operate, a.Other, a.Other} {
+		go func() { answers <- a.post("/actions/run?wait=1", token, node) }()
 	}
 	where := ""
 	for range 4 {
@@ -171,28 +228,32 @@ func TestActionGoesOn(t *testing.T) {
 		}
 		where = r.Header.Get("Location")
 	}
-	if r := a.post("/actions/run?wait=1", a.operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+	if r := a.post("/actions/run?wait=1", a.Operate, node); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(problemOf(t, r).Detail, "2 of anna are in progress (run of web000 by anna since ") {
 		t.Errorf("the fifth: %s", r.Status)
 	}
-	ask := func(path string) (int, string) {
-		r := httptest.NewRequest(http.MethodGet, path, nil)
-		r.Host = "127.0.0.1:8420"
-		r.Header.Set("Authorization", "Bearer "+a.read)
-		w := httptest.NewRecorder()
-		a.ServeHTTP(w, r)
-		return w.Code, w.Body.String()
+	if r := a.post(strings.TrimPrefix(where, api.Prefix)+"/cancel", a.Read, ""); r.StatusCode != http.StatusForbidden {
+		t.Errorf("cancelled by who reads: %s", r.Status)
 	}
-	if code, text := ask(where + "?wait=1"); code != http.StatusOK || strings.Contains(text, `"ended"`) {
+	if r := a.post("/actions/nope/cancel", a.Operate, ""); r.StatusCode != http.StatusNotFound {
+		t.Errorf("an unknown one: %s", r.Status)
+	}
+	var got actions.Action
+	r := a.post(strings.TrimPrefix(where, api.Prefix)+"/cancel", a.Operate, "")
+	if err := json.Unmarshal([]byte(body(t, r)), &got); err != nil || r.StatusCode != http.StatusAccepted || r.Header.Get("Location") != where || got.CancelledBy != "anna" || got.Error != "cancelled by anna" || got.Ended.IsZero() {
+		t.Errorf("%s %+v, %v", r.Status, got, err)
+	}
+	where = a.post("/actions/run?wait=1", map[string]string{"anna": a.Operate, "bob": a.Other}[got.By], node).Header.Get("Location")
+	if code, text := a.get(where+"?wait=1", a.Read); code != http.StatusOK || strings.Contains(text, `"ended"`) {
 		t.Errorf("%d %s", code, text)
 	}
-	close(a.nodes.Held)
-	if code, text := ask(where + "?wait=50"); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"anna"`) {
+	close(a.Backend.Held)
+	if code, text := a.get(where+"?wait=50", a.Read); code != http.StatusOK || !strings.Contains(text, `"ended"`) || !strings.Contains(text, `"by":"`+got.By+`"`) {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := ask(api.Prefix + "/actions"); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 4 {
+	if code, text := a.get(api.Prefix+"/actions", a.Read); code != http.StatusOK || strings.Count(text, `"kind":"run"`) != 5 {
 		t.Errorf("%d %s", code, text)
 	}
-	if code, text := ask(api.Prefix + "/actions/nope?wait=1"); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
+	if code, text := a.get(api.Prefix+"/actions/nope?wait=1", a.Read); code != http.StatusNotFound || !strings.Contains(text, "no action \\\"nope\\\" is known") {
 		t.Errorf("%d %s", code, text)
 	}
 }

@@ -26,7 +26,7 @@ type Options struct {
 	Model  Model
 	Source Source
 	// Actions does what operators want; nil is that nobody acts.
-	Actions *actions.Desk
+	Actions *actions.Executor
 	Log     *slog.Logger
 }
 
@@ -111,6 +111,7 @@ func (a *api) routes(mux *http.ServeMux) huma.API {
 	a.addReports(routes)
 	a.addSource(routes)
 	a.addStream(routes)
+	a.addMatch(routes)
 	a.addActions(routes)
 
 	return routes

@@ -121,7 +121,14 @@ func (f *fixture) Facts(context.Context, string) (json.RawMessage, error) {
 }
 
 func (f *fixture) History(_ context.Context, key string) ([]model.Entry, error) {
-	return []model.Entry{{Key: key, Revision: 3, Value: []byte("secret")}}, f.fails
+	return []model.Entry{{Key: key, Revision: 3, Value: []byte("secret"), By: "anna@desk"}}, f.fails
+}
+
+func (f *fixture) Control(context.Context) ([]model.Entry, error) {
+	return []model.Entry{
+		{Key: "node.web01.pause", Revision: 9, Deleted: true, Time: at, By: "bob (dashboard)"},
+		{Key: "group.db.labels", Revision: 8, Value: []byte(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3"}}`), Time: at, By: hostile},
+	}, f.fails
 }
 
 func (f *fixture) Registrations(context.Context) ([]registration.Registration, error) {

@@ -28,5 +28,6 @@ type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	History(ctx context.Context, key string) ([]model.Entry, error)
+	Control(ctx context.Context) ([]model.Entry, error)
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -22,6 +23,11 @@ type keyInput struct {
 	Key string `path:"key" maxLength:"255" doc:"The key of an assignment, such as group.web.motd"`
 }
 
+type auditInput struct {
+	Search string `query:"search" maxLength:"200" doc:"A part of a key, a name or a text"`
+	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
+}
+
 type registrationsInput struct {
 	Cluster  string `query:"cluster" maxLength:"128"`
 	Service  string `query:"service" maxLength:"128"`
@@ -32,6 +38,13 @@ type registrationsInput struct {
 type history struct {
 	Key       string        `json:"key"`
 	Revisions []model.Entry `json:"revisions"`
+}
+
+// changes are the pauses, labels and groups that operators wrote or removed, as far as the bucket has them: of
+// the last 500 changes, and 16 of each key.
+type changes struct {
+	Changes  []describe.ControlChange `json:"changes"`
+	Matching int                      `json:"matching" doc:"How many there are without limit"`
 }
 
 // services are what nodes registered.
@@ -68,6 +81,13 @@ func (a *api) addSource(routes huma.API) {
 				out.Revisions = append(out.Revisions, e)
 			}
 			return out, err
+		})
+	})
+	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
+		return ask(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
+			all, err := a.Source.Control(ctx)
+			found := describe.Changes(all, in.Search)
+			return changes{found[:min(len(found), in.Limit)], len(found)}, err
 		})
 	})
 	huma.Register(routes, operation("registrations", "/registrations", "The services that nodes register", sourceErrors[1:]...), func(ctx context.Context, in *registrationsInput) (*answer[services], error) {

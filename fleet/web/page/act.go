@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
-	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -52,6 +51,8 @@ type ActionForm struct {
 	Match  actions.Match
 	// Problem is why it was not done, or cannot be.
 	Problem string
+	// Busy is that there was no place for it.
+	Busy bool
 	// What was filled in.
 	Until, Reason, Manifests, Within string
 	Noop                             bool
@@ -229,42 +230,6 @@ func pausedGroup(p *model.Paused) string {
 	return t
 }
 
-// ofRequest returns the look of the state of a request on a node.
-func ofRequest(s request.State) look {
-	switch s {
-	case request.StateDone:
-		return look{"check", "ok", "Done"}
-	case request.StateFailed:
-		return look{"cross", "bad", "Failed"}
-	case request.StateExpired:
-		return look{"clock", "bad", "Expired"}
-	case request.StateRunning:
-		return look{"play", "changed", "Running"}
-	case request.StateAccepted:
-		return look{"clock", "changed", "Accepted"}
-	case request.StateUnreachable:
-		return look{"unlink", "gone", "Unreachable"}
-	case request.StatePending:
-		return look{"clock", "wait", "No answer yet"}
-	default:
-		return look{"question", "gone", texts.Row(string(s))}
-	}
-}
-
-// ofAction returns the look of an action as a whole.
-func ofAction(a actions.Action) look {
-	switch {
-	case a.Ended.IsZero():
-		return look{"clock", "changed", "In progress"}
-	case a.OK():
-		return look{"check", "ok", "Done"}
-	case a.Error != "":
-		return look{"cross", "bad", "Failed"}
-	default:
-		return look{"warning", "wait", "Not on all nodes"}
-	}
-}
-
 // ActionTitle describes an action.
 func ActionTitle(a actions.Action) string {
 	name := wordsOf(a.Kind).name
@@ -351,109 +316,4 @@ func runManifest(d ManifestData) string {
 	}
 
 	return "Run now where " + strings.ToLower(ofStatus(d.Query.Status).word)
-}
-
-// PreviewForm is what the page shows on which a preview is chosen.
-type PreviewForm struct {
-	Acts
-	// Keys are those of the assignments.
-	Keys []string
-	// What was filled in, and why it did nothing.
-	Key, Revision, Name, Manifest, On, Within, Problem string
-}
-
-// maxKeys is how many assignments can be chosen.
-const maxKeys = 1000
-
-// keys are the assignments that can be chosen, with one that was.
-func (f PreviewForm) keys() []string {
-	all := f.Keys[:min(len(f.Keys), maxKeys)]
-	if f.Key != "" && !slices.Contains(all, f.Key) {
-		all = append([]string{f.Key}, all...)
-	}
-
-	return all
-}
-
-// previewURL returns the page on which a revision of an assignment is previewed, for those that it is for.
-func previewURL(key string, revision uint64) templ.SafeURL {
-	on := ""
-	if t, _, err := fleet.ParseKey(key); err == nil {
-		on = "node == " + strconv.Quote(t.Node)
-		if t.Node == "" {
-			on = "group(" + strconv.Quote(t.Group) + ")"
-		}
-	}
-
-	return at(values("key", key, "revision", strconv.FormatUint(revision, 10), "on", on), "actions", "preview")
-}
-
-// ofPlan returns the look of what a plan comes to.
-func ofPlan(o preview.Outcome) look {
-	switch o {
-	case preview.WouldFail:
-		return look{"cross", "bad", "Would fail"}
-	case preview.NotKnown:
-		return look{"question", "gone", "Not known"}
-	case preview.WouldChange:
-		return look{"delta", "changed", "Would change"}
-	case preview.Inactive:
-		return look{"minus", "off", "Would not run"}
-	case preview.NoChange:
-		return look{"check", "ok", "No change"}
-	default:
-		return look{"question", "gone", texts.Row(string(o))}
-	}
-}
-
-// planSteps are the resources of the plans of an action, which share the texts of the page.
-func planSteps(a actions.Action) [][]step {
-	b := &budget{maxTexts}
-	out := make([][]step, len(a.Plans))
-	for i, g := range a.Plans {
-		if g.Plan == nil {
-			continue
-		}
-		for _, t := range g.Plan.Transactions[:min(len(g.Plan.Transactions), maxSteps/5)] {
-			s := newStep(t, b)
-			s.open = i == 0 || s.open
-			out[i] = append(out[i], s)
-		}
-	}
-
-	return out
-}
-
-// planText is what a plan comes to, in a few words.
-func planText(g preview.Group) string {
-	switch {
-	case g.Error != "":
-		return texts.Row(g.Error)
-	case g.Plan == nil:
-		return ""
-	case g.Plan.Inactive != "":
-		return texts.Row(g.Plan.Inactive)
-	}
-	c := g.Plan.Counts
-	of := " of " + texts.Count(c.Total, "resource") + " would "
-	bad := c.Failed + c.Unmet + c.NotRun
-	switch {
-	case bad > 0 && c.Changed > 0:
-		return texts.Number(bad) + of + "fail or not run, " + texts.Number(c.Changed) + " would change"
-	case bad > 0:
-		return texts.Number(bad) + of + "fail or not run"
-	case len(g.Plan.Errors) > 0:
-		return "nodes would reject it"
-	default:
-		return texts.Number(c.Changed) + of + "change"
-	}
-}
-
-// previewedText is what was previewed.
-func previewedText(p *actions.Previewed) string {
-	if p.Key == "" {
-		return "a manifest that was written, as " + texts.Row(p.Name)
-	}
-
-	return texts.Row(p.Key) + ", revision " + texts.Revision(p.Revision)
 }

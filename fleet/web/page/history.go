@@ -4,7 +4,6 @@ import (
 	"net"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/a-h/templ"
 
@@ -32,35 +31,9 @@ func (d AuditData) pageURL(from int) templ.SafeURL {
 	return at(values("q", d.Search, "offset", offset(from)), "audit")
 }
 
-// ControlChange is a revision of what operators wrote about a node or a group.
-type ControlChange struct {
-	Key      string
-	Revision uint64
-	Time     time.Time
-	// By is who wrote it, as they say, empty for nobody knows; Text is what.
-	By, Text                 string
-	Deleted, Signed, Refused bool
-}
-
-// look returns how it is shown.
-func (c ControlChange) look() look {
-	switch {
-	case c.Refused:
-		return look{"ban", "rejected", "Not used"}
-	case c.Deleted && strings.HasSuffix(c.Key, "."+model.ControlPause):
-		return look{"play", "ok", "Resumed"}
-	case c.Deleted:
-		return look{"minus", "off", "Removed"}
-	case strings.HasSuffix(c.Key, "."+model.ControlPause):
-		return look{"pause", "off", "Paused"}
-	default:
-		return look{"delta", "changed", "Changed"}
-	}
-}
-
-// url is the page of whom it is about.
-func (c ControlChange) url() templ.SafeURL {
-	family, _, _ := model.SplitKey(c.Key)
+// aboutURL is the page of whom a control key is about.
+func aboutURL(key string) templ.SafeURL {
+	family, _, _ := model.SplitKey(key)
 	if group, is := strings.CutPrefix(family, "group."); is {
 		return NodesURL(view.NodeQuery{On: "group(" + strconv.Quote(group) + ")"})
 	}

@@ -2,6 +2,10 @@ package page
 
 import (
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
 )
@@ -9,6 +13,9 @@ import (
 // look is how a status is shown: by an icon of its own shape, a tone and a word, so that nobody
 // depends on colours.
 type look struct{ icon, tone, word string }
+
+// unknown is the look of a word that this version does not know.
+func unknown(word string) look { return look{"question", "gone", texts.Row(word)} }
 
 // ofStatus returns the look of a status of a node, or of an assignment on one.
 func ofStatus(s fleet.Status) look {
@@ -38,7 +45,7 @@ func ofStatus(s fleet.Status) look {
 	case fleet.StatusUnassigned:
 		return look{"minus", "off", "Unassigned"}
 	default:
-		return look{"question", "gone", texts.Row(string(s))}
+		return unknown(string(s))
 	}
 }
 
@@ -95,6 +102,78 @@ func ofEvent(word string) look {
 		return look{"question", "gone", "Unknown"}
 	default:
 		return look{"dot", "off", texts.Row(word)}
+	}
+}
+
+// ofRequest returns the look of the state of a request on a node.
+func ofRequest(s request.State) look {
+	switch s {
+	case request.StateDone:
+		return look{"check", "ok", "Done"}
+	case request.StateFailed:
+		return look{"cross", "bad", "Failed"}
+	case request.StateExpired:
+		return look{"clock", "bad", "Expired"}
+	case request.StateRunning:
+		return look{"play", "changed", "Running"}
+	case request.StateAccepted:
+		return look{"clock", "changed", "Accepted"}
+	case request.StateUnreachable:
+		return look{"unlink", "gone", "Unreachable"}
+	case request.StatePending:
+		return look{"clock", "wait", "No answer yet"}
+	default:
+		return unknown(string(s))
+	}
+}
+
+// ofAction returns the look of an action as a whole.
+func ofAction(a actions.Action) look {
+	switch {
+	case a.Ended.IsZero():
+		return look{"clock", "changed", "In progress"}
+	case a.OK():
+		return look{"check", "ok", "Done"}
+	case a.CancelledBy != "":
+		return look{"ban", "wait", "Cancelled"}
+	case a.Error != "":
+		return look{"cross", "bad", "Failed"}
+	default:
+		return look{"warning", "wait", "Not on all nodes"}
+	}
+}
+
+// ofPlan returns the look of what a plan comes to.
+func ofPlan(o preview.Outcome) look {
+	switch o {
+	case preview.WouldFail:
+		return look{"cross", "bad", "Would fail"}
+	case preview.NotKnown:
+		return look{"question", "gone", "Not known"}
+	case preview.WouldChange:
+		return look{"delta", "changed", "Would change"}
+	case preview.Inactive:
+		return look{"minus", "off", "Would not run"}
+	case preview.NoChange:
+		return look{"check", "ok", "No change"}
+	default:
+		return unknown(string(o))
+	}
+}
+
+// ofChange returns the look of what operators wrote about a node or a group.
+func ofChange(k describe.ChangeKind) look {
+	switch k {
+	case describe.ChangeRefused:
+		return look{"ban", "rejected", "Not used"}
+	case describe.ChangeResumed:
+		return look{"play", "ok", "Resumed"}
+	case describe.ChangeRemoved:
+		return look{"minus", "off", "Removed"}
+	case describe.ChangePaused:
+		return look{"pause", "off", "Paused"}
+	default:
+		return look{"delta", "changed", "Changed"}
 	}
 }
 

@@ -165,7 +165,7 @@ func (l *leftover) read(ctx context.Context, store *fleetcli.Store, withReports 
 	case !errors.Is(err, model.ErrNotFound):
 		return err
 	}
-	bucket := control.New(store.KV)
+	bucket := control.New(store.KV).By(fleetcli.Operator())
 	for _, name := range []string{model.ControlPause, model.ControlLabels, model.ControlGroups} {
 		key := model.Key(model.NodeFamily(l.node), name)
 		switch _, err := bucket.Get(ctx, key); {
@@ -224,7 +224,7 @@ func (c *forgetCommand) one(ctx context.Context, store *fleetcli.Store, l leftov
 		return out, err
 	}
 	out.Removed = append(out.Removed, l.removed...)
-	bucket := control.New(store.KV)
+	bucket := control.New(store.KV).By(fleetcli.Operator())
 	for _, key := range l.control {
 		current, err := bucket.Get(ctx, key)
 		if err == nil {

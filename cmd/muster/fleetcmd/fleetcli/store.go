@@ -42,7 +42,7 @@ func Open(ctx context.Context, env *cli.Env) (*Store, error) {
 		return nil, err
 	}
 
-	return &Store{Bucket: assignments.New(s), KV: s, log: env.Log, logged: map[string]bool{}}, nil
+	return &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}}, nil
 }
 
 // Nodes returns all nodes by name. An invalid state of one is logged, and hides

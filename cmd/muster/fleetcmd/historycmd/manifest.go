@@ -75,7 +75,7 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 		for i, r := range doc.Revisions {
 			rows[i] = r.row()
 		}
-		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "LINES", "RAN ON", "FAILED", "REJECTED", "NOW", "ROLLOUT", "SIGNED BY", "DETAILS"}, rows, "no revisions since then")
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "LINES", "RAN ON", "FAILED", "REJECTED", "NOW", "ROLLOUT", "BY", "SIGNED BY", "DETAILS"}, rows, "no revisions since then")
 		c.remarks(doc.Before, doc.Incomplete)
 	})
 }
@@ -137,7 +137,7 @@ func (r revision) row() []string {
 
 	return []string{
 		print.Time(r.Time), r.Key, strconv.FormatUint(r.Revision.Revision, 10), string(r.Change()), lines, count(r.Ran.Nodes), count(r.Ran.Failed), count(r.Ran.Rejected), count(r.Ran.Now),
-		took, r.Signed.Short(), strings.TrimSuffix(details, ", "),
+		took, cmp.Or(print.OneLine(r.By), "-"), r.Signed.Short(), strings.TrimSuffix(details, ", "),
 	}
 }
 

@@ -199,6 +199,9 @@ func row(e history.Event) []string {
 	if e.Outcome == model.OutcomeRefused {
 		outcome = string(fleet.StatusRejected)
 	}
+	if e.By != "" && e.Kind != history.KindPaused { // whose details have it
+		details = strings.TrimPrefix(details+", by "+e.By, ", ")
+	}
 	if e.Again > 0 {
 		details = strings.TrimPrefix(fmt.Sprintf("%s, and %s until %s", details, print.Count(e.Again, "stable run"), print.Time(e.Until)), ", ")
 	}

@@ -68,11 +68,11 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 		model.Problem(" again", fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" again") }).Stop()
 	}
-	desk := f.desk(model)
-	if desk != nil {
-		defer desk.Close()
+	executor := f.executor(model)
+	if executor != nil {
+		defer executor.Close()
 	}
-	h := newHandler(ctx, model, newGated(source{f.store, f.log}), desk, f.webhooks.figures.All, f.log)
+	h := newHandler(ctx, model, newGated(source{f.store, f.log}), executor, f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}
@@ -87,8 +87,8 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	return feed.run(ctx)
 }
 
-// desk returns what does what operators order, nil where nobody acts.
-func (f *follower) desk(model *view.Fleet) *actions.Desk {
+// executor returns what does what operators order, nil where nobody acts.
+func (f *follower) executor(model *view.Fleet) *actions.Executor {
 	if !f.acts {
 		return nil
 	}
@@ -100,5 +100,5 @@ func (f *follower) desk(model *view.Fleet) *actions.Desk {
 		return n.Paused.From
 	}
 
-	return actions.New(actions.Options{Model: model, Doer: doer{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, asking: newAsking(f.store)}, Log: f.log})
+	return actions.New(actions.Options{Model: model, Backend: backend{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, asking: newAsking(f.store)}, Log: f.log})
 }

@@ -41,8 +41,8 @@ func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
 }
 
 // Control returns what operators wrote about nodes, or errBusy.
-func (g gated) Control(ctx context.Context) ([]model.ControlChange, error) {
-	return through(ctx, g.places, func() ([]model.ControlChange, error) { return g.source.Control(ctx) })
+func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
+	return through(ctx, g.places, func() ([]model.Entry, error) { return g.source.Control(ctx) })
 }
 
 // Registrations returns what nodes registered, or errBusy.

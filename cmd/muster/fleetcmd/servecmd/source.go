@@ -44,7 +44,7 @@ func (s source) History(ctx context.Context, key string) ([]model.Entry, error) 
 const maxChanges = 500
 
 // Control returns what operators wrote about nodes; where nothing can be written, nothing.
-func (s source) Control(ctx context.Context) ([]model.ControlChange, error) {
+func (s source) Control(ctx context.Context) ([]model.Entry, error) {
 	all, err := control.New(s.store).Changes(ctx, maxChanges)
 	if errors.Is(err, kvstore.ErrNotProvisioned) {
 		err = nil

@@ -21,8 +21,8 @@ import (
 	"github.com/musterfleet/muster/resources/document/assigned"
 )
 
-// doer does on NATS what operators order over HTTP.
-type doer struct {
+// backend does on NATS what operators do over HTTP.
+type backend struct {
 	store  *kvstore.Store
 	signer *signing.Signing
 	// signsPreviews is that previews are signed, too: their guards run on nodes, of whatever somebody
@@ -47,60 +47,60 @@ func noteOf(w pauses.Written) string {
 }
 
 // Pause writes the pause of a family.
-func (d doer) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
-	w, err := d.pauses(p.By, func(by pauses.Pauses) (pauses.Written, error) { return by.Begin(ctx, family, p) })
+func (b backend) Pause(ctx context.Context, family string, p model.Pause) (string, error) {
+	w, err := b.pauses(p.By, func(by pauses.Pauses) (pauses.Written, error) { return by.Begin(ctx, family, p) })
 
 	return noteOf(w), err
 }
 
 // Resume ends the pause of a family.
-func (d doer) Resume(ctx context.Context, family, author string) (string, error) {
+func (b backend) Resume(ctx context.Context, family, author string) (string, error) {
 	from := ""
 	if t, _, err := fleet.ParseKey(model.Key(family, "x")); err == nil && t.Node != "" {
-		from = d.paused(t.Node)
+		from = b.paused(t.Node)
 	}
-	w, err := d.pauses(author, func(by pauses.Pauses) (pauses.Written, error) { return by.End(ctx, family, from) })
+	w, err := b.pauses(author, func(by pauses.Pauses) (pauses.Written, error) { return by.End(ctx, family, from) })
 
 	return noteOf(w), err
 }
 
-func (d doer) pauses(author string, write func(pauses.Pauses) (pauses.Written, error)) (pauses.Written, error) {
-	return write(pauses.Pauses{Bucket: control.New(d.store).By(author), Signer: d.signer})
+func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written, error)) (pauses.Written, error) {
+	return write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
 }
 
 // CanAsk returns why no node can be asked for something, nil where they can.
-func (d doer) CanAsk(k actions.Kind) error {
+func (b backend) CanAsk(k actions.Kind) error {
 	switch k {
 	case actions.Run:
-		return d.asking.can(kvstore.VerbRun)
+		return b.asking.can(kvstore.VerbRun)
 	case actions.Preview:
-		return d.asking.can(kvstore.VerbPreview)
+		return b.asking.can(kvstore.VerbPreview)
 	default:
 		return nil
 	}
 }
 
 // Run has nodes run what is assigned to them.
-func (d doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
-	ensurer := request.Ensurer{Asker: live.RunAsker(d.store, d.signer, d.log, req), Nodes: live.Nodes(nodes), OnAnswer: answered}
+func (b backend) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	ensurer := request.Ensurer{Asker: live.RunAsker(b.store, b.signer, b.log, req), Nodes: live.Nodes(nodes), OnAnswer: answered}
 
 	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
 }
 
 // Preview asks nodes what an assignment would change.
-func (d doer) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
 	limit, done := context.WithDeadline(ctx, req.Expires.Add(previewcmd.Grace))
 	defer done()
-	remove, err := d.bundle(limit, req)
+	remove, err := b.bundle(limit, req)
 	if err != nil {
 		return nil, err
 	}
 	defer remove()
-	signer := d.signer
-	if !d.signsPreviews {
+	signer := b.signer
+	if !b.signsPreviews {
 		signer = nil
 	}
-	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(d.store, signer, req, d.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
+	ensurer := request.Ensurer{Asker: previewcmd.NewAsker(b.store, signer, req, b.log), Nodes: live.Nodes(nodes), OnAnswer: answered}
 	answers, err := ensurer.Ensure(limit, targetsOf(nodes), model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if answers == nil {
 		return nil, err
@@ -111,13 +111,13 @@ func (d doer) Preview(ctx context.Context, nodes []model.Node, req model.Preview
 
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without
 // the right to do so nodes read that of the assignment, where it is not removed meanwhile.
-func (d doer) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
+func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
 	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
-	if problems != nil || v.Assignment.Bundle == "" || !d.store.Places().InUse().IsOwn() {
+	if problems != nil || v.Assignment.Bundle == "" || !b.store.Places().InUse().IsOwn() {
 		return func() {}, nil // nodes say what is wrong with it
 	}
 	digest := v.Assignment.Bundle
-	from, err := content.New(d.store).GetBundle(ctx, digest)
+	from, err := content.New(b.store).GetBundle(ctx, digest)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +132,7 @@ func (d doer) bundle(ctx context.Context, req model.PreviewRequest) (remove func
 		return nil, err
 	}
 
-	return previewcmd.StoreBundle(ctx, d.store, d.log, req.ID, digest, file)
+	return previewcmd.StoreBundle(ctx, b.store, b.log, req.ID, digest, file)
 }
 
 func targetsOf(nodes []model.Node) []fleet.Target {

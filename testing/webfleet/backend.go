@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Doer does with a Fleet what operators order: its nodes obey at once.
-type Doer struct {
+// Backend does with a Fleet what operators do: its nodes obey at once.
+type Backend struct {
 	Fleet *Fleet
 	// Deaf has nodes obey nothing, and Held, where it is not nil, has requests wait until it is closed.
 	Deaf bool
@@ -30,55 +30,55 @@ type Doer struct {
 }
 
 // Done returns what was done, in words.
-func (d *Doer) Done() []string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
+func (b *Backend) Done() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 
-	return append([]string{}, d.done...)
+	return append([]string{}, b.done...)
 }
 
-func (d *Doer) note(format string, args ...any) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.Err == nil {
-		d.done = append(d.done, fmt.Sprintf(format, args...))
+func (b *Backend) note(format string, args ...any) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.Err == nil {
+		b.done = append(b.done, fmt.Sprintf(format, args...))
 	}
 
-	return d.Err
+	return b.Err
 }
 
 // Pause pauses the nodes of a family.
-func (d *Doer) Pause(_ context.Context, family string, p model.Pause) (string, error) {
-	if err := d.note("pause %s by %s: %s", family, p.By, p.Reason); err != nil || d.Deaf {
+func (b *Backend) Pause(_ context.Context, family string, p model.Pause) (string, error) {
+	if err := b.note("pause %s by %s: %s", family, p.By, p.Reason); err != nil || b.Deaf {
 		return "", err
 	}
-	d.write(family, &model.Paused{Until: p.Until, By: p.By, Reason: p.Reason, At: p.At, From: model.Key(family, model.ControlPause)})
+	b.write(family, &model.Paused{Until: p.Until, By: p.By, Reason: p.Reason, At: p.At, From: model.Key(family, model.ControlPause)})
 
 	return "", nil
 }
 
 // Resume ends the pause of a family.
-func (d *Doer) Resume(_ context.Context, family, author string) (string, error) {
+func (b *Backend) Resume(_ context.Context, family, author string) (string, error) {
 	key := model.Key(family, model.ControlPause)
 	is := false
-	for _, n := range d.Fleet.get().Nodes {
+	for _, n := range b.Fleet.get().Nodes {
 		is = is || n.Paused != nil && n.Paused.From == key
 	}
 	if !is {
 		return "", fmt.Errorf("%s: %w", key, model.ErrNotFound)
 	}
-	if err := d.note("resume %s by %s", family, author); err != nil || d.Deaf {
+	if err := b.note("resume %s by %s", family, author); err != nil || b.Deaf {
 		return "", err
 	}
-	d.write(family, nil)
+	b.write(family, nil)
 
 	return "", nil
 }
 
 // write has the nodes of a family be paused by its key, or by nothing.
-func (d *Doer) write(family string, p *model.Paused) {
+func (b *Backend) write(family string, p *model.Paused) {
 	t, _, _ := fleet.ParseKey(model.Key(family, "x"))
-	d.Fleet.Change(func(data *Data) {
+	b.Fleet.Change(func(data *Data) {
 		nodes := append([]model.Node{}, data.Nodes...)
 		for i, n := range nodes {
 			if t.Includes(n.NodeState) {
@@ -90,16 +90,16 @@ func (d *Doer) write(family string, p *model.Paused) {
 }
 
 // CanAsk returns why no node can be asked.
-func (d *Doer) CanAsk(k actions.Kind) error { return cmp.Or(d.Denied, d.Unpermitted[k]) }
+func (b *Backend) CanAsk(k actions.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
-func (d *Doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
-	if err := d.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
+func (b *Backend) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	if err := b.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
 		return nil, err
 	}
-	if d.Held != nil {
+	if b.Held != nil {
 		select {
-		case <-d.Held:
+		case <-b.Held:
 		case <-ctx.Done():
 		}
 	}
@@ -124,8 +124,8 @@ func (d *Doer) Run(ctx context.Context, nodes []model.Node, req model.RunRequest
 }
 
 // Preview has a plan of each node: one resource would change, or would fail where the last run did.
-func (d *Doer) Preview(_ context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
-	if err := d.note("preview %s on %d nodes: %s", req.Name, len(nodes), req.Value); err != nil {
+func (b *Backend) Preview(_ context.Context, nodes []model.Node, req model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error) {
+	if err := b.note("preview %s on %d nodes: %s", req.Name, len(nodes), req.Value); err != nil {
 		return nil, err
 	}
 	change := model.Transaction{Type: "file", Name: "/etc/motd", Changed: true, Noop: true, Changes: []model.Change{{Action: "store", Message: "Would have updated the content", Diff: "@@ -1 +1 @@\n-old <b>\n+new <b>\n"}}}

@@ -23,23 +23,23 @@ const (
 )
 
 // write pauses or resumes nodes, and waits until they do so.
-func (d *Desk) write(ctx context.Context, e *entry, nodes []model.Node) error {
+func (e *execution) write(ctx context.Context) error {
 	limit, cancel := context.WithTimeout(ctx, writing)
 	defer cancel()
-	failed := d.writeAll(limit, e, nodes)
+	failed := e.writeAll(limit)
 	if ctx.Err() != nil {
-		return asEnded(ctx, ctx.Err())
+		return ctx.Err()
 	}
-	if failed != nil && e.Target.Group != "" {
+	if failed != nil && e.record.Target.Group != "" {
 		return failed
 	}
-	d.awaitNodes(ctx, e, nodes)
+	e.awaitNodes(ctx)
 
 	return nil
 }
 
 // writeAll writes to every target. What fails is a result of the node, or returned for a group.
-func (d *Desk) writeAll(ctx context.Context, e *entry, nodes []model.Node) error {
+func (e *execution) writeAll(ctx context.Context) error {
 	targets := make(chan fleet.Target)
 	var all sync.WaitGroup
 	var mu sync.Mutex
@@ -47,7 +47,7 @@ func (d *Desk) writeAll(ctx context.Context, e *entry, nodes []model.Node) error
 	for range writers {
 		all.Go(func() {
 			for t := range targets {
-				if err := d.writeOne(ctx, e, t); err != nil {
+				if err := e.writeOne(ctx, t); err != nil {
 					mu.Lock()
 					failed = cmp.Or(failed, err)
 					mu.Unlock()
@@ -55,7 +55,10 @@ func (d *Desk) writeAll(ctx context.Context, e *entry, nodes []model.Node) error
 			}
 		})
 	}
-	for _, t := range e.targets(nodes) {
+	for _, t := range e.record.targets(e.nodes) {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			break // the others stay as they are
+		}
 		targets <- t
 	}
 	close(targets)
@@ -65,32 +68,32 @@ func (d *Desk) writeAll(ctx context.Context, e *entry, nodes []model.Node) error
 }
 
 // writeOne writes to one target.
-func (d *Desk) writeOne(ctx context.Context, e *entry, t fleet.Target) error {
+func (e *execution) writeOne(ctx context.Context, t fleet.Target) error {
 	var note string
 	var err error
-	if e.Kind == Pause {
-		note, err = d.o.Doer.Pause(ctx, t.String(), e.pause(e.Begun))
+	if r := e.record; r.Kind == Pause {
+		note, err = e.Backend.Pause(ctx, t.String(), r.pause(r.Begun))
 	} else {
-		note, err = d.o.Doer.Resume(ctx, t.String(), e.Author())
+		note, err = e.Backend.Resume(ctx, t.String(), r.Author())
 	}
-	d.note(e, note)
+	e.note(note)
 	switch {
 	case err == nil:
 		return nil
-	case t.Node == "":
+	case t.Node == "", errors.Is(ctx.Err(), context.Canceled):
 	case errors.Is(err, model.ErrNotFound):
-		d.set(e, d.notPaused(t.Node))
+		e.set(e.notPaused(t.Node))
 	default:
-		d.set(e, Result{Node: t.Node, State: request.StateFailed, Text: cut(err.Error())})
+		e.set(Result{Node: t.Node, State: request.StateFailed, Text: cut(err.Error())})
 	}
 
 	return err
 }
 
 // notPaused returns the result of a node that has no pause of its own.
-func (d *Desk) notPaused(name string) Result {
+func (e *execution) notPaused(name string) Result {
 	r := Result{Node: name, State: request.StateDone, Text: "was not paused"}
-	if n, known := d.o.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
+	if n, known := e.Model.State(name); known && n.Paused != nil && n.Paused.From != model.Key(model.NodeFamily(name), model.ControlPause) {
 		r.State, r.Text = request.StateFailed, "is paused by "+cut(n.Paused.From)+", and by nothing of its own"
 	}
 
@@ -98,18 +101,18 @@ func (d *Desk) notPaused(name string) Result {
 }
 
 // awaitNodes waits until every node does what was written, or says why not; a while at most.
-func (d *Desk) awaitNodes(ctx context.Context, e *entry, nodes []model.Node) {
-	ctx, cancel := context.WithTimeout(ctx, d.o.Patience)
+func (e *execution) awaitNodes(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, e.Patience)
 	defer cancel()
-	changed, end := d.o.Model.Changes()
+	changed, end := e.Model.Changes()
 	defer end()
 	again := time.NewTicker(settling)
 	defer again.Stop()
 	settled := false
 	for {
 		open := 0
-		for _, n := range nodes {
-			if !d.judge(e, n.Node, settled) {
+		for _, n := range e.nodes {
+			if !e.judge(n.Node, settled) {
 				open++
 			}
 		}
@@ -127,49 +130,47 @@ func (d *Desk) awaitNodes(ctx context.Context, e *entry, nodes []model.Node) {
 }
 
 // judge notes what a node does of what was written, and reports whether that stays so.
-func (d *Desk) judge(e *entry, name string, settled bool) bool {
-	d.mu.Lock()
-	before := e.results[name]
-	d.mu.Unlock()
+func (e *execution) judge(name string, settled bool) bool {
+	before := e.registry.result(e.record, name)
 	if before.State == request.StateDone || before.State == request.StateFailed {
 		return true
 	}
 	now := Result{Node: name, State: request.StatePending, Text: "has not said yet that it does"}
-	n, known := d.o.Model.State(name)
+	n, known := e.Model.State(name)
 	switch {
 	case !known || n.Stopped() || n.Silent:
 		now.State, now.Text = request.StateUnreachable, "does so when it is back"
-	case e.obeys(n):
+	case e.record.obeys(n):
 		now.State, now.Text = request.StateDone, obeyed(n)
-	case settled && strings.Contains(n.Message, "rejected: "+e.key(name)):
+	case settled && strings.Contains(n.Message, "rejected: "+e.record.key(name)):
 		now.State, now.Text = request.StateFailed, cut(n.Message)
 		if strings.Contains(n.Message, "not signed") {
-			d.note(e, unsignedNote)
+			e.note(unsignedNote)
 		}
 	}
 	if now.State != before.State || now.Text != before.Text {
-		d.set(e, now)
+		e.set(now)
 	}
 
 	return now.State != request.StatePending
 }
 
-// unsignedNote is for whoever ordered what nodes refuse since it is not signed.
+// unsignedNote is for whoever acts where nodes refuse what is done since it is not signed.
 const unsignedNote = "nodes with trust.keys refuse what no key they trust has signed: start muster fleet serve with --sign-key FILE"
 
 // key returns the control key that is written for a node.
-func (o *Order) key(node string) string {
-	if o.Target.Group != "" {
-		return model.Key(model.GroupFamily(o.Target.Group), model.ControlPause)
+func (s *Spec) key(node string) string {
+	if s.Target.Group != "" {
+		return model.Key(model.GroupFamily(s.Target.Group), model.ControlPause)
 	}
 
 	return model.Key(model.NodeFamily(node), model.ControlPause)
 }
 
 // obeys reports whether a node does what was written.
-func (e *entry) obeys(n model.Node) bool {
-	key := e.key(n.Node)
-	if e.Kind == Resume {
+func (r *record) obeys(n model.Node) bool {
+	key := r.key(n.Node)
+	if r.Kind == Resume {
 		return n.Paused == nil || n.Paused.From != key
 	}
 	if n.Paused == nil {
@@ -177,11 +178,11 @@ func (e *entry) obeys(n model.Node) bool {
 	}
 
 	if n.Paused.From == key {
-		return n.Paused.At.Equal(e.pause(e.Begun).At)
+		return n.Paused.At.Equal(r.pause(r.Begun).At)
 	}
 
 	// Another pause that ends later holds instead; one that ends sooner tells nothing of this one.
-	return n.Paused.Until.IsZero() || !e.Until.IsZero() && !n.Paused.Until.Before(e.Until)
+	return n.Paused.Until.IsZero() || !r.Until.IsZero() && !n.Paused.Until.Before(r.Until)
 }
 
 // obeyed describes the pause that holds on a node now.

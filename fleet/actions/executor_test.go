@@ -1,0 +1,559 @@
+package actions_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/webfleet"
+)
+
+// executor returns one over so many nodes, and its backend.
+func executor(t *testing.T, nodes int) (*actions.Executor, *webfleet.Backend) {
+	t.Helper()
+	f := webfleet.New(webfleet.Sample(nodes, time.Now()), time.Now)
+	backend := &webfleet.Backend{Fleet: f}
+	x := actions.New(actions.Options{Model: f, Backend: backend, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
+
+	return x, backend
+}
+
+func on(node string) actions.Target { return actions.Target{Nodes: []string{node}} }
+
+// done carries out an order to its end.
+func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
+	t.Helper()
+	a, err := x.Start(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _ = x.Wait(t.Context(), a.ID)
+
+	return a
+}
+
+// TestPauseAndResume: it is over once the nodes do so, in the name of who ordered it.
+func TestPauseAndResume(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	until := time.Now().Add(time.Hour)
+	a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: 1})
+	if !a.OK() || a.By != "anna" || a.Nodes != 1 || len(a.Results) != 1 || !strings.Contains(a.Results[0].Text, "by anna (dashboard): disk (node.web000.pause)") {
+		t.Errorf("pause: %+v", a)
+	}
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna", Expect: -1})
+	if !a.OK() || len(a.Results) != 1 || a.Results[0].Text != "is not paused" {
+		t.Errorf("resume: %+v", a)
+	}
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1})
+	if !a.OK() || a.Results[0].Text != "was not paused" {
+		t.Errorf("once more: %+v", a)
+	}
+	a = done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: 4})
+	if !a.OK() || a.Nodes != 4 {
+		t.Errorf("pause of a group: %+v", a)
+	}
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("db001"), By: "anna", Expect: -1})
+	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
+		t.Errorf("resume of a node whose group is paused: %+v", a)
+	}
+	if got := strings.Join(backend.Done(), "\n"); got != "pause node.web000 by anna (dashboard): disk\nresume node.web000 by anna (dashboard)\npause group.db by bob (dashboard): " {
+		t.Errorf("it did\n%s", got)
+	}
+	if all := x.Actions(); len(all) != 5 || all[0].Kind != actions.Resume || all[4].By != "anna" || all[0].Results != nil {
+		t.Errorf("%+v", all)
+	}
+}
+
+// TestNodesThatDoNot: what a node does not do in time, or says that it rejects, is no success.
+func TestNodesThatDoNot(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		x, backend := executor(t, 20)
+		backend.Deaf = true
+		backend.Fleet.Change(func(data *webfleet.Data) {
+			nodes := append([]model.Node{}, data.Nodes...)
+			for i := range nodes {
+				switch nodes[i].Node {
+				case "web000":
+					nodes[i].Message = "rejected: node.web000.pause: not signed"
+				case "db001":
+					nodes[i].Silent = true
+				}
+			}
+			data.Nodes = nodes
+		})
+		a := done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
+		x.Close()
+		got := map[string]request.State{}
+		for _, r := range a.Results {
+			got[r.Node] = r.State
+		}
+		if a.OK() || got["web000"] != request.StateFailed || got["db001"] != request.StateUnreachable || got["edge002"] != request.StatePending || a.Results[0].Node != "web000" {
+			t.Errorf("%+v", a)
+		}
+		if len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "--sign-key") {
+			t.Errorf("%q", a.Notes)
+		}
+	})
+}
+
+// TestRun: it names who asked, and has what came of it on each node.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 120)
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
+	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != request.StateFailed || len(a.Results[0].Runs) == 0 || a.OK() {
+		t.Errorf("%+v", a)
+	}
+	counts := map[request.State]int{}
+	for _, s := range a.States {
+		counts[s.State] = s.Nodes
+	}
+	if counts[request.StateUnreachable] != 3 || counts[request.StateDone]+counts[request.StateFailed] != 117 {
+		t.Errorf("%v", counts)
+	}
+	if got := backend.Done(); len(got) != 1 || !strings.HasPrefix(got[0], "run 120 nodes, [base], noop true, ") {
+		t.Errorf("%q", got)
+	}
+	backend.Denied = errors.New("it is no administrator")
+	if _, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}); err == nil || err.Error() != "it is no administrator" {
+		t.Error(err)
+	}
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestFailures are not hidden.
+func TestFailures(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Err = errors.New("no permission to publish")
+	for _, o := range []actions.Spec{{Kind: actions.Pause, Target: on("web000")}, {Kind: actions.Pause, Target: actions.Target{Group: "db"}}, {Kind: actions.Run, Target: on("web000")}} {
+		o.By, o.Expect = "anna", -1
+		a := done(t, x, o)
+		if a.OK() || !strings.Contains(fmt.Sprint(a.Error, a.Results), "no permission to publish") {
+			t.Errorf("%s of %s: %+v", o.Kind, o.Target, a)
+		}
+	}
+}
+
+// TestOrders has those that are not carried out.
+func TestOrders(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	long := strings.Repeat("x", 600)
+	many := make([]string, 101)
+	for i := range many {
+		many[i] = fmt.Sprintf("web%03d", i)
+	}
+	for what, c := range map[string]struct {
+		order actions.Spec
+		is    error
+		text  string
+	}{
+		"no target":        {actions.Spec{Kind: actions.Pause}, nil, "name one target"},
+		"two targets":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
+		"wrong name":       {actions.Spec{Kind: actions.Pause, Target: on("web.000")}, nil, "letters, digits"},
+		"wrong group":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "a.b"}}, nil, "letters, digits"},
+		"many names":       {actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: many}}, nil, "select them by a target expression"},
+		"unknown node":     {actions.Spec{Kind: actions.Pause, Target: on("nope")}, actions.ErrNobody, "no node nope is known"},
+		"empty group":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "nope"}}, actions.ErrNobody, "group nope"},
+		"nobody matches":   {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `node == "nope"`}}, actions.ErrNobody, ""},
+		"all":              {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "true"}}, actions.ErrAll, "20"},
+		"group all":        {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "all"}}, actions.ErrAll, "20"},
+		"others":           {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: 5}, actions.ErrOthers, "4 instead of 5"},
+		"nothing shown":    {actions.Spec{Kind: actions.Resume, Target: on("web000"), Expect: 0}, actions.ErrOthers, ""},
+		"over":             {actions.Spec{Kind: actions.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
+		"long reason":      {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
+		"lines":            {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
+		"wrong manifest":   {actions.Spec{Kind: actions.Run, Target: on("web000"), Manifests: []string{"node.a.b"}}, nil, "a manifest's name has letters"},
+		"long run":         {actions.Spec{Kind: actions.Run, Target: on("web000"), Within: time.Hour}, nil, "between 1s and 10m0s"},
+		"unknown":          {actions.Spec{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
+		"wrong expression": {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
+	} {
+		o := c.order
+		o.By = "anna"
+		if what != "others" && what != "nothing shown" {
+			o.Expect = -1
+		}
+		_, err := x.Start(o)
+		var refused *actions.Refusal
+		var wrong *target.Error
+		if err == nil || c.is != nil && !errors.Is(err, c.is) || c.is == nil && !errors.As(err, &refused) && !errors.As(err, &wrong) || !strings.Contains(err.Error(), c.text) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: " \x01", Expect: -1}); err == nil {
+		t.Error("nobody acts")
+	}
+	if got := backend.Done(); len(got) > 0 || len(x.Actions()) > 0 {
+		t.Errorf("it did %q", got)
+	}
+}
+
+// TestTheSameNodes: where one node left and another joined, as many match as were shown, but not the same.
+func TestTheSameNodes(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	db := actions.Target{Group: "db"}
+	shown, err := x.Match(db)
+	if err != nil || len(shown.Nodes) != 4 {
+		t.Fatal(shown, err)
+	}
+	pause := actions.Spec{Kind: actions.Pause, Target: db, By: "anna", Expect: 4, ExpectDigest: shown.Digest()}
+	backend.Fleet.Regroup("db001", "edge")
+	backend.Fleet.Regroup("web000", "db")
+	for _, expect := range []int{4, -1} {
+		pause.Expect = expect
+		if _, err := x.Start(pause); !errors.Is(err, actions.ErrOthers) || !strings.Contains(err.Error(), "not the same 4 nodes") {
+			t.Errorf("other nodes: %v", err)
+		}
+	}
+	backend.Fleet.Regroup("web000", "web")
+	backend.Fleet.Regroup("db001", "db", "edge")
+	if a := done(t, x, pause); !a.OK() {
+		t.Errorf("the nodes that were shown: %+v", a)
+	}
+	if got := strings.Join(backend.Done(), "\n"); got != "pause group.db by anna (dashboard): " {
+		t.Errorf("it did\n%s", got)
+	}
+}
+
+// TestFewAtOnce: more than four are refused, and the last 50 are known.
+func TestFewAtOnce(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	var first actions.Action
+	for i := range 4 {
+		o.By = []string{"anna", "bob"}[i%2]
+		a, err := x.Start(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			first = a
+		}
+	}
+	o.By = "carl"
+	if _, err := x.Start(o); !errors.Is(err, actions.ErrBusy) || strings.Count(err.Error(), "run of web000 by ") != 4 || !strings.Contains(err.Error(), "run of web000 by anna since "+first.Begun.UTC().Format("15:04:05 MST")) {
+		t.Errorf("the fifth: %v", err)
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	if a, known := x.Wait(ended, first.ID); !known || !a.Ended.IsZero() {
+		t.Errorf("it waits: %+v", a)
+	}
+	close(backend.Held)
+	if a, _ := x.Wait(t.Context(), first.ID); a.Ended.IsZero() {
+		t.Errorf("it has not ended: %+v", a)
+	}
+	for range 60 {
+		for {
+			a, err := x.Start(o)
+			if err == nil {
+				x.Wait(t.Context(), a.ID)
+				break
+			}
+			if !errors.Is(err, actions.ErrBusy) { // the others have not ended yet
+				t.Fatal(err)
+			}
+		}
+	}
+	if n := len(x.Actions()); n != 50 {
+		t.Errorf("%x are known", n)
+	}
+	if _, known := x.Action(first.ID); known {
+		t.Error("the first one is known")
+	}
+}
+
+// TestPlacesAreShared: whoever has two actions in progress leaves the other places to others.
+func TestPlacesAreShared(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	start := func(by string) error {
+		_, err := x.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{On: `node == "web000" || node == "` + strings.Repeat("x", 500) + `"`}, By: by, Expect: -1})
+		return err
+	}
+	for range 2 {
+		if err := start("anna"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := start("anna"); !errors.Is(err, actions.ErrBusy) || !strings.Contains(err.Error(), "2 of anna are in progress") || len(err.Error()) > 600 {
+		t.Errorf("the third: %v", err)
+	}
+	if err := start("bob"); err != nil {
+		t.Errorf("of another: %v", err)
+	}
+	close(backend.Held)
+	for _, a := range x.Actions() {
+		x.Wait(t.Context(), a.ID)
+	}
+	x.Close() // which waits until the places are free
+}
+
+// TestCancel: any operator ends an action, and its place is free again; what nodes have begun they go on with.
+func TestCancel(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	for range 5 {
+		a, err := x.Start(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := x.Cancel(a.ID, "bob\x00"); err != nil {
+			t.Fatal(err)
+		}
+		a, _ = x.Wait(t.Context(), a.ID)
+		if a.Ended.IsZero() || a.OK() || a.CancelledBy != "bob" || a.Error != "cancelled by bob" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "muster fleet run --cancel '"+a.Request+"'") {
+			t.Errorf("%+v", a)
+		}
+		if again, err := x.Cancel(a.ID, "carl"); err != nil || again.CancelledBy != "bob" {
+			t.Errorf("once more: %+v, %v", again, err)
+		}
+	}
+	if _, err := x.Cancel("nope", "bob"); !errors.Is(err, actions.ErrUnknown) {
+		t.Error(err)
+	}
+	close(backend.Held)
+	a := done(t, x, o)
+	if a, err := x.Cancel(a.ID, "bob"); err != nil || a.CancelledBy != "" || a.Error != "" {
+		t.Errorf("one that has ended: %+v, %v", a, err)
+	}
+}
+
+// TestACancelledPause: what was not written is not, and what was written stays.
+func TestACancelledPause(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 200)
+	backend.Deaf = true
+	a, err := x.Start(actions.Spec{Kind: actions.Pause, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := x.Cancel(a.ID, "anna"); err != nil {
+		t.Fatal(err)
+	}
+	a, _ = x.Wait(t.Context(), a.ID)
+	if a.CancelledBy != "anna" || len(a.Notes) != 1 || !strings.Contains(a.Notes[0], "stays") {
+		t.Errorf("%+v", a)
+	}
+	for _, r := range a.Results {
+		if strings.Contains(r.Text, "context") {
+			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// TestClose: what goes on when the server stops ends, and says so; nothing begins after it.
+func TestClose(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Close()
+	if a, _ := x.Action(a.ID); a.Ended.IsZero() {
+		t.Errorf("%+v", a)
+	}
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); !errors.Is(err, actions.ErrBusy) {
+		t.Error(err)
+	}
+}
+
+// TestAnswersAreBounded: whatever nodes answer, an action keeps little of it.
+func TestAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 400)
+	huge := strings.Repeat("x", 1<<11)
+	backend.Fleet.Change(func(data *webfleet.Data) {
+		nodes := append([]model.Node{}, data.Nodes...)
+		for i := range nodes {
+			all := map[string]model.ManifestState{}
+			for k := range 20 {
+				all[fmt.Sprintf("node.%s.m%d%s", nodes[i].Node, k, huge)] = model.ManifestState{Outcome: model.OutcomeFailed, Error: huge}
+			}
+			nodes[i].Manifests = all
+		}
+		data.Nodes = nodes
+	})
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	if len(a.Results) != 200 || a.More != 200 {
+		t.Errorf("%x results, %x more", len(a.Results), a.More)
+	}
+	if size := len(fmt.Sprint(a)); size > 4<<20 {
+		t.Errorf("it has %x bytes", size)
+	}
+}
+
+// planned is what does a preview of which this comes.
+type planned struct {
+	*webfleet.Backend
+	found *preview.Preview
+}
+
+func (p planned) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*preview.Preview, error) {
+	return p.found, nil
+}
+
+// TestPlansAreBounded: whatever nodes plan, an action keeps little of it, and nothing of what somebody wrote.
+func TestPlansAreBounded(t *testing.T) {
+	t.Parallel()
+	found := &preview.Preview{}
+	for i := range 400 {
+		g := preview.Group{Outcome: preview.WouldChange, Nodes: []string{fmt.Sprintf("node%03d", i)}, Plan: &model.Plan{Counts: model.Counts{Changed: 1}}}
+		switch i {
+		case 0: // 256 KiB are many that are empty
+			g.Plan.Transactions = make([]model.Transaction, 80_000)
+		case 1:
+			g = preview.Group{Outcome: preview.NotKnown, Nodes: g.Nodes, Error: strings.Repeat("x", 1<<20)}
+		}
+		found.Groups = append(found.Groups, g)
+	}
+	f := webfleet.New(webfleet.Sample(400, time.Now()), time.Now)
+	x := actions.New(actions.Options{Model: f, Backend: planned{&webfleet.Backend{Fleet: f}, found}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
+	written := &actions.Previewed{Name: "motd", Value: "muster: {resources: []}"}
+	a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written, Expect: -1})
+	if len(a.Plans) != 30 || cap(a.Plans) > 64 || a.MorePlans != 370 {
+		t.Errorf("%x plans of %x, %x more", len(a.Plans), cap(a.Plans), a.MorePlans)
+	}
+	text, err := json.Marshal(a.Plans)
+	if err != nil || len(text) > 2<<20 {
+		t.Errorf("they have %x bytes, %v", len(text), err)
+	}
+	if g := a.Plans[0]; g.Outcome != preview.WouldChange || g.Plan != nil || !strings.Contains(g.Error, "too long") {
+		t.Errorf("of one that is too long: %+v", g)
+	}
+	if a.Plans[2].Plan != found.Groups[2].Plan {
+		t.Error("a short one is not kept")
+	}
+	if a.Previewed.Value != "" || a.Previewed.Name != "motd" || written.Value == "" {
+		t.Errorf("of what was written: %+v", a.Previewed)
+	}
+}
+
+// panics is what does a preview on which something panics.
+type panics struct{ *webfleet.Backend }
+
+func (panics) Preview(context.Context, []model.Node, model.PreviewRequest, func(model.EnsureResponse)) (*preview.Preview, error) {
+	panic("of an answer that nobody foresaw")
+}
+
+// TestAPanicEndsOneAction: nodes write what is put together here.
+func TestAPanicEndsOneAction(t *testing.T) {
+	t.Parallel()
+	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
+	x := actions.New(actions.Options{Model: f, Backend: panics{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
+	for range 5 { // so its place is free again
+		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}, Expect: -1})
+		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
+			t.Errorf("%+v", a)
+		}
+	}
+	if a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Expect: -1}); !a.OK() {
+		t.Errorf("%+v", a)
+	}
+}
+
+// TestPreviewsOfManyNodesAreShort: each node gets what is previewed in a message of its own.
+func TestPreviewsOfManyNodesAreShort(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 600)
+	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
+	var refused *actions.Refusal
+	if _, err := x.Start(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(backend.Done()) > 0 {
+		t.Errorf("it was sent: %v", err)
+	}
+	o.Previewed = &actions.Previewed{Name: "motd", Value: strings.Repeat("x", 64<<10)}
+	if a := done(t, x, o); a.Error != "" || len(backend.Done()) != 1 {
+		t.Errorf("a shorter one was not: %+v", a.Error)
+	}
+}
+
+// TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
+func TestOrdersHaveNothingElse(t *testing.T) {
+	t.Parallel()
+	x, _ := executor(t, 20)
+	long := strings.Repeat("x", 60_000)
+	for _, k := range []actions.Kind{actions.Run, actions.Resume, actions.Preview} {
+		o := actions.Spec{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}, Expect: -1}
+		if k != actions.Run {
+			o.Manifests = []string{long}
+		}
+		if a := done(t, x, o); a.Reason != "" || !a.Until.IsZero() || len(a.Manifests) > 0 || (a.Previewed == nil) != (k != actions.Preview) {
+			t.Errorf("%s: %+v", k, a.Spec)
+		}
+	}
+}
+
+// TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
+func TestAPauseThatEndsSooner(t *testing.T) {
+	t.Parallel()
+	for until, want := range map[time.Duration]request.State{time.Hour: request.StatePending, 2 * time.Hour: request.StateDone, 3 * time.Hour: request.StateDone, 0: request.StateDone} {
+		synctest.Test(t, func(t *testing.T) {
+			x, backend := executor(t, 20)
+			backend.Deaf = true
+			now := time.Now()
+			other := &model.Paused{From: "group.web.pause", At: now}
+			if until > 0 {
+				other.Until = now.Add(until)
+			}
+			backend.Fleet.Change(func(data *webfleet.Data) {
+				nodes := append([]model.Node{}, data.Nodes...)
+				for i := range nodes {
+					if nodes[i].Node == "web000" {
+						nodes[i].Paused = other
+					}
+				}
+				data.Nodes = nodes
+			})
+			a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
+			x.Close()
+			if len(a.Results) != 1 || a.Results[0].State != want {
+				t.Errorf("the other ends after %s: %+v", until, a.Results)
+			}
+		})
+	}
+}
+
+// TestParseUntil has the forms of the end of a pause.
+func TestParseUntil(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	for text, want := range map[string]time.Time{
+		"": {}, "90m": now.Add(90 * time.Minute), " 2h ": now.Add(2 * time.Hour), "3d": now.AddDate(0, 0, 3), "2026-02-01T00:00:00+01:00": time.Date(2026, 1, 31, 23, 0, 0, 0, time.UTC), "2026-02-01T00:00Z": time.Date(2026, 2, 1, 0, 0, 0, 0, time.UTC),
+	} {
+		if got, err := actions.ParseUntil(text, now); err != nil || !got.Equal(want) {
+			t.Errorf("%q: %s, %v", text, got, err)
+		}
+	}
+	for _, text := range []string{"soon", "-2h", "0d", "2026-02-01", "99999999d"} {
+		if got, err := actions.ParseUntil(text, now); err == nil {
+			t.Errorf("%q: %s", text, got)
+		}
+	}
+}

@@ -1,0 +1,69 @@
+package webfleet
+
+import (
+	"log/slog"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/model"
+)
+
+// Acting serves a fleet behind the guard, to those who sign in.
+type Acting struct {
+	http.Handler
+	Fleet    *Fleet
+	Backend  *Backend
+	Executor *actions.Executor
+	// Read is the token of wall, who only reads, Operate that of anna and Other that of bob, who both
+	// operate.
+	Read, Operate, Other string
+}
+
+// NewActing returns one that serves what handler returns, until the test ends.
+func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) http.Handler) *Acting {
+	t.Helper()
+	var lines strings.Builder
+	token := func(role access.Role, name string) string {
+		secret, line, err := access.NewToken(role, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		lines.WriteString(line)
+		return secret
+	}
+	a := &Acting{Fleet: New(d, time.Now), Read: token(access.Read, "wall"), Operate: token(access.Operate, "anna"), Other: token(access.Operate, "bob")}
+	path := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(path, []byte(lines.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	log := slog.New(slog.DiscardHandler)
+	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: path, URL: "https://muster.example.net"}, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.Backend = &Backend{Fleet: a.Fleet}
+	a.Executor = actions.New(actions.Options{Model: a.Fleet, Backend: a.Backend, Log: log})
+	t.Cleanup(a.Executor.Close)
+	a.Handler = guard.Handler(handler(a.Fleet, a.Executor))
+
+	return a
+}
+
+// Regroup has a node join groups, and leave all others.
+func (f *Fleet) Regroup(node string, groups ...string) {
+	f.Change(func(d *Data) {
+		nodes := append([]model.Node{}, d.Nodes...)
+		for i := range nodes {
+			if nodes[i].Node == node {
+				nodes[i].Groups = groups
+			}
+		}
+		d.Nodes = nodes
+	})
+}
