@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/musterfleet/muster/model"
 )
 
 // Kind is how a node behaves.
@@ -209,6 +207,3 @@ func failures() []string {
 		"the unit failed to start: exit code 203, see journalctl -u",
 	}
 }
-
-// Families returns the families of its assignments, those that win first.
-func (s *Script) Families() []string { return model.Families(s.Node, s.Groups) }
