@@ -48,7 +48,7 @@ func (p Previews) plan(name string, after *Manifest) *model.Plan {
 		}
 		switch {
 		case i == failing:
-			t.Failed, t.Errors = true, []string{m.Error}
+			t.Failed, t.Errors = true, []string{m.errorOf(r.Ref.Type)}
 		case changes != nil:
 			t.Changed, t.Changes = true, slices.Clone(changes)
 		}

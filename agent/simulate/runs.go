@@ -84,7 +84,7 @@ func (r *runs) result(run *model.Run, a *assignment, i int, observes bool) *mode
 	fails := i == r.machine.failing(a.manifest)
 	switch {
 	case fails && !run.Noop:
-		t.Failed, t.Errors = true, []string{r.machine.Error}
+		t.Failed, t.Errors = true, []string{r.machine.errorOf(resource.Ref.Type)}
 	case a.pending != nil && a.pending[i] != nil:
 		t.Changed, t.Changes = true, a.changes(i, run.Noop)
 	case fails && observes:

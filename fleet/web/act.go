@@ -227,13 +227,13 @@ func (s *site) actions(r *http.Request) screen {
 
 // action is the page of an action.
 func (s *site) action(r *http.Request) screen {
-	id, title := r.PathValue("id"), "Action"
+	id, title, live := r.PathValue("id"), "Action", false
 	if a, ok := s.Actions.Action(id); ok {
-		title = page.ActionTitle(a)
+		title, live = page.ActionTitle(a), a.Ended.IsZero()
 	}
 
 	return screen{
-		Frame: s.frame(title, "Actions"), live: true, controls: page.Heading(title, true, page.Link{Text: "Actions", URL: "/actions"}), changes: s.Actions.Changes,
+		Frame: s.frame(title, "Actions"), live: true, controls: page.Heading(title, live, page.Link{Text: "Actions", URL: "/actions"}), changes: s.Actions.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
 			a, ok := s.Actions.Action(id)
 			if !ok {

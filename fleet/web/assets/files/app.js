@@ -56,6 +56,10 @@
   let source = null, dropped = false;
   document.addEventListener("htmx:sseOpen", (e) => { source = e.detail.source; dropped = false; state("on", "Live"); });
   document.addEventListener("htmx:sseError", lost);
+  // What has ended does not change any more.
+  document.addEventListener("htmx:sseClose", (e) => {
+    if (e.detail.type === "message") { source = null; for (const l of document.querySelectorAll("[data-live]")) l.hidden = true; }
+  });
   document.addEventListener("htmx:sseMessage", showTimes);
   document.addEventListener("htmx:afterSettle", showTimes);
   document.addEventListener("visibilitychange", () => {
