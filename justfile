@@ -24,7 +24,7 @@ test:
 
 # the rigs that need root and a Debian machine: the tests that only they have. That of the browser takes twice the time with -race, for what other tests race
 system:
-    GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 20m -tags system -run "^($(git grep -h '^func Test' -- $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser') | sed 's/^func \(Test[A-Za-z0-9_]*\).*/\1/' | sort -u | paste -sd'|'))$" $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser' | xargs -n1 dirname | sort -u | sed 's|^|./|')
+    GORACE=atexit_sleep_ms=0 go test -race -vet=off -count=1 -timeout 20m -tags system -run "^($(git grep -h '^func Test' -- $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser' ':!testing/bench') | sed 's/^func \(Test[A-Za-z0-9_]*\).*/\1/' | sort -u | paste -sd'|'))$" $(git grep -l '^//go:build system' -- '*_test.go' ':!testing/browser' ':!testing/bench' | xargs -n1 dirname | sort -u | sed 's|^|./|')
     go test -vet=off -count=1 -timeout 10m -tags system ./testing/browser
 
 # the screenshots of the documentation, in docs/images

@@ -71,16 +71,7 @@ func (a *Agent) watchGroups() {
 }
 
 // noteControl shows what operators wrote about the node.
-func (a *Agent) noteControl() {
-	problem, unread := "", ""
-	if all := a.control.Problems(); len(all) > 0 {
-		problem = bounds.Text("rejected: " + all[0])
-	}
-	if err := a.control.Unread(); err != nil {
-		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
-	}
-	a.status.SetControl(a.control.Paused(), a.control.Labels(), problem, unread)
-}
+func (a *Agent) noteControl() { a.control.Show(a.status.SetControl) }
 
 // pauseText describes the pause that holds, empty for none.
 func (a *Agent) pauseText() string {

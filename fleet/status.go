@@ -320,8 +320,8 @@ func absence(n model.Node) string {
 	return reason
 }
 
-// failures returns the counts of a run, and its first error. A run may fail before
-// its first resource.
+// failures returns the first error of a run, and its counts, which are cut off first where there is
+// little room. A run may fail before its first resource.
 func failures(m model.ManifestState) string {
 	reason, _, _ := strings.Cut(said(m.Error), "\n")
 	switch {
@@ -333,7 +333,7 @@ func failures(m model.ManifestState) string {
 		reason += fmt.Sprintf(", and %d more", m.Counts.Failed-1)
 	}
 
-	return describe.Counts(m.Counts) + ": " + reason
+	return reason + " (" + describe.Counts(m.Counts) + ")"
 }
 
 // pending returns why a reachable node does not run a revision.

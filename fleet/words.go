@@ -3,6 +3,7 @@ package fleet
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/fleet/target"
@@ -79,6 +80,8 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 		case s.Status != status:
 		case text != "":
 			more++
+		case strings.HasPrefix(s.Reason, s.Key+":"): // as errors with a place do
+			text = s.Reason
 		default:
 			text = s.Key + ": " + s.Reason
 		}

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
@@ -49,7 +50,7 @@ type Clock interface {
 // Options are what a Control is made from.
 type Options struct {
 	Host *host.Host
-	// Path is the file of what was accepted.
+	// Path is the file of what was accepted; empty keeps that in memory alone, without Host.
 	Path string
 	// Source is nil where there is no bucket.
 	Source Source
@@ -205,6 +206,19 @@ func (c *Control) Problems() []string {
 	}
 
 	return out
+}
+
+// Show calls set with what is in force, why a document was rejected, and why the bucket cannot be
+// read; empty for neither.
+func (c *Control) Show(set func(paused *model.Paused, labels map[string]string, problem, unread string)) {
+	problem, unread := "", ""
+	if all := c.Problems(); len(all) > 0 {
+		problem = bounds.Text("rejected: " + all[0])
+	}
+	if err := c.Unread(); err != nil {
+		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
+	}
+	set(c.Paused(), c.Labels(), problem, unread)
 }
 
 // Wake has Run look at the bucket, and at the time, again.

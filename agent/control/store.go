@@ -26,7 +26,7 @@ type bucketRecord struct {
 	Kept   []string  `json:"kept,omitempty"`
 }
 
-// store keeps a record in a file.
+// store keeps a record in a file, without a path nowhere.
 type store struct {
 	host *host.Host
 	path string
@@ -34,6 +34,9 @@ type store struct {
 
 // read reads the record. A damaged one is logged and counts as none: the bucket is read anyway.
 func (s store) read(log *slog.Logger) (record, error) {
+	if s.path == "" {
+		return record{}, nil
+	}
 	out, err := host.ReadRecord[record](s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -47,6 +50,10 @@ func (s store) read(log *slog.Logger) (record, error) {
 }
 
 func (s store) write(ctx context.Context, r record) error {
+	if s.path == "" {
+		return nil
+	}
+
 	return s.host.WriteRecord(ctx, s.path, r)
 }
 

@@ -4,9 +4,12 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -18,6 +21,47 @@ type assignment struct {
 	// pending is what its next run changes, ran that it was run.
 	pending changes
 	ran     bool
+	// drifted is that something of pending drifted, and was not repaired.
+	drifted bool
+}
+
+// drift notes a difference that is not repaired now, and reports whether it is a new one.
+func (a *assignment) drift(i int, c model.Change) bool {
+	if a.pending != nil && a.pending[i] != nil {
+		return false
+	}
+	a.pending, a.drifted = slices.Clone(a.pending), true // others may share it
+	if a.pending == nil {
+		a.pending = make(changes, len(a.manifest.Resources))
+	}
+	a.pending[i] = []model.Change{c}
+
+	return true
+}
+
+// differing returns how many resources differ from their state.
+func (a *assignment) differing(failing int) int {
+	count := 0
+	for i := range a.manifest.Resources {
+		if i == failing || a.pending != nil && a.pending[i] != nil {
+			count++
+		}
+	}
+
+	return count
+}
+
+// changes returns what a run changes of a resource, or would change.
+func (a *assignment) changes(i int, noop bool) []model.Change {
+	if noop {
+		return a.pending[i]
+	}
+	out := slices.Clone(a.pending[i])
+	for j := range out {
+		out[j] = out[j].Done()
+	}
+
+	return out
 }
 
 // rejection is an assignment that was rejected, and why.
@@ -26,40 +70,71 @@ type rejection struct {
 	why string
 }
 
+// assigned is what is assigned to a node, for the goroutine that makes its runs.
+type assigned struct {
+	machine *machine
+	source  Assignments
+	// load is that of Options, compared what manifests differ in.
+	load     func(ctx context.Context, e model.Entry) (*Manifest, error)
+	compared *comparisons
+	status   *status.Node
+	report   *reporter.Reporter
+	// again is notified when something is to be read once more.
+	again tasks.Signal
+
+	// active are the assignments in force, rejected the last ones that were rejected, by key.
+	active   map[string]*assignment
+	rejected map[string]rejection
+	// named are the manifests in force by name, for whoever asks.
+	named atomic.Pointer[map[string]*Manifest]
+}
+
+// keys returns those of the assignments in force, in order.
+func (a *assigned) keys() []string { return slices.Sorted(maps.Keys(a.active)) }
+
+// inForce returns the manifest that is assigned under a name, nil for none.
+func (a *assigned) inForce(name string) *Manifest {
+	if all := a.named.Load(); all != nil {
+		return (*all)[name]
+	}
+
+	return nil
+}
+
 // sync takes over what is assigned, and reports whether all of that is known.
-func (n *Node) sync(ctx context.Context) bool {
-	entries, known := n.link.Assignments.Entries()
+func (a *assigned) sync(ctx context.Context) bool {
+	entries, known := a.source.Entries()
 	if !known.Complete() {
 		return false
 	}
 	now, states, watches := map[string]*assignment{}, map[string]model.ManifestState{}, 0
-	for _, e := range choose(n.Families(), entries) {
-		a, problem := n.activate(ctx, e)
+	for _, e := range choose(a.machine.families(), entries) {
+		in, problem := a.activate(ctx, e)
 		state := model.ManifestState{}
-		if a != nil {
-			now[e.Key] = a
-			state.Revision, state.Digest = a.Revision, a.manifest.Digest
-			watches += len(a.manifest.Resources)
+		if in != nil {
+			now[e.Key] = in
+			state.Revision, state.Digest = in.Revision, in.manifest.Digest
+			watches += len(in.manifest.Resources)
 		}
-		if a == nil || a.Revision != e.Revision {
+		if in == nil || in.Revision != e.Revision {
 			state.Seen, state.SeenAt, state.Late = e.Revision, e.Time, problem
 		}
 		states[e.Key] = state
 	}
-	for _, key := range slices.Sorted(maps.Keys(n.active)) {
+	for _, key := range a.keys() {
 		if e, is := entries[key]; !is || e.Deleted {
-			n.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
+			a.report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
 		}
 	}
-	n.active = now
+	a.active = now
 	named := map[string]*Manifest{}
-	for key, a := range now {
+	for key, in := range now {
 		_, name, _ := model.SplitKey(key)
-		named[name] = a.manifest
+		named[name] = in.manifest
 	}
-	n.manifests.Store(&named)
-	n.status.SetAssignments(states)
-	n.status.SetWatches(watches, 0, nil)
+	a.named.Store(&named)
+	a.status.SetAssignments(states)
+	a.status.SetWatches(watches, 0, nil)
 
 	return true
 }
@@ -85,28 +160,28 @@ func choose(families []string, entries map[string]model.Entry) []model.Entry {
 
 // activate returns the assignment of an entry, or the one before where that is not valid, with
 // the problem.
-func (n *Node) activate(ctx context.Context, e model.Entry) (*assignment, string) {
-	before := n.active[e.Key]
+func (a *assigned) activate(ctx context.Context, e model.Entry) (*assignment, string) {
+	before := a.active[e.Key]
 	if before != nil && isSame(before.Entry, e) {
 		return before, ""
 	}
-	if known := n.rejected[e.Key]; isSame(known.Entry, e) {
+	if known := a.rejected[e.Key]; isSame(known.Entry, e) {
 		return before, known.why
 	}
-	read, err := n.link.Assignments.Read(ctx, e.Key, e.Revision)
+	read, err := a.source.Read(ctx, e.Key, e.Revision)
 	if err != nil {
 		tasks.Pause(ctx, time.Second, nil)
-		n.changed.Notify()
+		a.again.Notify()
 		return before, err.Error()
 	}
-	m, err := n.fleet.o.Load(ctx, read)
+	m, err := a.load(ctx, read)
 	if err != nil {
 		if ctx.Err() == nil {
-			n.reject(read, err)
+			a.reject(read, err)
 		}
-		return before, n.rejected[e.Key].why
+		return before, a.rejected[e.Key].why
 	}
-	if !m.Expires.IsZero() && n.now().After(m.Expires) {
+	if !m.Expires.IsZero() && a.machine.now().After(m.Expires) {
 		return nil, ""
 	}
 	var from *Manifest
@@ -114,7 +189,7 @@ func (n *Node) activate(ctx context.Context, e model.Entry) (*assignment, string
 		from = before.manifest
 	}
 
-	return &assignment{Entry: read, manifest: m, pending: n.fleet.compared.between(from, m)}, ""
+	return &assignment{Entry: read, manifest: m, pending: a.compared.between(from, m)}, ""
 }
 
 // isSame reports whether two entries of a key are the same version of it: a bucket that was
@@ -122,10 +197,10 @@ func (n *Node) activate(ctx context.Context, e model.Entry) (*assignment, string
 func isSame(a, b model.Entry) bool { return a.Revision == b.Revision && a.Time.Equal(b.Time) }
 
 // reject reports an assignment that is not valid.
-func (n *Node) reject(e model.Entry, err error) {
-	n.rejected[e.Key] = rejection{e, model.LateRejected + bounds.Text(err.Error())}
-	run := n.begin(e.Key, e.Revision, model.DigestOf(e.Value), model.CauseManifest)
+func (a *assigned) reject(e model.Entry, err error) {
+	a.rejected[e.Key] = rejection{e, model.LateRejected + bounds.Text(err.Error())}
+	run := a.machine.begin(e.Key, e.Revision, model.DigestOf(e.Value), model.CauseManifest)
 	run.Refused, run.Errors = true, []string{err.Error()}
-	n.report.Run(run)
-	n.report.Node("", model.NodeRefused, bounds.Text(err.Error()))
+	a.report.Run(run)
+	a.report.Node("", model.NodeRefused, bounds.Text(err.Error()))
 }

@@ -8,21 +8,21 @@ import (
 
 // cancel cancels a request that has not begun, as an agent does: one that comes later is known
 // as cancelled.
-func (n *Node) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
+func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.EnsureResponse)) {
 	c, err := model.DecodeCancelRequest(data)
 	if err != nil {
-		respond(model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: n.Node, ID: c.Request, Error: err.Error()})
+		respond(model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.machine.Node, ID: c.Request, Error: err.Error()})
 		return
 	}
-	response, reported := n.requests.cancel(n, c, isCommand, respond)
+	response, reported := r.accepted.cancel(r.machine, c, isCommand, respond)
 	if reported {
-		n.report.Ensure(response)
+		r.report.Ensure(response)
 	}
 }
 
 // cancel hands the last response to the request of a cancel to whoever waits for it, and reports
 // whether it was cancelled by that and is to be reported.
-func (r *requests) cancel(n *Node, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
+func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	q := r.known[c.Request]
@@ -36,7 +36,7 @@ func (r *requests) cancel(n *Node, c model.CancelRequest, isCommand bool, respon
 		q.respond = append(q.respond, respond)
 		return q.last, false
 	}
-	q.last = n.response(q, model.EnsureCancelled)
+	q.last = m.response(q, model.EnsureCancelled)
 	q.last.Error = c.String()
 	for _, respond := range append(q.respond, respond) {
 		respond(q.last)
@@ -48,7 +48,7 @@ func (r *requests) cancel(n *Node, c model.CancelRequest, isCommand bool, respon
 }
 
 // remember keeps a request by its id. The lock is held.
-func (r *requests) remember(q *request) {
+func (r *accepted) remember(q *request) {
 	if r.known == nil || len(r.known) >= maxRequests {
 		r.known = map[string]*request{}
 	}

@@ -1,6 +1,6 @@
 // Package simulate plays the agents of many nodes in one process, for tests, demos and
-// measurements: each follows what is assigned to it, stores its state and its facts, answers
-// requests, and reports runs and drift. What happens to its resources is scripted; no
+// measurements: each follows what is assigned to it and what operators write about it, stores its
+// state and its facts, answers requests, and reports runs and drift. What happens to its resources is scripted; no
 // machine is looked at, and none is changed.
 //
 // It is a room of the agent, and not of the fleet or of testing, because it is an agent in all

@@ -18,6 +18,7 @@ import (
 type Assignments interface {
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	Entries() (map[string]model.Entry, model.Sync)
+	SetGroups(groups []string)
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
 }
 
@@ -47,6 +48,8 @@ type Options struct {
 	Rate float64
 	// Connect joins a node with NATS; connected is called whenever that can be reached again.
 	Connect func(ctx context.Context, s Script, connected func()) (Link, error)
+	// Control is what operators write about the nodes. It is run once Connect has joined all.
+	Control Control
 	// Load returns what a value comes to; the error is why nodes reject it.
 	Load func(ctx context.Context, e model.Entry) (*Manifest, error)
 	// Log is that of all nodes, each of which logs what an agent would.
@@ -78,7 +81,7 @@ func (f *Fleet) Reports() uint64 { return f.reports.Load() }
 
 // The start of many nodes at once is spread, so that none waits for long for its answers.
 const (
-	joining     = 64
+	joinAtOnce  = 64
 	joinTimeout = 5 * time.Second
 )
 
@@ -91,13 +94,16 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 	defer all.Wait()
 	defer cancel()
 	for _, n := range f.nodes {
-		link, err := f.o.Connect(ctx, n.Script, n.Connected)
+		link, err := f.o.Connect(ctx, n.machine.Script, n.Connected)
+		if err == nil {
+			err = n.wire(f, link)
+		}
 		if err != nil {
 			return err
 		}
-		n.wire(link)
 	}
-	slots := make(chan struct{}, joining)
+	all.Go(func() { f.followControl(ctx) })
+	slots := make(chan struct{}, joinAtOnce)
 	for _, n := range f.nodes {
 		select {
 		case slots <- struct{}{}:
@@ -107,7 +113,7 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 		all.Go(func() { n.run(ctx) })
 		all.Go(func() {
 			select {
-			case <-n.joined:
+			case <-n.joining.done:
 			case <-time.After(joinTimeout):
 			case <-ctx.Done():
 			}
@@ -116,7 +122,7 @@ func (f *Fleet) Run(ctx context.Context, joined func()) error {
 	}
 	for _, n := range f.nodes {
 		select {
-		case <-n.joined:
+		case <-n.joining.done:
 		case <-ctx.Done():
 			return nil
 		}

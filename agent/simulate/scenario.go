@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/musterfleet/muster/model"
 )
 
 // Kind is how a node behaves.
@@ -202,13 +200,24 @@ func script(p Plan, i int, kind Kind) Script {
 func site(i int) string { return place([]string{"ams1", "fra2"}, i/40) }
 
 // failures are why resources fail.
-func failures() []string {
-	return []string{
-		"no space left on device",
-		"E: Unable to locate package: the mirror deb.example.net cannot be reached",
-		"the unit failed to start: exit code 203, see journalctl -u",
+func failures() []string { return []string{noSpace, noMirror, noStart} }
+
+const (
+	noSpace  = "no space left on device"
+	noMirror = "E: Unable to locate package: the mirror deb.example.net cannot be reached"
+	noStart  = "the unit failed to start: exit code 203, see journalctl -u"
+)
+
+// errorOf returns why a resource of a type fails: a service does not start for want of a mirror.
+func (s *Script) errorOf(typ string) string {
+	switch {
+	case s.Kind != KindFailing:
+		return s.Error
+	case typ == "service":
+		return noStart
+	case typ == "package" && s.Error != noSpace:
+		return noMirror
+	default:
+		return noSpace
 	}
 }
-
-// Families returns the families of its assignments, those that win first.
-func (s *Script) Families() []string { return model.Families(s.Node, s.Groups) }

@@ -186,7 +186,7 @@ func TestQueriesOfNodes(t *testing.T) {
 	if row := p.Rows[0]; row.Reason != "" || row.Tally.UpToDate != 1 || row.Labels["rack"] != "a1" {
 		t.Errorf("row %+v", row)
 	}
-	if p, _ := f.Nodes(view.NodeQuery{State: fleet.StatusFailed}); p.Rows[0].Reason != "group.web.motd: 1 resource, 1 failed: no space" || len(p.States) != 2 {
+	if p, _ := f.Nodes(view.NodeQuery{State: fleet.StatusFailed}); p.Rows[0].Reason != "group.web.motd: no space (1 resource, 1 failed)" || len(p.States) != 2 {
 		t.Errorf("row %+v, states %+v", p.Rows[0], p.States)
 	}
 	if _, err := f.Nodes(view.NodeQuery{On: "nonsense("}); err == nil {

@@ -168,6 +168,11 @@ func (f *Fleet) Select(on string) (fleet.Selection, error) {
 		}
 		out.Undecided = found.undecided
 	}
+	count := len(all)
+	if on != "" {
+		count = len(found.matches)
+	}
+	out.Nodes = make([]model.Node, 0, count) // growing it would copy the states of a fleet again and again
 	for _, n := range all {
 		if on == "" || found.matches[n.Node.Node] {
 			out.Nodes = append(out.Nodes, n.Node)

@@ -266,13 +266,13 @@ func seen(a actions.Action, may page.Acts) actions.Action {
 
 // action is the page of an action.
 func (p *actionPages) action(r *http.Request) screen {
-	id, title, may := r.PathValue("id"), "Action", p.site.may(r)
+	id, title, live, may := r.PathValue("id"), "Action", false, p.site.may(r)
 	if a, ok := p.executor.Action(id); ok {
-		title = page.ActionTitle(a)
+		title, live = page.ActionTitle(a), a.Ended.IsZero()
 	}
 
 	return screen{
-		Frame: p.site.frame(title, "Actions"), live: true, controls: page.Heading(title, true, page.Link{Text: "Actions", URL: "/actions"}), changes: p.executor.Changes,
+		Frame: p.site.frame(title, "Actions"), live: true, controls: page.Heading(title, live, page.Link{Text: "Actions", URL: "/actions"}), changes: p.executor.Changes,
 		content: func(_ context.Context, now time.Time) (content, error) {
 			a, ok := p.executor.Action(id)
 			if !ok {

@@ -493,7 +493,7 @@ func TestPreview(t *testing.T) {
 	}
 	a.act("preview", url.Values{"key": {"group.web.nginx"}, "on": {`group("web")`}})
 	text = a.act("preview", url.Values{"name": {"motd"}, "manifest": {"muster:\r\n  resources: []"}, "on": {`node == "web000"`}})
-	if !strings.Contains(text, "a manifest that was written, as motd") {
+	if !strings.Contains(text, "a pasted manifest, as motd") {
 		t.Errorf("of what was written: %s", text)
 	}
 	did := a.Backend.Done()

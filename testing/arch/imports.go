@@ -145,7 +145,7 @@ func rooms() []room {
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
 		{folder: "agent/delivery", may: []string{"model", "agent/outbox", "agent/tasks", "schemas"}},
 		{folder: "agent/simulate", may: []string{
-			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
+			"model/...", "agent/bounds", "agent/clock", "agent/config", "agent/control", "agent/delivery", "agent/reporter", "agent/status", "agent/tasks",
 			"resources/manifest", "resources/resource/textdiff",
 		}, tests: []string{"resources/host/facts"}},
 		{folder: "fleet/describe", may: []string{"model/..."}},

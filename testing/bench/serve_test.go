@@ -55,6 +55,25 @@ func BenchmarkServe(b *testing.B) {
 }
 
 func measureServe(b *testing.B, muster string, size int) {
+	u, store := emptyFleet(b)
+	facts := fillNodes(b, store, muster)
+	report(b, float64(facts), "B-facts")
+	e := newEvents(b, store.Conn())
+	sent := e.fill(b, store, size)
+	report(b, float64(sent), "reports")
+
+	s := startServe(b, muster, adminURL(b, u))
+	s.awaitProgress(b)
+	report(b, peak(b, s.pid), "MB-peak")
+	s.timePages(b, e)
+	e.keepRate(b, store, s, sent)
+	report(b, peak(b, s.pid), "MB-peak-after")
+	report(b, u.Server.CPU(b).Seconds(), "s-cpu-server")
+}
+
+// emptyFleet returns a fleet that nobody has written to.
+func emptyFleet(b *testing.B) (fleetsim.Users, *kvtest.Store) {
+	b.Helper()
 	u := fleetsim.ByConfig(b, nil)
 	nc, err := connect.Dial(b.Context(), u.Options(""))
 	if err != nil {
@@ -65,25 +84,15 @@ func measureServe(b *testing.B, muster string, size int) {
 	if _, err := store.Apply(b.Context(), provision.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	facts := fillNodes(b, store, muster)
-	report(b, float64(facts), "B-facts")
-	e := newEvents(b, nc)
-	sent, bytesSent := 0, 0
-	for bytesSent < size {
-		bytesSent += e.send(b, store, sent)
-		sent++
-	}
-	<-e.js.PublishAsyncComplete()
-	awaitStored(b, store, uint64(sent))
-	report(b, float64(sent), "reports")
 
-	s := startServe(b, muster, strings.Replace(u.Server.URL(b), "nats://", "nats://admin:admin@", 1))
-	s.awaitProgress(b)
-	report(b, peak(b, s.pid), "MB-peak")
-	s.timePages(b, e)
-	e.keepRate(b, store, s, sent)
-	report(b, peak(b, s.pid), "MB-peak-after")
-	report(b, u.Server.CPU(b).Seconds(), "s-cpu-server")
+	return u, store
+}
+
+// adminURL is where its administrator connects.
+func adminURL(b *testing.B, u fleetsim.Users) string {
+	b.Helper()
+
+	return strings.Replace(u.Server.URL(b), "nats://", "nats://admin:admin@", 1)
 }
 
 // fillNodes stores the states of nodes with six manifests each and their facts, and returns how large
@@ -239,6 +248,18 @@ func (e *events) send(b *testing.B, store *kvtest.Store, number int) int {
 	return len(text) + len(m.Subject) + 60
 }
 
+// fill publishes reports of so many bytes together, and returns how many these are.
+func (e *events) fill(b *testing.B, store *kvtest.Store, size int) (sent int) {
+	b.Helper()
+	for bytesSent := 0; bytesSent < size; sent++ {
+		bytesSent += e.send(b, store, sent)
+	}
+	<-e.js.PublishAsyncComplete()
+	awaitStored(b, store, uint64(sent))
+
+	return sent
+}
+
 // awaitStored waits until the stream has a sequence.
 func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 	b.Helper()
@@ -250,14 +271,16 @@ func awaitStored(b *testing.B, store *kvtest.Store, seq uint64) {
 
 // servedFleet is muster fleet serve, a process of its own.
 type servedFleet struct {
-	url   string
+	url string
+	// token is that of who asks, empty for none.
+	token string
 	pid   int
 	began time.Time
 }
 
-func startServe(b *testing.B, muster, server string) *servedFleet {
+func startServe(b *testing.B, muster, server string, args ...string) *servedFleet {
 	b.Helper()
-	cmd := exec.Command(muster, "--server", server, "fleet", "serve", "--listen", "127.0.0.1:0")
+	cmd := exec.Command(muster, append([]string{"--server", server, "fleet", "serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
@@ -314,6 +337,9 @@ func (s *servedFleet) awaitProgress(b *testing.B) {
 		request, err := http.NewRequestWithContext(b.Context(), http.MethodGet, s.url+"api/v1/requests", nil)
 		if err != nil {
 			return false, err.Error()
+		}
+		if s.token != "" {
+			request.Header.Set("Authorization", "Bearer "+s.token)
 		}
 		response, err := http.DefaultClient.Do(request)
 		if err != nil {

@@ -24,7 +24,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// obedient is a node that is none of the simulated ones: it can be paused.
+// obedient is a node with an agent, beside the simulated ones.
 const obedient = "canary01"
 
 // TestActions acts on a fleet in Chromium, by keyboard alone: an agent, beside 60 simulated ones.

@@ -120,6 +120,13 @@ await step('the feed', async (p) => {
   await p.waitForFunction(() => !document.querySelector('#live').textContent.includes('Run: Stable'));
 });
 
+await step('the menu of a narrow screen', async (p) => {
+  await p.setViewportSize(screens.narrow.viewport);
+  await p.goto(base + '/audit', { waitUntil: 'load' });
+  const box = await p.locator('.menu a[aria-current]').boundingBox();
+  is(box.x >= 0 && box.x + box.width <= screens.narrow.viewport.width, true, 'whether the page is seen in it');
+});
+
 await step('the theme', async (p) => {
   await p.goto(base + '/');
   for (const theme of ['light', 'dark']) {

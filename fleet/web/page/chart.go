@@ -114,7 +114,7 @@ func bar(parts []share) []rect {
 		total += p.count
 	}
 	var out []rect
-	x := 0.0
+	x, last := 0.0, 0.0
 	for _, p := range parts {
 		if p.count == 0 {
 			continue
@@ -122,7 +122,11 @@ func bar(parts []share) []rect {
 		width := max(chartWidth*float64(p.count)/float64(total), 8)
 		width = min(width, chartWidth-x)
 		out = append(out, rect{units(x), "0", units(max(width-3, 3)), "10", p.tone})
+		last = x
 		x += width
+	}
+	if len(out) > 0 { // behind the last part there is no gap
+		out[len(out)-1].width = units(chartWidth - last)
 	}
 
 	return out

@@ -67,7 +67,7 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes})
 	}
 	if more > 0 {
-		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: statusWord(status) + " " + texts.Count(nodes, "time") + " on nodes", url: stateURL(status)})
+		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: texts.Count(nodes, "failure") + " in all, on these nodes or others", url: stateURL(status)})
 	}
 
 	return out

@@ -22,10 +22,13 @@ func nodeReason(d view.NodeDetail) string {
 		return texts.Row(d.Unreadable)
 	}
 	if d.State == fleet.StatusPaused {
-		return texts.Row(d.Paused.String())
+		return texts.Row(d.Paused.Details())
 	}
 	for _, s := range d.Statuses {
 		if s.Status == d.State && s.Status != fleet.StatusUpToDate {
+			if strings.HasPrefix(s.Reason, s.Key+":") {
+				return assignmentReason(s) // it names the manifest
+			}
 			return texts.Row(nameOf(s.Key)) + ": " + assignmentReason(s)
 		}
 	}

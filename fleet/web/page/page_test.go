@@ -3,6 +3,7 @@ package page
 import (
 	"bytes"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -68,6 +69,34 @@ func TestChart(t *testing.T) {
 	}
 	if empty := newChart(nil); len(empty.columns) != 0 {
 		t.Error("nothing has columns")
+	}
+}
+
+// TestABarIsFull: its last part ends where it ends, however small the others are.
+func TestABarIsFull(t *testing.T) {
+	t.Parallel()
+	for _, counts := range [][]int{{7}, {1, 0, 499}, {15, 1, 1, 5, 478}, {500, 1}} {
+		var parts []share
+		for _, c := range counts {
+			parts = append(parts, share{look{}, c})
+		}
+		all := bar(parts)
+		last := all[len(all)-1]
+		x, err := strconv.ParseFloat(last.x, 64)
+		width, also := strconv.ParseFloat(last.width, 64)
+		if err != nil || also != nil || x+width != chartWidth {
+			t.Errorf("%v: the last part is %+v", counts, last)
+		}
+	}
+}
+
+// TestDigestsAreShort, and nothing else is.
+func TestDigestsAreShort(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{"sha256 " + strings.Repeat("0123456789abcdef", 4): "sha256 0123456789ab", "sha256 0123": "sha256 0123", "absent": "absent", "": ""} {
+		if got := shortDigest(text); got != want {
+			t.Errorf("%q is shown as %q", text, got)
+		}
 	}
 }
 

@@ -98,7 +98,7 @@ func planText(g preview.Group) string {
 // previewedText is what was previewed.
 func previewedText(p *actions.Previewed) string {
 	if p.Key == "" {
-		return "a manifest that was written, as " + texts.Row(p.Name)
+		return "a pasted manifest, as " + texts.Row(p.Name)
 	}
 
 	return texts.Row(p.Key) + ", revision " + texts.Revision(p.Revision)

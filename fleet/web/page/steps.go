@@ -88,7 +88,7 @@ func newStep(t model.Transaction, b *budget) step {
 		s.errors = append(s.errors, b.take(e))
 	}
 	for _, c := range t.Changes[:min(len(t.Changes), 200)] {
-		s.changes = append(s.changes, change{message: texts.Row(cmp.Or(c.Message, c.Action)), property: texts.Row(c.Property), from: texts.Row(c.From), to: texts.Row(c.To), diff: diffLines(b.take(c.Diff))})
+		s.changes = append(s.changes, change{message: texts.Row(cmp.Or(c.Message, c.Action)), property: texts.Row(c.Property), from: shortDigest(texts.Row(c.From)), to: shortDigest(texts.Row(c.To)), diff: diffLines(b.take(c.Diff))})
 	}
 	for _, h := range t.HealthCheck[:min(len(t.HealthCheck), 50)] {
 		s.checks = append(s.checks, check{ofEvent(string(h.Status)), texts.Row(h.Name), b.take(h.Output), h.Tries})
@@ -96,6 +96,18 @@ func newStep(t model.Transaction, b *budget) step {
 
 	return s
 }
+
+// shortDigest returns the beginning of a digest, by which people compare it; any other text as it is.
+func shortDigest(text string) string {
+	if digest, is := strings.CutPrefix(text, digestWord); is && len(digest) == 64 {
+		return digestWord + digest[:12]
+	}
+
+	return text
+}
+
+// digestWord begins the text of a digest.
+const digestWord = "sha256 "
 
 // detailed reports whether there is more to show than the line of the resource.
 func (s step) detailed() bool {

@@ -47,7 +47,9 @@ func New(o Options) (*Fleet, error) {
 		o.PerConnection = NodesPerConnection
 	}
 	l := &links{open: o.Open, each: o.PerConnection, log: o.Log}
-	f := simulate.New(simulate.Options{Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Load: newLoader(o.Types).load, Log: o.Log})
+	f := simulate.New(simulate.Options{
+		Scripts: scripts, Version: cli.Version(), Rate: o.Rate, Connect: l.connect, Control: newControls(l.first), Load: newLoader(o.Types).load, Log: o.Log,
+	})
 
 	return &Fleet{f, scripts, l}, nil
 }

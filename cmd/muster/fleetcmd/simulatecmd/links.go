@@ -78,28 +78,47 @@ func (l *links) connect(ctx context.Context, s simulate.Script, connected func()
 	}, nil
 }
 
-// serve answers requests to a node, and hands over those that waited for it.
+// first returns the store of the first connection, once there is one.
+func (l *links) first() *kvstore.Store { return l.stores[0] }
+
+// serve answers requests to a node, and hands over those that waited for it, until ctx ends.
 func serve(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
+	for ctx.Err() == nil {
+		if err := serveGroups(ctx, client, n, log); err != nil {
+			return err
+		}
+	}
+
+	return nil
+}
+
+// serveGroups is serve until the node is in other groups.
+func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, log *slog.Logger) error {
 	ctx, stop := context.WithCancel(ctx)
 	ended := make(chan error, 2)
 	var all sync.WaitGroup
 	defer all.Wait()
 	defer stop()
+	groups := n.Groups()
 	all.Go(func() {
 		ended <- client.Serve(ctx, requests.ServeOptions{
-			Node: n.Node, Groups: n.Groups, Version: n.Version, Log: log, Ensure: n.Ensure, Run: n.Run, Preview: n.Preview, Status: n.Status,
+			Node: n.Name(), Groups: groups, Version: n.Version(), Log: log, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
 			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
 			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
 		})
 	})
 	all.Go(func() {
-		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Node, Groups: n.Groups, Log: log}, func(_ context.Context, c requests.Command) error {
+		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Name(), Groups: groups, Log: log}, func(_ context.Context, c requests.Command) error {
 			if c.Refused == nil {
-				n.Command(c.ID, c.Data)
+				n.Requests().Command(c.ID, c.Data)
 			}
 			return nil
 		})
 	})
-
-	return <-ended
+	select {
+	case err := <-ended:
+		return err
+	case <-n.Regrouped():
+		return nil
+	}
 }

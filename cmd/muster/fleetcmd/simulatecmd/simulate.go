@@ -30,7 +30,7 @@ type simulateCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &simulateCommand{Env: env}
 	cmd := parent.Command("simulate", "Play the agents of many nodes, for tests, demos and measurements").Hidden()
-	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and that of their role: sim-web, sim-db, sim-cache. Each follows what is assigned to it, reports what would come of it on a machine, and answers requests; nothing is changed on any machine. They take every condition for true, and do not unpack bundles. Ctrl-C ends it, and removes the nodes and their reports.\n\n" +
+	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and that of their role: sim-web, sim-db, sim-cache. Each follows what is assigned to it, reports what would come of it on a machine, answers requests, and obeys pauses, labels and groups; nothing is changed on any machine. They take every condition for true, and do not unpack bundles. Ctrl-C ends it, and removes the nodes and their reports.\n\n" +
 		"  muster fleet simulate --nodes 500\n" +
 		"  muster fleet simulate --nodes 5000 --scenario stable --rate 2000\n" +
 		"  muster fleet simulate --nodes 50 --seed 7 --keep")

@@ -4,6 +4,10 @@
 (() => {
   const root = document.documentElement;
 
+  // On a narrow screen the menu is a line that scrolls.
+  const current = document.querySelector(".menu a[aria-current]");
+  if (current) current.scrollIntoView({ block: "nearest", inline: "nearest" });
+
   // Ages go on between updates, in the form that the server writes.
   const age = (then, now) => {
     const minutes = Math.floor(Math.max(now - then, 0) / 60000);
@@ -56,6 +60,10 @@
   let source = null, dropped = false;
   document.addEventListener("htmx:sseOpen", (e) => { source = e.detail.source; dropped = false; state("on", "Live"); });
   document.addEventListener("htmx:sseError", lost);
+  // What has ended does not change any more.
+  document.addEventListener("htmx:sseClose", (e) => {
+    if (e.detail.type === "message") { source = null; for (const l of document.querySelectorAll("[data-live]")) l.hidden = true; }
+  });
   document.addEventListener("htmx:sseMessage", showTimes);
   document.addEventListener("htmx:afterSettle", showTimes);
   document.addEventListener("visibilitychange", () => {

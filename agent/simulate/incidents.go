@@ -1,0 +1,92 @@
+package simulate
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// incidents are what happens to a node by itself: drift, and health checks.
+type incidents struct {
+	*runs
+	// repairs counts those of drift; flaps is that this was reported, critical that a health
+	// check is.
+	repairs         int
+	flaps, critical bool
+}
+
+// flapsAfter is after how many repairs the resource of a flapping node flaps.
+const flapsAfter = 6
+
+// drift reports drift of a resource, which is repaired unless the node is paused; an empty key has
+// none.
+func (d *incidents) drift(key string) {
+	a := d.assigned.active[key]
+	if a == nil || a.manifest.Noop || len(a.manifest.Resources) == 0 {
+		return
+	}
+	i, by := d.IntN(len(a.manifest.Resources)), "tampered"
+	if d.machine.Kind == KindFlapping {
+		i = 0
+	}
+	if d.machine.Kind == KindHostile {
+		by = hostileLine(20 << 10)
+	}
+	r, latency := &a.manifest.Resources[i], d.between(500*time.Microsecond, 5*time.Millisecond)
+	change, observes := r.drifted(by), d.observes()
+	if observes && !a.drift(i, change) {
+		return // it is known
+	}
+	if !observes {
+		change = change.Done()
+	}
+	run := d.machine.begin(key, a.Revision, a.manifest.Digest, model.CauseDrift)
+	run.Noop = observes
+	t := d.machine.transaction(run, r)
+	t.Duration, t.Changed, t.Changes = latency, true, []model.Change{change}
+	noteDrift(run, t)
+	run.Counts.Add(t)
+	run.Counts.Unique, run.Duration = 1, latency
+	d.report.Transaction(t)
+	d.report.Run(run)
+	if observes {
+		d.status.SetNoop(key, a.differing(d.machine.failing(a.manifest)))
+	}
+	d.status.SetPart(key, run)
+	d.report.End(run.RunID)
+	if observes {
+		return
+	}
+	if d.repairs++; d.machine.Kind == KindFlapping && d.repairs >= flapsAfter && !d.flaps {
+		d.flaps = true
+		d.flap(key, r.Ref)
+	}
+}
+
+// flap reports that a resource flaps.
+func (d *incidents) flap(key string, ref model.Ref) {
+	state := model.FlappingState{Manifest: key, Resource: ref, Since: d.machine.now(), Writer: "sed (pid 4711, uid 0)"}
+	d.status.SetFlapping([]model.FlappingState{state})
+	d.report.Node(key, model.NodeFlapping, fmt.Sprintf("%s of %s is changed again and again, probably by %s; its repairs are held back more and more until that ends", ref, key, state.Writer))
+}
+
+// check reports a health check with another status than before; an empty key has none.
+func (d *incidents) check(key string) {
+	a := d.assigned.active[key]
+	if a == nil || len(a.manifest.Resources) == 0 {
+		return
+	}
+	was, result := model.HealthOK, model.HealthResult{Name: "check_http", Status: model.HealthCritical, Tries: 1, Output: "CRITICAL: connection refused on port 8080", Duration: 12 * time.Millisecond, Format: model.HealthNagios}
+	if d.critical = !d.critical; !d.critical {
+		was, result.Status, result.Output = model.HealthCritical, model.HealthOK, "OK: 200 in 12 ms"
+	}
+	if d.machine.Kind == KindHostile {
+		result.Output = hostileText
+	}
+	run := d.machine.begin(key, a.Revision, a.manifest.Digest, model.CauseHealth)
+	d.report.Health(d.machine.transaction(run, &a.manifest.Resources[0]), was, result)
+	var counts model.HealthCounts
+	counts.Add(result.Status)
+	d.status.SetHealth(key, counts)
+}

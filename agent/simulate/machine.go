@@ -1,0 +1,103 @@
+package simulate
+
+import (
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/model"
+)
+
+// machine is what a node is, as others see it.
+type machine struct {
+	Script
+	cpuFlags []any
+	// joined are the groups of the script, and those that operators put the node into.
+	joined atomic.Pointer[[]string]
+}
+
+func newMachine(f *Fleet, s Script) *machine {
+	if s.Version == "" {
+		s.Version = f.o.Version
+	}
+	m := &machine{Script: s, cpuFlags: f.cpuFlags}
+	m.joined.Store(&m.Script.Groups)
+
+	return m
+}
+
+// groups returns all groups that the node is in, its own first; not to be changed.
+func (m *machine) groups() []string { return *m.joined.Load() }
+
+// join has the node be in the groups that operators put it into, and reports whether these are
+// others than before.
+func (m *machine) join(given []string) (changed bool) {
+	all := m.Groups
+	for _, g := range given {
+		if !slices.Contains(all, g) {
+			all = append(slices.Clip(all), g)
+		}
+	}
+	if slices.Equal(all, m.groups()) {
+		return false
+	}
+	m.joined.Store(&all)
+
+	return true
+}
+
+// families returns those of its assignments, those that win first.
+func (m *machine) families() []string { return model.Families(m.Node, m.groups()) }
+
+// config returns the part of a configuration that others see.
+func (m *machine) config() config.Config {
+	c := config.Config{Node: m.Node, Groups: m.groups(), Labels: m.Labels, Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
+	if m.Kind == KindSilent {
+		c.StateTTL = model.Duration(time.Second)
+	}
+
+	return c
+}
+
+// now returns the time by its clock.
+func (m *machine) now() time.Time { return time.Now().UTC().Add(m.Skew) }
+
+// dressed returns a state with what is known of it.
+func (m *machine) dressed(s model.NodeState) model.NodeState {
+	s.Host, s.Started, s.At = m.Host, s.Started.Add(m.Skew), s.At.Add(m.Skew)
+
+	return s
+}
+
+// factsNow returns its facts.
+func (m *machine) factsNow() model.Facts { return m.facts(time.Now(), m.cpuFlags) }
+
+// failing returns the place of the resource that fails on it, -1 for none.
+func (m *machine) failing(of *Manifest) int {
+	if m.Error == "" || len(of.Resources) == 0 {
+		return -1
+	}
+
+	return int(m.seed[1] % uint64(len(of.Resources)))
+}
+
+// begin returns the summary of a run that begins.
+func (m *machine) begin(key string, revision uint64, digest string, cause model.Cause) *model.Run {
+	return &model.Run{
+		Protocol: model.ProtocolRun, RunID: ksuid.New().String(), Node: m.Node, Manifest: key, Revision: revision, Digest: digest,
+		Cause: cause, Started: m.now(), Version: m.Version,
+	}
+}
+
+// transaction returns that of a resource in a run, which found it in its state.
+func (m *machine) transaction(run *model.Run, r *Resource) *model.Transaction {
+	return &model.Transaction{
+		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: m.now(), Type: r.Ref.Type, Name: r.Ref.Name,
+		Provider: r.Provider, Alias: r.Alias, RequestedEnsure: r.Ensure, FinalEnsure: r.Ensure, Source: r.Source, Properties: r.Properties,
+		RunID: run.RunID, Node: m.Node, Manifest: run.Manifest, Revision: run.Revision, Digest: run.Digest, Cause: run.Cause, Noop: run.Noop,
+		CorrelationID: run.CorrelationID,
+	}
+}
