@@ -145,7 +145,9 @@ func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
 	err := m.Refusal()
 	if err == nil {
-		err = decodeState(m.Data, &r.NodeState)
+		var state *model.NodeState
+		state, err = model.DecodeJSON[model.NodeState](m.Data)
+		r.NodeState = *state
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)

@@ -1,4 +1,4 @@
-package nodes
+package model_test
 
 import (
 	"encoding/json"
@@ -29,8 +29,8 @@ func fullState() model.NodeState {
 	}
 }
 
-// documents are states, some of which no node writes.
-func documents(t testing.TB) []string {
+// states are states, some of which no node writes.
+func states(t testing.TB) []string {
 	t.Helper()
 	text, err := json.Marshal(fullState())
 	if err != nil {
@@ -57,51 +57,93 @@ func documents(t testing.TB) []string {
 	return out
 }
 
-// same compares what is decoded with what encoding/json makes of it.
-func same(t *testing.T, text string) {
-	t.Helper()
-	var got, want model.NodeState
-	err, failed := decodeState([]byte(text), &got), json.Unmarshal([]byte(text), &want)
-	if fmt.Sprint(err) != fmt.Sprint(failed) {
-		t.Fatalf("%q: %v, want %v", text, err, failed)
-	}
-	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("%q:\n%+v, want\n%+v", text, got, want)
+// results are transactions, summaries of runs, answers and results of health checks, some of which no node writes.
+func results() []string {
+	return []string{
+		`{"protocol":"io.muster.v1.transaction","event_id":"3MOeJR8KxiL9lSC9VS4ODezLOnL","timestamp":"2026-01-02T03:04:05.6Z","type":"file","name":"/etc/motd","duration":5,"properties":{"a": [1, 2e3]},"status":{"exit_code":1},"changed":true,` +
+			`"changes":[{"action":"store","diff":"+a\n"}],"source":{"file":"a","line":3},"within":"apply#x","drift":{"from":"mode: 0666","seen_at":"2026-01-02T03:04:05Z","latency":5},"outputs":{"exit_code":1,"n":0.5,"l":[null,true,"x"]},"error":["a"],"unmet_requirements":["exec#a"]}`,
+		`{"changed":1}`, `{"changed":null}`, `{"Changed":true,"changed":false}`, `{"duration":1.5}`, `{"duration":"5s"}`, `{"properties":null}`, `{"properties":}`, `{"status":[}`, `{"properties": "a" ,"status":5}`, `{"error":"a"}`, `{"error":[null]}`,
+		`{"unmet_requirements":["a"]}`, `{"unmet_requirements":[""]}`, `{"unmet_requirements":[5]}`, `{"within":""}`, `{"within":null}`, `{"drift":{}}`, `{"drift":null}`, `{"drift":{"latency":"1s"}}`, `{"source":null}`, `{"source":{"line":-1}}`, `{"source":"a:1"}`,
+		`{"outputs":{"a":1,"a":{"b":2}}}`, `{"outputs":{"a":1e999}}`, `{"outputs":{"a":"\ud800"}}`, "{\"name\":\"\xff\"}", `{"properties":"\ud800"}`, "{\"properties\":\"\xff\"}", `{"health_check":[{"status":"ok"}]}`, `{"resumes":"x"}`, `{"Resumes":5}`,
+		`{"protocol":"io.muster.v1.run","started":"2026-01-02T03:04:05+01:00","duration":7,"counts":{"total":12,"changed":1},"error":["a","b"],"drift":{"detected":1,"repaired":1},"unchanged":[{"run_id":"x","transactions":3}],"resumes":"2026-01-02T03:04:05Z","refused":true}`,
+		`{"counts":{"total":"12"}}`, `{"counts":[]}`, `{"unchanged":[{}]}`, `{"unchanged":{}}`, `{"started":"2026-01-02T03:04:05,5Z"}`, `{"started":"2026-01-02 03:04:05Z"}`, `{"revision":-1}`, `{"revision":1e3}`,
+		`{"protocol":"io.muster.v1.ensure.response","phase":"done","state":{"type":"file","name":"/a","changed":true},"runs":[{"manifest":"a","outcome":"stable","counts":{"total":1}}],"error":"x"}`, `{"state":5}`, `{"state":null}`, `{"runs":[5]}`,
+		`{"resource":"file#/etc/motd","check":"x","status":"critical","was":"ok","output":"a"}`, `{"resource":"x"}`, `{"resource":{"type":"a"}}`, strings.Repeat("[", 10_001), `{"properties":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999) + "}",
+		`{"properties":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}",
 	}
 }
 
-// TestStatesAreDecodedAsByTheLibrary: with each field, and what no node writes.
-func TestStatesAreDecodedAsByTheLibrary(t *testing.T) {
+// same compares what is decoded with what encoding/json makes of it.
+func same(t *testing.T, text string) {
+	t.Helper()
+	sameAs[model.NodeState](t, text)
+	sameAs[model.Transaction](t, text)
+	sameAs[model.Run](t, text)
+	sameAs[model.EnsureResponse](t, text)
+	sameAs[model.HealthReport](t, text)
+}
+
+func sameAs[T any](t *testing.T, text string) {
+	t.Helper()
+	got, err := model.DecodeJSON[T]([]byte(text))
+	want := new(T)
+	failed := json.Unmarshal([]byte(text), want)
+	if fmt.Sprint(err) != fmt.Sprint(failed) {
+		t.Fatalf("%T %q: %v, want %v", want, text, err, failed)
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Fatalf("%T %q:\n%+v, want\n%+v", want, text, got, want)
+	}
+}
+
+// TestDocumentsAreDecodedAsByTheLibrary: with each field, and what no node writes.
+func TestDocumentsAreDecodedAsByTheLibrary(t *testing.T) {
 	t.Parallel()
-	for _, text := range documents(t) {
+	for _, text := range append(states(t), results()...) {
 		same(t, text)
 	}
 }
 
-// FuzzState: whatever a node stores, it is what encoding/json makes of it.
-func FuzzState(f *testing.F) {
-	for _, text := range documents(f) {
+// FuzzDecodeJSON: whatever a node stores or reports, it is what encoding/json makes of it.
+func FuzzDecodeJSON(f *testing.F) {
+	for _, text := range append(states(f), results()...) {
 		f.Add(text)
 	}
 	f.Fuzz(func(t *testing.T, text string) { same(t, text) })
 }
 
-// BenchmarkState decodes a state with all fields.
-func BenchmarkState(b *testing.B) {
-	text, err := json.Marshal(fullState())
+// BenchmarkDecodeJSON decodes a state with all fields, and a transaction.
+func BenchmarkDecodeJSON(b *testing.B) {
+	state, err := json.Marshal(fullState())
 	if err != nil {
 		b.Fatal(err)
 	}
-	for name, decode := range map[string]func([]byte, *model.NodeState) error{"decodeState": decodeState, "encoding/json": func(data []byte, into *model.NodeState) error { return json.Unmarshal(data, into) }} {
+	transaction := []byte(results()[0])
+	for name, decode := range map[string]struct {
+		data   []byte
+		decode func([]byte) error
+	}{
+		"state":                         {state, decodeAs[model.NodeState]},
+		"state by encoding/json":        {state, unmarshalAs[model.NodeState]},
+		"transaction":                   {transaction, decodeAs[model.Transaction]},
+		"transaction, by encoding/json": {transaction, unmarshalAs[model.Transaction]},
+	} {
 		b.Run(name, func(b *testing.B) {
-			b.SetBytes(int64(len(text)))
+			b.SetBytes(int64(len(decode.data)))
 			b.ReportAllocs()
 			for b.Loop() {
-				var n model.NodeState
-				if err := decode(text, &n); err != nil {
+				if err := decode.decode(decode.data); err != nil {
 					b.Fatal(err)
 				}
 			}
 		})
 	}
 }
+
+func decodeAs[T any](data []byte) error {
+	_, err := model.DecodeJSON[T](data)
+
+	return err
+}
+
+func unmarshalAs[T any](data []byte) error { return json.Unmarshal(data, new(T)) }
