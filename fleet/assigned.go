@@ -77,7 +77,7 @@ func (a *Assigned) Statuses(n model.Node) []RolloutStatus {
 	if n.Unreadable != "" {
 		return []RolloutStatus{}
 	}
-	v := newView(n)
+	v := newView(&n)
 	all := a.of(v)
 	out := make([]RolloutStatus, 0, len(all))
 	for len(all) > 0 {

@@ -5,14 +5,14 @@ import "github.com/musterfleet/muster/model"
 // view is a node with what a look-up needs of its state. The node writes that itself: what
 // a command computes must stay linear in it.
 type view struct {
-	model.Node
+	*model.Node
 	// places are those of its families, the ones that win first.
 	places map[string]int
 	// running are the keys that it runs and that are for it, by name those that win; see active.
 	running map[string]string
 }
 
-func newView(n model.Node) *view {
+func newView(n *model.Node) *view {
 	v := &view{Node: n, places: map[string]int{}}
 	for i, family := range model.Families(n.Node, n.Groups) {
 		v.places[family] = i
