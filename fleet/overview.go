@@ -19,7 +19,7 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 }
 
 // unassigned returns what a node runs without an assignment, by key.
-func (a *Assigned) unassigned(n model.Node) []RolloutStatus {
+func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
 	var out []RolloutStatus
 	for key := range n.Manifests {
 		if a.byKey[key] != nil {

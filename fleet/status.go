@@ -97,7 +97,7 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 			continue
 		}
 		v := newView(&n)
-		out = r.appendStatuses(out, v, all.of(v))
+		out = r.appendStatuses(out, &v, all.of(&v))
 	}
 	known := map[string]bool{}
 	for _, n := range nodes {
