@@ -24,7 +24,7 @@ type usual struct {
 var errUnusual = errors.New("unusual event")
 
 // fillUsual sets what an event has, and reports true, where the event is as nodes write it: then the library accepts
-// it, and finds the same, which a test compares. It takes a sixth of the time.
+// it, and finds the same, which a test compares. It takes a fifth of the time.
 func fillUsual(r *model.Report, text []byte) bool {
 	e := usual{text: text}
 	if jsonv2.Unmarshal(text, &e, jsontext.AllowDuplicateNames(true)) != nil || hasExponent(e.data) {
