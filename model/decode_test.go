@@ -66,11 +66,23 @@ func results() []string {
 		`{"unmet_requirements":["a"]}`, `{"unmet_requirements":[""]}`, `{"unmet_requirements":[5]}`, `{"within":""}`, `{"within":null}`, `{"drift":{}}`, `{"drift":null}`, `{"drift":{"latency":"1s"}}`, `{"source":null}`, `{"source":{"line":-1}}`, `{"source":"a:1"}`,
 		`{"outputs":{"a":1,"a":{"b":2}}}`, `{"outputs":{"a":1e999}}`, `{"outputs":{"a":"\ud800"}}`, "{\"name\":\"\xff\"}", `{"properties":"\ud800"}`, "{\"properties\":\"\xff\"}", `{"health_check":[{"status":"ok"}]}`, `{"resumes":"x"}`, `{"Resumes":5}`,
 		`{"protocol":"io.muster.v1.run","started":"2026-01-02T03:04:05+01:00","duration":7,"counts":{"total":12,"changed":1},"error":["a","b"],"drift":{"detected":1,"repaired":1},"unchanged":[{"run_id":"x","transactions":3}],"resumes":"2026-01-02T03:04:05Z","refused":true}`,
-		`{"counts":{"total":"12"}}`, `{"counts":[]}`, `{"unchanged":[{}]}`, `{"unchanged":{}}`, `{"started":"2026-01-02T03:04:05,5Z"}`, `{"started":"2026-01-02 03:04:05Z"}`, `{"revision":-1}`, `{"revision":1e3}`,
+		counts(""), counts(" "), counts("0"), counts("-"), counts("9"), counts("99999999"), counts("9999999999999999999"), counts(`"a":5,`), counts(`"Total":7,`), counts(`"total":7,`), counts("null,"), strings.Replace(counts(""), "12", "12.5", 1),
+		strings.Replace(counts(""), "12", "1e1", 1), strings.Replace(counts(""), `"ok":3`, `"ok":null`, 1), strings.Replace(counts(""), "}}", "} }", 1), strings.Replace(counts(""), "}}", "}", 1), strings.Replace(counts(""), "}}", `},"total":5}`, 1),
+		`{"counts":null}`, `{"counts":{}}`, `{"counts":{"total":1},"counts":{"unique":2}}`, counts("")[:len(counts(""))-1] + `,"counts":{"unique":2}}`, `{"counts":{"total":"12"}}`, `{"counts":[]}`, `{"unchanged":[{}]}`, `{"unchanged":{}}`, `{"started":"2026-01-02T03:04:05,5Z"}`, `{"started":"2026-01-02 03:04:05Z"}`, `{"revision":-1}`, `{"revision":1e3}`,
 		`{"protocol":"io.muster.v1.ensure.response","phase":"done","state":{"type":"file","name":"/a","changed":true},"runs":[{"manifest":"a","outcome":"stable","counts":{"total":1}}],"error":"x"}`, `{"state":5}`, `{"state":null}`, `{"runs":[5]}`,
 		`{"resource":"file#/etc/motd","check":"x","status":"critical","was":"ok","output":"a"}`, `{"resource":"x"}`, `{"resource":{"type":"a"}}`, strings.Repeat("[", 10_001), `{"properties":` + strings.Repeat("[", 9_999) + strings.Repeat("]", 9_999) + "}",
 		`{"properties":` + strings.Repeat("[", 10_000) + strings.Repeat("]", 10_000) + "}",
 	}
+}
+
+// counts is a document with counts in their order, with something before the first number, or the first name.
+func counts(with string) string {
+	name, number := "", with
+	if strings.HasSuffix(with, ",") {
+		name, number = with, ""
+	}
+
+	return `{"counts":{` + name + `"total":` + number + `12,"unique":11,"changed":1,"failed":2,"skipped":3,"stable":4,"refreshed":5,"unmet":6,"not_run":7,"noop":8,"health_checks":{"ok":3,"warning":4,"critical":5,"unknown":6}}}`
 }
 
 // same compares what is decoded with what encoding/json makes of it.
