@@ -74,33 +74,38 @@ type placed struct {
 // behind them what it runs without an assignment: one that ended just now, or the
 // bucket was recreated. A node whose state cannot be read has none.
 func (a *Assigned) Statuses(n model.Node) []RolloutStatus {
+	return a.AppendStatuses([]RolloutStatus{}, &n)
+}
+
+// AppendStatuses appends the Statuses of a node.
+func (a *Assigned) AppendStatuses(out []RolloutStatus, n *model.Node) []RolloutStatus {
 	if n.Unreadable != "" {
-		return []RolloutStatus{}
+		return out
 	}
 	v := newView(n)
-	all := a.of(v)
-	out := make([]RolloutStatus, 0, len(all))
+	all, unassigned := a.of(&v), a.unassigned(n)
+	out = slices.Grow(out, len(all)+len(unassigned))
 	for len(all) > 0 {
 		same := 1
 		for same < len(all) && all[same].name == all[0].name {
 			same++
 		}
-		out = Rollout{}.appendStatuses(out, v, all[:same])
+		out = Rollout{}.appendStatuses(out, &v, all[:same])
 		all = all[same:]
 	}
 
-	return append(out, a.unassigned(n)...)
+	return append(out, unassigned...)
 }
 
 // of returns the assignments for a node by their names, and those of a name in the order in
 // which it considers them.
 func (a *Assigned) of(v *view) []placed {
 	count := 0
-	for family := range v.places {
+	for _, family := range v.families {
 		count += len(a.byFamily[family])
 	}
 	all := make([]placed, 0, count)
-	for family, place := range v.places {
+	for place, family := range v.families {
 		for _, e := range a.byFamily[family] {
 			all = append(all, placed{e, place})
 		}

@@ -42,7 +42,7 @@ func (push Push) Replaces(nodes []model.Node) []string {
 func (push Push) inForce(nodes []model.Node, of func(name string) bool) map[string][]string {
 	out := map[string][]string{}
 	for _, n := range nodes {
-		v := newView(n)
+		v := newView(&n)
 		if !slices.ContainsFunc(push.Targets, func(t Target) bool { return v.isIn(t) && v.activeAhead(t, push.Name) == "" }) {
 			continue
 		}

@@ -19,10 +19,14 @@ func Overview(nodes []model.Node, entries []model.Entry) [][]RolloutStatus {
 }
 
 // unassigned returns what a node runs without an assignment, by key.
-func (a *Assigned) unassigned(n model.Node) []RolloutStatus {
+func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
 	var out []RolloutStatus
-	for key, m := range n.Manifests {
-		if m.Revision == 0 || a.byKey[key] != nil {
+	for key := range n.Manifests {
+		if a.byKey[key] != nil {
+			continue
+		}
+		m := n.Manifests[key]
+		if m.Revision == 0 {
 			continue
 		}
 		reason := "runs, but is not assigned"
@@ -30,7 +34,7 @@ func (a *Assigned) unassigned(n model.Node) []RolloutStatus {
 			reason = "ran, but is not assigned"
 		}
 		if m.Late != "" {
-			reason += ": " + late(m)
+			reason += ": " + late(&m)
 		}
 		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
 	}

@@ -12,17 +12,17 @@ import (
 const refusedPrefix = string(model.OutcomeRefused) + ": "
 
 // rejected reports whether a node rejected the newest revision.
-func rejected(m model.ManifestState) bool {
+func rejected(m *model.ManifestState) bool {
 	return m.Outcome == model.OutcomeRefused || strings.HasPrefix(m.Late, refusedPrefix)
 }
 
 // rejection returns why a node rejected a revision.
-func rejection(m model.ManifestState) string {
+func rejection(m *model.ManifestState) string {
 	return said(cmp.Or(strings.TrimPrefix(m.Late, refusedPrefix), string(StatusRejected)))
 }
 
 // late returns why the newest revision is not active, in the word of the statuses.
-func late(m model.ManifestState) string {
+func late(m *model.ManifestState) string {
 	if reason, ok := strings.CutPrefix(m.Late, refusedPrefix); ok {
 		return string(StatusRejected) + ": " + said(reason)
 	}
@@ -41,8 +41,8 @@ type Rejection struct {
 func Rejections(e model.Entry, nodes []model.Node) []Rejection {
 	var out []Rejection
 	for _, n := range nodes {
-		if m := stateOf(e, n); rejected(m) && max(m.Seen, m.Revision) == e.Revision {
-			out = append(out, Rejection{n.Node, rejection(m)})
+		if m := stateOf(&e, &n); rejected(&m) && max(m.Seen, m.Revision) == e.Revision {
+			out = append(out, Rejection{n.Node, rejection(&m)})
 		}
 	}
 

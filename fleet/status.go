@@ -96,8 +96,8 @@ func (r Rollout) Statuses(nodes []model.Node) []RolloutStatus {
 			out = append(out, r.unreadable(n)...)
 			continue
 		}
-		v := newView(n)
-		out = r.appendStatuses(out, v, all.of(v))
+		v := newView(&n)
+		out = r.appendStatuses(out, &v, all.of(&v))
 	}
 	known := map[string]bool{}
 	for _, n := range nodes {
@@ -125,17 +125,18 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 	applies, held := "", ""
 	for _, e := range ordered {
 		s := RolloutStatus{Node: v.Node.Node, Key: e.Key, Desired: e.Revision}
+		m := stateOf(&e.Entry, v.Node)
 		switch {
 		case applies != "":
 			s.Status, s.Reason = StatusOverridden, applies+" applies to it instead"
 			if len(r.Keys) == 0 {
 				continue
 			}
-		case r.skipped(e.Entry, v.Node):
+		case r.skipped(&e.Entry, &m):
 			// The node goes on to the next one.
 			s.Status, s.Reason = whySkipped(e, v, held)
 		default:
-			s = r.status(e.Entry, v.Node)
+			s = r.status(&e.Entry, v.Node, &m)
 			// One that was never valid there leaves the next in force.
 			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || v.Manifests[e.Key].Late == "" {
 				applies = e.Key
@@ -152,10 +153,8 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 }
 
 // skipped reports whether a node knows of a revision, accepts it, and does not
-// run it. What it ran of it before does not count.
-func (r Rollout) skipped(e model.Entry, n model.Node) bool {
-	m := stateOf(e, n)
-
+// run it, by its state of the assignment. What it ran of it before does not count.
+func (r Rollout) skipped(e *model.Entry, m *model.ManifestState) bool {
 	return r.reaches(e, m.Seen, "") && m.Late == "" && m.Outcome != model.OutcomeRefused
 }
 
@@ -216,7 +215,7 @@ func skippedBy(e model.Entry) string {
 
 // stateOf returns a node's state of an assignment, without what it saw of the same
 // number before the bucket was recreated.
-func stateOf(e model.Entry, n model.Node) model.ManifestState {
+func stateOf(e *model.Entry, n *model.Node) model.ManifestState {
 	m := n.Manifests[e.Key]
 	if m.Seen == e.Revision && !m.SeenAt.IsZero() && !e.Time.IsZero() && !m.SeenAt.Equal(e.Time) {
 		m.Seen, m.Late = 0, ""
@@ -227,7 +226,7 @@ func stateOf(e model.Entry, n model.Node) model.ManifestState {
 
 // reaches reports whether a node's revision is that of an entry or a later one;
 // an unknown digest matches.
-func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
+func (r Rollout) reaches(e *model.Entry, revision uint64, digest string) bool {
 	want, known := e.Digest, revision == e.Revision
 	if revision > e.Revision {
 		want, known = r.Later[e.Key][revision]
@@ -236,9 +235,8 @@ func (r Rollout) reaches(e model.Entry, revision uint64, digest string) bool {
 	return known && (want == "" || digest == "" || want == digest)
 }
 
-// status compares a node's state with an assignment that applies to it.
-func (r Rollout) status(e model.Entry, n model.Node) RolloutStatus {
-	m := stateOf(e, n)
+// status compares a node's state of an assignment with the assignment, which applies to it.
+func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) RolloutStatus {
 	runs := r.reaches(e, m.Revision, m.Digest)
 	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: m.Revision, Outcome: m.Outcome, At: m.At}
 	switch {
@@ -289,7 +287,7 @@ const maxFlapping = 20
 
 // flapping returns which resource of an assignment something else changes again and again,
 // and who that is; empty for none.
-func flapping(n model.Node, key string) string {
+func flapping(n *model.Node, key string) string {
 	text, more := "", 0
 	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
 		switch {
@@ -308,7 +306,7 @@ func flapping(n model.Node, key string) string {
 }
 
 // absence returns since when a node is unreachable.
-func absence(n model.Node) string {
+func absence(n *model.Node) string {
 	reason := "not seen"
 	if n.Stopped() {
 		reason = "stopped, not seen"
@@ -322,7 +320,7 @@ func absence(n model.Node) string {
 
 // failures returns the first error of a run, and its counts, which are cut off first where there is
 // little room. A run may fail before its first resource.
-func failures(m model.ManifestState) string {
+func failures(m *model.ManifestState) string {
 	reason, _, _ := strings.Cut(said(m.Error), "\n")
 	switch {
 	case reason == "":
@@ -337,7 +335,7 @@ func failures(m model.ManifestState) string {
 }
 
 // pending returns why a reachable node does not run a revision.
-func pending(e model.Entry, m model.ManifestState, runs bool) string {
+func pending(e *model.Entry, m *model.ManifestState, runs bool) string {
 	switch {
 	case m.Late != "":
 		return late(m)

@@ -5,20 +5,29 @@ import "github.com/musterfleet/muster/model"
 // view is a node with what a look-up needs of its state. The node writes that itself: what
 // a command computes must stay linear in it.
 type view struct {
-	model.Node
-	// places are those of its families, the ones that win first.
-	places map[string]int
+	*model.Node
+	// families are those of its keys, the ones that win first; places has them by name once one is looked up.
+	families []string
+	places   map[string]int
 	// running are the keys that it runs and that are for it, by name those that win; see active.
 	running map[string]string
 }
 
-func newView(n model.Node) *view {
-	v := &view{Node: n, places: map[string]int{}}
-	for i, family := range model.Families(n.Node, n.Groups) {
-		v.places[family] = i
-	}
+func newView(n *model.Node) view {
+	return view{Node: n, families: model.Families(n.Node, n.Groups)}
+}
 
-	return v
+// place returns the place of a target among the families of the node, and whether it is one of them.
+func (v *view) place(t Target) (place int, is bool) {
+	if v.places == nil {
+		v.places = make(map[string]int, len(v.families))
+		for i, family := range v.families {
+			v.places[family] = i
+		}
+	}
+	place, is = v.places[t.String()]
+
+	return place, is
 }
 
 // active returns the key of a name that the node runs and that is for it. It looks through
@@ -42,7 +51,7 @@ func (v *view) active(name string) string {
 
 // isIn reports whether the node is the target, or in its group.
 func (v *view) isIn(t Target) bool {
-	_, is := v.places[t.String()]
+	_, is := v.place(t)
 
 	return is
 }
@@ -51,14 +60,22 @@ func (v *view) isIn(t Target) bool {
 func (v *view) wins(t Target, key string) bool {
 	other, _, _ := ParseKey(key)
 
-	return v.places[t.String()] < v.places[other.String()]
+	return v.isAhead(t, other)
+}
+
+// isAhead reports whether a target wins over another one.
+func (v *view) isAhead(t, other Target) bool {
+	place, _ := v.place(t)
+	others, _ := v.place(other)
+
+	return place < others
 }
 
 // activeAhead returns the key of a name that the node runs from a target that wins
 // over t, empty for none.
 func (v *view) activeAhead(t Target, name string) string {
 	key := v.active(name)
-	if other, _, err := ParseKey(key); err != nil || v.places[other.String()] >= v.places[t.String()] {
+	if other, _, err := ParseKey(key); err != nil || !v.isAhead(other, t) {
 		return ""
 	}
 

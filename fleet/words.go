@@ -70,7 +70,7 @@ func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	case StatusUnreadable:
 		return WhyUnreadable(n)
 	case StatusStopped, StatusUnreachable:
-		return absence(n)
+		return absence(&n)
 	case StatusPaused:
 		return said(n.Paused.String())
 	}

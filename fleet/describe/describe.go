@@ -57,13 +57,13 @@ func Report(r model.Report) (subject, summary string) {
 // decoded decodes a document; an invalid one is empty, and the report shows its
 // envelope only.
 func decoded[T any](data json.RawMessage) T {
-	var v T
-	if json.Unmarshal(data, &v) != nil {
+	v, err := model.DecodeJSON[T](data)
+	if err != nil {
 		var none T
 		return none
 	}
 
-	return v
+	return *v
 }
 
 // Counts returns counts in words, those that are not 0.
@@ -175,7 +175,7 @@ func happened(t *model.Transaction) string {
 
 // exitCode returns the exit code of a command that ran, or nil.
 func exitCode(t *model.Transaction) *int {
-	if !t.Changed || t.Noop {
+	if !t.Changed || t.Noop || len(t.Status) == 0 {
 		return nil
 	}
 

@@ -57,8 +57,10 @@ func NewNodes(nodes []model.Node, all *fleet.Assigned) []*Node {
 		from := nodes[:len(part)]
 		nodes = nodes[len(part):]
 		making.Go(func() {
-			for i, n := range from {
-				one := NewNode(n, all.Statuses(n), all)
+			var statuses []fleet.RolloutStatus
+			for i := range from {
+				statuses = all.AppendStatuses(statuses[:0], &from[i])
+				one := NewNode(from[i], statuses, all)
 				part[i] = &one
 			}
 		})

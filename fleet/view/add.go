@@ -20,9 +20,9 @@ type Message struct {
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
 func (f *Fleet) Add(m Message) {
-	all := make([]told, len(m.Reports))
-	for i, r := range m.Reports {
-		all[i] = tell(r, m.Seq, m.Stored)
+	all := make([]told, 0, 1) // most messages are one report
+	for _, r := range m.Reports {
+		all = append(all, tell(r, m.Seq, m.Stored))
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -68,7 +68,7 @@ func (f *Fleet) add(t *told, at place) {
 	f.changes++
 	f.strings.compactEvent(e)
 	f.counts.report(t, at.seq)
-	f.events.put(e.Node, at, *e)
+	f.events.put(&item[Event]{place: at, node: e.Node, value: *e})
 	if at.compare(f.last) > 0 {
 		f.last = at
 		f.publish(e)

@@ -25,7 +25,12 @@ type item[T any] struct {
 	value T
 	// retired means that it is kept as one of the last of its node alone.
 	retired bool
+	// siblings are the things of its node.
+	siblings *siblings[T]
 }
+
+// siblings are the things of one node, the oldest first.
+type siblings[T any] struct{ items []*item[T] }
 
 // bounded keeps the newest things of nodes, in the order of their places, whatever the order
 // in which they come. Where there are too many, nodes that have more than their share lose their
@@ -34,9 +39,9 @@ type item[T any] struct {
 type bounded[T any] struct {
 	most, share int
 	all         *btree.BTreeG[*item[T]]
-	byNode      map[string][]*item[T]
-	// over are the nodes that have more than their share.
-	over map[string]bool
+	byNode      map[string]*siblings[T]
+	// over are those of nodes that have more than their share.
+	over map[*siblings[T]]bool
 	// isKnown reports whether the last few things of a node stay.
 	isKnown func(node string) bool
 	// dropped is called for what is not kept any more.
@@ -55,23 +60,25 @@ func newBounded[T any](most int) *bounded[T] {
 
 	return &bounded[T]{
 		most: most, share: max(most/shares, lastFew), all: btree.NewG(degree, func(a, b *item[T]) bool { return a.compare(b.place) < 0 }),
-		byNode: map[string][]*item[T]{}, over: map[string]bool{}, isKnown: func(string) bool { return false }, dropped: func(*item[T]) {},
+		byNode: map[string]*siblings[T]{}, over: map[*siblings[T]]bool{}, isKnown: func(string) bool { return false }, dropped: func(*item[T]) {},
 	}
 }
 
 // put keeps a thing, for which there is none at its place.
-func (b *bounded[T]) put(node string, at place, value T) {
-	it := &item[T]{place: at, node: node, value: value}
+func (b *bounded[T]) put(it *item[T]) {
 	b.all.ReplaceOrInsert(it)
-	own := b.byNode[node]
-	i, _ := find(own, at)
-	own = slices.Insert(own, i, it)
-	if b.byNode[node] = own; len(own) > b.share {
-		b.over[node] = true
+	own := b.byNode[it.node]
+	if own == nil {
+		own = &siblings[T]{}
+		b.byNode[it.node] = own
 	}
-	for len(own) > lastFew && own[0].retired {
-		b.drop(own[0])
-		own = b.byNode[node]
+	it.siblings = own
+	i, _ := own.find(it.place)
+	if own.items = slices.Insert(own.items, i, it); len(own.items) > b.share {
+		b.over[own] = true
+	}
+	for len(own.items) > lastFew && own.items[0].retired {
+		b.drop(own.items[0])
 	}
 	for b.all.Len() > b.most {
 		b.giveUp(b.oldest())
@@ -81,8 +88,8 @@ func (b *bounded[T]) put(node string, at place, value T) {
 // oldest returns what is given up next.
 func (b *bounded[T]) oldest() *item[T] {
 	var out *item[T]
-	for node := range b.over {
-		if first := b.byNode[node][0]; out == nil || first.compare(out.place) < 0 {
+	for own := range b.over {
+		if first := own.items[0]; out == nil || first.compare(out.place) < 0 {
 			out = first
 		}
 	}
@@ -95,7 +102,7 @@ func (b *bounded[T]) oldest() *item[T] {
 
 // giveUp takes a thing out, or leaves it to its node alone.
 func (b *bounded[T]) giveUp(it *item[T]) {
-	if len(b.byNode[it.node]) > lastFew || !b.isKnown(it.node) {
+	if len(it.siblings.items) > lastFew || !b.isKnown(it.node) {
 		b.drop(it)
 		return
 	}
@@ -105,8 +112,8 @@ func (b *bounded[T]) giveUp(it *item[T]) {
 
 // forget gives up what is kept for a node that is not known any more.
 func (b *bounded[T]) forget(node string) {
-	for own := b.byNode[node]; len(own) > 0 && own[0].retired; own = b.byNode[node] {
-		b.drop(own[0])
+	for own := b.byNode[node]; own != nil && len(own.items) > 0 && own.items[0].retired; {
+		b.drop(own.items[0])
 	}
 }
 
@@ -118,15 +125,14 @@ func (b *bounded[T]) drop(it *item[T]) {
 
 func (b *bounded[T]) remove(it *item[T]) {
 	b.all.Delete(it)
-	own := b.byNode[it.node]
-	if i, found := find(own, it.place); found {
-		own = slices.Delete(own, i, i+1)
+	own := it.siblings
+	if i, found := own.find(it.place); found {
+		own.items = slices.Delete(own.items, i, i+1)
 	}
-	b.byNode[it.node] = own
-	if len(own) <= b.share {
-		delete(b.over, it.node)
+	if len(own.items) <= b.share {
+		delete(b.over, own)
 	}
-	if len(own) == 0 {
+	if len(own.items) == 0 {
 		delete(b.byNode, it.node)
 	}
 }
@@ -147,8 +153,10 @@ func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
 
 // of returns the newest things of a node, the newest first.
 func (b *bounded[T]) of(node string, most int) []T {
-	own := b.byNode[node]
-	own = own[max(len(own)-most, 0):]
+	var own []*item[T]
+	if all := b.byNode[node]; all != nil {
+		own = all.items[max(len(all.items)-most, 0):]
+	}
 	out := make([]T, 0, len(own))
 	for _, it := range slices.Backward(own) {
 		out = append(out, it.value)
@@ -157,6 +165,7 @@ func (b *bounded[T]) of(node string, most int) []T {
 	return out
 }
 
-func find[T any](own []*item[T], at place) (int, bool) {
-	return slices.BinarySearchFunc(own, at, func(it *item[T], at place) int { return it.compare(at) })
+// find returns where the thing of a place is, or would be.
+func (s *siblings[T]) find(at place) (int, bool) {
+	return slices.BinarySearchFunc(s.items, at, func(it *item[T], at place) int { return it.compare(at) })
 }

@@ -24,7 +24,7 @@ func (r requests) add(at place, e *Event) {
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
 		r.byID[row.ID] = row
-		r.put(e.Node, at, row)
+		r.put(&item[*RequestRow]{place: at, node: e.Node, value: row})
 	}
 	row.Answers++
 	if row.Resource == "" {

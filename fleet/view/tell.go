@@ -65,12 +65,12 @@ func tell(r model.Report, seq uint64, stored time.Time) told {
 
 // decode reads a document; of an invalid one it returns nothing.
 func decode[T any](data json.RawMessage) *T {
-	var v T
-	if json.Unmarshal(data, &v) != nil {
+	v, err := model.DecodeJSON[T](data)
+	if err != nil {
 		return new(T)
 	}
 
-	return &v
+	return v
 }
 
 func (t *told) tellRun(r *model.Run, envelope model.Report) {

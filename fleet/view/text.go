@@ -42,7 +42,7 @@ type interned map[string]string
 
 // share returns a text that is kept already, where one is equal; a long one is returned as it is.
 func (i interned) share(text string) string {
-	if len(text) > maxShared {
+	if text == "" || len(text) > maxShared {
 		return text
 	}
 	if known, is := i[text]; is {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"math"
 	"regexp"
 	"slices"
 	"strconv"
@@ -25,9 +26,9 @@ const (
 	maxLine = 1 << 20
 )
 
-// operations are the lines that nats-server writes. The client accepts others, too, and
-// might see a message begin in one where the check sees none.
-var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR ([^ \t\r\n][^\r\n]*)|INFO [^ \t\r\n][^\r\n]*|(?:MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)?|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18}) ([0-9]{1,18}))\r\n$`)
+// operations are the lines that nats-server writes, but for those that announce a message. The client
+// accepts others, too, and might see a message begin in one where the check sees none.
+var operations = regexp.MustCompile(`^(?:PING|PONG|\+OK|-ERR ([^ \t\r\n][^\r\n]*)|INFO [^ \t\r\n][^\r\n]*)\r\n$`)
 
 // protocol is the state of a stream that is checked before the client reads it: the
 // client allocates whatever size a message claims, and a line of any length.
@@ -75,6 +76,13 @@ func (p *protocol) checkLine(line []byte) error {
 		}
 		return nil
 	}
+	if size, is := announced(line); is {
+		if size > maxMessage {
+			return fmt.Errorf("%w: a message of %d bytes, the largest has %d", ErrProtocol, size, maxMessage)
+		}
+		p.payload, p.ending = size, true
+		return nil
+	}
 	m := operations.FindSubmatch(line)
 	if m == nil {
 		return fmt.Errorf("%w: %.40q", ErrProtocol, line)
@@ -82,17 +90,54 @@ func (p *protocol) checkLine(line []byte) error {
 	if problem := string(m[1]); problem != "" && !isSurvived(problem) {
 		return fmt.Errorf("%w: %.200q", ErrEnded, strings.Trim(problem, "'"))
 	}
-	text := string(m[2])
-	if text == "" {
-		return nil
-	}
-	size, err := strconv.Atoi(text)
-	if err != nil || size > maxMessage {
-		return fmt.Errorf("%w: a message of %s bytes, the largest has %d", ErrProtocol, text, maxMessage)
-	}
-	p.payload, p.ending = size, true
 
 	return nil
+}
+
+// announced returns the size of the message that a line announces as nats-server does: MSG subject sid [reply] size,
+// or HMSG subject sid [reply] headers size. Almost all lines are such, so this is no pattern.
+func announced(line []byte) (size int, is bool) {
+	kind, arguments, _ := bytes.Cut(line, []byte(" "))
+	arguments, ended := bytes.CutSuffix(arguments, []byte("\r\n"))
+	if !ended || bytes.ContainsAny(arguments, "\t\r\n") {
+		return 0, false
+	}
+	sizes := 1
+	switch string(kind) {
+	case "MSG":
+	case "HMSG":
+		sizes = 2
+	default:
+		return 0, false
+	}
+	words := make([][]byte, 0, 5)
+	for word := range bytes.SplitSeq(arguments, []byte(" ")) {
+		if len(word) == 0 || len(words) == cap(words) {
+			return 0, false
+		}
+		words = append(words, word)
+	}
+	names := len(words) - sizes // subject, sid and perhaps reply
+	if names != 2 && names != 3 || !isNumber(words[1]) || !isNumber(words[names]) || !isNumber(words[len(words)-1]) {
+		return 0, false
+	}
+	size, err := strconv.Atoi(string(words[len(words)-1]))
+	if err != nil {
+		size = math.MaxInt
+	}
+
+	return size, true
+}
+
+// isNumber reports whether a text is a number of at most 18 digits.
+func isNumber(text []byte) bool {
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+
+	return len(text) > 0 && len(text) <= 18
 }
 
 // isSurvived reports whether the client goes on, or connects again, after an error of

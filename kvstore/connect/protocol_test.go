@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -205,6 +206,35 @@ func TestErrorsThatTheClientKnows(t *testing.T) {
 		nc.SetDisconnectErrHandler(nil)
 		nc.Close()
 	}
+}
+
+// FuzzAnnounced: a line announces a message where it matches the pattern of such lines.
+func FuzzAnnounced(f *testing.F) {
+	pattern := regexp.MustCompile(`^(?:MSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)?|HMSG [^ \t\r\n]+ [0-9]{1,18}(?: [^ \t\r\n]+)? [0-9]{1,18}) ([0-9]{1,18})\r\n$`)
+	nines := strings.Repeat("9", 18)
+	words := []string{"", "a", "1", "007", nines, nines + "9", "-1", "+1", "1.0", "x1", "a\tb", "a\rb", "a\nb", "\xff", "é", "\u2003"}
+	for _, kind := range []string{"MSG", "HMSG", "msg", "XMSG", ""} {
+		for _, end := range []string{"\r\n", "\n", "", " \r\n", "\r\n\r\n", "\r\nx"} {
+			for _, rest := range []string{" a 1 3", " a 1 r 3", " a 1 2 3", " a 1 r 2 3", " a 1 r 2 3 4", " a 1", " a", "", "  a 1 3", " a  1 3", "\ta 1 3", " 1 1 1", " 1 1 1 1", " 1 1 1 1 1"} {
+				f.Add([]byte(kind + rest + end))
+			}
+		}
+		for _, word := range words {
+			for _, rest := range []string{" %s 1 3", " a %s 3", " a 1 %s", " a 1 %s 3", " a %s r 2 3", " a 1 %s 2 3", " a 1 r %s 3", " a 1 r 2 %s"} {
+				f.Add([]byte(kind + strings.Replace(rest, "%s", word, 1) + "\r\n"))
+			}
+		}
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		size, is := announced(line)
+		m := pattern.FindSubmatch(line)
+		if is != (m != nil) {
+			t.Fatalf("%q announces a message: %v", line, is)
+		}
+		if is && strings.TrimLeft(string(m[1]), "0") != strings.TrimLeft(fmt.Sprint(size), "0") {
+			t.Fatalf("%q announces %d bytes", line, size)
+		}
+	})
 }
 
 // FuzzProtocol: what is let through neither depends on how it arrives, nor ends the

@@ -3,6 +3,7 @@ package nodes
 import (
 	"context"
 	"errors"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -25,7 +26,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 	var failed []error
 	all := make([]model.Node, 0, len(newest))
-	for _, s := range newest {
+	for _, s := range slices.SortedFunc(maps.Values(newest), func(a, b *stored) int { return strings.Compare(a.Node.Node, b.Node.Node) }) {
 		if s.err != nil {
 			failed = append(failed, s.err)
 		}
@@ -33,7 +34,6 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 			all = append(all, s.Node)
 		}
 	}
-	slices.SortFunc(all, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
 
 	return all, errors.Join(failed...)
 }

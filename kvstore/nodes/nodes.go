@@ -19,8 +19,9 @@ import (
 // unreachableKept is how long an unreachable node is kept at least.
 const unreachableKept = 7 * 24 * time.Hour
 
-// pageSize is how many states are read at once.
-const pageSize = 500
+// pageSize is how many states are read at once, if they are as small as usual: a page ends by its bytes, too. For
+// each page the server counts all that are left.
+const pageSize = 2000
 
 // ErrInvalidState is a state that cannot be read, or that belongs to another node.
 var ErrInvalidState = errors.New("invalid state")
@@ -145,7 +146,9 @@ func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	r := model.Node{Heard: m.Time}
 	err := m.Refusal()
 	if err == nil {
-		err = decodeState(m.Data, &r.NodeState)
+		var state *model.NodeState
+		state, err = model.DecodeJSON[model.NodeState](m.Data)
+		r.NodeState = *state
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)

@@ -12,7 +12,12 @@ func EncodeReport(r model.Report) ([]byte, error) { return Event(r) }
 
 // DecodeReport is the inverse of EncodeReport.
 func DecodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
-	return decodeReport(n, subject, data)
+	envelope, err := parseSubject(n, subject)
+	if err != nil {
+		return model.Report{}, err
+	}
+
+	return decodeEvent(envelope, subject, data)
 }
 
 // FloodingOf names the nodes that flood, of counts by subject.

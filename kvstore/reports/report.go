@@ -35,7 +35,7 @@ func decode(n kvstore.Names, m kvstore.Message) iter.Seq2[model.Report, error] {
 			return
 		}
 		for invalid := 0; len(batch) > 0 && invalid < maxInvalid; batch = batch[1:] {
-			r, err := decodeReport(n, m.Subject, batch[0])
+			r, err := decodeEvent(envelope, m.Subject, batch[0])
 			if err != nil {
 				invalid++
 			}
@@ -51,47 +51,61 @@ func isBatch(envelope model.Report) bool {
 	return envelope.Kind == model.KindTransaction && envelope.Outcome == kvstore.BatchOutcome
 }
 
-// decodeReport reads a report from a subject. The error wraps ErrInvalidEvent, also
+// decodeEvent reads an event from a subject, which says what envelope has. The error wraps ErrInvalidEvent, also
 // for a report of another node than its subject.
-func decodeReport(n kvstore.Names, subject string, data []byte) (model.Report, error) {
-	r, err := parseSubject(n, subject)
-	if err != nil {
-		return model.Report{}, err
-	}
-	// The library reads events itself, and is less strict than JSON is. Unmarshal would look
-	// through all of it twice more.
-	var ce event.Event
-	if !json.Valid(data) {
-		err = json.Unmarshal(data, &ce)
-	} else {
-		err = ce.UnmarshalJSON(data)
-	}
-	if err != nil {
-		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
-	}
-	if err := ce.Validate(); err != nil {
-		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
-	}
-	if want := sourcePrefix + r.Node; ce.Source() != want {
-		return model.Report{}, fmt.Errorf("%w on %s: source is %q, must be %q", ErrInvalidEvent, subject, ce.Source(), want)
-	}
-	// A document in JSON is a part of what is valid, where there is one.
-	isPart := len(ce.Data()) > 0 && !ce.DataBase64 && ce.DataMediaType() == event.ApplicationJSON
-	if !isPart && !json.Valid(ce.Data()) {
-		return model.Report{}, fmt.Errorf("%w on %s: the data are not JSON", ErrInvalidEvent, subject)
-	}
-	if err := fill(&r, ce); err != nil {
-		return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
+	r := envelope
+	if !fillUsual(&r, data) {
+		if err := fillAny(&r, data); err != nil {
+			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
+		}
 	}
 	if isBatch(r) {
-		var t model.Transaction
-		if err := json.Unmarshal(r.Data, &t); err != nil {
+		t, err := model.DecodeJSON[model.Transaction](r.Data)
+		if err != nil {
 			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 		}
 		r.Outcome = t.Outcome()
 	}
 
 	return r, nil
+}
+
+// fillAny sets what any valid event has, by the library.
+func fillAny(r *model.Report, data []byte) error {
+	ce, err := byLibrary(data)
+	if err != nil {
+		return err
+	}
+	if err := ce.Validate(); err != nil {
+		return err
+	}
+	if want := sourcePrefix + r.Node; ce.Source() != want {
+		return fmt.Errorf("source is %q, must be %q", ce.Source(), want)
+	}
+	// A document in JSON is a part of what is valid, where there is one.
+	isPart := len(ce.Data()) > 0 && !ce.DataBase64 && ce.DataMediaType() == event.ApplicationJSON
+	if !isPart && !json.Valid(ce.Data()) {
+		return errors.New("the data are not JSON")
+	}
+
+	return fill(r, ce)
+}
+
+// byLibrary decodes an event. Some that are none make the library panic.
+func byLibrary(data []byte) (ce event.Event, err error) {
+	defer func() {
+		if problem := recover(); problem != nil {
+			err = fmt.Errorf("it cannot be decoded: %v", problem)
+		}
+	}()
+	// The library reads events itself, and is less strict than JSON is. Unmarshal would look
+	// through all of it twice more.
+	if !json.Valid(data) {
+		return ce, json.Unmarshal(data, &ce)
+	}
+
+	return ce, ce.UnmarshalJSON(data)
 }
 
 // parseSubject reads node, kind and outcome from the subject of a report.

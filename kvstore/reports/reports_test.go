@@ -152,6 +152,36 @@ func TestBothFormsOfDataAreRead(t *testing.T) {
 	}
 }
 
+// The library panics on data in base64 that are no string.
+func TestDataInBase64ThatAreNoStringAreInvalid(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	nc := srv.Connect(t)
+	for _, data := range []string{"5", " 5", "[]", "null", "{}", "true"} {
+		event := `{"specversion":"1.0","id":"1","source":"muster/node/web01","type":"t","data_base64":` + data + `}`
+		if _, err := nc.Request("muster.report.web01.run.stable", []byte(event), kvtest.Deadline); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := kvtest.Publish(t.Context(), store, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
+		t.Fatal(err)
+	}
+	invalid, valid := 0, 0
+	for _, err := range store.Reports(t.Context(), reports.Filter{}) {
+		switch {
+		case errors.Is(err, reports.ErrInvalidEvent):
+			invalid++
+		case err != nil:
+			t.Fatal(err)
+		default:
+			valid++
+		}
+	}
+	if invalid != 6 || valid != 1 {
+		t.Errorf("%d invalid, %d valid", invalid, valid)
+	}
+}
+
 // What JSON can be, an event can carry.
 func TestAnyDocumentIsData(t *testing.T) {
 	t.Parallel()

@@ -143,12 +143,8 @@ func (p *pull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetada
 			return nil, nil, err
 		}
 	}
-	select {
-	case msg = <-p.messages:
-	case <-ctx.Done():
-		return nil, nil, ctx.Err()
-	case <-time.After(pullWait + kvstore.RequestTimeout):
-		return nil, nil, fmt.Errorf("%w: it does not answer", errLost)
+	if msg, err = p.await(ctx); err != nil {
+		return nil, nil, err
 	}
 	meta, err = msg.Metadata()
 	if err != nil {
@@ -160,6 +156,26 @@ func (p *pull) receive(ctx context.Context) (msg *nats.Msg, meta *nats.MsgMetada
 	p.asked--
 
 	return msg, meta, nil
+}
+
+// await waits for what the server sends next.
+func (p *pull) await(ctx context.Context) (*nats.Msg, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	select {
+	case msg := <-p.messages:
+		return msg, nil
+	default: // only what is not there yet needs a timer
+	}
+	select {
+	case msg := <-p.messages:
+		return msg, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-time.After(pullWait + kvstore.RequestTimeout):
+		return nil, fmt.Errorf("%w: it does not answer", errLost)
+	}
 }
 
 // ask asks for a number of messages: those that are there, or where the stream is
