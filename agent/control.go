@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"path/filepath"
 	"slices"
@@ -74,12 +75,26 @@ func (a *Agent) watchGroups() {
 func (a *Agent) noteControl() {
 	problem, unread := "", ""
 	if all := a.control.Problems(); len(all) > 0 {
-		problem = bounds.Text("rejected: " + all[0])
+		problem = rejectedControl(all)
 	}
 	if err := a.control.Unread(); err != nil {
 		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
 	}
 	a.status.SetControl(a.control.Paused(), a.control.Labels(), problem, unread)
+}
+
+// rejectedControl describes documents that were rejected, of many the first ones, each bounded.
+func rejectedControl(all []string) string {
+	const most = 3
+	var out []string
+	for _, why := range all[:min(len(all), most)] {
+		out = append(out, bounds.Text("rejected: "+why))
+	}
+	if len(all) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(all)-most))
+	}
+
+	return strings.Join(out, "; ")
 }
 
 // pauseText describes the pause that holds, empty for none.
