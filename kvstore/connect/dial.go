@@ -117,6 +117,17 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	return nc, b.api, nil
 }
 
+// Target returns the servers that are connected to, without credentials; empty where the
+// context cannot be read.
+func (o Options) Target() string {
+	b, err := o.base()
+	if err != nil {
+		return ""
+	}
+
+	return serverurl.WithoutCredentials(b.servers)
+}
+
 // base is what a context has, with the servers and the API prefix of the options.
 type base struct {
 	servers string
