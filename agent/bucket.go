@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -38,7 +37,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	if s.Err != nil {
 		away = s.Err.Error()
 	}
-	b.status.SetMessage(bounds.Text(cmp.Or(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused))))
+	b.status.SetMessage(together(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused)), s.Err != nil)
 	b.invalid = b.reportKeys(ctx, b.invalid, s.Invalid, invalidKeys)
 	b.unreadable = b.reportKeys(ctx, b.unreadable, s.Unreadable, unreadableKeys)
 	if problem == b.problem {
@@ -51,6 +50,31 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	}
 	b.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
 	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
+}
+
+// together returns all that is wrong, each bounded, and a remedy that several have once, behind
+// the last of them.
+func together(problems ...string) string {
+	problems = slices.DeleteFunc(problems, func(text string) bool { return text == "" })
+	for i, text := range problems {
+		remedy := remedyOf(text)
+		if remedy != "" && slices.ContainsFunc(problems[i+1:], func(later string) bool { return remedyOf(later) == remedy }) {
+			text = strings.TrimSuffix(text, remedy)
+		}
+		problems[i] = bounds.Text(text)
+	}
+
+	return strings.Join(problems, "; ")
+}
+
+// remedyOf returns the remedy that ends a text, in parentheses; empty for none.
+func remedyOf(text string) string {
+	at := strings.LastIndex(text, " (")
+	if at < 0 || !strings.HasSuffix(text, ")") {
+		return ""
+	}
+
+	return text[at:]
 }
 
 // reportKeys reports the keys of now that are not among those before, all at once, and

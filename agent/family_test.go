@@ -78,3 +78,24 @@ func TestKeyOfAWrongFormIsRefused(t *testing.T) {
 		}
 	})
 }
+
+// TestAllThatIsWrongIsShown: no problem hides another one; a remedy that two have is there once.
+func TestAllThatIsWrongIsShown(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		const remedy = " (permit it)"
+		bucket := n.injected()
+		n.start()
+		bucket.change(func() {
+			bucket.sync.Err, bucket.sync.Denied = errors.New("group.prod: not permitted"+remedy), errors.New("not permitted to subscribe to a"+remedy)
+			bucket.sync.Invalid, bucket.sync.Unreadable = []string{"node.web01_example_net.a.b"}, []string{"group.all.motd"}
+			bucket.sync.Kept = []string{strings.Repeat("x", 2000)}
+		})
+		n.settle()
+		message := n.agent.State().Message
+		for _, want := range []string{"the bucket was recreated", " … (cut); group.prod: not permitted; a change may be noticed late", "subscribe to a" + remedy, "stored with headers that cannot be read", "not a key of an assignment"} {
+			if !strings.Contains(message, want) {
+				t.Errorf("%q is missing in %q", want, message)
+			}
+		}
+	})
+}

@@ -206,6 +206,21 @@ func TestAPauseIsKnownBeforeTheFirstRun(t *testing.T) {
 	})
 }
 
+// TestEachBadPauseIsShown: one of a group hides none of the node.
+func TestEachBadPauseIsShown(t *testing.T) {
+	operated(t, func(t *testing.T, n *node) {
+		own := n.own(model.ControlPause)
+		n.control("group.all.pause", `{"until": 7}`)
+		n.control(own, "none")
+		text := n.agent.State().Message
+		for _, key := range []string{"group.all.pause", own} {
+			if !strings.Contains(text, "rejected: "+key+": invalid control document") {
+				t.Errorf("%s is missing in %q", key, text)
+			}
+		}
+	})
+}
+
 // TestABadPauseChangesNothing: what was in force stays so, and that is reported once.
 func TestABadPauseChangesNothing(t *testing.T) {
 	operated(t, func(t *testing.T, n *node) {

@@ -1,9 +1,9 @@
 package kvstore
 
 import (
-	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"sync"
 
@@ -21,8 +21,10 @@ type Denials struct {
 	nc      *nats.Conn
 	mu      sync.Mutex
 	waiting map[*waiter]bool
-	// subscription is the first denial of a subscription, by their order, inbox that of all answers.
-	subscription, inbox lasting
+	// subscriptions are the denials of subscriptions by their subjects, inbox is that of all
+	// answers.
+	subscriptions map[string]lasting
+	inbox         lasting
 	// node is the command that prints the permissions of an agent's node.
 	node string
 	// unsubscribed has a token when a subscription was denied.
@@ -45,6 +47,10 @@ func (l lasting) on(nc *nats.Conn) error {
 	return l.err
 }
 
+// maxSubscriptions bounds the denials of subscriptions that are known: a server may report any
+// number of them.
+const maxSubscriptions = 1024
+
 // waiter is a waiting call and the subjects that concern it.
 type waiter struct {
 	concerns func(subject string) bool
@@ -54,7 +60,7 @@ type waiter struct {
 // listen receives the denials of a connection, and passes them on to its error handler,
 // but for those of expected subjects.
 func (r *Denials) listen(nc *nats.Conn, c denial.Connection, expected func(subject string) bool) {
-	r.nc, r.waiting, r.unsubscribed = nc, map[*waiter]bool{}, make(chan struct{}, 1)
+	r.nc, r.waiting, r.subscriptions, r.unsubscribed = nc, map[*waiter]bool{}, map[string]lasting{}, make(chan struct{}, 1)
 	before := nc.ErrorHandler()
 	nc.SetErrorHandler(func(nc *nats.Conn, sub *nats.Subscription, err error) {
 		isExpected := false
@@ -78,8 +84,9 @@ func (r *Denials) deny(d *denial.Denial, ofAnswers bool) {
 		r.inbox = now
 	}
 	if d.IsOfSubscription() {
-		if known := r.subscription.on(r.nc); known == nil || d.Error() < known.Error() {
-			r.subscription = now
+		maps.DeleteFunc(r.subscriptions, func(_ string, l lasting) bool { return l.on(r.nc) == nil })
+		if len(r.subscriptions) < maxSubscriptions {
+			r.subscriptions[d.Subject] = now
 		}
 		select {
 		case r.unsubscribed <- struct{}{}:
@@ -136,14 +143,30 @@ func (r *Denials) Permitted(ctx context.Context, concerns func(subject string) b
 // Denials returns the denials of the connection.
 func (s *Store) Denials() *Denials { return &s.denials }
 
-// Subscription returns the denial of all answers, else the first one of a subscription,
-// by their order, nil when there was none since the connection was made. The server
-// accepts such a subscription on another connection only, also once it is permitted.
-func (r *Denials) Subscription() error {
+// Subscription returns the denial of all answers, else the first one of a subscription to a
+// subject that is wanted, by their order, nil when there was none since the connection was made.
+// The server accepts such a subscription on another connection only, also once it is permitted.
+func (r *Denials) Subscription(wanted func(subject string) bool) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if err := r.inbox.on(r.nc); err != nil {
+		return err
+	}
+	var first error
+	for subject, l := range r.subscriptions {
+		if err := l.on(r.nc); err != nil && wanted(subject) && (first == nil || err.Error() < first.Error()) {
+			first = err
+		}
+	}
 
-	return cmp.Or(r.inbox.on(r.nc), r.subscription.on(r.nc))
+	return first
+}
+
+// Forget forgets the denials of subscriptions to subjects that are not wanted any more.
+func (r *Denials) Forget(wanted func(subject string) bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.subscriptions, func(subject string, _ lasting) bool { return !wanted(subject) })
 }
 
 // Unsubscribed returns a channel that has a token when a subscription was denied since

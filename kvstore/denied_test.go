@@ -160,7 +160,16 @@ func TestTheFirstDeniedSubscriptionIsNamed(t *testing.T) {
 	if _, err := node.List(t.Context()); !errors.Is(err, kvstore.ErrNotPermitted) {
 		t.Fatal(err)
 	}
-	if err := node.Denials().Subscription(); err == nil || !strings.Contains(err.Error(), "other.a") {
+	all := func(string) bool { return true }
+	if err := node.Denials().Subscription(all); err == nil || !strings.Contains(err.Error(), "other.a") {
 		t.Errorf("it is %v", err)
+	}
+	but := func(subject string) bool { return subject != "other.a" }
+	if err := node.Denials().Subscription(but); err == nil || !strings.Contains(err.Error(), "other.b") {
+		t.Errorf("without other.a it is %v", err)
+	}
+	node.Denials().Forget(but)
+	if err := node.Denials().Subscription(all); err == nil || !strings.Contains(err.Error(), "other.b") {
+		t.Errorf("once other.a is forgotten it is %v", err)
 	}
 }

@@ -107,6 +107,23 @@ func (n Names) ControlKey(subject string) (key string, ok bool) {
 	return model.Key(family, name), ok && is && model.IsToken(name)
 }
 
+// GroupOf returns the group that a subject addresses, of those that nodes subscribe to; empty for
+// none.
+func (n Names) GroupOf(subject string) string {
+	rest, _ := strings.CutPrefix(subject, n.prefix+".")
+	kind, rest, _ := strings.Cut(rest, ".") // of a verb, or of what changed
+	if kind == "changed" {
+		rest = strings.TrimPrefix(rest, "command.")
+	}
+	group, is := strings.CutPrefix(rest, model.GroupFamily(""))
+	if !is {
+		return ""
+	}
+	group, _, _ = strings.Cut(group, ".")
+
+	return group
+}
+
 // Report is the subject of a report; each part may be the wildcard *.
 func (n Names) Report(node, kind, outcome string) string {
 	return strings.Join([]string{n.prefix, "report", node, kind, outcome}, ".")

@@ -36,6 +36,14 @@ func TestNames(t *testing.T) {
 				t.Errorf("prefix %q: %s, want %s", tt.prefix, got, want)
 			}
 		}
+		for subject, want := range map[string]string{
+			n.Changed("group.web.>"): "web", n.ControlChanged("group.web", "*"): "web", n.CommandQueued("group.web", ">"): "web", n.Request("ping", "group.web"): "web",
+			n.Changed("node.group.>"): "", n.CommandQueued("node.group", ">"): "", n.Request("ping", "node.group"): "", n.Request("ping", "group.all"): "", "_INBOX_web01.>": "",
+		} {
+			if got := n.GroupOf(subject); got != want {
+				t.Errorf("group of %s: %q, want %q", subject, got, want)
+			}
+		}
 		if key, ok := n.ChangedKey(tt.lower + ".changed.node.web01.motd"); !ok || key != "node.web01.motd" {
 			t.Errorf("changed key = %s, %v", key, ok)
 		}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/serverurl"
 	"github.com/musterfleet/muster/model/signed"
 )
 
@@ -38,6 +39,11 @@ func (c *Config) Validate() model.Problems {
 	}
 	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
 		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
+	}
+	for i, servers := range c.NATS.Servers {
+		if err := serverurl.Check(servers); err != nil {
+			out.Property(fmt.Sprintf("nats.servers.%d", i), "", "%v", err)
+		}
 	}
 	if p := c.NATS.APIPrefix; p != "" && !isSubject(p) {
 		out.Property("nats.api_prefix", "write it as the server's configuration has it, without a dot at the end: fleet.API", "`nats.api_prefix` %q is no subject", p)

@@ -4,9 +4,11 @@ package control
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -213,12 +215,26 @@ func (c *Control) Problems() []string {
 func (c *Control) Show(set func(paused *model.Paused, labels map[string]string, problem, unread string)) {
 	problem, unread := "", ""
 	if all := c.Problems(); len(all) > 0 {
-		problem = bounds.Text("rejected: " + all[0])
+		problem = rejected(all)
 	}
 	if err := c.Unread(); err != nil {
 		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
 	}
 	set(c.Paused(), c.Labels(), problem, unread)
+}
+
+// rejected describes documents that were rejected, of many the first ones, each bounded.
+func rejected(all []string) string {
+	const most = 3
+	var out []string
+	for _, why := range all[:min(len(all), most)] {
+		out = append(out, bounds.Text("rejected: "+why))
+	}
+	if len(all) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(all)-most))
+	}
+
+	return strings.Join(out, "; ")
 }
 
 // Wake has Run look at the bucket, and at the time, again.

@@ -49,11 +49,13 @@ type problems struct {
 	// is not in force, control why what operators wrote is not, unread why that is not known,
 	// watches why resources are polled, directory that the state directory is gone.
 	duplicate, configuration, assignments, control, unread, watches, directory string
+	// away is that the assignments cannot be read.
+	away bool
 }
 
 // list returns the problems that there are.
 func (p problems) list() []string {
-	if p.assignments != "" {
+	if p.away {
 		p.unread = "" // for the same reason
 	}
 	all := []string{p.duplicate, p.configuration, p.assignments, p.control, p.unread, p.watches, p.directory}
@@ -321,8 +323,16 @@ func (n *Node) SetHealth(key string, counts model.HealthCounts) {
 	})
 }
 
-// SetMessage takes over what is wrong with the assignments, empty for nothing.
-func (n *Node) SetMessage(message string) { n.set(&n.problems.assignments, message) }
+// SetMessage takes over what is wrong with the assignments, empty for nothing, and whether they
+// cannot be read.
+func (n *Node) SetMessage(message string, away bool) {
+	n.update(func() bool {
+		other := n.problems.assignments != message || n.problems.away != away
+		n.problems.assignments, n.problems.away = message, away
+
+		return other
+	})
+}
 
 // SetControl takes over what operators wrote about the node, what of that is not in force, and
 // why nothing is known of it; empty for nothing. Neither is changed afterwards.

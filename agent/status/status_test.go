@@ -41,7 +41,7 @@ func TestChangesAreShown(t *testing.T) {
 		"watches":     func() { n.SetWatches(2, 1, errors.New("no")) },
 		"flapping":    func() { n.SetFlapping([]model.FlappingState{{}}) },
 		"health":      func() { n.SetHealth("a", model.HealthCounts{OK: 1}) },
-		"message":     func() { n.SetMessage("no") },
+		"message":     func() { n.SetMessage("no", false) },
 		"config":      func() { n.SetConfig("no") },
 		"duplicate":   func() { n.setDuplicate("no") },
 		"run":         func() { n.SetRun("a", failed) },

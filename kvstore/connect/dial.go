@@ -5,13 +5,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"os"
 	"strings"
 	"time"
 
 	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go"
+
+	"github.com/musterfleet/muster/model/serverurl"
 )
 
 // A connection reconnects without end, spread so that a fleet does not return in one
@@ -86,7 +87,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	}
 	b, err := o.base()
 	if err == nil {
-		err = checkServers(b.servers)
+		err = serverurl.Check(b.servers)
 	}
 	if wrong := o.checkFiles(); err == nil && len(wrong) > 0 {
 		err = wrong[0]
@@ -107,13 +108,24 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.IgnoreAuthErrorAbort(),
 		checked,
 	)
-	opts = append(opts, o.handlers(withoutCredentials(b.servers))...)
+	opts = append(opts, o.handlers(serverurl.WithoutCredentials(b.servers))...)
 	nc, err = nats.Connect(b.servers, opts...)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, withoutCredentials(b.servers), err)
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), err)
 	}
 
 	return nc, b.api, nil
+}
+
+// Target returns the servers that are connected to, without credentials; empty where the
+// context cannot be read.
+func (o Options) Target() string {
+	b, err := o.base()
+	if err != nil {
+		return ""
+	}
+
+	return serverurl.WithoutCredentials(b.servers)
 }
 
 // base is what a context has, with the servers and the API prefix of the options.
@@ -231,35 +243,4 @@ func apiAt(prefix, domain string) string {
 	}
 
 	return strings.TrimSuffix(prefix, ".")
-}
-
-// checkServers returns an error for what is no URL of a server.
-func checkServers(servers string) error {
-	for _, s := range strings.Split(servers, ",") {
-		full := strings.TrimSpace(s)
-		if !strings.Contains(full, "://") {
-			full = "nats://" + full
-		}
-		u, err := url.Parse(full)
-		if err == nil && u.Hostname() != "" && (strings.Count(u.Host, ":") < 2 || u.Host[0] == '[') {
-			continue
-		}
-		return fmt.Errorf("%q is no URL of a server: write nats://host:4222 (and percent-encode what is special in a password)", withoutCredentials(s))
-	}
-
-	return nil
-}
-
-// withoutCredentials removes user, password and token from URLs.
-func withoutCredentials(servers string) string {
-	list := strings.Split(servers, ",")
-	for i, s := range list {
-		scheme, rest, found := strings.Cut(strings.TrimSpace(s), "://")
-		if !found {
-			scheme, rest = "nats", scheme
-		}
-		list[i] = scheme + "://" + rest[strings.LastIndexByte(rest, '@')+1:]
-	}
-
-	return strings.Join(list, ",")
 }

@@ -172,6 +172,7 @@ func TestDialRefusesWrongOptions(t *testing.T) {
 		"no host":         {Servers: []string{"nats://"}},
 		"colons":          {Servers: []string{":::"}},
 		"a space":         {Servers: []string{srv.URL(), "nats://x y"}},
+		"a scheme":        {Servers: []string{strings.Replace(srv.URL(), "nats:", "tsl:", 1)}},
 		"creds missing":   {Creds: missing},
 		"nkey missing":    {NKey: missing},
 		"nkey garbage":    {NKey: garbage},

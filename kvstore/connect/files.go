@@ -10,6 +10,8 @@ import (
 	"strings"
 
 	"github.com/nats-io/nkeys"
+
+	"github.com/musterfleet/muster/model/serverurl"
 )
 
 // FileError is a file of an option that cannot be used for it.
@@ -30,7 +32,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 func (o Options) Check() []error {
 	b, err := o.base()
 	if err == nil {
-		err = checkServers(b.servers)
+		err = serverurl.Check(b.servers)
 	}
 	all := o.checkFiles()
 	if err != nil {

@@ -99,6 +99,28 @@ func TestADeniedSubscriptionHasOneRemedy(t *testing.T) {
 	}
 }
 
+// TestADenialEndsWithItsGroup: what a node does not subscribe to any more is not denied, also
+// where the connection stays the same; what else is denied is.
+func TestADenialEndsWithItsGroup(t *testing.T) {
+	t.Parallel()
+	_, _, node := withheld(t)
+	w := kvtest.Watch(t, node, watch.Options{Node: "web01", Groups: []string{"web", "db", "dns"}, Audit: kvtest.Never, Retry: kvtest.Never})
+	denied := func(what string) {
+		t.Helper()
+		kvtest.Eventually(t, "denied is "+what, func() (bool, string) {
+			_, sync := w.Entries()
+			return len(sync.Known) > 0 && (sync.Denied == nil) == (what == "") && strings.Contains(fmt.Sprint(sync.Denied), what), fmt.Sprintf("%+v", sync)
+		})
+	}
+	denied("changed.group.db.>")
+	w.SetGroups([]string{"web", "dns"})
+	denied("changed.group.dns.>")
+	w.SetGroups([]string{"web"})
+	denied("")
+	w.SetGroups([]string{"web", "db"})
+	denied("changed.group.db.>")
+}
+
 // TestWhatIsNotPermittedFailsAtOnce: the answer is the server's refusal, and not
 // that none came.
 func TestWhatIsNotPermittedFailsAtOnce(t *testing.T) {

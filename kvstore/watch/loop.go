@@ -64,6 +64,8 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	var unsubscribed <-chan struct{}
 	if l.bucket.isMain {
 		unsubscribed = l.store.Denials().Unsubscribed()
+		l.store.Denials().Forget(l.wants)
+		l.resubscription.deny(ctx, l.o, l.denied()) // of what stays subscribed nothing is heard again
 	}
 	for {
 		select {

@@ -3,9 +3,11 @@ package watch
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model"
 )
 
 // stillDenied is how often the log has that subscriptions are still denied.
@@ -66,9 +68,12 @@ func (r *resubscription) checks(now time.Time) bool {
 	return true
 }
 
-// deny plans to connect again, and logs that. Only what is new is worth a warning, and the
+// deny plans to connect again where something is denied, and logs that. Only what is new is worth a warning, and the
 // denial: the line that says that it lasts must not be left out as a known cause.
 func (r *resubscription) deny(ctx context.Context, o Options, denied error) {
+	if denied == nil {
+		return
+	}
 	now := time.Now()
 	isPlanned, isFirst := r.plan(now, o)
 	event, level := "subscription still denied, will reconnect", slog.LevelDebug
@@ -109,12 +114,20 @@ func (l *loop) subscribeAgain(ctx context.Context) {
 	}
 }
 
-// denied returns the first denial, by order, of a subscription on this connection, nil for a
-// watch that does not connect again.
+// denied returns the first denial, by order, of a subscription on this connection that the node
+// in its groups has, nil for a watch that does not connect again.
 func (l *loop) denied() error {
 	if !l.bucket.isMain {
 		return nil
 	}
 
-	return denial.WithRemedy(l.store.Denials().Subscription(), l.o.Node, l.o.Groups)
+	return denial.WithRemedy(l.store.Denials().Subscription(l.wants), l.o.Node, l.o.Groups)
+}
+
+// wants reports whether a subject is not one of a group that the node is not in: it left it, and
+// a denial may arrive later.
+func (l *loop) wants(subject string) bool {
+	group := l.store.Names().GroupOf(subject)
+
+	return group == "" || group == model.GroupAll || slices.Contains(l.o.Groups, group)
 }

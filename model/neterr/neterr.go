@@ -61,6 +61,8 @@ func explain(err error) failure {
 		return failure{first(cause, timeout), "no answer in time", ""}
 	case isOperation && operation.Op == "dial" && operation.Addr != nil:
 		return failure{cause, root(operation).Error() + " by " + operation.Addr.String(), "no server runs there, or a firewall or proxy is in the way"}
+	case isOperation && operation.Op == "listen" && operation.Addr != nil:
+		return failure{cause, "cannot listen on " + operation.Addr.String() + ": " + root(operation).Error(), ""}
 	case isOperation:
 		return failure{cause, "the connection broke: " + strings.TrimPrefix(root(operation).Error(), "tls: "), ""}
 	}

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/url"
 	"strings"
 	"testing"
@@ -21,6 +22,23 @@ func TestWordsOfTheTransport(t *testing.T) {
 		if got := neterr.Words(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
 			t.Errorf("%s became %q", text, got)
 		}
+	}
+}
+
+// TestWordsOfAnAddressInUse: nothing was connected.
+func TestWordsOfAnAddressInUse(t *testing.T) {
+	var listen net.ListenConfig
+	l, err := listen.Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, err = listen.Listen(t.Context(), "tcp", l.Addr().String())
+	if err == nil {
+		t.Fatal("two listen on one address")
+	}
+	if got := neterr.Words(err); got != "cannot listen on "+l.Addr().String()+": address already in use" {
+		t.Error(got)
 	}
 }
 

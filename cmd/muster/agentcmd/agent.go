@@ -108,7 +108,7 @@ func (c *runCommand) config() (agent.Config, error) {
 	if config.NATS.User != "" && config.NATS.PasswordFile == "" {
 		return config, cli.Usagef("an agent reads the password of user %s from a file: give NATS_PASSWORD_FILE or --password-file", config.NATS.User)
 	}
-	if err := config.Validate().Err(); err != nil {
+	if err := ofFlags(config.Validate()).Err(); err != nil {
 		// The file was valid, what overrides it is not.
 		return config, &cli.ExitError{Code: cli.ExitUsage, Err: err}
 	}

@@ -2,6 +2,11 @@ package agentcmd
 
 import (
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
@@ -14,13 +19,30 @@ import (
 func addCheck(env *cli.Env, parent *fisk.CmdClause) {
 	c := &runCommand{Env: env}
 	cmd := parent.Command("check", "Check the configuration and the state directory of the agent, and change nothing")
-	cmd.HelpLong("Prints every problem with its place, one a line, and exits with 1 if there is one. It connects to nothing and may run beside the agent, so a new version of muster can be tried with the configuration and state of the old one.")
+	cmd.HelpLong("Prints every problem with its place, one a line, and exits with 1 if there is one. A file of --config or --config-dir must exist; without one it shows the defaults. It connects to nothing and may run beside the agent, so a new version of muster can be tried with the configuration and state of the old one.")
 	cmd.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
 	cmd.Action(env.Action(c.check))
 }
 
+// isMissing reports whether there is no configuration; the error is that somebody named it.
+func (c *runCommand) isMissing() (bool, error) {
+	_, err := os.Stat(c.path())
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return false, nil // what else may be wrong with it is found when it is read
+	case c.Given("config-dir"):
+		return true, cli.FileError("configuration", c.path(), err)
+	default:
+		return true, nil
+	}
+}
+
 // check checks what the agent would start with.
 func (c *runCommand) check(context.Context) error {
+	missing, err := c.isMissing()
+	if err != nil {
+		return err
+	}
 	config, err := c.config()
 	if err != nil {
 		return err
@@ -37,7 +59,13 @@ func (c *runCommand) check(context.Context) error {
 	if len(problems) > 0 {
 		return problems
 	}
-	c.Print.Printf("no problems: %s, %s\n", c.path(), config.StateDir)
+	from := c.path()
+	if missing {
+		from = "defaults"
+		groups := strings.Join(append(slices.Clone(config.Groups), model.GroupAll), ", ")
+		c.Print.Printf("no configuration at %s, an agent starts with defaults: node %s, groups %s, NATS at %s\n", c.path(), config.Node, groups, reach.Target())
+	}
+	c.Print.Printf("no problems: %s, %s\n", from, config.StateDir)
 
 	return nil
 }

@@ -45,7 +45,7 @@ func New(o Options, log *slog.Logger) (*Guard, error) {
 	}
 	if o.Tokens != "" {
 		if g.tokens, err = load(log, func() ([]token, error) { return readTokens(o.Tokens) }, o.Tokens); err != nil {
-			return nil, err
+			return nil, fileError("tokens", o.Tokens, "muster fleet token NAME --file "+o.Tokens+" makes it", err)
 		}
 	}
 	if o.Certificate != "" {
@@ -54,7 +54,7 @@ func New(o Options, log *slog.Logger) (*Guard, error) {
 			return &c, err
 		}
 		if g.certificate, err = load(log, read, o.Certificate, o.Key); err != nil {
-			return nil, err
+			return nil, certificateError(o.Certificate, o.Key, err)
 		}
 	}
 	if o.OIDC.Configured() {

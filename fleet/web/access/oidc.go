@@ -79,10 +79,10 @@ type attempt struct {
 func newProvider(o Options) (*provider, error) {
 	secret, err := files.ReadSecret(o.OIDC.SecretFile, maxFile)
 	if err != nil {
-		return nil, err
+		return nil, fileError("oidc-secret", o.OIDC.SecretFile, "", err)
 	}
 	if secret = bytes.TrimSpace(secret); len(secret) < 16 {
-		return nil, fmt.Errorf("%s: the secret of the client has %d bytes, at least 16 are needed", o.OIDC.SecretFile, len(secret))
+		return nil, fmt.Errorf("--oidc-secret %s: the secret of the client has %d bytes, at least 16 are needed", o.OIDC.SecretFile, len(secret))
 	}
 	sealer, err := newSealer(secret)
 	if err != nil {

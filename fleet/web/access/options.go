@@ -9,6 +9,8 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+
+	"golang.org/x/sys/unix"
 )
 
 // Options say where to listen and who may connect.
@@ -105,6 +107,9 @@ func isLoopback(listen string) (bool, error) {
 // certificate. One more ends the oldest of the address that has most.
 func (g *Guard) Listen(ctx context.Context, most int) (net.Listener, error) {
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", g.options.Listen)
+	if errors.Is(err, unix.EADDRINUSE) {
+		return nil, fmt.Errorf("another process listens on %s: end it, or choose another address", g.options.Listen)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -43,7 +43,7 @@ func loadWebhooks(path string) (*webhooks, error) {
 	}
 	data, err := files.ReadTrusted(path, maxWebhooksFile, trust.Author{})
 	if err != nil {
-		return nil, cli.Usagef("--webhooks: %w", err)
+		return nil, cli.Usagef("--webhooks: %w", cli.FileError("file of webhooks", path, err))
 	}
 	hooks, err := webhook.Parse(path, data)
 	if err != nil {
