@@ -120,8 +120,8 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	if !out.byExpression {
 		fleetcli.WarnUnknown(a.Log, list, out.known)
 	}
-	if out.isAll && len(out.known) > fleetcli.MaxUnasked && !a.yes {
-		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(out.known)))
+	if out.isAll && !a.yes {
+		return out, fleetcli.ConfirmAll(a.Env, "nothing was written", len(out.known))
 	}
 
 	return out, nil
