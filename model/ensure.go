@@ -54,6 +54,8 @@ type EnsureResponse struct {
 	ID       string       `json:"id,omitempty"`
 	Phase    EnsurePhase  `json:"phase,omitempty" jsonschema:"enum=acknowledged,enum=running,enum=done,enum=failed,enum=expired,enum=cancelled"`
 	Node     string       `json:"node,omitempty"`
+	// Unknown is that a cancel names a request that the node does not know.
+	Unknown bool `json:"unknown,omitempty" jsonschema_description:"Of a cancel: the node does not know the request, and does not execute it should it come within a day"`
 	// Runs are what came of the manifests that a run request is about, by key.
 	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"Of a run request: what came of each manifest"`
 }

@@ -130,6 +130,7 @@ func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand b
 	if isNew && isCommand {
 		c.report(response)
 	}
+	response.Unknown = true
 	respond(response)
 
 	return nil

@@ -38,9 +38,12 @@ func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, res
 	}
 	q.last = m.response(q, model.EnsureCancelled)
 	q.last.Error = c.String()
-	for _, respond := range append(q.respond, respond) {
+	for _, respond := range q.respond {
 		respond(q.last)
 	}
+	answer := q.last
+	answer.Unknown = !isKnown
+	respond(answer)
 	q.respond = nil
 	r.waiting = slices.DeleteFunc(r.waiting, func(w *request) bool { return w == q })
 

@@ -137,12 +137,13 @@ func (e *execution) judge(name string, settled bool) bool {
 	}
 	now := Result{Node: name, State: request.StatePending, Text: "has not said yet that it does"}
 	n, known := e.Model.State(name)
+	change := e.record.change(name)
 	switch {
 	case !known || n.Stopped() || n.Silent:
 		now.State, now.Text = request.StateUnreachable, "does so when it is back"
-	case e.record.obeys(n):
+	case change.IsObeyed(n):
 		now.State, now.Text = request.StateDone, obeyed(n)
-	case settled && strings.Contains(n.Message, "rejected: "+e.record.key(name)):
+	case settled && change.Refusal(n) != "":
 		now.State, now.Text = request.StateFailed, cut(n.Message)
 		if strings.Contains(n.Message, "not signed") {
 			e.note(unsignedNote)
@@ -167,22 +168,15 @@ func (s *Spec) key(node string) string {
 	return model.Key(model.NodeFamily(node), model.ControlPause)
 }
 
-// obeys reports whether a node does what was written.
-func (r *record) obeys(n model.Node) bool {
-	key := r.key(n.Node)
-	if r.Kind == Resume {
-		return n.Paused == nil || n.Paused.From != key
-	}
-	if n.Paused == nil {
-		return false
+// change returns what is written for a node.
+func (r *record) change(node string) fleet.PauseChange {
+	out := fleet.PauseChange{Key: r.key(node)}
+	if r.Kind == Pause {
+		p := r.pause(r.Begun)
+		out.Pause = &p
 	}
 
-	if n.Paused.From == key {
-		return n.Paused.At.Equal(r.pause(r.Begun).At)
-	}
-
-	// Another pause that ends later holds instead; one that ends sooner tells nothing of this one.
-	return n.Paused.Until.IsZero() || !r.Until.IsZero() && !n.Paused.Until.Before(r.Until)
+	return out
 }
 
 // obeyed describes the pause that holds on a node now.

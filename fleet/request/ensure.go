@@ -86,12 +86,14 @@ type State string
 
 // The states of a request.
 const (
-	StateAccepted    State = "accepted"
-	StateRunning     State = "running"
-	StateDone        State = "done"
-	StateFailed      State = "failed"
-	StateExpired     State = "expired"
-	StateCancelled   State = "cancelled"
+	StateAccepted  State = "accepted"
+	StateRunning   State = "running"
+	StateDone      State = "done"
+	StateFailed    State = "failed"
+	StateExpired   State = "expired"
+	StateCancelled State = "cancelled"
+	// StateUnknown is that of a cancelled request which the node does not know.
+	StateUnknown     State = "unknown"
 	StateUnreachable State = "unreachable"
 	StateQueued      State = "queued"
 	StatePending     State = "no result"
@@ -100,7 +102,7 @@ const (
 
 // States returns all states, in the order in which they are shown.
 func States() []State {
-	return []State{StateDone, StateFailed, StateExpired, StateCancelled, StateRunning, StateAccepted, StatePending, StateUnreachable, StateQueued, StateNotAsked}
+	return []State{StateDone, StateFailed, StateExpired, StateCancelled, StateUnknown, StateRunning, StateAccepted, StatePending, StateUnreachable, StateQueued, StateNotAsked}
 }
 
 // NodeStates returns the state of the request on every node.
@@ -123,6 +125,8 @@ func StateOf(a model.EnsureResponse) State {
 	switch {
 	case a.Phase == model.EnsureExpired:
 		return StateExpired
+	case a.Phase == model.EnsureCancelled && a.Unknown:
+		return StateUnknown
 	case a.Phase == model.EnsureCancelled:
 		return StateCancelled
 	case Failed(a):

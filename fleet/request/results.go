@@ -61,6 +61,16 @@ func (r *Results) Progress() Progress {
 // Complete reports whether all expected nodes have answered; without any nobody knows.
 func (r *Results) Complete() bool { return len(r.expected) > 0 && r.missing == 0 }
 
+// Complete takes the results of nodes that did not finish for their answers.
+func (e *Ensured) Complete(by *Results) {
+	for i, a := range e.Answers {
+		if result, is := by.answers[a.Node]; is && !final(a) {
+			e.Answers[i] = result
+		}
+	}
+	e.Unfinished = slices.DeleteFunc(e.Unfinished, func(node string) bool { _, is := by.answers[node]; return is })
+}
+
 // Ensured returns the answers so far. Of the expected nodes without one, those are missing that
 // were stopped or not heard lately; the others may work on it, or were never asked.
 func (r *Results) Ensured(known []model.Node) *Ensured {

@@ -58,7 +58,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Do not ask for confirmation of --noop and --preview").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview and all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
@@ -97,6 +97,12 @@ func (c *pushCommand) run(ctx context.Context) error {
 		return err
 	}
 	fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
+	// A preview asks anyway.
+	if c.All() && !c.preview && !c.yes {
+		if err := fleetcli.ConfirmAll(c.Env, "nothing was pushed", len(nodes)); err != nil {
+			return err
+		}
+	}
 	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
 		return err
 	}

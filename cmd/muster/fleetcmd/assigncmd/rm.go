@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
@@ -25,6 +26,7 @@ type rmCommand struct {
 	fleetcli.Targets
 	fleetcli.Signing
 	names []string
+	yes   bool
 }
 
 // removed is the result for one key.
@@ -40,6 +42,7 @@ func AddRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
+	cmd.Flag("yes", "Do not ask for confirmation of all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddTargets(env, cmd, "group")
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
@@ -85,6 +88,9 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err := errors.Join(failed...); err != nil {
 		return fmt.Errorf("%w\nnothing was removed", err)
 	}
+	if err := c.confirmAll(ctx, store, keys); err != nil {
+		return err
+	}
 	var done []removed
 	for _, key := range keys {
 		revision, err := c.remove(ctx, store, signer, key)
@@ -101,6 +107,23 @@ func (c *rmCommand) run(ctx context.Context) error {
 	})
 
 	return errors.Join(append(failed, err)...)
+}
+
+// confirmAll asks before what all nodes of a fleet maintain is removed.
+func (c *rmCommand) confirmAll(ctx context.Context, store *fleetcli.Store, keys []string) error {
+	isOfAll := func(key string) bool {
+		t, _, err := fleet.ParseKey(key)
+		return err == nil && t.Group == model.GroupAll
+	}
+	if c.yes || !slices.ContainsFunc(keys, isOfAll) {
+		return nil
+	}
+	nodes, err := store.Nodes(ctx)
+	if err != nil {
+		return err
+	}
+
+	return fleetcli.ConfirmAll(c.Env, "nothing was removed", len(nodes))
 }
 
 // remove removes a key; nodes that demand signatures want a signed removal, and none

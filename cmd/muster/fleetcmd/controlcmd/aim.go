@@ -4,6 +4,7 @@ package controlcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -22,6 +23,8 @@ type aim struct {
 	fleetcli.On
 	names, groups []string
 	all, yes      bool
+	// refusesUnknown is that a node that is named must be known, unless yes.
+	refusesUnknown bool
 }
 
 // add adds the flags; named are those of groups, which not everything can be written about.
@@ -32,7 +35,11 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
 		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
 	}
-	cmd.Flag("yes", "Do not ask before all nodes of a fleet of more than ten are meant").UnNegatableBoolVar(&a.yes)
+	yes := "Do not ask before all nodes of a fleet of more than ten are meant"
+	if a.refusesUnknown {
+		yes += "; also write about nodes that are not known"
+	}
+	cmd.Flag("yes", yes).UnNegatableBoolVar(&a.yes)
 	a.AddOn(cmd)
 }
 
@@ -100,20 +107,43 @@ func selectNodes(ctx context.Context, store *fleetcli.Store, on *target.Expressi
 	return out, err
 }
 
-// find is selectNodes; it warns of targets that nobody is, and asks before all nodes are.
+// find is selectNodes; it warns of targets that nobody is, or refuses them, and asks before all
+// nodes are meant.
 func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
 	out, err := selectNodes(ctx, store, on, list)
 	if err != nil {
 		return out, err
 	}
+	if err := a.refuseUnknown(ctx, store, out); err != nil {
+		return out, err
+	}
 	if !out.byExpression {
 		fleetcli.WarnUnknown(a.Log, list, out.known)
 	}
-	if out.isAll && len(out.known) > fleetcli.MaxUnasked && !a.yes {
-		return out, a.Confirm("nothing was written", fmt.Sprintf("this is for all %d nodes", len(out.known)))
+	if out.isAll && !a.yes {
+		return out, fleetcli.ConfirmAll(a.Env, "nothing was written", len(out.known))
 	}
 
 	return out, nil
+}
+
+// refuseUnknown returns the error of nodes that are named and not known, nil with --yes.
+func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found selected) error {
+	if !a.refusesUnknown || a.yes {
+		return nil
+	}
+	states := found.states()
+	var unknown []error
+	for _, t := range found.targets {
+		if _, known := states[t.Node]; t.Node != "" && !known {
+			unknown = append(unknown, store.NoSuchNode(ctx, t.Node))
+		}
+	}
+	if len(unknown) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w\nnothing was written; pause a node before it is known with --yes", errors.Join(unknown...))
 }
 
 // written is what was written under one key.

@@ -21,6 +21,7 @@ type pauseCommand struct {
 	aim
 	print.Format
 	fleetcli.Signing
+	obeyWait
 	nodes         []string
 	until, reason string
 }
@@ -29,12 +30,14 @@ type pauseCommand struct {
 func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pauseCommand{}
 	cmd := parent.Command("pause", "Have nodes observe and change nothing for a while")
-	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume.\n\n" +
+	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume. The command waits until the nodes say that they are paused; those that cannot be reached are named, and pause when they are back. Exit code 0: no node refused.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
 	cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	c.refusesUnknown = true
 	c.add(env, cmd, true)
 	cmd.Flag("until", "When it ends by itself: a duration from now, such as 2h, or a time").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)
+	c.addWait(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -66,6 +69,9 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	p, err := c.pause(time.Now())
+	if err == nil {
+		err = c.check()
+	}
 	if err != nil {
 		return err
 	}
@@ -78,19 +84,21 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(store.KV).By(p.By), Signer: signer}
-	done, failed := eachTarget(found.targets, func(t fleet.Target) (pauses.Written, error) {
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenPause, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return w, err
+		return writtenPause{Written: w, change: fleet.PauseChange{Key: w.Key, Pause: &p}, target: t}, err
 	})
+	waited := c.await(ctx, c.Env, store, found.known, done)
 	shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
 	err = c.Print.Result(c.Format, done, func() {
 		for _, w := range done {
-			c.Print.Printf("%s %s, revision %d\n", w.Key, print.Text(shown.String()), w.Revision)
+			c.Print.Printf("%s revision %d: %s\n", w.Key, w.Revision, print.Text(shown.String()))
 		}
+		printObedience(c.Print, done)
 	})
 
-	return errors.Join(failed, err, found.undecided)
+	return errors.Join(failed, err, waited, found.undecided)
 }

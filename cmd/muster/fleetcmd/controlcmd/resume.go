@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/choria-io/fisk"
 
@@ -21,6 +23,7 @@ type resumeCommand struct {
 	aim
 	print.Format
 	fleetcli.Signing
+	obeyWait
 	nodes []string
 }
 
@@ -28,10 +31,11 @@ type resumeCommand struct {
 func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 	c := &resumeCommand{}
 	cmd := parent.Command("resume", "End a pause of nodes")
-	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is.\n\n" +
+	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is. The command waits until the nodes say that the pause is over; those that cannot be reached are named, and resume when they are back. Exit code 0: no node refused.\n\n" +
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
 	cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
 	c.add(env, cmd, true)
+	c.addWait(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -39,6 +43,9 @@ func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 
 func (c *resumeCommand) run(ctx context.Context) error {
 	on, list, err := c.compile(c.nodes)
+	if err == nil {
+		err = c.check()
+	}
 	if err != nil {
 		return err
 	}
@@ -52,40 +59,46 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	}
 	by := pauses.Pauses{Bucket: control.New(store.KV).By(fleetcli.Operator()), Signer: signer}
 	states := found.states()
-	var done []pauses.Written
+	var done []writtenPause
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, by, t, states[t.Node])
+		w, err := c.end(ctx, by, t, states)
 		switch {
 		case errors.Is(err, model.ErrNotFound) && found.byExpression && len(found.targets) > 1:
 			// Who matches need not be paused.
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, w)
+			done = append(done, writtenPause{Written: w, change: fleet.PauseChange{Key: w.Key}, target: t})
 		}
 	}
 	if len(done) == 0 && len(failed) == 0 {
 		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", print.Count(len(found.targets), "node")))
 	}
+	waited := c.await(ctx, c.Env, store, found.known, done)
 	err = c.Print.Result(c.Format, done, func() {
 		for _, w := range done {
 			c.Print.Printf("%s removed, revision %d\n", w.Key, w.Revision)
 		}
+		printObedience(c.Print, done)
 	})
 
-	return errors.Join(append(failed, err, found.undecided)...)
+	return errors.Join(append(failed, err, waited, found.undecided)...)
 }
 
-// end ends the pause of a target; the error wraps model.ErrNotFound where it is not paused. n is
-// what is known of the node.
-func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, n model.Node) (pauses.Written, error) {
+// end ends the pause of a target; the error wraps model.ErrNotFound where it is not paused. states
+// are those of the known nodes.
+func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, states map[string]model.Node) (pauses.Written, error) {
 	from := ""
+	n, known := states[t.Node]
 	if n.Paused != nil {
 		from = n.Paused.From
 	}
 	w, err := by.End(ctx, t.String(), from)
-	if errors.Is(err, model.ErrNotFound) {
+	switch isMissing := errors.Is(err, model.ErrNotFound); {
+	case isMissing && t.Node != "" && !known:
+		return w, fmt.Errorf("%s is not paused%s: %w", t, cli.DidYouMean(t.Node, slices.Collect(maps.Keys(states))), model.ErrNotFound)
+	case isMissing:
 		return w, notPaused(t, from)
 	}
 	if w.Unsigned {

@@ -230,19 +230,21 @@ func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureReq
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known,
+	onAnswer := func(r model.EnsureResponse) {
+		if !c.IsDocument() && !c.together {
+			line.Clear()
+			c.printAnswer(r.Node, r)
+		}
+	}
+	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer,
 		OnProgress: func(p request.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
-		OnAnswer: func(r model.EnsureResponse) {
-			if !c.IsDocument() && !c.together {
-				line.Clear()
-				c.printAnswer(r.Node, r)
-			}
-		},
 	}
+	out, err := ensurer.Ensure(limit, list, req)
+	live.Completer{Store: by.Store, Log: c.Log, OnAnswer: onAnswer}.Complete(ctx, req.ID, out)
 
-	return ensurer.Ensure(limit, list, req)
+	return out, err
 }
 
 // matched returns what tells people how many nodes match, nil for documents.

@@ -19,6 +19,16 @@ import (
 // MaxUnasked is how many nodes a fleet can have of which a command means all without a question.
 const MaxUnasked = 10
 
+// ConfirmAll asks before what means all nodes of a fleet that is not small; the error begins with
+// nothing, what was not done.
+func ConfirmAll(env *cli.Env, nothing string, nodes int) error {
+	if nodes <= MaxUnasked {
+		return nil
+	}
+
+	return env.Confirm(nothing, fmt.Sprintf("this is for all %d nodes", nodes))
+}
+
 // On is the flag of a target expression.
 type On struct{ expression string }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -16,7 +17,11 @@ import (
 // request.
 func isRejected(a model.EnsureResponse) bool { return a.Phase == "" }
 
-// conclude prints the result of a cancel. The error is that a node executes the request still, or may.
+// isUnknown reports whether a node does not know the request that a cancel names.
+func isUnknown(a model.EnsureResponse) bool { return request.StateOf(a) == request.StateUnknown }
+
+// conclude prints the result of a cancel. The error is that a node executes the request still, or
+// may, or that no node knows it.
 func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
 	if c.IsDocument() {
 		r.ID, r.States = c.CancelID, r.NodeStates()
@@ -41,7 +46,8 @@ func (c Canceller) conclude(ctx context.Context, r Cancelled) error {
 	return nil
 }
 
-// OK reports whether no node executes the request any more, as far as is known.
+// OK reports whether no node executes the request any more, as far as is known, and one of those
+// that answered, or the queue, knew it.
 func (r Cancelled) OK() bool {
 	for _, a := range r.Answers {
 		if isRejected(a) || !a.Phase.Final() {
@@ -49,47 +55,79 @@ func (r Cancelled) OK() bool {
 		}
 	}
 
-	return len(r.Missing) == 0
+	return len(r.Missing) == 0 && !r.isUnknown()
+}
+
+// isUnknown reports whether nodes answered, and neither these nor the queue knew the request: its
+// id may be mistyped.
+func (r Cancelled) isUnknown() bool {
+	return len(r.Answers) > 0 && len(r.Withdrawn) == 0 && !slices.ContainsFunc(r.Answers, func(a model.EnsureResponse) bool { return !isUnknown(a) })
 }
 
 // print prints the answers, equal ones once.
 func (c Canceller) print(r Cancelled) {
-	for _, g := range Together(&request.Ensured{Answers: r.Answers}, func(model.EnsureResponse) []string { return nil }) {
-		text := describe.Answer(g.Answer)
+	details := func(a model.EnsureResponse) []string { return []string{string(request.StateOf(a))} }
+	for _, g := range Together(&request.Ensured{Answers: r.Answers}, details) {
+		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
 		switch {
+		case isUnknown(g.Answer):
+			word, text = string(request.StateUnknown), "does not know the request; should it come within a day, it is not executed"
 		case g.Answer.Phase.Final() || isRejected(g.Answer):
 		case c.Kill:
 			text = "not ended yet"
 		default:
-			text = "not cancelled, the change in progress is finished"
+			text = "still running until it ends by itself"
+			if g.Answer.Protocol != model.ProtocolRunResponse {
+				text += "; --kill ends it"
+			}
 		}
-		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(text)))
+		c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(word), print.Text(print.OneLine(text)))
 	}
+}
+
+// isKilled reports whether the end of a request is that of a cancel which breaks it off.
+func (c Canceller) isKilled(a model.EnsureResponse) bool {
+	return c.Kill && request.Failed(a) && strings.Contains(describe.Answer(a), model.CancelRequest{}.String())
 }
 
 // summary counts the nodes by what came of the cancel, and names those where it did not hold.
 func (c Canceller) summary(r Cancelled) string {
-	counts := map[bool]int{}
-	var running, rejected []string
+	var cancelled, killed, ended int
+	var unknown, running, rejected []string
 	for _, a := range r.Answers {
 		switch {
 		case isRejected(a):
 			rejected = append(rejected, a.Node)
 		case !a.Phase.Final():
 			running = append(running, a.Node)
+		case isUnknown(a):
+			unknown = append(unknown, a.Node)
+		case a.Phase == model.EnsureCancelled:
+			cancelled++
+		case c.isKilled(a):
+			killed++
 		default:
-			counts[a.Phase == model.EnsureCancelled]++
+			ended++
 		}
 	}
-	parts := []string{"cancelled on " + print.Count(counts[true], "node")}
-	if counts[false] > 0 {
-		parts = append(parts, "ended on "+print.Count(counts[false], "node"))
+	var parts []string
+	for _, more := range []struct {
+		text  string
+		count int
+	}{{"cancelled on ", cancelled}, {"killed on ", killed}, {"already ended on ", ended}} {
+		if more.count > 0 {
+			parts = append(parts, more.text+print.Count(more.count, "node"))
+		}
+	}
+	unknownTo := "unknown to: "
+	if r.isUnknown() {
+		unknownTo = "no node that answered knows the request " + print.Text(c.CancelID) + ": "
 	}
 	for _, more := range []struct {
 		text  string
 		names []string
 	}{
-		{"running, not cancelled: ", running}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
+		{"still running: ", running}, {unknownTo, unknown}, {"rejected by: ", rejected}, {"no answer from: ", r.Missing},
 		{"removed from the queue of: ", r.Withdrawn}, {"cancel queued for: ", r.Queued},
 	} {
 		if len(more.names) > 0 {

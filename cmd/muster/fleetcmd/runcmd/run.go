@@ -143,7 +143,7 @@ func (c *runCommand) cancel(ctx context.Context) error {
 
 // send sends the request and waits for the answers.
 func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
-	ctx, done := context.WithTimeout(ctx, c.timeout)
+	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
@@ -151,7 +151,10 @@ func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, l
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}
 
-	return ensurer.Ensure(ctx, list, model.EnsureRequest{ID: id})
+	out, err := ensurer.Ensure(limit, list, model.EnsureRequest{ID: id})
+	live.Completer{Store: by.Store, Log: c.Log}.Complete(ctx, id, out)
+
+	return out, err
 }
 
 // conclusion returns how the result is shown.

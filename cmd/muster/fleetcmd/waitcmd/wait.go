@@ -154,8 +154,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]fleet.Rollo
 	}
 	line := w.Print.Progress()
 	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
-		t := fleet.TallyOf(all)
-		line.Show("%s: %d/%d nodes up to date", g.Name, t.UpToDate, t.Targets)
+		line.Show("%s", progress(g.Name, all))
 	}}
 	statuses, err := waiter.Wait(limit, rollout)
 	line.Clear()
@@ -203,22 +202,22 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	switch t := fleet.TallyOf(statuses); {
 	case t.All == 0:
 		return fmt.Errorf("no known node matches: %s (see %s)", name, names.Run("fleet nodes"))
-	case t.Open() > 0 && t.Open() == t.Rejected:
-		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.All)
-	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Open(), t.All, names.Run("fleet wait "+name))
-	case t.Open() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s%s", name, t.Open(), t.All, w.Timeout, unreachableHint(store, statuses))
-	case t.Failed > 0:
+	case t.Lacking() > 0 && t.Lacking() == t.Rejected:
+		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
+	case t.Lacking() > 0 && t.Lacking() == t.Failed:
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
-		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.All, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
+		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
+	case t.Open() > 0 && ctx.Err() != nil:
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Lacking(), t.Targets, lacking(statuses), names.Run("fleet wait "+name))
+	case t.Lacking() > 0:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.Lacking(), t.Targets, w.Timeout, lacking(statuses), unreachableHint(store, statuses))
 	default:
 		return nil
 	}
 }
 
-// unreachableHint names the first node that is unreachable, and the remedy where it never comes
-// back; empty for none.
+// unreachableHint names the remedy where the first node that is unreachable never comes back;
+// empty for none.
 func unreachableHint(store *fleetcli.Store, statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
@@ -230,5 +229,5 @@ func unreachableHint(store *fleetcli.Store, statuses []fleet.RolloutStatus) stri
 		remedy = store.KV.Names().Run("fleet rm " + s.Key)
 	}
 
-	return fmt.Sprintf(" (%s is unreachable; if it is gone for good: %s)", s.Node, remedy)
+	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
 }

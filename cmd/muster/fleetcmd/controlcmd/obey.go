@@ -1,0 +1,232 @@
+package controlcmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/model"
+)
+
+const (
+	// obeyPoll is the pause between two looks at the nodes, pollShare how many times as long as a
+	// look it is at least.
+	obeyPoll  = 300 * time.Millisecond
+	pollShare = 5
+	// settling is how long a node may still say that it rejects what was written before.
+	settling = 2 * time.Second
+)
+
+// obedience is what a node does of what was written under a key.
+type obedience struct {
+	Node  string        `json:"node"`
+	State request.State `json:"state"`
+	Text  string        `json:"text"`
+}
+
+// writtenPause is what was written under a key, and what the nodes do of it.
+type writtenPause struct {
+	pauses.Written
+	Nodes []obedience `json:"nodes,omitempty"`
+
+	change fleet.PauseChange
+	target fleet.Target
+}
+
+// obeyWait waits for nodes that should pause or resume.
+type obeyWait struct{ timeout time.Duration }
+
+// addWait adds the flag.
+func (w *obeyWait) addWait(cmd *fisk.CmdClause) {
+	cmd.Flag("timeout", "Maximum time to wait until the nodes obey; 0 does not wait").Default("10s").DurationVar(&w.timeout)
+}
+
+// check returns the error of the flag.
+func (w *obeyWait) check() error {
+	if w.timeout < 0 {
+		return cli.Usagef("--timeout must not be negative")
+	}
+
+	return nil
+}
+
+// await waits until the known nodes of all do what was written, cannot be reached or refuse. The
+// error is that nodes cannot be read, that some refused, or that some said nothing in time.
+func (w *obeyWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Store, known []model.Node, all []writtenPause) error {
+	if w.timeout == 0 || len(all) == 0 {
+		return nil
+	}
+	began := time.Now()
+	before := map[string]model.Node{}
+	for _, n := range known {
+		before[n.Node] = n
+	}
+	for i := range all {
+		all[i].Nodes = openNodes(all[i].target, known, before)
+	}
+	limit, done := context.WithTimeout(ctx, w.timeout)
+	defer done()
+	line := env.Print.Progress()
+	defer line.Clear()
+	for {
+		look := time.Now()
+		now, err := store.Nodes(limit)
+		switch {
+		case err != nil && limit.Err() == nil:
+			return err
+		case err == nil:
+			judgeAll(all, before, now, time.Since(began) >= settling)
+		}
+		counts, open := count(all)
+		if len(open) == 0 || limit.Err() != nil {
+			return w.verdict(ctx, counts)
+		}
+		line.Show("%d of %d nodes obey, waiting for %s", counts[request.StateDone], total(counts), print.Some(open, "and others"))
+		select {
+		case <-limit.Done():
+		case <-time.After(max(obeyPoll, pollShare*time.Since(look))):
+		}
+	}
+}
+
+// openNodes returns the known nodes of a target, of which nothing is known yet.
+func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []obedience {
+	open := func(name string) obedience {
+		return obedience{name, request.StatePending, "written, not confirmed yet"}
+	}
+	var out []obedience
+	if t.Node != "" {
+		if _, is := byName[t.Node]; is {
+			out = append(out, open(t.Node))
+		}
+		return out
+	}
+	for _, n := range known {
+		if t.Includes(n.NodeState) {
+			out = append(out, open(n.Node))
+		}
+	}
+
+	return out
+}
+
+// judgeAll notes what the nodes do now of what was written.
+func judgeAll(all []writtenPause, before map[string]model.Node, now []model.Node, settled bool) {
+	states := map[string]model.Node{}
+	for _, n := range now {
+		states[n.Node] = n
+	}
+	for _, w := range all {
+		for i, o := range w.Nodes {
+			if o.State == request.StatePending {
+				n, known := states[o.Node]
+				w.Nodes[i] = judge(w.change, o, n, known, settled || n.Message != before[o.Node].Message)
+			}
+		}
+	}
+}
+
+// judge returns what a node does of what was written; isNew is that what it says is not of before.
+func judge(c fleet.PauseChange, o obedience, n model.Node, known, isNew bool) obedience {
+	const later = "; it obeys when it is back"
+	unreachable := func(why string) obedience {
+		return obedience{o.Node, request.StateUnreachable, "written, not confirmed: " + why}
+	}
+	switch {
+	case !known || n.Silent:
+		return unreachable("unreachable" + later)
+	case n.Unreadable != "":
+		return unreachable("its state cannot be read")
+	case n.Stopped():
+		return unreachable("stopped" + later)
+	case c.IsObeyed(n):
+		return obedience{o.Node, request.StateDone, obeyedText(c, n)}
+	case isNew && c.Refusal(n) != "":
+		return obedience{o.Node, request.StateFailed, "refused: " + c.Refusal(n)}
+	}
+
+	return o
+}
+
+// obeyedText describes what holds on a node that obeys.
+func obeyedText(c fleet.PauseChange, n model.Node) string {
+	switch {
+	case c.Pause == nil && n.Paused == nil:
+		return "resumed"
+	case c.Pause == nil:
+		return "still " + n.Paused.String() + " (" + n.Paused.From + ")"
+	case n.Paused.From != c.Key:
+		return "paused, also by " + n.Paused.From
+	}
+
+	return "paused"
+}
+
+// count counts the nodes by their state, and names those that are waited for.
+func count(all []writtenPause) (counts map[request.State]int, open []string) {
+	counts = map[request.State]int{}
+	for _, w := range all {
+		for _, o := range w.Nodes {
+			counts[o.State]++
+			if o.State == request.StatePending {
+				open = append(open, o.Node)
+			}
+		}
+	}
+
+	return counts, open
+}
+
+func total(counts map[request.State]int) (all int) {
+	for _, n := range counts {
+		all += n
+	}
+
+	return all
+}
+
+// verdict returns the error of what nodes did. Those that cannot be reached are none.
+func (w *obeyWait) verdict(ctx context.Context, counts map[request.State]int) error {
+	all := print.Count(total(counts), "node")
+	var failed []error
+	if n := counts[request.StateFailed]; n > 0 {
+		failed = append(failed, fmt.Errorf("refused by %d of %s", n, all))
+	}
+	switch n := counts[request.StatePending]; {
+	case n > 0 && ctx.Err() != nil:
+		failed = append(failed, fmt.Errorf("%w: written, and not confirmed by %d of %s (see muster fleet nodes)", context.Cause(ctx), n, all))
+	case n > 0:
+		failed = append(failed, fmt.Errorf("not confirmed by %d of %s after %s (see muster fleet nodes)", n, all, w.timeout))
+	}
+
+	return errors.Join(failed...)
+}
+
+// printObedience prints what nodes do, equal ones once, the most frequent first.
+func printObedience(p print.Printer, all []writtenPause) {
+	var texts []string
+	nodes := map[string][]string{}
+	for _, w := range all {
+		for _, o := range w.Nodes {
+			if nodes[o.Text] == nil {
+				texts = append(texts, o.Text)
+			}
+			nodes[o.Text] = append(nodes[o.Text], o.Node)
+		}
+	}
+	slices.SortStableFunc(texts, func(a, b string) int { return cmp.Compare(len(nodes[b]), len(nodes[a])) })
+	for _, text := range texts {
+		p.Printf("%s  %s\n", print.Text(print.Some(nodes[text], "--json has all")), print.Text(print.OneLine(text)))
+	}
+}

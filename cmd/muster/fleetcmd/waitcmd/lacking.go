@@ -1,0 +1,58 @@
+package waitcmd
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet"
+)
+
+// maxNamed is how many nodes of one status are named.
+const maxNamed = 3
+
+// lacking counts the nodes that are not up to date by their status, and names some of each.
+func lacking(statuses []fleet.RolloutStatus) string {
+	return byStatus(statuses, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusPending)
+}
+
+// byStatus counts the nodes that have some statuses, and names some of each.
+func byStatus(statuses []fleet.RolloutStatus, which ...fleet.Status) string {
+	nodes := map[fleet.Status][]string{}
+	for _, s := range statuses {
+		nodes[s.Status] = append(nodes[s.Status], s.Node)
+	}
+	var parts []string
+	for _, status := range which {
+		if n := len(nodes[status]); n > 0 {
+			named := strings.Join(nodes[status][:min(n, maxNamed)], ", ")
+			if n > maxNamed {
+				named += ", …"
+			}
+			parts = append(parts, fmt.Sprintf("%d %s (%s)", n, status, named))
+		}
+	}
+
+	return strings.Join(parts, ", ")
+}
+
+// progress is the line at a terminal while nodes are waited for: how many are up to date, and
+// whom it waits for.
+func progress(name string, statuses []fleet.RolloutStatus) string {
+	t := fleet.TallyOf(statuses)
+	text := fmt.Sprintf("%s: %d/%d nodes up to date", name, t.UpToDate, t.Targets)
+	if t.Failed > 0 {
+		text += fmt.Sprintf(", %d failed", t.Failed)
+	}
+	if t.Rejected > 0 {
+		text += fmt.Sprintf(", %d rejected", t.Rejected)
+	}
+	waiting := byStatus(statuses, fleet.StatusPending, fleet.StatusUnreadable, fleet.StatusUnreachable)
+	switch {
+	case waiting == "":
+		return text
+	case t.Pending+t.Unreadable == 0:
+		return text + ", only unreachable nodes remain: " + waiting
+	default:
+		return text + ", waiting for " + waiting
+	}
+}

@@ -1,0 +1,45 @@
+package waitcmd
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet"
+)
+
+func statusesOf(counts map[fleet.Status]int) []fleet.RolloutStatus {
+	var out []fleet.RolloutStatus
+	for _, status := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusUnreachable, fleet.StatusPending} {
+		for range counts[status] {
+			out = append(out, fleet.RolloutStatus{Node: fmt.Sprintf("sim-%04d", len(out)), Status: status})
+		}
+	}
+
+	return out
+}
+
+// TestLacking: who failed, is unreachable or pending is counted, and some of each are named.
+func TestLacking(t *testing.T) {
+	t.Parallel()
+	all := statusesOf(map[fleet.Status]int{fleet.StatusUpToDate: 287, fleet.StatusFailed: 9, fleet.StatusUnreachable: 3, fleet.StatusPending: 1})
+	if n := fleet.TallyOf(all).Lacking(); n != 13 {
+		t.Errorf("%d are not up to date", n)
+	}
+	if got, want := lacking(all), "9 failed (sim-0287, sim-0288, sim-0289, …), 3 unreachable (sim-0296, sim-0297, sim-0298), 1 pending (sim-0299)"; got != want {
+		t.Error(got)
+	}
+}
+
+// TestProgress: the line names who is waited for, and says where only unreachable nodes remain.
+func TestProgress(t *testing.T) {
+	t.Parallel()
+	for want, counts := range map[string]map[fleet.Status]int{
+		"motd: 2/2 nodes up to date": {fleet.StatusUpToDate: 2},
+		"motd: 1/4 nodes up to date, 1 failed, waiting for 1 pending (sim-0003), 1 unreachable (sim-0002)": {fleet.StatusUpToDate: 1, fleet.StatusFailed: 1, fleet.StatusUnreachable: 1, fleet.StatusPending: 1},
+		"motd: 1/2 nodes up to date, only unreachable nodes remain: 1 unreachable (sim-0001)":              {fleet.StatusUpToDate: 1, fleet.StatusUnreachable: 1},
+	} {
+		if got := progress("motd", statusesOf(counts)); got != want {
+			t.Error(got)
+		}
+	}
+}
