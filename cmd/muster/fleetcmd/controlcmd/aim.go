@@ -32,7 +32,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
 		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
 	}
-	cmd.Flag("yes", "Do not ask before all nodes of a fleet of more than ten are meant").UnNegatableBoolVar(&a.yes)
+	cmd.Flag("yes", "Do not ask before all nodes of a fleet of more than ten are meant").Short('y').UnNegatableBoolVar(&a.yes)
 	a.AddOn(cmd)
 }
 
@@ -53,13 +53,7 @@ func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error)
 	if len(list) == 0 {
 		return nil, nil, cli.Usagef("no target: name a node, or give --on EXPR")
 	}
-	for _, t := range list {
-		if err := model.CheckFamily(t.String()); err != nil {
-			return nil, nil, cli.Usagef("%w", err)
-		}
-	}
-
-	return nil, list, nil
+	return nil, list, fleetcli.CheckTargets(list)
 }
 
 // selected is whom an expression or a list means.
