@@ -256,7 +256,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {
-		rows = append(rows, append(first, "-", "", word, p.Short(n.Message)))
+		rows = append(rows, append(first, "-", "", word, print.OneLine(n.Message)))
 		first = make([]string, len(first))
 	}
 	shown, more := withoutMost(n.Statuses)
@@ -268,7 +268,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Status)
 		}
-		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), p.Short(s.Reason)))
+		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.OneLine(s.Reason)))
 		first = make([]string, len(first))
 	}
 	if more > 0 {
