@@ -95,6 +95,20 @@ func number(reply *nats.Msg, header string, otherwise uint64) uint64 {
 	return otherwise
 }
 
+// StoredAt returns when the message of a sequence was stored, if it has a subject, which may be a
+// wildcard. The error wraps model.ErrNotFound where the stream does not have it.
+func (s *Store) StoredAt(ctx context.Context, stream, subject string, sequence uint64) (time.Time, error) {
+	p, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: sequence}, 1)
+	switch {
+	case err != nil:
+		return time.Time{}, err
+	case len(p.Messages) == 0 || p.Messages[0].Sequence != sequence:
+		return time.Time{}, fmt.Errorf("message %d of %s: %w", sequence, stream, model.ErrNotFound)
+	default:
+		return p.Messages[0].Time, nil
+	}
+}
+
 // Since returns the sequence of the first message of a subject, which may be a
 // wildcard, from a time on; that behind the newest when there is none.
 func (s *Store) Since(ctx context.Context, stream, subject string, at time.Time) (uint64, error) {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -17,19 +18,23 @@ import (
 // line is a command line as far as it can be understood.
 type line struct {
 	parsed *fisk.ParseContext
-	args   []string
+	// given are all words, args those before --.
+	given, args []string
 	// command is the innermost one, with those below it; flags are all that it has.
 	command  string
 	commands []*fisk.CmdModel
 	flags    []*fisk.FlagModel
+	// hasArguments is that the command takes arguments.
+	hasArguments bool
 }
 
 func newLine(app *fisk.Application, args []string) line {
-	l := line{args: args, command: app.Name, flags: app.Model().Flags, commands: app.Model().Commands}
+	l := line{given: args, args: args, command: app.Name, flags: app.Model().Flags, commands: app.Model().Commands}
 	l.parsed, _ = app.ParseContext(args)
 	for _, e := range l.parsed.Elements {
 		if clause, is := e.Clause.(*fisk.CmdClause); is {
 			l.command, l.flags, l.commands = app.Name+" "+clause.FullCommand(), append(l.flags, clause.Model().Flags...), clause.Model().Commands
+			l.hasArguments = len(clause.Model().Args) > 0
 		}
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -83,7 +88,7 @@ func (l line) explain(err error) error {
 			return len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && strings.Contains(arg, short)
 		})
 		if at < 0 {
-			return fmt.Errorf("unknown flag -%s", short)
+			return fmt.Errorf("unknown flag -%s%s", short, l.otherFlag("-"+short))
 		}
 		return l.unknownFlag(l.args[at])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
@@ -94,7 +99,9 @@ func (l line) explain(err error) error {
 			}
 		}
 		word := l.parsed.Peek().Value
-		return fmt.Errorf("unknown command %q of %s%s", word, l.command, cli.DidYouMean(word, names))
+		return fmt.Errorf("unknown command %q of %s%s", word, l.command, cmp.Or(l.otherCommand(word), cli.DidYouMean(word, names)))
+	case errors.Is(err, fisk.ErrUnexpectedArgument):
+		return l.unexpected(err)
 	default:
 		return l.namedFlag(err)
 	}
@@ -104,6 +111,9 @@ func (l line) unknownFlag(flag string) error {
 	var names []string
 	for _, f := range l.flags {
 		names = append(names, f.Name)
+	}
+	if hint := l.otherFlag(flag); hint != "" {
+		return fmt.Errorf("unknown flag %s%s", flag, hint)
 	}
 	wanted := strings.TrimLeft(flag, "-")
 	if (wanted == "check" || wanted == "dry-run") && slices.Contains(names, "noop") {

@@ -81,12 +81,16 @@ func explain(text string, err error) *Error {
 		out.Line, out.Column, out.Message, out.Hint = 0, 0, "it is empty", `write a condition, such as state == "failed"`
 	case isNoCondition:
 		out.Message, out.Hint = "its result is "+result+", not true or false", `compare it, such as state == "failed"`
+	case strings.Contains(out.Message, `Operator("=")`) && strings.Contains(text, "=~"):
+		out.Message, out.Hint = "unexpected =~", `write matches to compare with a pattern, such as node matches "^web"`
 	case strings.Contains(out.Message, `Operator("=")`):
 		out.Message, out.Hint = "unexpected =", "write == to compare"
 	case strings.HasPrefix(out.Message, "unexpected token EOF"):
 		out.Message = "it is not complete"
 	case strings.HasPrefix(out.Message, "type Manifest has no field"):
 		out.Hint = "a manifest has status, revision and outcome"
+	case strings.Contains(out.Message, "mismatched types a list and") && strings.Contains(text, "groups"):
+		out.Hint = `write group("web")`
 	case strings.Contains(out.Message, "mismatched types") && strings.Contains(out.Message, "a duration"):
 		out.Hint = hintDuration
 	case strings.Contains(out.Message, "mismatched types") && strings.Contains(out.Message, "a time"):

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
@@ -88,6 +89,7 @@ func (p *patcher) builtin(n *ast.BuiltinNode) {
 }
 
 func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
+	p.checkFunctions(n)
 	p.checkWords(n)
 	if p.readMoments(n); p.refused != nil {
 		return
@@ -110,6 +112,21 @@ func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 		}
 	case "..", "%", "**", "^":
 		p.refuse(n, "unknown operator "+n.Operator, "the operators are == != < <= > >= in contains startsWith endsWith matches && || ! + - * / ?: ??")
+	}
+}
+
+// checkFunctions refuses a function that is not called: no comparison with it is ever true.
+func (p *patcher) checkFunctions(n *ast.BinaryNode) {
+	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
+		name, ok := sides[0].(*ast.IdentifierNode)
+		if !ok || !slices.Contains(p.functions, name.Value) {
+			continue
+		}
+		hint := `write group("web"), manifest("motd").status == "ok", age(heard) > "1h"`
+		if word, ok := sides[1].(*ast.StringNode); ok && name.Value == "group" {
+			hint = fmt.Sprintf("write group(%q)", word.Value)
+		}
+		p.refuse(name, name.Value+" is a function", hint)
 	}
 }
 

@@ -123,10 +123,36 @@ func reversed(key string) string {
 	}
 }
 
+// meant returns the hint for a key that other tools have for something that the type has too, empty where
+// it is none of these.
+func (t *Type) meant(key string) string {
+	if key == "when" {
+		return "write `control: {if: …}`"
+	}
+	for _, m := range []struct{ key, property string }{{"state", "ensure"}, {"src", "source"}, {"src", "url"}, {"cmd", "command"}, {"chdir", "cwd"}, {"removes", "onlyif"}} {
+		if _, has := t.Property(m.property); has && key == m.key {
+			return "write `" + m.property + "`"
+		}
+	}
+	if IsNameElsewhere(key) {
+		return "it is the name of the resource: write `- <" + key + ">:` with the properties below"
+	}
+
+	return ""
+}
+
+// IsNameElsewhere reports whether a key is, in other tools, what is the name of a resource here.
+func IsNameElsewhere(key string) bool {
+	return slices.Contains([]string{"path", "dest", "destination", "pkg"}, key)
+}
+
 // UnknownProperty returns the problem of a key that is no property of the type.
 func (t *Type) UnknownProperty(key string, pos model.Position) model.Problem {
 	if other := reversed(key); other != "" {
 		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "name this resource in `" + other + "` of the other one"}
+	}
+	if hint := t.meant(key); hint != "" {
+		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: hint}
 	}
 	if slices.Contains(t.Providers, key) {
 		return model.Problem{Pos: pos, Message: "unknown property `" + key + "` of " + t.Name, Hint: "it is a provider: write `provider: " + key + "`"}

@@ -120,6 +120,9 @@ func (s *Server) URL() string {
 	return "nats://" + net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port))
 }
 
+// Store returns the directory that the server keeps its streams in, also while it is stopped.
+func (s *Server) Store() string { return s.store }
+
 // Port is the TCP port on 127.0.0.1; it stays the same over a restart.
 func (s *Server) Port() int { return s.port }
 

@@ -32,7 +32,12 @@ func (d *demo) provision(ctx, node context.Context) ([]string, error) {
 		return nil, err
 	}
 
-	return []string{"all buckets and streams are up to date", "the dashboard answers: open " + d.dashboard + " in a browser"}, nil
+	open := "the dashboard answers: open " + d.dashboard + " in a browser"
+	if d.once {
+		open = "the dashboard answers on " + d.dashboard + " until the last step: without --once, on a terminal, it stays until ctrl-C"
+	}
+
+	return []string{"all buckets and streams are up to date", open}, nil
 }
 
 // serve begins to serve the dashboard on a free port of the loopback interface. Its log goes to

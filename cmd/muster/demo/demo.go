@@ -58,7 +58,9 @@ type demo struct {
 	store   *kvstore.Store
 	// dashboard is its URL.
 	dashboard string
-	began     time.Time
+	// once is that all of it ends after the last step.
+	once  bool
+	began time.Time
 	// digests are those of the verified runs.
 	digests map[string]bool
 	server  *embedded
@@ -80,7 +82,9 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	if err != nil {
 		return err
 	}
-	d := &demo{Env: env, execute: execute, dir: dir, began: time.Now(), digests: map[string]bool{}}
+	// Without a terminal nobody is there to end it.
+	once = once || !print.IsTerminal(env.Print.Out)
+	d := &demo{Env: env, execute: execute, dir: dir, once: once, began: time.Now(), digests: map[string]bool{}}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	node, stop := context.WithCancel(ctx)
 	defer d.close(stop)
@@ -96,8 +100,7 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 		}
 	}
 	d.Print.Printf("\nall %d steps verified in %s\n", len(steps), time.Since(d.began).Round(time.Millisecond))
-	// Without a terminal nobody is there to end it.
-	if once || !print.IsTerminal(d.Print.Out) {
+	if once {
 		return nil
 	}
 

@@ -115,12 +115,19 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 			width[i] = max(width[i], utf8.RuneCountInString(row[i]))
 		}
 	}
+	last := 0 // where the last column begins
+	for _, w := range width[:len(width)-1] {
+		last += w + 2
+	}
+	room := p.width() - last
 	for n, row := range append([][]string{header}, rows...) {
 		var b strings.Builder
 		for i, cell := range row {
 			padding := ""
 			if i < len(header)-1 {
 				padding = strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2)
+			} else if room >= leastRoom {
+				cell = strings.Join(wrap(cell, room), "\n"+strings.Repeat(" ", last))
 			}
 			if n > 0 {
 				cell = p.Word(cell)
@@ -129,6 +136,28 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 		}
 		p.Printf("%s\n", strings.TrimRight(b.String(), " "))
 	}
+}
+
+// leastRoom is the width of the last column below which a terminal wraps whole lines instead.
+const leastRoom = 24
+
+// wrap splits a text into lines of at most a number of characters, between words where it can.
+func wrap(text string, most int) []string {
+	var lines []string
+	left := []rune(text)
+	for len(left) > most {
+		at := most
+		for at > 0 && left[at] != ' ' {
+			at--
+		}
+		if at == 0 {
+			at = most
+		}
+		lines = append(lines, strings.TrimRight(string(left[:at]), " "))
+		left = []rune(strings.TrimLeft(string(left[at:]), " "))
+	}
+
+	return append(lines, string(left))
 }
 
 // cell returns a cell of a table, which others may have chosen. The last one of a row

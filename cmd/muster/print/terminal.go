@@ -62,6 +62,21 @@ func (p Printer) Raw() io.Writer {
 	return p.Out
 }
 
+// width returns how many characters a line of the terminal has that Out is, 0 where it is none or
+// does not say.
+func (p Printer) width() int {
+	f := terminal(p.Out)
+	if f == nil {
+		return 0
+	}
+	width, _, err := term.GetSize(int(f.Fd()))
+	if err != nil {
+		return 0
+	}
+
+	return width
+}
+
 // Progress is a line on a terminal that the next one overwrites. Elsewhere it
 // writes nothing.
 type Progress struct {

@@ -12,8 +12,12 @@ import (
 	"github.com/musterfleet/muster/fleet/actions"
 )
 
-// Prefix is where the API is.
-const Prefix = "/api/v1"
+const (
+	// Root is below what nothing but the API is.
+	Root = "/api"
+	// Prefix is where the API is.
+	Prefix = Root + "/v1"
+)
 
 // The bounds of what is done at once: more gets 503, and when to try again.
 const (
@@ -36,7 +40,7 @@ type api struct {
 	asked, streams gate
 }
 
-// New returns the handler of everything below Prefix. What it does not know is answered there
+// New returns the handler of Root and everything below it. What it does not know is answered there
 // too. A feed ends with the context of its request: the server must end that when it shuts down.
 func New(o Options) http.Handler {
 	a := &api{Options: o, asked: make(gate, maxAsked), streams: make(gate, maxStreams)}
@@ -51,7 +55,8 @@ func New(o Options) http.Handler {
 		w.Header().Set("Content-Type", "application/openapi+json")
 		_, _ = w.Write(spec)
 	})
-	mux.HandleFunc(Prefix+"/", unknown)
+	mux.HandleFunc(Root, unknown)
+	mux.HandleFunc(Root+"/", unknown)
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Cache-Control", "no-store")

@@ -153,7 +153,13 @@ func (b *Blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 
 func (b *Blocks) notOne(t *resource.Type, item document.Value) {
 	hint := "write `- <name>:` with its properties below"
-	switch name, named := item.Get(KeyName); {
+	name, named := item.Get(KeyName)
+	if i := slices.IndexFunc(item.Entries, func(e document.Entry) bool {
+		return resource.IsNameElsewhere(e.Key) && e.Value.IsScalar() && !isProperty(t, e.Key)
+	}); i >= 0 && !named {
+		name, named = item.Entries[i].Value, true
+	}
+	switch {
 	case named:
 		hint = "write `- " + name.Text + ":` with its other properties below and indented"
 	case len(item.Entries) > 1:

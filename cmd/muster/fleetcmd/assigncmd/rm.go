@@ -191,6 +191,14 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key
 	if err := fleetcli.CheckNameOrKey(key); err != nil {
 		return err
 	}
+	// A name without a target.
+	keys, err := store.Named(ctx, nil, key)
+	if err != nil {
+		return err
+	}
+	if len(keys) > 0 {
+		return cli.Usagef("%s is assigned as %s: give that key, or --node NODE, --group GROUP or --all", key, fleetcli.JoinKeys(keys))
+	}
 	_, err = c.TargetList()
 
 	return err

@@ -39,7 +39,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 	if a.refusesUnknown {
 		yes += "; also write about nodes that are not known"
 	}
-	cmd.Flag("yes", yes).UnNegatableBoolVar(&a.yes)
+	cmd.Flag("yes", yes).Short('y').UnNegatableBoolVar(&a.yes)
 	a.AddOn(cmd)
 }
 
@@ -60,13 +60,7 @@ func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error)
 	if len(list) == 0 {
 		return nil, nil, cli.Usagef("no target: name a node, or give --on EXPR")
 	}
-	for _, t := range list {
-		if err := model.CheckFamily(t.String()); err != nil {
-			return nil, nil, cli.Usagef("%w", err)
-		}
-	}
-
-	return nil, list, nil
+	return nil, list, fleetcli.CheckTargets(list)
 }
 
 // selected is whom an expression or a list means.

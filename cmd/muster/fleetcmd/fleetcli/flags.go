@@ -3,6 +3,7 @@ package fleetcli
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -64,13 +65,22 @@ func (t *Targets) TargetList() ([]fleet.Target, error) {
 	case slices.Contains(t.groups, ""):
 		return nil, cli.Usagef("--%s needs a name, this one is empty", t.groupFlag)
 	}
+	return list, CheckTargets(list)
+}
+
+// CheckTargets returns the error of a target whose name is not valid.
+func CheckTargets(list []fleet.Target) error {
 	for _, target := range list {
 		if err := model.CheckFamily(target.String()); err != nil {
-			return nil, cli.Usagef("%w", err)
+			hint := ""
+			if strings.Contains(target.String(), ",") {
+				hint = "; name several one by one: repeat the flag"
+			}
+			return cli.Usagef("%w%s", err, hint)
 		}
 	}
 
-	return list, nil
+	return nil
 }
 
 // ParseTime parses a time, or a duration from now: after it with sign 1, before it

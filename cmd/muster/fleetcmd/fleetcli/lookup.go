@@ -69,7 +69,7 @@ func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	case 1:
 		return removed[0].Key, nil
 	default:
-		return "", fmt.Errorf("%s is not assigned, and several of that name were removed; give a full key: %s", nameOrKey, keysOf(removed))
+		return "", fmt.Errorf("%s is not assigned, and several of that name were removed; give a full key: %s", nameOrKey, JoinKeys(removed))
 	}
 }
 
@@ -177,11 +177,11 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 		return all[0].Key, nil
 	}
 
-	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, keysOf(all))
+	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, JoinKeys(all))
 }
 
-// keysOf lists the keys of assignments.
-func keysOf(all []model.Entry) string {
+// JoinKeys lists the keys of assignments.
+func JoinKeys(all []model.Entry) string {
 	keys := make([]string, len(all))
 	for i, e := range all {
 		keys[i] = e.Key

@@ -35,8 +35,9 @@ type nodesCommand struct {
 	print.Format
 	fleetcli.On
 	fleetcli.Order
-	names  []string
-	groups []string
+	names    []string
+	groups   []string
+	exitCode bool
 }
 
 // nodeStatus is a node with the status of its assignments.
@@ -53,11 +54,12 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)
+	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
@@ -87,11 +89,11 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	nodes, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
+	found, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
 	if err != nil {
 		return err
 	}
-	list := withStatuses(nodes, entries)
+	list := withStatuses(found.Nodes, entries)
 	matching := len(list)
 	list = c.first(list, entries)
 	for i := range list {
@@ -105,7 +107,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.Print.Result(c.Format, list, func() {
+	err = c.Print.Result(c.Format, list, func() {
 		var rows [][]string
 		now := time.Now()
 		for _, n := range list {
@@ -114,6 +116,11 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, none)
 		c.Order.Remark(c.Print, len(list), matching)
 	})
+	if err == nil && c.exitCode && matching+len(found.Undecided) > 0 {
+		err = &cli.ExitError{Code: cli.ExitFailed}
+	}
+
+	return err
 }
 
 // listed is a node with the values by which it is sorted.
@@ -175,23 +182,22 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 
 // selected returns the nodes that the expression or the flags select, and what is said where
 // there are none. Behind the known nodes are those that have no state.
-func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *target.Expression, all []model.Node, known int) (nodes []model.Node, none string, err error) {
+func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *target.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
 	if on == nil {
-		nodes, err = c.filter(all)
-		return nodes, c.none(), err
+		found.Nodes, err = c.filter(all)
+		return found, c.none(), err
 	}
 	for i := known; i < len(all); i++ {
 		all[i].Unreadable = "it has stored none"
 	}
-	found, err := store.Select(ctx, on, all)
-	if err != nil {
-		return nil, "", err
+	if found, err = store.Select(ctx, on, all); err != nil {
+		return found, "", err
 	}
 	if err := fleetcli.NoMatch(on, found); err != nil {
 		none = err.Error()
 	}
 
-	return found.Nodes, none, nil
+	return found, none, nil
 }
 
 // filter returns the nodes that the flags select; an unknown name is an error.
@@ -250,7 +256,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {
-		rows = append(rows, append(first, "-", "", word, p.Short(n.Message)))
+		rows = append(rows, append(first, "-", "", word, print.OneLine(n.Message)))
 		first = make([]string, len(first))
 	}
 	shown, more := withoutMost(n.Statuses)
@@ -262,7 +268,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Status)
 		}
-		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), p.Short(s.Reason)))
+		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.OneLine(s.Reason)))
 		first = make([]string, len(first))
 	}
 	if more > 0 {

@@ -19,7 +19,9 @@ import (
 func newHandler(ctx context.Context, model *view.Fleet, source web.Source, acts *actions.Executor, webhooks func() map[string]webhook.Counts, log *slog.Logger) http.Handler {
 	figures := metrics.New(metrics.Sources{Overview: model.Overview, Totals: model.Totals, Webhooks: webhooks, Version: cli.Version(), Log: log})
 	mux := http.NewServeMux()
-	mux.Handle(api.Prefix+"/", within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: log})))
+	asked := within(ctx, api.New(api.Options{Model: model, Source: source, Actions: acts, Log: log}))
+	mux.Handle(api.Root, asked)
+	mux.Handle(api.Root+"/", asked)
 	mux.Handle("GET /metrics", figures.Handler())
 	mux.Handle("GET /sd/registrations", metrics.Discovery(source, log))
 	mux.Handle("/", web.New(web.Options{Model: model, Source: source, Log: log, Version: cli.Version(), Done: ctx.Done(), Actions: acts}))

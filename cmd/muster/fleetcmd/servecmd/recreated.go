@@ -15,7 +15,7 @@ type recreatedError struct {
 }
 
 // Error names the stream.
-func (e *recreatedError) Error() string { return "the " + e.what + " was created again" }
+func (e *recreatedError) Error() string { return "the " + e.what + " was created again or restored" }
 
 // kept is a stream of which the view keeps something.
 type kept struct {
@@ -40,11 +40,13 @@ func (f *feed) streams() []kept {
 // seen is what is known of the streams, by name.
 type seen map[string]age
 
-// age is since when there is a stream, and its last sequence. Back is set where it was lower the last
-// time: the server that leads it since just now may not know all of it yet.
+// age is since when there is a stream, its last sequence, and when the message of that was stored, zero
+// where it is not known. Back is set where the sequence was lower the last time: the server that leads
+// it since just now may not know all of it yet.
 type age struct {
 	created time.Time
 	last    uint64
+	stored  time.Time
 	back    bool
 }
 
@@ -61,24 +63,54 @@ func (f *feed) watchStreams(ctx context.Context) (err error) {
 }
 
 // checkStreams returns what is known of the streams now, or a *recreatedError where one is not that
-// of before: by its time, or since it was restored from an older copy.
+// of before.
 func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	now := seen{}
 	for _, s := range f.streams() {
-		before := last[s.stream]
-		created, sequence, err := f.store.StreamAge(ctx, s.stream, s.subject)
-		switch {
-		case err != nil:
-			now[s.stream] = before // what reads the stream says why it cannot be read
-		case before.created.IsZero() || created.Equal(before.created) && sequence >= before.last:
-			now[s.stream] = age{created: created, last: sequence}
-		case created.Equal(before.created) && !before.back:
-			before.back = true
-			now[s.stream] = before
-		default:
-			return nil, &s.recreatedError
+		a, err := f.checkStream(ctx, &s, last[s.stream])
+		if err != nil {
+			return nil, err
+		}
+		now[s.stream] = a
+	}
+
+	return now, nil
+}
+
+// checkStream returns what is known of a stream now, or a *recreatedError where it is not that of before:
+// by its time, by the message that the last sequence had, or since it goes back. A restore keeps the time,
+// and what is published then may have overtaken the sequence before anybody looks.
+func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error) {
+	created, sequence, err := f.store.StreamAge(ctx, s.stream, s.subject)
+	switch {
+	case err != nil:
+		return before, nil // what reads the stream says why it cannot be read
+	case before.created.IsZero():
+	case !created.Equal(before.created) || f.isOther(ctx, s, before):
+		return age{}, &s.recreatedError
+	case sequence < before.last && before.back:
+		return age{}, &s.recreatedError
+	case sequence < before.last:
+		before.back = true
+		return before, nil
+	}
+	now := age{created: created, last: sequence}
+	if sequence > 0 {
+		if now.stored, err = f.store.StoredAt(ctx, s.stream, s.subject, sequence); err != nil {
+			now.stored = time.Time{} // another one has taken its place
 		}
 	}
 
 	return now, nil
+}
+
+// isOther reports whether another message has the last sequence of before. One that is not there is
+// none: a later one of its subject has taken its place.
+func (f *feed) isOther(ctx context.Context, s *kept, before age) bool {
+	if before.stored.IsZero() {
+		return false
+	}
+	stored, err := f.store.StoredAt(ctx, s.stream, s.subject, before.last)
+
+	return err == nil && !stored.Equal(before.stored)
 }

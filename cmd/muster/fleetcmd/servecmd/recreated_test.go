@@ -1,15 +1,23 @@
 package servecmd
 
 import (
+	"errors"
 	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"os"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // TestBucketsCreatedAgain: where a bucket was created again, what is known is what it has, and what it gets,
@@ -50,5 +58,128 @@ func TestBucketsCreatedAgain(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// backup copies the files of a server, which is stopped for that.
+func backup(t *testing.T, srv *natstest.Server) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	srv.Stop()
+	if err := os.CopyFS(dir, os.DirFS(srv.Store())); err != nil {
+		t.Fatal(err)
+	}
+	srv.Start(t)
+
+	return dir
+}
+
+// restore puts the files of a server back, which is stopped for that.
+func restore(t *testing.T, srv *natstest.Server, dir string) {
+	t.Helper()
+	srv.Stop()
+	if err := os.RemoveAll(srv.Store()); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(srv.Store(), os.DirFS(dir)); err != nil {
+		t.Fatal(err)
+	}
+	srv.Start(t)
+}
+
+// TestRestoredAndOvertaken: a stream that was restored from an older copy is another one, although so
+// much is published at once that it is never seen with a lower sequence; one that only goes on, over
+// restarts too, is not. So it is for who may make no consumer.
+func TestRestoredAndOvertaken(t *testing.T) {
+	t.Parallel()
+	g := kvtest.ByConfig(t)
+	admin := nats.UserInfo("admin", "admin")
+	viewer := newFeed(kvtest.BindTo(t, g.Connect(t, kvtest.Viewer)).Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
+	publish := func(id string) {
+		t.Helper()
+		store := kvtest.Bind(t, g.Server, admin) // it may have been started again
+		for i := range 3 {
+			report(t, store, "web01", fmt.Sprint(id, i))
+			if _, err := store.Put(t.Context(), "group.all.motd", fmt.Appendf(nil, "muster: {data: {id: %s, i: %d}}", id, i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	look := func(last seen) seen {
+		t.Helper()
+		for _, stream := range viewer.streams() { // one that cannot be read keeps what was known
+			kvtest.Eventually(t, "the streams can be read", func() (bool, string) {
+				_, _, err := viewer.store.StreamAge(t.Context(), stream.stream, stream.subject)
+				return err == nil, fmt.Sprint(err)
+			})
+		}
+		now, err := viewer.checkStreams(t.Context(), last)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return now
+	}
+	publish("old")
+	dir := backup(t, g.Server)
+	publish("lost")
+	first := look(seen{})
+	publish("lost-too")
+	last := look(look(first))
+	g.Server.Restart(t)
+	last = look(last)
+	restore(t, g.Server, dir)
+	for range 4 {
+		publish("other")
+	}
+	for _, stream := range []string{"MUSTER_REPORTS", "KV_MUSTER_MANIFESTS"} {
+		if last[stream].last <= first[stream].last {
+			t.Errorf("%s: %+v after %+v", stream, last[stream], first[stream])
+		}
+		now := look(seen{})
+		if now[stream].last <= last[stream].last || !now[stream].created.Equal(last[stream].created) {
+			t.Errorf("%s is not overtaken: %+v after %+v", stream, now[stream], last[stream])
+		}
+		var again *recreatedError
+		if _, err := viewer.checkStreams(t.Context(), seen{stream: last[stream]}); !errors.As(err, &again) {
+			t.Errorf("%s: %+v after %+v, %v", stream, now[stream], last[stream], err)
+		}
+	}
+}
+
+// TestRestoredWhileServed: what the stream of reports does not have any more after a restore is not
+// shown any more, although nodes go on reporting, and the page says so.
+func TestRestoredWhileServed(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	report(t, store, "web01", "kept")
+	dir := backup(t, srv)
+	reports := func(id string) {
+		t.Helper()
+		bound := kvtest.Bind(t, srv)
+		for i := range 10 {
+			report(t, bound, "web01", fmt.Sprint(id, i))
+		}
+	}
+	reports("lost")
+	f := &follower{store: kvtest.Bind(t, srv).Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 2 * time.Second, webhooks: &webhooks{}}
+	run(t, f)
+	get := func(path string) string {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+		return w.Body.String()
+	}
+	kvtest.Eventually(t, "the reports are known", func() (bool, string) {
+		text := get("/api/v1/runs")
+		return strings.Contains(text, `"lost9"`) && strings.Contains(text, `"kept"`), text
+	})
+	restore(t, srv, dir)
+	reports("new")
+	reports("more")
+	kvtest.Eventually(t, "only what there is is known", func() (bool, string) {
+		text := get("/api/v1/runs")
+		return strings.Contains(text, `"kept"`) && strings.Contains(text, `"new0"`) && strings.Contains(text, `"more9"`) && !strings.Contains(text, `"lost`), text
+	})
+	if page := get("/"); !strings.Contains(page, "was created again or restored") {
+		t.Error("the page does not say so")
 	}
 }

@@ -84,7 +84,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return c.Print.Result(c.Format, d, func() { screen{c.Print, store.KV.Names()}.describe(d, time.Now()) })
+	return c.Print.Result(c.Format, d, func() { screen{Printer: c.Print, names: store.KV.Names(), whole: true}.describe(d, time.Now()) })
 }
 
 // reports returns the newest reports of the node; one that cannot be read is logged.
@@ -194,7 +194,7 @@ func (p screen) assignments(n summary.Node, now time.Time) {
 		if s.Late() {
 			late = print.Age(s.Assigned, now)
 		}
-		rows = append(rows, []string{s.Key, strconv.FormatUint(s.Desired, 10), strconv.FormatUint(s.Current, 10), string(s.Status), string(s.Outcome), print.Age(s.At, now), late, counts, p.Short(s.Reason)})
+		rows = append(rows, []string{s.Key, strconv.FormatUint(s.Desired, 10), strconv.FormatUint(s.Current, 10), string(s.Status), string(s.Outcome), print.Age(s.At, now), late, counts, print.OneLine(s.Reason)})
 	}
 	p.Table([]string{"MANIFEST", "DESIRED", "CURRENT", "STATUS", "OUTCOME", "LAST RUN", "LATE FOR", "RESOURCES", "REASON"}, rows, "no manifests are assigned")
 	if more := len(n.Statuses) - maxAssignments; more > 0 {

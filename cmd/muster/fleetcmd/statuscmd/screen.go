@@ -26,12 +26,18 @@ const (
 type screen struct {
 	print.Printer
 	names kvstore.Names
+	// whole is that lines are not cut at a terminal.
+	whole bool
 }
 
 // line prints a line, which nodes may have chosen, with its name before it; an empty name
 // continues the line before.
 func (p screen) line(name, format string, args ...any) {
-	p.Printf("%-10s %s\n", name, p.Short(print.Cut(print.Text(fmt.Sprintf(format, args...)), maxLine)))
+	text := print.Cut(print.Text(fmt.Sprintf(format, args...)), maxLine)
+	if !p.whole {
+		text = p.Short(text)
+	}
+	p.Printf("%-10s %s\n", name, print.OneLine(text))
 }
 
 // show prints the overview of a fleet.

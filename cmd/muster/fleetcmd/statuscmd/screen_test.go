@@ -25,7 +25,7 @@ func shown(t *testing.T, show func(screen)) string {
 		t.Fatal(err)
 	}
 	var out bytes.Buffer
-	show(screen{print.Printer{Out: &out, Err: &out}, names})
+	show(screen{Printer: print.Printer{Out: &out, Err: &out}, names: names})
 
 	return out.String()
 }

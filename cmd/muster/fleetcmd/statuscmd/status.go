@@ -47,5 +47,5 @@ func (c *statusCommand) run(ctx context.Context) error {
 	}
 	s := summary.Of(nodes, entries, cli.Version(), time.Now())
 
-	return c.Print.Result(c.Format, s, func() { screen{c.Print, store.KV.Names()}.show(s) })
+	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
 }

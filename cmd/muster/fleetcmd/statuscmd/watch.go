@@ -180,7 +180,7 @@ func (c *statusCommand) shower(store *fleetcli.Store) func(summary.Summary) erro
 		}
 		if !c.IsDocument() && print.IsTerminal(c.Print.Out) {
 			c.Print.Clear()
-			screen{c.Print, store.KV.Names()}.show(s)
+			screen{Printer: c.Print, names: store.KV.Names()}.show(s)
 			return nil
 		}
 		same := last

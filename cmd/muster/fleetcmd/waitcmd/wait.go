@@ -183,7 +183,7 @@ func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
 		if s.Current > 0 {
 			current = strconv.FormatUint(s.Current, 10)
 		}
-		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, p.Short(s.Reason)})
+		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, print.OneLine(s.Reason)})
 	}
 	if len(rows) > 0 {
 		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")

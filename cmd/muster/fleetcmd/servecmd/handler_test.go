@@ -1,0 +1,33 @@
+package servecmd
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/testing/kvtest"
+)
+
+// TestPathsOfPrograms: what is no path below /api is answered in JSON, with where the document is.
+func TestPathsOfPrograms(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	s := serveFleet(t, store, access.Options{})
+	for _, path := range []string{"api", "api/", "api/openapi", "api/v2/nodes", "api/v1", "api/v1/none"} {
+		response, err := http.Get(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			t.Error(err)
+		}
+		kind := response.Header.Get("Content-Type")
+		if response.StatusCode != http.StatusNotFound || kind != "application/problem+json" || !strings.Contains(string(text), "/api/v1/openapi.json has them all") {
+			t.Errorf("%s: %s, %s: %s", path, response.Status, kind, text)
+		}
+	}
+}

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/choria-io/fisk"
+)
+
+// otherFlag returns what to write instead of a flag that other commands have, or other tools; empty where
+// nothing is known of it.
+func (l line) otherFlag(flag string) string {
+	wanted, _, _ := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	has := func(name string) bool { _, has := l.flag(name); return has }
+	for _, other := range []struct{ wanted, instead, hint string }{
+		{"within", "timeout", ", did you mean --timeout?"},
+		{"timeout", "within", ", did you mean --within?"},
+		{"group", "in-group", ": a target group is --in-group here, where resources have a group"},
+	} {
+		if wanted == other.wanted && has(other.instead) {
+			return other.hint
+		}
+	}
+	isArgument := func(e *fisk.ParseElement) bool { _, is := e.Clause.(*fisk.ArgClause); return is }
+	if l.command == "muster fleet exec" && len(l.args) == len(l.given) && slices.ContainsFunc(l.parsed.Elements, isArgument) {
+		return ": put -- before the command, so that its flags are its own"
+	}
+
+	return ""
+}
+
+// unexpected returns the error of an argument too much.
+func (l line) unexpected(err error) error {
+	word := l.parsed.Peek().Value
+	if _, has := l.flag("node"); has && !l.hasArguments {
+		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
+	}
+
+	return err
+}
+
+// otherCommand returns the command that other tools call by a word, empty for none.
+func (l line) otherCommand(word string) string {
+	if slices.Contains([]string{"remove", "delete", "del", "unassign"}, word) {
+		for _, c := range l.commands {
+			if c.Name == "rm" {
+				return ", did you mean rm?"
+			}
+		}
+	}
+
+	return ""
+}
