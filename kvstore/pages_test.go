@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
@@ -15,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/jsapi"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -121,5 +123,37 @@ func TestPagesAreBounded(t *testing.T) {
 	}
 	if read != count {
 		t.Errorf("%d messages, not %d", read, count)
+	}
+}
+
+// TestStoredAt: a message is found by its sequence as long as the stream has it; the one behind it is
+// none in its place.
+func TestStoredAt(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	const stream, subject = "KV_MUSTER_NODES", "$KV.MUSTER_NODES.>"
+	var times []time.Time
+	for sequence := uint64(1); sequence <= 2; sequence++ {
+		if err := store.PutState(t.Context(), model.NodeState{Node: fmt.Sprint("web0", sequence)}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		_, last, err := store.StreamAge(t.Context(), stream, subject)
+		if err != nil {
+			t.Fatal(err)
+		}
+		at, err := store.StoredAt(t.Context(), stream, subject, last)
+		if err != nil || at.IsZero() {
+			t.Fatalf("%d: %s, %v", last, at, err)
+		}
+		times = append(times, at)
+	}
+	if times[0].Equal(times[1]) {
+		t.Error("two messages are one")
+	}
+	if at, err := store.StoredAt(t.Context(), stream, subject, 99); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("99: %s, %v", at, err)
+	}
+	if at, err := store.StoredAt(t.Context(), stream, "$KV.MUSTER_NODES.web02", 1); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("of another subject: %s, %v", at, err)
 	}
 }
