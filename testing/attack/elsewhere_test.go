@@ -32,6 +32,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"kvstore/permissions.TestAnswersReachWhoAsked", "kvstore/permissions.TestAnswersDoNotLeaveTheAccount"}},
 		{"requester-courier", "has the credentials of `fleet serve` with requests, and names where nodes listen as where the server is to send its answers, on one server and on three", "a node takes one for a request, or is reached elsewhere than where it may be asked",
 			[]string{"kvstore/permissions.TestAnswersAreNoRequests"}},
+		{"requester-reply", "has the credentials of `fleet serve` with requests, and names states, facts, reports, registrations and answers of nodes as where a node is to answer a run", "a node that runs muster writes there",
+			[]string{"kvstore/permissions.TestNodesAnswerNowhereElse"}},
 		{"cancel-forged", "sends and queues cancels: unsigned, by other keys, for other actions, nodes, groups and fleets, of the future and expired; and cancels that are signed as requests", "a node that demands signatures cancels a request, or executes one",
 			[]string{"agent.TestTrustOfCancels"}},
 		{"cancel-flood", "cancels more ids than a node remembers, of requests that never come", "a node forgets what it executed, or fills its disk",
