@@ -53,7 +53,7 @@ func triedElsewhere() []elsewhere {
 		{"author-forged", "writes assignments with names of any length and characters in their headers", "more is believed of a name than that it is a text",
 			[]string{"kvstore/assignments.TestAuthor", "fleet/web.TestHostileNodes"}},
 		{"plan-large", "answers a preview with 256 KiB of empty transactions", "fleet serve keeps tens of megabytes for each",
-			[]string{"fleet/actions.TestPlansAreBounded"}},
+			[]string{"fleet/actions.TestPlansAreBounded", "fleet/preview.TestShortPlansFillNoMemory"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
 			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
