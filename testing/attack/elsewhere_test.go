@@ -54,6 +54,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"kvstore/assignments.TestAuthor", "fleet/web.TestHostileNodes"}},
 		{"plan-large", "answers a preview with 256 KiB of empty transactions", "fleet serve keeps tens of megabytes for each",
 			[]string{"fleet/actions.TestPlansAreBounded", "fleet/preview.TestShortPlansFillNoMemory"}},
+		{"answer-empty", "answers a request with 340,000 runs or changes of which nothing is said", "fleet serve, or a command, keeps 70 MiB for 1 MiB",
+			[]string{"cmd/muster/fleetcmd/live.TestShortAnswersFillNoMemory"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
 			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
