@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/request"
@@ -339,6 +341,29 @@ func TestCancel(t *testing.T) {
 	a := done(t, x, o)
 	if a, err := x.Cancel(a.ID, "bob"); err != nil || a.CancelledBy != "" || a.Error != "" {
 		t.Errorf("one that has ended: %+v, %v", a, err)
+	}
+}
+
+// TestACancelIsOneWordOfAShell: the command that an operator is shown has the name of another in it, which a
+// provider of OpenID Connect may let people choose.
+func TestACancelIsOneWordOfAShell(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	for _, by := range []string{"x'; touch /tmp/x; '", "$(id)", "`id`", "anna"} {
+		a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: by, Expect: -1})
+		if err == nil {
+			_, err = x.Cancel(a.ID, "bob")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ = x.Wait(t.Context(), a.ID)
+		_, line, _ := strings.Cut(a.Notes[0], "muster fleet run --cancel ")
+		line, _, _ = strings.Cut(line, " cancels it, with")
+		if words, err := shellquote.Split(line); err != nil || len(words) != 1 || words[0] != a.Request || actions.ByOf(words[0]) != by || strings.HasPrefix(line, "\"") {
+			t.Errorf("%q: %q, %v", line, words, err)
+		}
 	}
 }
 

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/musterfleet/muster/fleet/request"
 )
 
@@ -174,7 +176,7 @@ func (r *record) onCancel() string {
 	case r.Kind == Preview:
 		return "nodes may go on with the preview, which changes nothing"
 	case r.Kind == Run && r.Request != "":
-		return "nodes that have begun it go on; where it waits, muster fleet run --cancel '" + r.Request + "' cancels it, with the nodes as a target"
+		return "nodes that have begun it go on; where it waits, muster fleet run --cancel " + shellquote.Join(r.Request) + " cancels it, with the nodes as a target"
 	case r.Kind == Run:
 		return "no node was asked"
 	default:
