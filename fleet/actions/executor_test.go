@@ -390,6 +390,41 @@ func TestACancelledPause(t *testing.T) {
 	}
 }
 
+// silentNodes is what asks nodes of which none answers before the end.
+type silentNodes struct{ *webfleet.Backend }
+
+func (s silentNodes) Run(ctx context.Context, nodes []model.Node, _ model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	answered(model.EnsureResponse{Node: "evil", Phase: model.EnsureDone})
+	<-ctx.Done()
+	return &request.Ensured{Missing: []string{nodes[0].Node}}, nil
+}
+
+func (s silentNodes) Preview(ctx context.Context, nodes []model.Node, _ model.PreviewRequest, _ func(model.EnsureResponse)) (*preview.Preview, error) {
+	<-ctx.Done()
+	return &preview.Preview{Missing: []string{nodes[0].Node}, Unfinished: []string{nodes[1].Node}}, nil
+}
+
+// TestACancelSaysNothingOfNodes: nobody has waited for their answers, so they are neither unreachable nor late; and
+// a node that was not asked is none of them.
+func TestACancelSaysNothingOfNodes(t *testing.T) {
+	t.Parallel()
+	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
+	x := actions.New(actions.Options{Model: f, Backend: silentNodes{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
+	for kind, want := range map[actions.Kind]string{actions.Run: "[{no result 2}]", actions.Preview: "[{running 1} {no result 1}]"} {
+		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: 2, Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
+		if err == nil {
+			_, err = x.Cancel(a.ID, "bob")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ = x.Wait(t.Context(), a.ID); fmt.Sprint(a.States) != want {
+			t.Errorf("%s: %v", kind, a.States)
+		}
+	}
+}
+
 // TestClose: what goes on when the server stops ends, and says so; nothing begins after it.
 func TestClose(t *testing.T) {
 	t.Parallel()

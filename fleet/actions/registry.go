@@ -113,9 +113,12 @@ func (g *registry) note(r *record, text string) {
 	})
 }
 
-// set notes what came of an action on a node.
+// set notes what came of an action on a node that it is for: others may say that they were asked.
 func (g *registry) set(r *record, result Result) {
 	g.change(func() {
+		if _, asked := r.results[result.Node]; !asked {
+			return
+		}
 		if len(r.results) > maxDetailed && result.State == request.StateDone {
 			result.Runs = nil
 		}

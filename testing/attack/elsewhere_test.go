@@ -56,6 +56,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"fleet/actions.TestPlansAreBounded", "fleet/preview.TestShortPlansFillNoMemory"}},
 		{"answer-empty", "answers a request with 340,000 runs or changes of which nothing is said", "fleet serve, or a command, keeps 70 MiB for 1 MiB",
 			[]string{"cmd/muster/fleetcmd/live.TestShortAnswersFillNoMemory"}},
+		{"answer-unasked", "has the question of a node that is asked by name, and answers as itself", "it is among the results, or is waited for",
+			[]string{"fleet/request.TestNodesThatWereNotAsked", "fleet/actions.TestACancelSaysNothingOfNodes"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
 			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
