@@ -60,6 +60,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"cmd/muster/fleetcmd/live.TestShortAnswersFillNoMemory"}},
 		{"answer-unasked", "has the question of a node that is asked by name, and answers as itself", "it is among the results, or is waited for",
 			[]string{"fleet/request.TestNodesThatWereNotAsked", "fleet/actions.TestACancelSaysNothingOfNodes"}},
+		{"report-future", "reports more than 50,000 events at times that are to come", "what operators did is left out of the history of its node",
+			[]string{"fleet/history.TestFutureReportsDisplaceNothing"}},
 		{"report-resources", "reports ever more resources and manifests", "a query fills the memory of an operator, or leaves out those of others",
 			[]string{"fleet/query.TestOneNodeFillsNoMemory"}},
 		{"facts-unreadable", "stores facts with headers that cannot be read", "fleet forget fails, for it and for others",
