@@ -191,6 +191,18 @@ func (n Names) VerbOf(subject string) string {
 	return verb
 }
 
+// MayAnswer reports whether a node answers where a reply subject says: on a subject of its own, on the
+// inbox of a client, or where the server passes it on. The server has a node publish wherever whoever asks
+// wants it answered, which could be where it, or another, stores its state.
+func (n Names) MayAnswer(reply string) bool {
+	question, ok := strings.CutPrefix(reply, n.prefix+".reply.")
+	if question, is := strings.CutSuffix(question, "."+AskedReply); ok && is {
+		return model.IsToken(question)
+	}
+
+	return reply == "" || strings.HasPrefix(reply, "_INBOX") || strings.HasPrefix(reply, "_R_.")
+}
+
 // AnswerSubject is where a node answers a request with a reply subject. That of
 // other clients of NATS is not changed.
 func (n Names) AnswerSubject(reply, node string) string {

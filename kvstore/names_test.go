@@ -72,3 +72,25 @@ func FuzzToken(f *testing.F) {
 		}
 	})
 }
+
+// TestMayAnswer: nodes answer on a subject of their own, on an inbox or where the server passes it on.
+func TestMayAnswer(t *testing.T) {
+	t.Parallel()
+	n, err := kvstore.NewNames("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, reply := range []string{"", "muster.reply.board0123456789.=", "_INBOX.x.y", "_INBOX_anna.x", "_R_.x.y"} {
+		if !n.MayAnswer(reply) {
+			t.Errorf("%q is refused", reply)
+		}
+	}
+	for _, reply := range []string{
+		"x", "muster.reply.x.web01", "muster.reply.=", "muster.reply..=", "muster.reply.*.=", "muster.reply.>.=", "muster.reply.x.y.=", "other.reply.x.=", "muster.run.node.web01", "muster.report.web01.run.failed",
+		"$KV.MUSTER_NODES.web01.state", "$SRV.PING", "fleet.API.STREAM.LIST", "_SYS.x", "_R_",
+	} {
+		if n.MayAnswer(reply) {
+			t.Errorf("%q is not refused", reply)
+		}
+	}
+}

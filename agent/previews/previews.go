@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,8 @@ const (
 	maxWaiting = 16
 	// maxKnown is how many of those that have not expired are remembered with their answers.
 	maxKnown = 100
+	// maxAsking is how many wait for the responses to one: it may come any number of times.
+	maxAsking = 100
 )
 
 // The errors of previews that are not accepted.
@@ -123,6 +126,9 @@ func (s *Service) accept(ctx context.Context, data []byte, respond func(model.En
 			return req, errOther
 		}
 		if !known.last.Phase.Final() {
+			if len(known.respond) >= maxAsking {
+				known.respond = slices.Delete(known.respond, 1, 2) // who asked first stays
+			}
 			known.respond = append(known.respond, respond)
 		}
 		respond(known.last)

@@ -18,6 +18,12 @@ var errNotRecorded = errors.New("the request cannot be recorded, without which i
 // errPaused is a request to a node that changes nothing for the time being.
 var errPaused = errors.New("refused, the node changes nothing now")
 
+// errTooManyRuns is a run request where many wait already.
+var errTooManyRuns = errors.New("the node has too many requests to run what is assigned, try again later")
+
+// maxOpenRuns is how many run requests wait or are executed: whoever may send them may do so as fast as they like.
+const maxOpenRuns = 100
+
 // errOtherRequest is an id that comes again with something else.
 var errOtherRequest = errors.New("its id was used for another request, give it one of its own")
 

@@ -135,7 +135,12 @@ func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.En
 
 // Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun.
 func (s *Service) Run(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	if response, err := s.open(ctx, &request{Run: true}, data, respond); err != nil {
+	response, err := s.open(ctx, &request{Run: true}, data, respond)
+	switch {
+	case errors.Is(err, errTooManyRuns): // of which nothing is reported: there may be any number
+		response.Phase, response.Error = model.EnsureFailed, err.Error()
+		respond(response)
+	case err != nil:
 		respond(s.responder.reject(response, err))
 	}
 }
@@ -274,6 +279,9 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	// One that comes again has its response.
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
+	}
+	if q.Run && s.store.openRuns() >= maxOpenRuns && !s.store.knows(q.ID) {
+		return response, errTooManyRuns
 	}
 	isNew, isCancelled, err := s.canceller.record(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) {

@@ -23,7 +23,10 @@ import (
 // within that is not executed again.
 const (
 	maxKnown = 10_000
-	keepFor  = 24*time.Hour + 30*time.Minute // longer than a request is valid, with clocks apart
+	// maxKnownRuns is how many of them are run requests, beside the others: who may send no other must not
+	// displace what a command did, which comes again at each start.
+	maxKnownRuns = 1000
+	keepFor      = 24*time.Hour + 30*time.Minute // longer than a request is valid, with clocks apart
 )
 
 // store are the ensure requests of the last day, on disk.
@@ -33,13 +36,14 @@ type store struct {
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// open are those without a final response, known the times of all.
+	// open are those without a final response, known the times of all, runs those that are run requests.
 	open  map[string]*request
 	known map[string]time.Time
+	runs  map[string]bool
 }
 
 func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
-	s := &store{host: h, dir: dir, log: log, open: map[string]*request{}, known: map[string]time.Time{}}
+	s := &store{host: h, dir: dir, log: log, open: map[string]*request{}, known: map[string]time.Time{}, runs: map[string]bool{}}
 	if err := h.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return nil, err
 	}
@@ -54,7 +58,11 @@ func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
 			s.known[name] = info.ModTime()
 		}
 	}
-	s.prune(time.Now())
+	for name, at := range s.known {
+		if time.Since(at) > keepFor {
+			s.drop(name)
+		}
+	}
 
 	return s, nil
 }
@@ -117,11 +125,28 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	if s.known[name] = q.At; !q.Response.Phase.Final() {
 		s.open[name] = q
 	}
-	if len(s.known) > maxKnown {
+	if q.Run {
+		s.runs[name] = true
+	}
+	if len(s.runs) > maxKnownRuns || len(s.known)-len(s.runs) > maxKnown {
 		s.prune(q.At)
 	}
 
 	return true, nil
+}
+
+// openRuns returns how many run requests have no final response.
+func (s *store) openRuns() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	count := 0
+	for _, q := range s.open {
+		if q.Run {
+			count++
+		}
+	}
+
+	return count
 }
 
 // knows reports whether a request with an id was accepted.
@@ -218,6 +243,9 @@ func (s *store) unfinished() []*request {
 			s.log.Error("stored request is unreadable", "error", err)
 			continue
 		}
+		if q.Run {
+			s.runs[name] = true
+		}
 		if !q.Response.Phase.Final() {
 			q.body = q.Request
 			s.open[name] = q
@@ -225,6 +253,7 @@ func (s *store) unfinished() []*request {
 		}
 	}
 	slices.SortFunc(out, func(a, b *request) int { return a.At.Compare(b.At) })
+	s.prune(time.Now())
 
 	return out
 }
@@ -244,21 +273,32 @@ func (s *store) drop(name string) {
 		s.log.Warn("cannot remove stored request", "error", err)
 	}
 	delete(s.known, name)
+	delete(s.runs, name)
 }
 
 // prune forgets what is too old or too much, but nothing that is still open.
 func (s *store) prune(now time.Time) {
-	names := make([]string, 0, len(s.known))
+	var runs, others []string
 	for name := range s.known {
-		if _, open := s.open[name]; !open {
-			names = append(names, name)
+		switch _, open := s.open[name]; {
+		case open:
+		case s.runs[name]:
+			runs = append(runs, name)
+		default:
+			others = append(others, name)
 		}
 	}
+	s.pruneOf(runs, maxKnownRuns, now)
+	s.pruneOf(others, maxKnown, now)
+}
+
+// pruneOf forgets of some requests those that are too old, and the oldest where there are more than most.
+func (s *store) pruneOf(names []string, most int, now time.Time) {
 	slices.SortFunc(names, func(a, b string) int { return s.known[a].Compare(s.known[b]) })
 	// A tenth more than needed, so that it is not done for every request.
-	surplus := len(names) - maxKnown
+	surplus := len(names) - most
 	if surplus > 0 {
-		surplus += maxKnown / 10
+		surplus += most / 10
 	}
 	for i, name := range names {
 		if i >= surplus && now.Sub(s.known[name]) <= keepFor {

@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/request"
@@ -342,6 +344,29 @@ func TestCancel(t *testing.T) {
 	}
 }
 
+// TestACancelIsOneWordOfAShell: the command that an operator is shown has the name of another in it, which a
+// provider of OpenID Connect may let people choose.
+func TestACancelIsOneWordOfAShell(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	for _, by := range []string{"x'; touch /tmp/x; '", "$(id)", "`id`", "anna"} {
+		a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: by, Expect: -1})
+		if err == nil {
+			_, err = x.Cancel(a.ID, "bob")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		a, _ = x.Wait(t.Context(), a.ID)
+		_, line, _ := strings.Cut(a.Notes[0], "muster fleet run --cancel ")
+		line, _, _ = strings.Cut(line, " cancels it, with")
+		if words, err := shellquote.Split(line); err != nil || len(words) != 1 || words[0] != a.Request || actions.ByOf(words[0]) != by || strings.HasPrefix(line, "\"") {
+			t.Errorf("%q: %q, %v", line, words, err)
+		}
+	}
+}
+
 // TestACancelledPause: what was not written is not, and what was written stays.
 func TestACancelledPause(t *testing.T) {
 	t.Parallel()
@@ -361,6 +386,41 @@ func TestACancelledPause(t *testing.T) {
 	for _, r := range a.Results {
 		if strings.Contains(r.Text, "context") {
 			t.Errorf("%+v", r)
+		}
+	}
+}
+
+// silentNodes is what asks nodes of which none answers before the end.
+type silentNodes struct{ *webfleet.Backend }
+
+func (s silentNodes) Run(ctx context.Context, nodes []model.Node, _ model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+	answered(model.EnsureResponse{Node: "evil", Phase: model.EnsureDone})
+	<-ctx.Done()
+	return &request.Ensured{Missing: []string{nodes[0].Node}}, nil
+}
+
+func (s silentNodes) Preview(ctx context.Context, nodes []model.Node, _ model.PreviewRequest, _ func(model.EnsureResponse)) (*preview.Preview, error) {
+	<-ctx.Done()
+	return &preview.Preview{Missing: []string{nodes[0].Node}, Unfinished: []string{nodes[1].Node}}, nil
+}
+
+// TestACancelSaysNothingOfNodes: nobody has waited for their answers, so they are neither unreachable nor late; and
+// a node that was not asked is none of them.
+func TestACancelSaysNothingOfNodes(t *testing.T) {
+	t.Parallel()
+	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
+	x := actions.New(actions.Options{Model: f, Backend: silentNodes{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
+	t.Cleanup(x.Close)
+	for kind, want := range map[actions.Kind]string{actions.Run: "[{no result 2}]", actions.Preview: "[{running 1} {no result 1}]"} {
+		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: 2, Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
+		if err == nil {
+			_, err = x.Cancel(a.ID, "bob")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if a, _ = x.Wait(t.Context(), a.ID); fmt.Sprint(a.States) != want {
+			t.Errorf("%s: %v", kind, a.States)
 		}
 	}
 }

@@ -36,14 +36,14 @@ func (e *execution) preview(ctx context.Context) error {
 	}
 	found, err := e.Backend.Preview(ctx, e.nodes, asked, func(a model.EnsureResponse) { e.set(Result{Node: a.Node, State: request.StateRunning}) })
 	if found != nil {
-		e.planned(found)
+		e.planned(ctx, found)
 	}
 
 	return err
 }
 
 // planned notes the plans, and what they come to on every node.
-func (e *execution) planned(found *preview.Preview) {
+func (e *execution) planned(ctx context.Context, found *preview.Preview) {
 	for _, g := range found.Groups {
 		state := request.StateDone
 		if g.Outcome == preview.WouldFail || g.Outcome == preview.NotKnown {
@@ -57,9 +57,13 @@ func (e *execution) planned(found *preview.Preview) {
 		}
 	}
 	for _, node := range found.Missing {
-		e.set(Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
+		e.set(silent(ctx, node))
 	}
 	for _, node := range found.Unfinished {
+		if ctx.Err() != nil {
+			e.set(Result{Node: node, State: request.StateRunning, Text: "had not come to an end when this was ended"})
+			continue
+		}
 		e.set(Result{Node: node, State: request.StateExpired, Text: "did not come to an end in time"})
 	}
 	kept := keptOf(found.Groups)

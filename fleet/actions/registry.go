@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/kballard/go-shellquote"
+
 	"github.com/musterfleet/muster/fleet/request"
 )
 
@@ -111,9 +113,12 @@ func (g *registry) note(r *record, text string) {
 	})
 }
 
-// set notes what came of an action on a node.
+// set notes what came of an action on a node that it is for: others may say that they were asked.
 func (g *registry) set(r *record, result Result) {
 	g.change(func() {
+		if _, asked := r.results[result.Node]; !asked {
+			return
+		}
 		if len(r.results) > maxDetailed && result.State == request.StateDone {
 			result.Runs = nil
 		}
@@ -174,7 +179,7 @@ func (r *record) onCancel() string {
 	case r.Kind == Preview:
 		return "nodes may go on with the preview, which changes nothing"
 	case r.Kind == Run && r.Request != "":
-		return "nodes that have begun it go on; where it waits, muster fleet run --cancel '" + r.Request + "' cancels it, with the nodes as a target"
+		return "nodes that have begun it go on; where it waits, muster fleet run --cancel " + shellquote.Join(r.Request) + " cancels it, with the nodes as a target"
 	case r.Kind == Run:
 		return "no node was asked"
 	default:

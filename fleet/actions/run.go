@@ -20,14 +20,14 @@ func (e *execution) run(ctx context.Context) error {
 	defer cancel()
 	result, err := e.Backend.Run(limit, e.nodes, asked, func(a model.EnsureResponse) { e.set(resultOf(a)) })
 	if result != nil {
-		e.conclude(result)
+		e.conclude(ctx, result)
 	}
 
 	return err
 }
 
 // conclude notes what came of a request on every node.
-func (e *execution) conclude(r *request.Ensured) {
+func (e *execution) conclude(ctx context.Context, r *request.Ensured) {
 	for _, a := range r.Answers {
 		e.set(resultOf(a))
 		if strings.Contains(a.Error, "not signed") {
@@ -35,8 +35,17 @@ func (e *execution) conclude(r *request.Ensured) {
 		}
 	}
 	for _, node := range r.Missing {
-		e.set(Result{Node: node, State: request.StateUnreachable, Text: "has not answered"})
+		e.set(silent(ctx, node))
 	}
+}
+
+// silent returns the result of a node that has not answered: where nobody waited for it, that says nothing of it.
+func silent(ctx context.Context, node string) Result {
+	if ctx.Err() != nil {
+		return Result{Node: node, State: request.StatePending, Text: "had not answered when this was ended"}
+	}
+
+	return Result{Node: node, State: request.StateUnreachable, Text: "has not answered"}
 }
 
 // RequestID returns the id of a request to nodes, which names who asked: it is in what they report.

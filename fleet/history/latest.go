@@ -23,6 +23,19 @@ func (l *Latest) Sorted() []Event {
 	return l.kept
 }
 
+// Together returns the events of several, as Sorted does. What one of them keeps displaces nothing of another.
+func Together(all ...*Latest) []Event {
+	var out []Event
+	for _, l := range all {
+		if len(l.kept) > l.Most {
+			l.drop()
+		}
+		out = append(out, l.kept...)
+	}
+
+	return Sorted(out)
+}
+
 func (l *Latest) drop() {
 	l.kept = Sorted(l.kept)
 	if surplus := len(l.kept) - l.Most; surplus > 0 {

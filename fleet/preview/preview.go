@@ -94,13 +94,29 @@ func (d *Decoder) Decode(data []byte) (model.EnsureResponse, error) {
 		out.Plan = known
 		return out, nil
 	}
-	if err := json.Unmarshal(raw.Plan, &out.Plan); err != nil {
-		return out, fmt.Errorf("invalid plan: %w", err)
+	plan, err := decodePlan(raw.Plan)
+	if err != nil {
+		return out, err
 	}
+	out.Plan = plan
 	if d.plans == nil {
 		d.plans = map[[sha256.Size]byte]*model.Plan{}
 	}
 	d.plans[sum] = out.Plan
+
+	return out, nil
+}
+
+// decodePlan decodes a plan. One is too long also where it gets so by being encoded: without what nodes always
+// write, such as the names of resources, a short one would fill much memory.
+func decodePlan(data []byte) (*model.Plan, error) {
+	var out *model.Plan
+	if err := json.Unmarshal(data, &out); err != nil {
+		return nil, fmt.Errorf("invalid plan: %w", err)
+	}
+	if encoded, err := json.Marshal(out); err != nil || len(encoded) > maxPlan {
+		return nil, errTooLong
+	}
 
 	return out, nil
 }

@@ -173,7 +173,8 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []fleet.Target, req model.
 	if err != nil {
 		return nil, err
 	}
-	c := &collection{id: req.ID, expected: expected, last: map[string]model.EnsureResponse{}, ensurer: e}
+	isGroup := func(t fleet.Target) bool { return t.Node == "" }
+	c := &collection{id: req.ID, expected: expected, named: !slices.ContainsFunc(targets, isGroup), last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
 	var asking sync.WaitGroup
 	answers := make(chan answer[model.EnsureResponse])
@@ -292,6 +293,8 @@ type collection struct {
 	id       string
 	ensurer  *Ensurer
 	expected map[string]bool
+	// named is that no others were asked: one that says it was had the question of another node.
+	named    bool
 	last     map[string]model.EnsureResponse
 	finished int
 	errs     []error
@@ -326,7 +329,7 @@ func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {
 	}
 	r := a.response
 	before, known := c.last[r.Node]
-	if known && (final(before) || c.ensurer.Once) || r.ID != "" && r.ID != c.id {
+	if known && (final(before) || c.ensurer.Once) || r.ID != "" && r.ID != c.id || c.named && !c.expected[r.Node] {
 		return
 	}
 	c.last[r.Node] = r

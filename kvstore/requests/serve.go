@@ -135,11 +135,15 @@ func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	return all
 }
 
-// handle calls a handler unless the service has stopped, or the NATS server
-// delivered the message.
+// handle calls a handler unless the service has stopped, the NATS server delivered the message, or its
+// answer would go where no answer is awaited.
 func (v *server) handle(ctx context.Context, r micro.Request, handle func(context.Context, micro.Request)) {
 	if isDelivery(r.Reply(), nats.Header(r.Headers())) {
 		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request delivered from a stream rejected", "node", v.o.Node, "subject", r.Subject())
+		return
+	}
+	if !v.store.Names().MayAnswer(r.Reply()) {
+		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request rejected that is to be answered where nobody awaits answers", "node", v.o.Node, "subject", r.Subject(), "reply", r.Reply())
 		return
 	}
 	v.mu.Lock()

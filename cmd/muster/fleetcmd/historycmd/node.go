@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 	"time"
@@ -45,15 +46,20 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of its %d groups the first %d are looked at", len(families)-2, maxFamilies-2))
 		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
 	}
-	latest := history.Latest{Most: max(maxEvents, c.limit)}
-	for _, read := range []func(context.Context, *fleetcli.Store, []string, *history.Latest, *ofNodeDocument) error{assigned, written, c.reported} {
-		if err := read(ctx, store, families, &latest, &doc); err != nil {
-			return err
-		}
+	// The times of reports are the node's: any number of the future must not displace what operators did.
+	operators, latest := history.Latest{Most: math.MaxInt / 2}, history.Latest{Most: max(maxEvents, c.limit)}
+	if err = assigned(ctx, store, families, &operators, &doc); err == nil {
+		err = written(ctx, store, families, &operators, &doc)
 	}
-	all := latest.Sorted()
+	if err == nil {
+		err = c.reported(ctx, store, &latest, &doc)
+	}
+	if err != nil {
+		return err
+	}
+	all := history.Together(&operators, &latest)
 	if latest.Dropped > 0 {
-		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what happened the latest %d are known", latest.Most))
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what it reported the latest %d are known", latest.Most))
 	}
 	if !known {
 		if !slices.ContainsFunc(all, func(e history.Event) bool { return !isOfGroups(e) }) {
@@ -135,7 +141,7 @@ func full(counts map[string]int) []string {
 }
 
 // reported adds what a node reported, each report once.
-func (c *command) reported(ctx context.Context, store *fleetcli.Store, _ []string, latest *history.Latest, doc *ofNodeDocument) error {
+func (c *command) reported(ctx context.Context, store *fleetcli.Store, latest *history.Latest, doc *ofNodeDocument) error {
 	stream := reports.New(store.KV)
 	bounds, err := stream.Bounds(ctx)
 	if err != nil {

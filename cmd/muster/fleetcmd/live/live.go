@@ -111,9 +111,18 @@ func (a Asker) decode(r requests.Reply) model.EnsureResponse {
 	return out
 }
 
-func decodeResponse(data []byte) (out model.EnsureResponse, err error) {
+// maxMissing is what an answer may leave out of what a node of another version writes.
+const maxMissing = 64 << 10
+
+// decodeResponse decodes an answer. One that is several times as long where it is encoded is invalid: it leaves
+// out what nodes always write, and so fills much memory.
+func decodeResponse(data []byte) (model.EnsureResponse, error) {
+	var out model.EnsureResponse
 	if err := json.Unmarshal(data, &out); err != nil {
-		return out, fmt.Errorf("invalid answer: %w", err)
+		return model.EnsureResponse{}, fmt.Errorf("invalid answer: %w", err)
+	}
+	if encoded, err := json.Marshal(out); err != nil || len(encoded) > 4*len(data)+maxMissing {
+		return model.EnsureResponse{}, errors.New("invalid answer: too much is left out of it")
 	}
 
 	return out, nil
