@@ -85,6 +85,8 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// seen is when drift was first taken of one that did not reach its state since.
+	seen time.Time
 	// again is when one is looked at again that failed, wait after how long.
 	again time.Time
 	wait  time.Duration
