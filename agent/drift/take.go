@@ -24,6 +24,7 @@ type Drift struct {
 func (m *Monitor) Take(now time.Time) []Drift {
 	m.tellFlapping(now)
 	m.gather(now)
+	m.logUnwatched()
 	byKey := map[string]*Drift{}
 	for i, s := range m.pending {
 		f := m.of(i.key).resources[i.ref]

@@ -56,6 +56,17 @@ var (
 	ErrClosed = units.ErrClosed
 )
 
+// PointError is why a point is not watched. Err is the same for all points with that reason.
+type PointError struct {
+	Point Point
+	Err   error
+}
+
+func (e *PointError) Error() string { return "watching " + e.Point.Name + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *PointError) Unwrap() error { return e.Err }
+
 // check returns an error for a point that nobody can watch.
 func (p Point) check() error {
 	for _, path := range []string{p.Name, p.After} {
