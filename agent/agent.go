@@ -56,7 +56,9 @@ type Options struct {
 	// GroupsChanged, if set, is called after operators put the node into other groups; Config
 	// has them. It must not block.
 	GroupsChanged func()
-	Bundles       bundles.Source
+	// Inspect, if set, is called at each heartbeat. It must not block.
+	Inspect func()
+	Bundles bundles.Source
 	// GiveBack has an idle agent give memory of the process back.
 	GiveBack  bool
 	Publisher Publisher
@@ -190,7 +192,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: a.log,
-		Inspect: a.inspectDirectory(dir),
+		Inspect: a.inspect(dir, o.Inspect),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
 			a.control.Wake()
@@ -203,6 +205,20 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	}
 
 	return nil
+}
+
+// inspect returns what is called at each heartbeat.
+func (a *Agent) inspect(dir string, also func()) func() {
+	directory := a.inspectDirectory(dir)
+
+	return func() {
+		if directory != nil {
+			directory()
+		}
+		if also != nil {
+			also()
+		}
+	}
 }
 
 // inspectDirectory returns what notices that the state directory is not there any more.

@@ -294,6 +294,48 @@ func TestRepairThatFails(t *testing.T) {
 	})
 }
 
+// TestDriftIsSeenWhenItWasFirst, also where its repair failed at first: the tries between count
+// as much as the time before them.
+func TestDriftIsSeenWhenItWasFirst(t *testing.T) {
+	drifting(t, func(t *testing.T, n *node) {
+		seen := time.Now()
+		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755), os.WriteFile(n.path("a/x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.settle()
+		var failed model.Transaction
+		n.decode(n.take()[0], &failed)
+		if d := failed.Drift; !failed.Failed || d == nil || !d.SeenAt.Equal(seen) || !d.RepairedAt.IsZero() || d.Latency != 0 {
+			t.Errorf("the transaction that failed is %+v, its drift %+v; seen at %s", failed, d, seen)
+		}
+		n.after(40 * time.Second)
+		n.take()
+		if err := os.RemoveAll(n.path("a")); err != nil {
+			t.Fatal(err)
+		}
+		n.after(time.Minute)
+		n.has("a", "one")
+		reports := n.take()
+		var made model.Transaction
+		n.decode(reports[0], &made)
+		if d := made.Drift; !made.Changed || d == nil || !d.SeenAt.Equal(seen) || d.Latency < 40*time.Second {
+			t.Errorf("the transaction is %+v, its drift %+v; seen at %s", made, d, seen)
+		}
+		var run model.Run
+		n.decode(reports[1], &run)
+		if run.Drift.Repaired != 1 || run.Drift.Latency < 40*time.Second {
+			t.Errorf("the run is %+v", run)
+		}
+		seen = time.Now()
+		n.write("a", "other")
+		n.decode(n.take()[0], &made)
+		if d := made.Drift; d == nil || !d.SeenAt.Equal(seen) {
+			t.Errorf("the next drift is %+v; seen at %s", d, seen)
+		}
+	})
+}
+
 // TestReasonIsWhatStillFails after what failed last was repaired.
 func TestReasonIsWhatStillFails(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {

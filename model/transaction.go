@@ -78,20 +78,24 @@ type Transaction struct {
 	// Resumes is when a change that a limit put off may be made; zero for none. Reports have
 	// it for the run alone, so that the same result again is the same.
 	Resumes time.Time `json:"-"`
-	// Drift is the drift that was repaired, nil where somebody asked for the change.
-	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired; absent where somebody asked for the change"`
+	// Drift is the drift that was repaired, or could not be; nil where somebody asked for the
+	// change.
+	Drift *Repair `json:"drift,omitempty" jsonschema_description:"The drift that was repaired, or could not be; absent where somebody asked for the change"`
 }
 
-// Repair is drift of a resource that was repaired.
+// Repair is drift of a resource that was repaired, or could not be.
 type Repair struct {
-	// From is what differed, with its value where that is known: "mode: 0666".
-	From string `json:"from" jsonschema_description:"What differed, with its value where that is known"`
-	// SeenAt is when the machine said that something changed; where it did not, when the run began that found it.
-	SeenAt time.Time `json:"seen_at" jsonschema_description:"When the change was noticed"`
-	// RepairedAt is when it was changed back, and that was durable; it was verified then.
-	RepairedAt time.Time `json:"repaired_at" jsonschema_description:"When it was changed back, before that was verified"`
+	// From is what differed, with its value where that is known: "mode: 0666". It may be empty
+	// where the repair failed.
+	From string `json:"from" jsonschema_description:"What differed, with its value where that is known; may be empty where the repair failed"`
+	// SeenAt is when the machine first said that something changed, also where tries to repair
+	// it failed since; where it did not, when the run began that found it.
+	SeenAt time.Time `json:"seen_at" jsonschema_description:"When the change was first noticed"`
+	// RepairedAt is when it was changed back, and that was durable; it was verified then. It
+	// is zero where that failed.
+	RepairedAt time.Time `json:"repaired_at,omitzero" jsonschema_description:"When it was changed back, before that was verified; absent where that failed"`
 	// Latency is the time between the two.
-	Latency time.Duration `json:"latency" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
+	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }
 
 // Ref returns the resource's reference.

@@ -26,7 +26,17 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 // Reached notes that a resource is in its state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
 	if f := m.of(key).resources[ref]; f != nil {
-		f.wait, f.putOff, f.unreached = 0, time.Time{}, false
+		f.wait, f.putOff, f.seen, f.unreached = 0, time.Time{}, time.Time{}, false
 		delete(m.failing, id{key, ref})
 	}
+}
+
+// Seen returns when drift of a resource was first noticed since it reached its state; zero is
+// not at all.
+func (m *Monitor) Seen(key string, ref model.Ref) (at time.Time) {
+	if f := m.of(key).resources[ref]; f != nil {
+		at = f.seen
+	}
+
+	return at
 }

@@ -46,6 +46,8 @@ type Monitor struct {
 	failing map[id]*follower
 	// pending were seen, and wait for their backoff.
 	pending map[id]sighting
+	// unwatched are those of polled that the log is still to name.
+	unwatched []unwatched
 	// events are what the watches told since the last Take.
 	events events
 }
@@ -85,6 +87,8 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// seen is when drift was first taken of one that did not reach its state since.
+	seen time.Time
 	// again is when one is looked at again that failed, wait after how long.
 	again time.Time
 	wait  time.Duration
@@ -150,6 +154,7 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 	for _, i := range fresh {
 		m.arm(i, now[i.ref])
 	}
+	m.logUnwatched()
 }
 
 func (m *Monitor) of(key string) *followed {
@@ -172,16 +177,6 @@ func (m *Monitor) arm(i id, f *follower) {
 	}
 	f.fallback = nil
 	delete(m.polled, i)
-}
-
-// fallBack has a resource polled from now on.
-func (m *Monitor) fallBack(i id, f *follower, err error) {
-	f.close()
-	if f.fallback == nil {
-		m.o.Log.Warn("resource polled, it cannot be watched", "manifest", i.key, "resource", i.ref.String(), "every", f.every, "error", err)
-	}
-	f.fallback, f.next = err, time.Now().Add(f.every)
-	m.polled[i] = f
 }
 
 // close closes the watches of a resource.

@@ -1,9 +1,12 @@
 package drift
 
 import (
+	"bytes"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -165,5 +168,53 @@ func TestNoLooksWhileDelayed(t *testing.T) {
 				t.Errorf("drifted %v after %d looks", drifted, looks)
 			}
 		})
+	}
+}
+
+// TestManyThatCannotBeWatchedAreOneLine for each cause, with how many there are; each of them
+// is in the log at debug.
+func TestManyThatCannotBeWatchedAreOneLine(t *testing.T) {
+	t.Parallel()
+	var paths []string
+	for i := range 1000 {
+		paths = append(paths, fmt.Sprintf("/%04d", i))
+	}
+	var log bytes.Buffer
+	on := newMachine()
+	o := options(on)
+	o.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.Arm = func(p watch.Point, wake func()) (watch.Watch, error) {
+		switch {
+		case p.Name < "/0100":
+			return on.arm(p, wake)
+		case p.Name == "/0500":
+			return nil, &watch.PointError{Point: p, Err: watch.ErrNone}
+		default:
+			return nil, &watch.PointError{Point: p, Err: watch.ErrLimit}
+		}
+	}
+	m := New(o)
+	m.Follow("key", nil, settings(paths...), model.DefaultFlapping)
+	lines := func(level string) (out []string) {
+		for line := range strings.Lines(log.String()) {
+			if strings.Contains(line, "level="+level) {
+				out = append(out, line)
+			}
+		}
+		return out
+	}
+	warned := lines("WARN")
+	if len(warned) != 2 || !strings.Contains(warned[1], `manifest=key count=899 resources="setting#/0100, setting#/0101, setting#/0102, …" error="limit of watches reached"`) ||
+		!strings.Contains(warned[0], "count=1 resources=setting#/0500 error=") {
+		t.Errorf("logged\n%s", strings.Join(warned, ""))
+	}
+	if told := lines("DEBUG"); len(told) != 900 {
+		t.Errorf("%d lines at debug, not one for each", len(told))
+	}
+	// Those that are still not watched are nothing new.
+	m.Take(time.Now().Add(2 * DefaultPoll))
+	m.Follow("key", nil, settings(paths...), model.DefaultFlapping)
+	if again := lines("WARN"); len(again) != 2 {
+		t.Errorf("logged again\n%s", strings.Join(again, ""))
 	}
 }

@@ -13,7 +13,7 @@ import (
 type Drift struct {
 	Key  string
 	Refs []model.Ref
-	// Seen is when the first of them was noticed.
+	// Seen is when the first of them was noticed, tries that failed since included.
 	Seen time.Time
 }
 
@@ -24,6 +24,7 @@ type Drift struct {
 func (m *Monitor) Take(now time.Time) []Drift {
 	m.tellFlapping(now)
 	m.gather(now)
+	m.logUnwatched()
 	byKey := map[string]*Drift{}
 	for i, s := range m.pending {
 		f := m.of(i.key).resources[i.ref]
@@ -38,14 +39,13 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		if s.unchecked && m.isAsLeft(f) {
 			continue
 		}
+		f.seen = tasks.Sooner(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
-			d = &Drift{Key: i.key, Seen: s.at}
+			d = &Drift{Key: i.key, Seen: f.seen}
 			byKey[i.key] = d
 		}
-		if d.Refs = append(d.Refs, i.ref); s.at.Before(d.Seen) {
-			d.Seen = s.at
-		}
+		d.Refs, d.Seen = append(d.Refs, i.ref), tasks.Sooner(d.Seen, f.seen)
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {

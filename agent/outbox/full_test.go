@@ -1,13 +1,17 @@
 package outbox_test
 
 import (
+	"bytes"
+	"log/slog"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 	"testing"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/testing/alone"
 )
 
@@ -105,6 +109,55 @@ func TestMemoryIsBoundedWhileTheDiskTakesNothing(t *testing.T) {
 		t.Errorf("%d of 10 failures are left, although stable summaries could go", failed)
 	}
 	if _, err := os.Stat(dir); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestFullDiskIsLoggedOnce although reports are published from memory meanwhile, so that
+// nothing is left to write, and although there is room for a shorter one: it is over when what
+// did not fit does.
+func TestFullDiskIsLoggedOnce(t *testing.T) {
+	if !alone.Run(t) {
+		return
+	}
+	var log bytes.Buffer
+	dir := t.TempDir()
+	b, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	logged := func(failed, over int) {
+		t.Helper()
+		if f, o := strings.Count(log.String(), "cannot write"), strings.Count(log.String(), "writable again"); f != failed || o != over {
+			t.Errorf("logged %d times that it fails, %d that it is over; want %d and %d\n%s", f, o, failed, over, log.String())
+		}
+	}
+	publish := func() {
+		t.Helper()
+		_ = b.Sync()
+		for _, r := range b.Next(100) {
+			if err := b.Ack(r.Seq); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_ = b.Sync()
+	}
+	add(t, b, 1, report("run", "failed", 10<<10))
+	publish()
+	lift := limitFiles(t, uint64(diskSize(t, dir))+1000)
+	for range 5 {
+		add(t, b, 1, report("run", "failed", 5000))
+		publish()
+	}
+	logged(1, 0)
+	add(t, b, 1, report("run", "failed", 100))
+	publish()
+	logged(1, 0)
+	lift()
+	add(t, b, 3, report("run", "failed", 3000))
+	publish()
+	logged(1, 1)
+	if err := b.Close(); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -81,8 +81,10 @@ func (q *queue) write() error {
 		e := &q.waiting[i]
 		seg, offset, err := q.store.append(e.class, *e.memory, q.maxBytes/segmentCount)
 		if err != nil {
+			q.unwritable.failed(e.size)
 			return err
 		}
+		q.unwritable.wrote(e.size)
 		e.segment, e.offset, e.memory = seg, offset, nil
 		seg.waiting++
 	}

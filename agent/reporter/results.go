@@ -73,7 +73,7 @@ func (r results) forget(t *model.Transaction) { delete(r[t.Manifest], t.Ref()) }
 // resultDigest returns the digest of a result without what distinguishes two runs.
 func resultDigest(t *model.Transaction) [sha256.Size]byte {
 	same := *t
-	same.EventID, same.Timestamp, same.Duration = "", time.Time{}, 0
+	same.EventID, same.Timestamp, same.Duration, same.Drift = "", time.Time{}, 0, nil
 	same.RunID, same.Cause, same.CorrelationID = "", "", ""
 	same.HealthCheck = slices.Clone(t.HealthCheck)
 	for i := range same.HealthCheck {

@@ -101,9 +101,10 @@ func OfReport(r model.Report) (Event, bool) {
 		e.Kind = KindRun
 	case model.KindTransaction:
 		var t struct {
-			Drift *struct{} `json:"drift"`
+			Drift  *struct{} `json:"drift"`
+			Failed bool      `json:"failed"`
 		}
-		if json.Unmarshal(r.Data, &t) != nil || t.Drift == nil {
+		if json.Unmarshal(r.Data, &t) != nil || t.Drift == nil || t.Failed {
 			return e, false
 		}
 		e.Kind, e.About, e.Revision = KindDrift, subject, 0

@@ -258,17 +258,31 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	r.outputs.keep(c.Node, res.Outcome)
 	if t.Changed {
 		r.report.NoteDrift(c.Node, c.Plan, true)
-		r.report.Repaired(t, c.Plan, r.opts.Woken, res.Made)
+		seen := r.seen(c.Node)
+		if seen.IsZero() {
+			seen = r.opts.Woken
+		}
+		r.report.Repaired(t, c.Plan, seen, res.Made)
 	}
 	if c.Refresh {
 		r.refreshes.Made(ctx, c.Node)
 	}
 }
 
+// seen returns when drift of a resource was first noticed; zero is not known.
+func (r *run) seen(n *graph.Node) time.Time {
+	if r.opts.Seen == nil {
+		return time.Time{}
+	}
+
+	return r.opts.Seen(n.Ref)
+}
+
 // fail records an error of a resource.
 func (r *run) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
 	t.Failed, t.Noop = true, r.IsNoop(n)
 	t.Errors = append(t.Errors, r.ErrorText(n, err))
+	r.report.Unrepaired(t, r.seen(n))
 	var p *plan.PanicError
 	if errors.As(err, &p) {
 		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))

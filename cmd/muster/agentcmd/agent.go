@@ -23,7 +23,6 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -233,8 +232,9 @@ type Node struct {
 	connection *connectionLog
 	// level is that of the log.
 	level *slog.LevelVar
-	// socket is nil where it could not be made.
-	socket *local.Listener
+	// held is the state directory, inspected is notified at each heartbeat.
+	held      claimed
+	inspected tasks.Signal
 	// closers end what the node has, the last first.
 	closers []func() error
 }
@@ -254,7 +254,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log, level: level}
+	n := &Node{log: log, level: level, inspected: tasks.NewSignal()}
 	if err := n.claim(ctx, config.StateDir); err != nil {
 		return nil, err
 	}
@@ -292,6 +292,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		n.nameGroups()
 		groupsChanged.Notify()
 	}
+	o.Inspect = n.inspected.Notify
 	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {
@@ -342,7 +343,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	running, stop := context.WithCancel(ctx)
 	defer stop()
 	var all sync.WaitGroup
-	var gaveUp error
+	var gaveUp, lost error
 	all.Go(func() { n.service.run(running) })
 	all.Go(func() { n.warnOfNeighbours(running) })
 	all.Go(func() {
@@ -352,7 +353,11 @@ func (n *Node) Run(ctx, hard context.Context) error {
 	})
 	informed, ended := context.WithCancel(context.WithoutCancel(ctx))
 	defer ended()
-	all.Go(func() { n.answerLocally(informed) })
+	all.Go(func() {
+		if lost = n.keepClaim(informed); lost != nil {
+			stop()
+		}
+	})
 	all.Go(func() { n.supervised(informed, running) })
 	err := n.agent.Run(running, hard)
 	stop()
@@ -362,7 +367,7 @@ func (n *Node) Run(ctx, hard context.Context) error {
 		return err
 	}
 
-	return gaveUp
+	return cmp.Or(lost, gaveUp)
 }
 
 // awaitClosed waits until ctx ends, or the client closed the connection and will never

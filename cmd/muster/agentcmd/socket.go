@@ -1,10 +1,7 @@
 package agentcmd
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -15,13 +12,10 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/local"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/lock"
 )
 
 // The routes of the socket.
@@ -36,40 +30,6 @@ const maxBody = 1 << 10
 // logLevel is the body of a request for a log level, and its answer.
 type logLevel struct {
 	Level string `json:"level"`
-}
-
-// claim makes this process the one agent of a state directory, and makes its socket.
-// Without a socket the agent runs all the same: what it does for the machine matters more.
-func (n *Node) claim(ctx context.Context, dir string) error {
-	machine := host.New(host.Options{StateDir: dir, Log: n.log})
-	if err := machine.OpenState(false); err != nil {
-		return err
-	}
-	release, err := machine.Claim("muster agent run")
-	if held := (lock.LockedError{}); errors.As(err, &held) {
-		return fmt.Errorf("the state directory %s is in use by %s: stop that agent, or give this one a directory of its own (state_dir, or --state-dir)", dir, held.Holder)
-	}
-	if err != nil {
-		return err
-	}
-	n.closers = append(n.closers, release)
-	if n.socket, err = local.Listen(dir); err != nil {
-		n.log.WarnContext(ctx, "muster agent status will not work", "error", err)
-		return nil
-	}
-	n.closers = append(n.closers, n.socket.Close)
-
-	return nil
-}
-
-// answerLocally answers on the socket until ctx ends.
-func (n *Node) answerLocally(ctx context.Context) {
-	if n.socket == nil {
-		return
-	}
-	if err := n.socket.Serve(ctx, n.routes(), n.log); err != nil {
-		n.log.ErrorContext(ctx, "muster agent status does not work any more", "error", err)
-	}
 }
 
 // routes are those of the socket.

@@ -153,19 +153,28 @@ func (r *Report) Finish(woken time.Time) {
 }
 
 // Repaired describes the repair of a resource of which nobody asked for the change p;
-// woken is that of Finish, made when the change was made, zero for now.
-func (r *Report) Repaired(t *model.Transaction, p resource.Plan, woken, made time.Time) {
+// seen is when that was noticed, zero at the begin of the run; made when the change was made,
+// zero for now.
+func (r *Report) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
 	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
 	if made.IsZero() {
 		made = time.Now()
 	}
-	if woken.IsZero() {
-		woken = r.Summary.Started
+	if seen.IsZero() {
+		seen = r.Summary.Started
 	}
 	made = made.UTC()
-	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: woken.UTC(), RepairedAt: made, Latency: made.Sub(woken)}
+	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
+}
+
+// Unrepaired describes drift of a resource that failed, noticed at a time; zero is that nobody
+// did.
+func (r *Report) Unrepaired(t *model.Transaction, seen time.Time) {
+	if r.Cause.IsUnasked() && !seen.IsZero() {
+		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
+	}
 }
 
 // differed returns what the changes were about.

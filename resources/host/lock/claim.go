@@ -3,6 +3,7 @@ package lock
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -15,11 +16,33 @@ import (
 // agentLock is the file by which an agent claims its state directory.
 const agentLock = "agent.lock"
 
-// Claim makes this process the one agent of the state directory until release or its
+// Claim is that this process is the one agent of a state directory.
+type Claim struct{ file *os.File }
+
+// Release ends it.
+func (c *Claim) Release() error { return errors.Join(eraseHolder(c.file), free(c.file)) }
+
+// IsLost reports whether another directory is in the place of that which was claimed, or
+// another file in that of its lock. One that is away may come back: it is not lost.
+func (c *Claim) IsLost() bool {
+	path := c.file.Name()
+	if _, err := os.Stat(filepath.Dir(path)); err != nil {
+		return false
+	}
+	held, err := c.file.Stat()
+	if err != nil {
+		return false
+	}
+	now, err := os.Lstat(path)
+
+	return errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(held, now)
+}
+
+// Claim makes this process the one agent of the state directory until it is released or its
 // end; the file of a dead one never blocks. A directory that another agent has is a
 // LockedError. It waits only for what a dead one was just starting, for a second at most.
 // An unsafe directory is an error of state.Make, without one it is state.ErrNone.
-func (l *Locks) Claim(command string) (release func() error, err error) {
+func (l *Locks) Claim(command string) (*Claim, error) {
 	if l.dir == "" {
 		return nil, state.ErrNone
 	}
@@ -40,7 +63,7 @@ func (l *Locks) Claim(command string) (release func() error, err error) {
 		return nil, errors.Join(err, f.Close())
 	}
 
-	return func() error { return errors.Join(eraseHolder(f), free(f)) }, nil
+	return &Claim{f}, nil
 }
 
 // claimTries is how often a lock is tried that a dead process holds.

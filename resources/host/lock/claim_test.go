@@ -17,7 +17,7 @@ import (
 // TestClaim: one agent has a state directory, beside the runs in it.
 func TestClaim(t *testing.T) {
 	h := hosttest.New(t)
-	release, err := h.Claim("muster agent run")
+	claim, err := h.Claim("muster agent run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,13 +29,13 @@ func TestClaim(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := errors.Join(unlock(), release()); err != nil {
+	if err := errors.Join(unlock(), claim.Release()); err != nil {
 		t.Fatal(err)
 	}
-	if release, err = h.Claim("another"); err != nil {
+	if claim, err = h.Claim("another"); err != nil {
 		t.Fatal(err)
 	}
-	if err := release(); err != nil {
+	if err := claim.Release(); err != nil {
 		t.Error(err)
 	}
 }
@@ -44,11 +44,11 @@ func TestClaim(t *testing.T) {
 // moment.
 func TestClaimAfterAKill(t *testing.T) {
 	h := hosttest.New(t)
-	release, err := h.Claim("muster agent run")
+	claim, err := h.Claim("muster agent run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := release(); err != nil {
+	if err := claim.Release(); err != nil {
 		t.Fatal(err)
 	}
 	const dead = 1 << 30 // more than any id of a process
@@ -64,11 +64,48 @@ func TestClaimAfterAKill(t *testing.T) {
 		t.Fatal(err)
 	}
 	time.AfterFunc(200*time.Millisecond, func() { _ = f.Close() })
-	release, err = h.Claim("muster agent run")
+	claim, err = h.Claim("muster agent run")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := release(); err != nil {
+	if err := claim.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestClaimThatIsLost where the directory is another one, or its lock, and not while it is away.
+func TestClaimThatIsLost(t *testing.T) {
+	h := hosttest.New(t)
+	claim, err := h.Claim("muster agent run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := h.StateDir()
+	step := func(what string, lost bool, err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := claim.IsLost(); got != lost {
+			t.Errorf("%s: lost %t", what, got)
+		}
+	}
+	step("claimed", false, nil)
+	step("renamed", false, os.Rename(dir, dir+".away"))
+	step("another one", true, os.Mkdir(dir, 0o700))
+	step("another lock", true, os.WriteFile(filepath.Join(dir, "agent.lock"), nil, 0o600))
+	step("removed", false, os.RemoveAll(dir))
+	step("back", false, os.Rename(dir+".away", dir))
+	step("its lock removed", true, os.Remove(filepath.Join(dir, "agent.lock")))
+	again, err := h.Claim("muster agent run")
+	if err != nil {
+		t.Fatal(err)
+	}
+	step("claimed again", true, nil)
+	if again.IsLost() {
+		t.Error("the new claim is lost")
+	}
+	if err := errors.Join(claim.Release(), again.Release()); err != nil {
 		t.Error(err)
 	}
 }

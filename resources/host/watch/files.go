@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/watch/effort"
+	"github.com/musterfleet/muster/resources/host/watch/mounts"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes
@@ -23,6 +24,9 @@ type files struct {
 	mu      sync.Mutex
 	inotify *inotify
 	closed  bool
+	// ended is closed with it.
+	ended   chan struct{}
+	mounts  *mounts.Table
 	folders folders
 	locks   locks
 	marks   marks
@@ -79,7 +83,7 @@ func newFiles(log *slog.Logger) *files {
 	n := &inotify{dirs: map[int32]*dir{}}
 
 	return &files{
-		log: log, inotify: n, folders: folders{n, map[string]*folder{}}, locks: locks{}, marks: marks{trees: map[*tree]struct{}{}},
+		log: log, inotify: n, ended: make(chan struct{}), folders: folders{n, map[string]*folder{}}, locks: locks{}, marks: marks{trees: map[*tree]struct{}{}},
 		watches: map[*pathWatch]struct{}{}, failed: map[*pathWatch]struct{}{},
 	}
 }
@@ -95,6 +99,7 @@ func (f *files) start() error {
 	err := f.inotify.open()
 	if err == nil {
 		f.reader.Go(f.read)
+		f.followMounts()
 	}
 
 	return err
@@ -179,13 +184,24 @@ func (f *files) remove(x *pathWatch) {
 
 func (f *files) close() {
 	f.mu.Lock()
-	f.closed = true
 	for x := range f.watches {
 		x.failed.set(ErrClosed)
 	}
-	f.inotify.close()
+	f.end()
 	f.mu.Unlock()
 	f.reader.Wait()
+}
+
+// end closes the descriptors.
+func (f *files) end() {
+	if !f.closed {
+		f.closed = true
+		close(f.ended)
+	}
+	f.inotify.close()
+	if f.mounts != nil {
+		f.mounts.Close()
+	}
 }
 
 // bufferSize holds some thousand events with short names.
@@ -206,19 +222,16 @@ func (f *files) read() {
 			f.fail(err)
 			return
 		}
-		wakes, again := f.handle(buffer[:n])
-		for _, wake := range wakes {
+		for _, wake := range f.handle(buffer[:n]) {
 			wake()
 		}
-		_ = file.SetReadDeadline(again)
 	}
 }
 
 // fail gives up: all watches have the error, and are woken to say so.
 func (f *files) fail(err error) {
 	f.mu.Lock()
-	f.closed = true
-	f.inotify.close()
+	f.end()
 	var wakes []func()
 	for x := range f.watches {
 		x.failed.set(fmt.Errorf("%w: %w", ErrNone, err))
@@ -233,13 +246,13 @@ func (f *files) fail(err error) {
 	}
 }
 
-// handle takes in events. It returns whom to wake, and when to call it again at the
-// latest, zero for after the next event.
-func (f *files) handle(buffer []byte) ([]func(), time.Time) {
+// handle takes in events. It returns whom to wake, and has the next read end when it is to be
+// called again at the latest.
+func (f *files) handle(buffer []byte) []func() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if f.closed {
-		return nil, time.Time{}
+		return nil
 	}
 	for len(buffer) > 0 {
 		e, rest, err := nextEvent(buffer)
@@ -252,7 +265,10 @@ func (f *files) handle(buffer []byte) ([]func(), time.Time) {
 		f.handleEvent(e)
 	}
 
-	return f.settle(time.Now())
+	wakes, again := f.settle(time.Now())
+	_ = f.inotify.file.SetReadDeadline(again)
+
+	return wakes
 }
 
 // handleEvent marks who is concerned by an event. That of a name that nobody wants costs

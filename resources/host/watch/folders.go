@@ -64,7 +64,7 @@ func (s *folders) release(x *pathWatch) {
 
 // resolve walks to a folder again. After an error its route is as before.
 func (s *folders) resolve(at *folder) error {
-	hops, end, fd, err := s.inotify.walk(at.path)
+	hops, places, end, fd, err := s.inotify.walk(at.path)
 	at.dirty, at.late, at.route.walked = false, false, time.Now()
 	if at.err = err; err != nil {
 		return err
@@ -73,7 +73,7 @@ func (s *folders) resolve(at *folder) error {
 		_ = unix.Close(fd)
 	}
 	former := at.end
-	at.end = end
+	at.end, at.route.places = end, places
 	at.route.setHops(s.inotify, hops)
 	if former != nil {
 		s.inotify.release(former)
@@ -107,10 +107,10 @@ func (s *folders) watchPath(x *pathWatch) error {
 		x.route.setHops(s.inotify, nil)
 		return x.folder.err
 	}
-	x.route.walked = time.Time{}
+	x.route.walked, x.route.places = time.Time{}, nil
 	if isLink(x.point.Name) {
 		x.route.walked = time.Now()
-		hops, end, fd, err := s.inotify.walk(x.point.Name)
+		hops, places, end, fd, err := s.inotify.walk(x.point.Name)
 		if err != nil {
 			return err
 		}
@@ -118,6 +118,7 @@ func (s *folders) watchPath(x *pathWatch) error {
 			_ = unix.Close(fd)
 			s.inotify.release(end)
 		}
+		x.route.places = places
 		x.route.setHops(s.inotify, hops)
 		return nil
 	}

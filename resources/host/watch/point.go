@@ -19,8 +19,9 @@ const (
 	// Path is an absolute path. It changes when what is there appears, goes, is
 	// replaced, or gets another content, owner or mode; when a directory or link on
 	// the way to it does; and, where it is a link, when what that leads to does. What
-	// is done by another name of the same file, by a mapping of it into memory before
-	// that is closed, or by mounting something over a directory, is not seen.
+	// is done by another name of the same file, or by a mapping of it into memory before
+	// that is closed, is not seen. It changes, too, when something is mounted over it or above
+	// it, or no longer is.
 	Path Kind = "path"
 	// Tree is a Path, and all below it where it is a directory. Links in it are not
 	// followed.
@@ -54,6 +55,17 @@ var (
 	// ErrClosed is a watcher that was closed.
 	ErrClosed = units.ErrClosed
 )
+
+// PointError is why a point is not watched. Err is the same for all points with that reason.
+type PointError struct {
+	Point Point
+	Err   error
+}
+
+func (e *PointError) Error() string { return "watching " + e.Point.Name + ": " + e.Err.Error() }
+
+// Unwrap returns the reason.
+func (e *PointError) Unwrap() error { return e.Err }
 
 // check returns an error for a point that nobody can watch.
 func (p Point) check() error {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,6 +23,9 @@ type route struct {
 	hops   []hop
 	// walked is when it was resolved last; zero for one that needs no walk.
 	walked time.Time
+	// places are the directories, without links, that it led to until a link or its end: what
+	// is mounted at or above one leads it elsewhere.
+	places []string
 }
 
 // hop is a name that is looked up in a directory. A route has each once.
@@ -88,14 +92,16 @@ type walk struct {
 	hops []hop
 	// links were followed, names were in their texts.
 	links, names int
+	// places are the directories of those links, and in the end where it has come to.
+	places []string
 }
 
 // walk goes to an absolute path, and watches each directory on the way before it
 // looks up a name in it: no later change escapes. It opens nothing but directories to
 // be looked at, so no fifo or device can hold it up. It ends at what is missing or no
 // directory: then the end is nil. Otherwise the caller releases the end, and closes its
-// descriptor. Where the error is not nil the hops are released.
-func (n *inotify) walk(path string) (hops []hop, end *dir, fd int, err error) {
+// descriptor. Where the error is not nil the hops are released. places are those of a route.
+func (n *inotify) walk(path string) (hops []hop, places []string, end *dir, fd int, err error) {
 	w := walk{inotify: n, at: -1}
 	w.push(path)
 	defer func() {
@@ -112,24 +118,34 @@ func (n *inotify) walk(path string) (hops []hop, end *dir, fd int, err error) {
 		}
 	}()
 	if err := w.restart(); err != nil {
-		return nil, nil, -1, err
+		return nil, nil, nil, -1, err
 	}
 	for len(w.rest) > 0 {
 		next := w.rest[len(w.rest)-1]
 		w.rest = w.rest[:len(w.rest)-1]
 		arrived, err := w.step(next)
 		if err != nil {
-			return nil, nil, -1, err
+			return nil, nil, nil, -1, err
 		}
 		if !arrived {
-			return w.hops, nil, -1, nil
+			w.note()
+			return w.hops, w.places, nil, -1, nil
 		}
 	}
 	if end, err = n.watch(w.at); err != nil {
-		return nil, nil, -1, err
+		return nil, nil, nil, -1, err
 	}
 
-	return w.hops, end, w.at, nil
+	w.note()
+
+	return w.hops, w.places, end, w.at, nil
+}
+
+// note notes the directory it has come to.
+func (w *walk) note() {
+	if place, err := os.Readlink(procPath(w.at)); err == nil && !slices.Contains(w.places, place) {
+		w.places = append(w.places, place)
+	}
 }
 
 // push puts the names of a path before those that are left.
@@ -196,6 +212,7 @@ func (w *walk) step(name string) (bool, error) {
 
 // followLink goes on by the text of a link.
 func (w *walk) followLink(link int) (bool, error) {
+	w.note()
 	text := make([]byte, unix.PathMax)
 	n, err := unix.Readlinkat(link, "", text)
 	if w.links++; err != nil || w.links > maxLinks {

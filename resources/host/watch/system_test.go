@@ -70,3 +70,50 @@ func TestOwner(t *testing.T) {
 	write(t, dir+"/m/f", "")
 	mounted.waits(t, "what was below it")
 }
+
+// TestMounts mounts over what is watched, above it and below it: the machine does not say so
+// in any of the directories.
+func TestMounts(t *testing.T) {
+	hosttest.NeedRoot(t)
+	w, dir := newWatcher(t), t.TempDir()
+	mkdir(t, dir+"/many/d")
+	mkdir(t, dir+"/tree/a/b")
+	mkdir(t, dir+"/real/d")
+	check(t, os.Symlink(dir+"/real", dir+"/link"))
+	write(t, dir+"/many/d/f", "")
+	write(t, dir+"/f", "")
+	write(t, dir+"/g", "")
+	above, file := arm(t, w, path(dir+"/many/d/f")), arm(t, w, path(dir+"/f"))
+	tree := arm(t, w, watch.Point{Kind: watch.Tree, Name: dir + "/tree"})
+	linked := arm(t, w, path(dir+"/link/d/f"))
+	other := arm(t, w, path(dir+"/many"))
+	mount := func(source, target, kind string, flags uintptr) {
+		t.Helper()
+		check(t, unix.Mount(source, target, kind, flags, ""))
+		t.Cleanup(func() { _ = unix.Unmount(target, unix.MNT_DETACH) })
+	}
+	pass(t, w, above, file, tree, linked, other)
+
+	mount("muster", dir+"/many/d", "tmpfs", 0)
+	above.waits(t, "a file system mounted over its directory")
+	pass(t, w, above)
+	write(t, dir+"/many/d/f", "")
+	above.waits(t, "what is there now")
+	mount(dir+"/g", dir+"/f", "", unix.MS_BIND)
+	file.waits(t, "another file mounted over it")
+	mount("muster", dir+"/tree/a/b", "tmpfs", 0)
+	tree.waits(t, "a file system mounted below it")
+	pass(t, w, tree)
+	for write(t, dir+"/tree/a/b/f", ""); watch.Unsettled(w); {
+		pass(t, w)
+	}
+	tree.waits(t, "what is there now")
+	mount("muster", dir+"/real", "tmpfs", 0)
+	linked.waits(t, "a file system mounted where the link leads")
+	pass(t, w, above, file, tree, linked, other)
+
+	// Without what was mounted it is as before.
+	check(t, unix.Unmount(dir+"/many/d", unix.MNT_DETACH))
+	above.waits(t, "no longer mounted")
+	other.sleeps(t, w, "mounts elsewhere")
+}

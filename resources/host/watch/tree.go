@@ -54,7 +54,7 @@ func (t *tree) scan(n *inotify) error {
 
 // walk adds the directories from the path of the point on.
 func (t *tree) walk(n *inotify) error {
-	hops, end, at, err := n.walk(t.watch.point.Name)
+	hops, _, end, at, err := n.walk(t.watch.point.Name)
 	if err != nil {
 		return err
 	}

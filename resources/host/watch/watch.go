@@ -1,7 +1,6 @@
 package watch
 
 import (
-	"fmt"
 	"log/slog"
 	"path/filepath"
 
@@ -45,7 +44,7 @@ type Watch interface {
 // that somebody should look again. One that was under way may still return after the
 // watch was closed.
 //
-// Errors are ErrLimit, ErrNone and ErrClosed: whoever wants to know has to look at
+// Errors are ErrLimit, ErrNone and ErrClosed, in a PointError: whoever wants to know has to look at
 // intervals.
 func (w *Watcher) Arm(p Point, wake func()) (Watch, error) {
 	if err := p.check(); err != nil {
@@ -53,7 +52,7 @@ func (w *Watcher) Arm(p Point, wake func()) (Watch, error) {
 	}
 	x, err := w.arm(p, wake)
 	if err != nil {
-		return nil, fmt.Errorf("watching %s: %w", p.Name, err) // and no interface around a nil pointer
+		return nil, &PointError{p, err} // and no interface around a nil pointer
 	}
 
 	return x, nil

@@ -1,0 +1,71 @@
+package drift
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/resources/host/watch"
+)
+
+// maxNamed bounds the resources that a line of the log names.
+const maxNamed = 3
+
+// unwatched is a resource that cannot be watched from now on, of which the log says nothing yet.
+type unwatched struct {
+	id    id
+	cause error
+}
+
+// fallBack has a resource polled from now on. Who calls it calls logUnwatched afterwards.
+func (m *Monitor) fallBack(i id, f *follower, err error) {
+	f.close()
+	if f.fallback == nil {
+		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.ref.String(), "every", f.every, "error", err)
+		m.unwatched = append(m.unwatched, unwatched{i, causeOf(err)})
+	}
+	f.fallback, f.next = err, time.Now().Add(f.every)
+	m.polled[i] = f
+}
+
+// causeOf returns an error without the point that it is about.
+func causeOf(err error) error {
+	var at *watch.PointError
+	if errors.As(err, &at) {
+		return at.Err
+	}
+
+	return err
+}
+
+// logUnwatched logs what cannot be watched any more, a line for each manifest and cause.
+func (m *Monitor) logUnwatched() {
+	slices.SortFunc(m.unwatched, func(a, b unwatched) int {
+		return cmp.Or(cmp.Compare(a.id.key, b.id.key), cmp.Compare(a.cause.Error(), b.cause.Error()), a.id.compare(b.id))
+	})
+	for rest := m.unwatched; len(rest) > 0; {
+		first := rest[0]
+		count := 1
+		for count < len(rest) && rest[count].id.key == first.id.key && rest[count].cause.Error() == first.cause.Error() {
+			count++
+		}
+		m.o.Log.Warn("resources polled, they cannot be watched", "manifest", first.id.key, "count", count, "resources", namesOf(rest[:count]), "error", first.cause)
+		rest = rest[count:]
+	}
+	m.unwatched = nil
+}
+
+// namesOf names the first of some resources.
+func namesOf(all []unwatched) string {
+	var names []string
+	for _, u := range all[:min(len(all), maxNamed)] {
+		names = append(names, u.id.ref.String())
+	}
+	if len(all) > maxNamed {
+		names = append(names, "…")
+	}
+
+	return strings.Join(names, ", ")
+}

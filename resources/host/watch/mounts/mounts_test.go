@@ -1,0 +1,120 @@
+package mounts
+
+import (
+	"errors"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// captured is of a machine with a bind mount and a path with a space, a tab, a backslash and a
+// letter of two bytes.
+const captured = `22 27 0:20 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - sysfs sysfs rw
+27 1 254:0 / / rw,relatime shared:1 - ext4 /dev/root rw,errors=remount-ro
+41 27 0:35 / /mnt/a\040b\011c\134d rw - tmpfs none rw,size=4096k
+42 27 254:0 /etc/motd /srv/motd rw,relatime shared:1 - ext4 /dev/root rw
+43 27 0:36 / /mnt/é rw - tmpfs none rw
+`
+
+func TestParse(t *testing.T) {
+	t.Parallel()
+	got := Parse([]byte(captured + "\n44 27\n45 27 0:1 / relative rw - x x rw\nnonsense"))
+	want := []Mount{
+		{"22", "0:20", "/", "/sys"}, {"27", "254:0", "/", "/"}, {"41", "0:35", "/", "/mnt/a b\tc\\d"},
+		{"42", "254:0", "/etc/motd", "/srv/motd"}, {"43", "0:36", "/", "/mnt/é"},
+	}
+	for _, m := range want {
+		if _, is := got[m]; !is {
+			t.Errorf("without %+v", m)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("%d mounts: %v", len(got), got)
+	}
+}
+
+func TestUnescape(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		``: ``, `/a`: `/a`, `\040`: ` `, `\134040`: `\040`, `a\`: `a\`, `\04`: `\04`, `\048`: `\048`, `\400`: `\400`, `\377`: "\xff", `\\040`: `\ `,
+	} {
+		if got := unescape(text); got != want {
+			t.Errorf("%q became %q, not %q", text, got, want)
+		}
+	}
+}
+
+func TestChanged(t *testing.T) {
+	t.Parallel()
+	before := Parse([]byte(captured))
+	for text, want := range map[string][]string{
+		captured: nil,
+		captured + "50 27 0:40 / /mnt/x rw - tmpfs none rw\n51 50 0:41 / /mnt/x rw - tmpfs none rw\n": {"/mnt/x"},
+		// Other options change nothing that is there.
+		strings.Replace(captured, "/srv/motd rw", "/srv/motd ro", 1): nil,
+		// One that was mounted in the place of another, and one that was moved.
+		strings.Replace(captured, "/etc/motd", "/etc/issue", 1): {"/srv/motd"},
+		strings.Replace(captured, "/mnt/é", "/mnt/e", 1):        {"/mnt/e", "/mnt/é"},
+		"": {"/", "/mnt/a b\tc\\d", "/mnt/é", "/srv/motd", "/sys"},
+	} {
+		if got := Changed(before, Parse([]byte(text))); !slices.Equal(got, want) {
+			t.Errorf("changed: %q, not %q", got, want)
+		}
+	}
+}
+
+func TestIsWithin(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		path, dir string
+		want      bool
+	}{{"/a", "/a", true}, {"/a/b", "/a", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/a", "/", true}, {"/", "/", true}, {"/", "/a", false}} {
+		if got := IsWithin(c.path, c.dir); got != c.want {
+			t.Errorf("%s within %s: %t", c.path, c.dir, got)
+		}
+	}
+}
+
+// TestTable has the mounts of this machine, and ends when it is closed.
+func TestTable(t *testing.T) {
+	t.Parallel()
+	table, err := Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Contains(Changed(nil, table.known), "/proc") {
+		t.Errorf("without /proc: %v", table.known)
+	}
+	ended := make(chan error)
+	go func() {
+		for {
+			if _, err := table.Wait(); err != nil {
+				ended <- err
+				return
+			}
+		}
+	}()
+	table.Close()
+	if err := <-ended; !errors.Is(err, os.ErrClosed) {
+		t.Error(err)
+	}
+}
+
+// FuzzParse reads any text without harm. Whatever is read of it is a path, and the same again.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(captured))
+	f.Add([]byte(`1 2 0:3 \057 /\1\18\177\400\ rw`))
+	f.Add([]byte("1 2 3 / /\x00\n\n   \n"))
+	f.Fuzz(func(t *testing.T, text []byte) {
+		got := Parse(text)
+		for m := range got {
+			if !strings.HasPrefix(m.Path, "/") {
+				t.Errorf("a path is %q", m.Path)
+			}
+		}
+		if changed := Changed(got, Parse(text)); len(changed) != 0 {
+			t.Errorf("changed without a change: %q", changed)
+		}
+	})
+}
