@@ -70,10 +70,11 @@ func (w judge) descriptors() (map[string]int, error) {
 		return nil, err
 	}
 	numbers := regexp.MustCompile(`\[[0-9]+\]|[0-9]{20}`)
+	own := strings.NewReplacer(fmt.Sprintf("/proc/%d/", w.agent.pid()), "/proc/self/") // one that starts anew has another number
 	out := map[string]int{}
 	for _, e := range entries {
 		if of, err := os.Readlink(filepath.Join(dir, e.Name())); err == nil { // else it was closed
-			out[numbers.ReplaceAllString(strings.TrimPrefix(of, w.root), "")]++
+			out[numbers.ReplaceAllString(strings.TrimPrefix(own.Replace(of), w.root), "")]++
 		}
 	}
 
