@@ -98,6 +98,9 @@ type Repair struct {
 	Latency time.Duration `json:"latency,omitempty" jsonschema_description:"Nanoseconds from seen_at to repaired_at"`
 }
 
+// Repaired reports whether drift was repaired.
+func (t *Transaction) Repaired() bool { return t.Drift != nil && !t.Failed }
+
 // Ref returns the resource's reference.
 func (t *Transaction) Ref() Ref { return Ref{Type: t.Type, Name: t.Name} }
 

@@ -126,7 +126,7 @@ func repairOf(t *model.Transaction, before *model.LastRepair) *model.LastRepair 
 		return before
 	}
 	out := &model.LastRepair{Resource: bounds.TextTo(t.Ref().String(), maxReason), Outcome: t.Outcome(), At: time.Now().UTC()}
-	if t.Drift != nil && !t.Failed {
+	if t.Repaired() {
 		out.Latency = model.Duration(t.Drift.Latency)
 	}
 

@@ -210,6 +210,10 @@ func TestOfReport(t *testing.T) {
 	if err != nil || got.Resource != "file#/etc/motd" || got.Error != "one\ntwo" || got.Text != "one; two" || !got.Drift || got.Latency != time.Minute || got.Drifted != "mode: 0666" || got.Outcome != "failed" {
 		t.Errorf("%+v, %v", got, err)
 	}
+	failed := json.RawMessage(`{"type":"file","name":"/etc/motd","failed":true,"drift":{"from":"mode: 0666"}}`)
+	if got, err := query.OfReport(model.Report{Node: "web01", Outcome: "failed", Data: failed}); err != nil || got.Drift || got.Drifted != "mode: 0666" {
+		t.Errorf("drift that could not be repaired: %+v, %v", got, err)
+	}
 	if _, err := query.OfReport(model.Report{Node: "web01", ID: "x", Data: json.RawMessage(`[]`)}); err == nil || !strings.Contains(err.Error(), "transaction x of node web01") {
 		t.Errorf("no transaction: %v", err)
 	}

@@ -30,7 +30,7 @@ func OfReport(r model.Report) (target.Result, error) {
 		RunID: r.RunID, CorrelationID: r.CorrelationID, ID: r.ID,
 	}
 	if d := t.Drift; d != nil {
-		out.Drift, out.Drifted, out.Latency = true, d.From, d.Latency
+		out.Drift, out.Drifted, out.Latency = t.Repaired(), d.From, d.Latency
 	}
 
 	return out, nil

@@ -29,7 +29,7 @@ func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	if t.Within != (model.Ref{}) {
 		attrs = append(attrs, slog.String("manifest", t.Within.Name))
 	}
-	if t.Drift != nil && !t.Failed {
+	if t.Repaired() {
 		attrs = append(attrs, slog.String("cause", string(t.Cause)), slog.String("latency", model.ShortDuration(t.Drift.Latency)))
 	}
 	if t.Provider != "" {
