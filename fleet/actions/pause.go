@@ -139,6 +139,8 @@ func (e *execution) judge(name string, settled bool) bool {
 	n, known := e.Model.State(name)
 	change := e.record.change(name)
 	switch {
+	case n.Unreadable != "":
+		now.State, now.Text = request.StateUnreachable, "its state cannot be read"
 	case !known || n.Stopped() || n.Silent:
 		now.State, now.Text = request.StateUnreachable, "does so when it is back"
 	case change.IsObeyed(n):
