@@ -280,11 +280,8 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
 	}
-	if q.Run && s.store.openRuns() >= maxOpenRuns && !s.store.knows(q.ID) {
-		return response, errTooManyRuns
-	}
 	isNew, isCancelled, err := s.canceller.record(ctx, q, respond)
-	if errors.Is(err, errOtherRequest) {
+	if errors.Is(err, errOtherRequest) || errors.Is(err, errTooManyRuns) {
 		return response, err
 	}
 	if err != nil {

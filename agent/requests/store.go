@@ -117,6 +117,9 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 			return false, err
 		}
 	}
+	if q.Run && s.openRuns() >= maxOpenRuns {
+		return false, errTooManyRuns
+	}
 	if err := s.host.WriteRecord(ctx, s.path(name), q); err != nil {
 		return false, err
 	}
@@ -135,10 +138,8 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	return true, nil
 }
 
-// openRuns returns how many run requests have no final response.
+// openRuns returns how many run requests have no final response. The lock is held.
 func (s *store) openRuns() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	count := 0
 	for _, q := range s.open {
 		if q.Run {
