@@ -13,10 +13,10 @@ var procStatFile string
 
 // stopServerTimer ends the timer with which nats-server reads each second how busy its process is.
 // jsm.go imports the server, so the timer begins in every process that has a client of it, and woke
-// idle agents. It ends by itself where its file cannot be read: so the name of that gets another
-// first byte, and not another length, which the timer could read in between.
+// idle agents. It ends by itself where its file cannot be read: so the name of that gets a first byte
+// that no name has. Its length stays, because nothing keeps the timer from reading it in between.
 func stopServerTimer() {
 	if procStatFile != "" {
-		procStatFile = "!" + procStatFile[1:]
+		procStatFile = "\x00" + procStatFile[1:]
 	}
 }

@@ -74,7 +74,7 @@ func CheckTargets(list []fleet.Target) error {
 		if err := model.CheckFamily(target.String()); err != nil {
 			hint := ""
 			if strings.Contains(target.String(), ",") {
-				hint = "; name several one by one: repeat the flag"
+				hint = "; give several names one by one, without commas"
 			}
 			return cli.Usagef("%w%s", err, hint)
 		}
