@@ -143,7 +143,7 @@ func (v *server) handle(ctx context.Context, r micro.Request, handle func(contex
 		return
 	}
 	if !v.store.Names().MayAnswer(r.Reply()) {
-		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request rejected that is to be answered where nobody awaits answers", "node", v.o.Node, "subject", r.Subject(), "reply", r.Reply())
+		v.rejected.Log(ctx, v.o.Log, slog.LevelWarn, "request rejected: its reply subject is not one on which nodes answer", "node", v.o.Node, "subject", r.Subject(), "reply", r.Reply())
 		return
 	}
 	v.mu.Lock()
