@@ -20,14 +20,14 @@ const (
 	// this time would only get it back.
 	quiet = 10 * time.Second
 	// settle is how long what stirs an idle agent may take.
-	settle = time.Second
+	settle = 100 * time.Millisecond
 	// thrift is how many times as long as giving memory back took the agent is idle until it
 	// does that again.
 	thrift = 1000
 )
 
 // Keep calls reduce 10 s after its start, and 10 s after the latest notification of busy,
-// until ctx ends. Until busy is notified, it does so 1 s after each notification of stirred
+// until ctx ends. Until busy is notified, it does so 100 ms after each notification of stirred
 // as well, as far as that takes no more than a 1000th of the time, and else calls trim.
 // Nothing else wakes it.
 func Keep(ctx context.Context, busy, stirred tasks.Signal, reduce, trim func()) {
@@ -63,11 +63,13 @@ func rest(ctx context.Context, busy, stirred tasks.Signal, until time.Time, trim
 	}
 }
 
-// Reduce collects garbage, gives the free part of the heap back, and trims.
+// Reduce collects garbage, gives the free part of the heap back, and trims: before that too,
+// because collecting uses pages of its own. The errors are those of Trim.
 func Reduce() error {
+	before := Trim()
 	debug.FreeOSMemory()
 
-	return Trim()
+	return errors.Join(before, Trim())
 }
 
 // Trim takes the unmodified pages of this program out of its memory. They stay in the cache

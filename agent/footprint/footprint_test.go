@@ -39,7 +39,7 @@ func TestKeep(t *testing.T) {
 	})
 }
 
-// TestKeepOfOneThatIsStirred gives memory back one second later, and ten after a run. The
+// TestKeepOfOneThatIsStirred gives memory back a tenth of a second later, and ten after a run. The
 // longer that takes, the more seldom: it trims meanwhile.
 func TestKeepOfOneThatIsStirred(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -69,10 +69,10 @@ func TestKeepOfOneThatIsStirred(t *testing.T) {
 		}
 		end()
 		all.Wait()
-		if got := fmt.Sprint(at); got != "[10s 21s 22s 1m10.5s 1m11.5s 2m1s 4m1s 6m1s 8m1s 10m1s]" {
+		if got := fmt.Sprint(at); got != "[10s 20.1s 20.6s 1m0.1s 1m10.5s 1m10.6s 2m0.1s 4m0.1s 6m0.1s 8m0.1s 10m0.1s]" {
 			t.Errorf("at %s", got)
 		}
-		if got := fmt.Sprint(trimmed); got != "[3m1s 5m1s 7m1s 9m1s]" {
+		if got := fmt.Sprint(trimmed); got != "[3m0.1s 5m0.1s 7m0.1s 9m0.1s]" {
 			t.Errorf("trimmed at %s", got)
 		}
 	})

@@ -137,7 +137,7 @@ func (h *Heartbeat) once(ctx context.Context) error {
 		}
 		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
 		h.measureNow(ctx)
-		h.Stored.Notify()
+		defer h.Stored.Notify()
 	}
 	facts, stable := h.Facts()
 	if stable == "" || (stable == h.stored.facts && now.Before(h.stored.factsBeat)) {
