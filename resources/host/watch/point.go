@@ -62,6 +62,7 @@ type PointError struct {
 	Err   error
 }
 
+// Error names the point and the reason.
 func (e *PointError) Error() string { return "watching " + e.Point.Name + ": " + e.Err.Error() }
 
 // Unwrap returns the reason.
