@@ -296,6 +296,23 @@ func TestUpgradeCopiesNoBundles(t *testing.T) {
 	}
 }
 
+// TestUpgradeThatIsRefusedSaysWhy also where the new program says nothing itself.
+func TestUpgradeThatIsRefusedSaysWhy(t *testing.T) {
+	t.Parallel()
+	for code, want := range map[string]string{
+		"1":   "problem of 2",
+		"124": "problem of 2\n`muster agent check` of the new version did not end within 60 seconds",
+		"139": "problem of 2\n`muster agent check` of the new version ended with exit code 139",
+	} {
+		d := newDisk(t)
+		d.install(program("2", code, "0"))
+		d.stands("1")
+		if got := strings.TrimPrefix(d.read("var/lib/muster/upgrade"), "upgrade from muster 1 to 2 undone: "); got != want {
+			t.Errorf("with exit code %s the agent reports %q, not %q", code, got, want)
+		}
+	}
+}
+
 // TestUpgradeToAProgram has one come from elsewhere than a package.
 func TestUpgradeToAProgram(t *testing.T) {
 	t.Parallel()

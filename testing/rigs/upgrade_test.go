@@ -285,17 +285,19 @@ func upgradesItself(t *testing.T, one, packages string) {
 // interval is over.
 func (p packaged) repairs() {
 	p.t.Helper()
-	p.push("drift", `    - file: [{/etc/systemd/system/keeper.service: {content: "[Service]\nExecStart=/bin/sleep infinity\n", owner: root, group: root, mode: '0644'}}]
-    - service: [{keeper: {ensure: running}}]
+	p.push("drift", `    - file: [{/etc/systemd/system/keeper.service: {content: "[Service]\nExecStart=/bin/sleep infinity\n[Install]\nWantedBy=multi-user.target\n", owner: root, group: root, mode: '0644'}}]
+    - service: [{keeper: {ensure: running, enable: true}}]
     - package: [{toy: {ensure: present}}]
 `)
 	service, toy := "systemctl is-active --quiet keeper", "dpkg -s toy 2>/dev/null | grep -q 'Status: install ok installed'"
+	const link = "/etc/systemd/system/multi-user.target.wants/keeper.service"
 	p.await("the service", service)
 	p.await("the package", toy)
 	p.await("the first run", "operator fleet reports --no-follow --since 1h --kind run --json | grep -q node.web01.drift")
 	for _, drift := range []struct{ resource, by, repaired string }{
 		{"file#/root/kept", "echo other > /root/kept", "[ $(cat /root/kept) = two ]"},
 		{"service#keeper", "systemctl stop keeper", service},
+		{"service#keeper", "rm " + link, "[ -L " + link + " ]"},
 		{"package#toy", "dpkg -r toy >/dev/null", toy},
 	} {
 		p.sh(drift.by)

@@ -6,6 +6,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"path/filepath"
 	"slices"
 	"time"
 
@@ -222,9 +223,18 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 }
 
 // Watches returns the unit of a service. What systemd has not read yet it does not tell
-// about: its file, or the link that masks it.
-func (*Provider) Watches(name string) []watch.Point {
+// about: its file, or the link that masks it, and the links that enable it, in each directory
+// there is for them. Those of a directory that is made later are not watched, but for those of
+// multi-user.target.
+func (p *Provider) Watches(name string) []watch.Point {
+	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
+	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
+	for _, entry := range entries(filepath.Join(p.root, units)) {
+		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {
+			paths = append(paths, path)
+		}
+	}
 
-	return append(resource.WatchPaths("/etc/systemd/system/"+unit), watch.Point{Kind: watch.Unit, Name: unit})
+	return append(resource.WatchPaths(paths...), watch.Point{Kind: watch.Unit, Name: unit})
 }
