@@ -6,19 +6,32 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Failed notes that a resource did not reach its state. It is looked at again after a
-// second, then after twice that time, up to MaxDelay: what its run saw in the end may be
-// what somebody else did meanwhile, of which the event finds nothing new. Others than
-// those of Left are not: their events always count.
+// firstWait is how long a resource that failed waits where its run may have seen what somebody
+// else did at its path, firstLongWait where that is not so, and what it needs is perhaps away:
+// a mirror, a lock, a database.
+const (
+	firstWait     = time.Second
+	firstLongWait = 8 * time.Second
+)
+
+// Failed notes that a resource did not reach its state. It is looked at again after
+// firstWait or firstLongWait, then after twice that time, up to MaxDelay: what its run saw in the
+// end may be what somebody else did meanwhile, of which the event finds nothing new, and what
+// it needs may come back without one. What may alter everything, such as a command, is not
+// repeated by itself.
 func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
 	if f == nil {
 		return
 	}
-	if f.unreached = true; f.path == "" {
+	if f.unreached = true; f.isCommand {
 		return
 	}
-	f.wait = min(max(2*f.wait, time.Second), MaxDelay)
+	first := firstWait
+	if f.path == "" {
+		first = firstLongWait
+	}
+	f.wait = min(max(2*f.wait, first), MaxDelay)
 	f.again = now.Add(f.wait)
 	m.failing[id{key, ref}] = f
 }

@@ -87,6 +87,8 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// isCommand is that nobody knows what its change alters.
+	isCommand bool
 	// seen is when drift was first taken of one that did not reach its state since.
 	seen time.Time
 	// again is when one is looked at again that failed, wait after how long.
@@ -135,7 +137,7 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 		}
 		f := before[r.Ref()]
 		if f == nil || !slices.Equal(f.points, points) {
-			f = &follower{points: points}
+			f = &follower{points: points, isCommand: r.Type.Writes == resource.Everything}
 			fresh = append(fresh, id{key, r.Ref()})
 		}
 		if limits.Repairs == 0 && f.flap != nil {

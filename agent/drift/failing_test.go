@@ -1,0 +1,50 @@
+package drift
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// TestWhatFailedIsTriedAgain with longer and longer waits, whatever its type, until it is in its
+// state; what may alter everything is not.
+func TestWhatFailedIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		writes resource.Domain
+		left   bool
+		want   []time.Duration
+	}{
+		"a path":    {resource.Paths, true, []time.Duration{1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300}},
+		"a package": {resource.Packages, false, []time.Duration{8, 16, 32, 64, 128, 256, 300, 300}},
+		"a command": {resource.Everything, false, nil},
+	} {
+		m, all, ref, now := New(options(newMachine())), settings("/a"), refOf("/a"), begin
+		all[0].Type.Writes = c.writes
+		m.Follow("key", nil, all, model.DefaultFlapping)
+		if c.left {
+			m.Left("key", ref, "/a", files.Mark{})
+		}
+		for range 2 {
+			var waits []time.Duration
+			for m.Failed("key", ref, now); len(waits) < len(c.want); m.Failed("key", ref, now) {
+				next := m.Next()
+				waits = append(waits, next.Sub(now)/time.Second)
+				now = next
+				if got := m.Take(now); len(got) != 1 {
+					t.Fatalf("%s: nothing is taken after %s", name, waits)
+				}
+			}
+			if !slices.Equal(waits, c.want) {
+				t.Errorf("%s is tried again after %d s, not %d", name, waits, c.want)
+			}
+			if m.Reached("key", ref); !m.Next().IsZero() {
+				t.Errorf("%s is tried again at %s, though it is in its state", name, m.Next())
+			}
+		}
+	}
+}
