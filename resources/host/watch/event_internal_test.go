@@ -56,7 +56,7 @@ func TestEvents(t *testing.T) {
 // TestUnwanted costs nothing for the names that nobody wants.
 func TestUnwanted(t *testing.T) {
 	f := newFiles(nil)
-	f.inotify = &inotify{dirs: map[int32]*dir{1: {wd: 1, hops: map[string][]pass{"wanted": nil}}}}
+	f.inotify = &inotify{dirs: map[int32]*dir{1: {wd: 1, hops: map[string][]pass{"wanted": nil}}}, noise: newNoise()}
 	buffer := encode(1, unix.IN_MODIFY, "unwanted")
 	if allocations := testing.AllocsPerRun(100, func() { f.handle(buffer) }); allocations != 0 {
 		t.Errorf("%v allocations for an event that nobody wants", allocations)

@@ -136,3 +136,21 @@ func ExhaustScans(w *Watcher) (end func()) {
 
 	return func() { set(effort.Spent{}) }
 }
+
+// AgeLosses has events lost for the first time so long ago that they count.
+func AgeLosses(w *Watcher) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	n := &w.files.inotify.noise
+	for id, l := range n.losses {
+		n.losses[id] = losses{l.first.Add(-2 * lossFor), l.last}
+	}
+	w.files.marked = time.Time{}
+}
+
+// AgeLoud has the directories that are loud watched again.
+func AgeLoud(w *Watcher) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	clear(w.files.inotify.noise.loud)
+}

@@ -30,6 +30,9 @@ type files struct {
 	folders folders
 	locks   locks
 	marks   marks
+	// overflow is when all is marked because events were lost, zero for not, and marked when that
+	// was last.
+	overflow, marked time.Time
 	// watches are those of points, and those of lock files. failed are those of points
 	// with an error, and retry is when to try again to watch them.
 	watches, failed map[*pathWatch]struct{}
@@ -80,7 +83,7 @@ func (f *failure) get() error {
 }
 
 func newFiles(log *slog.Logger) *files {
-	n := &inotify{dirs: map[int32]*dir{}}
+	n := &inotify{dirs: map[int32]*dir{}, noise: newNoise()}
 
 	return &files{
 		log: log, inotify: n, ended: make(chan struct{}), folders: folders{n, map[string]*folder{}}, locks: locks{}, marks: marks{trees: map[*tree]struct{}{}},
@@ -204,8 +207,12 @@ func (f *files) end() {
 	}
 }
 
-// bufferSize holds some thousand events with short names.
-const bufferSize = 64 << 10
+// bufferSize holds some thousand events with short names. A reading that leaves room for the
+// largest event, maxEvent, has emptied the queue.
+const (
+	bufferSize = 64 << 10
+	maxEvent   = unix.SizeofInotifyEvent + unix.NAME_MAX + 1
+)
 
 // read reads events until the descriptor is closed.
 func (f *files) read() {
@@ -254,6 +261,7 @@ func (f *files) handle(buffer []byte) []func() {
 	if f.closed {
 		return nil
 	}
+	isLast := len(buffer) < bufferSize-maxEvent
 	for len(buffer) > 0 {
 		e, rest, err := nextEvent(buffer)
 		if err != nil {
@@ -264,7 +272,9 @@ func (f *files) handle(buffer []byte) []func() {
 		buffer = rest
 		f.handleEvent(e)
 	}
-
+	if isLast {
+		f.inotify.noise.empty()
+	}
 	wakes, again := f.settle(time.Now())
 	_ = f.inotify.file.SetReadDeadline(again)
 
@@ -275,13 +285,16 @@ func (f *files) handle(buffer []byte) []func() {
 // no more than the look.
 func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
-		f.markAll()
+		now := time.Now()
+		f.quieten(f.inotify.noise.lost(now))
+		f.overflow = later(now, f.marked.Add(markEvery))
 		return
 	}
 	d := f.inotify.dirs[e.wd]
 	if d == nil {
 		return
 	}
+	f.inotify.noise.counts[d]++
 	if e.has(unix.IN_IGNORED | unix.IN_UNMOUNT) {
 		f.dirRemoved(d)
 		return
@@ -295,6 +308,37 @@ func (f *files) handleEvent(e event) {
 			f.marks.markTree(t)
 		}
 	}
+}
+
+// quieten ends the watches of directories, which are refused when they are tried again.
+func (f *files) quieten(loud []*dir) {
+	for _, d := range loud {
+		if f.inotify.dirs[d.wd] != d {
+			continue
+		}
+		f.log.Warn("directory not watched, too many events come from it", "directory", f.nameOf(d), "for", loudFor)
+		f.inotify.forget(d)
+		f.dirRemoved(d)
+	}
+}
+
+// nameOf returns a path of a directory, as far as one is known, for people.
+func (f *files) nameOf(d *dir) string {
+	for path, at := range f.folders.byPath {
+		if at.end == d {
+			return path
+		}
+	}
+	for _, t := range d.trees {
+		return "one in " + t.watch.point.Name
+	}
+	for name, passes := range d.hops {
+		for _, p := range passes {
+			return "that of " + name + " on the way to " + p.route.name()
+		}
+	}
+
+	return "unknown"
 }
 
 // dirRemoved marks all that a directory was part of, which is watched no more.
@@ -315,6 +359,10 @@ func (f *files) dirRemoved(d *dir) {
 		f.marks.markTree(t)
 	}
 }
+
+// markEvery is how often everything is marked at most: whoever has events lost all the time does not
+// have all that is watched looked at all the time.
+const markEvery = 2 * time.Second
 
 // markAll marks everything: nobody knows what was missed.
 func (f *files) markAll() {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,11 +22,14 @@ type inotify struct {
 	file *os.File
 	fd   int
 	dirs map[int32]*dir
+	// noise is what is not watched because too much happens there.
+	noise noise
 }
 
 // dir is a watched directory: the very one, wherever it is.
 type dir struct {
 	wd int32
+	id identity
 	// refs counts the hops in it, and the routes and trees that end in it.
 	refs int
 	// hops are the routes that pass by a name in it.
@@ -69,13 +73,20 @@ func limit(call string, err error) error {
 // watch watches the directory that a descriptor has open, and counts it. Its path
 // is not used: that may name another one by now.
 func (n *inotify) watch(fd int) (*dir, error) {
+	id, err := identify(fd)
+	if err != nil {
+		return nil, limit("fstat", err)
+	}
+	if err := n.noise.check(id, time.Now()); err != nil {
+		return nil, err
+	}
 	wd, err := unix.InotifyAddWatch(n.fd, procPath(fd), wanted)
 	if err != nil {
 		return nil, limit("inotify_add_watch", err)
 	}
 	d := n.dirs[int32(wd)]
 	if d == nil {
-		d = &dir{wd: int32(wd), hops: map[string][]pass{}}
+		d = &dir{wd: int32(wd), id: id, hops: map[string][]pass{}}
 		n.dirs[d.wd] = d
 	}
 	d.refs++
@@ -88,6 +99,11 @@ func (n *inotify) release(d *dir) {
 	if d.refs--; d.refs > 0 || n.dirs[d.wd] != d {
 		return
 	}
+	n.forget(d)
+}
+
+// forget stops watching a directory.
+func (n *inotify) forget(d *dir) {
 	delete(n.dirs, d.wd)
 	// The directory may be gone already.
 	_, _ = unix.InotifyRmWatch(n.fd, uint32(d.wd))

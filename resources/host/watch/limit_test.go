@@ -19,10 +19,6 @@ import (
 // TestOverflow loses events: everybody is woken, and the watches are where they
 // belong.
 func TestOverflow(t *testing.T) {
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
-	check(t, err)
-	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	check(t, err)
 	w, dir := newWatcher(t), t.TempDir()
 	mkdir(t, dir+"/busy")
 	mkdir(t, dir+"/quiet")
@@ -33,11 +29,7 @@ func TestOverflow(t *testing.T) {
 	write(t, dir+"/busy/g", "")
 	pass(t, w, busy, quiet, moved, tree)
 	release := watch.Hold(w)
-	// Twice the queue, for what is read before anybody waits for the lock. The same event
-	// twice in a row is one.
-	for i := range 2 * most {
-		check(t, os.Chmod(dir+"/busy/"+string("fg"[i%2]), os.FileMode(0o600+i%2)))
-	}
+	overflow(t, dir+"/busy")
 	rename(t, dir+"/moved", dir+"/away")
 	mkdir(t, dir+"/moved/d")
 	mkdir(t, dir+"/tree/x")
@@ -52,6 +44,71 @@ func TestOverflow(t *testing.T) {
 	write(t, dir+"/tree/x/f", "")
 	tree.waits(t, "the watches are where the tree is")
 	busy.sleeps(t, w, "nothing of it changed")
+}
+
+// overflow has more events come from a directory with the files f and g than the kernel queues.
+func overflow(t *testing.T, dir string) {
+	t.Helper()
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_queued_events")
+	check(t, err)
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	check(t, err)
+	// Twice the queue, for what is read before anybody waits for the lock. The same event
+	// twice in a row is one.
+	for i := range 2 * most {
+		check(t, os.Chmod(dir+"/"+string("fg"[i%2]), os.FileMode(0o600+i%2)))
+	}
+}
+
+// TestLoudDirectory: where events are lost all the time, the directory that they come from is not
+// watched for a while. All others are.
+func TestLoudDirectory(t *testing.T) {
+	w, dir := newWatcher(t), t.TempDir()
+	mkdir(t, dir+"/loud/below")
+	mkdir(t, dir+"/quiet")
+	loud, below := arm(t, w, path(dir+"/loud/f")), arm(t, w, path(dir+"/loud/below/f"))
+	quiet, tree := arm(t, w, path(dir+"/quiet/f")), arm(t, w, watch.Point{Kind: watch.Tree, Name: dir + "/loud"})
+	write(t, dir+"/loud/f", "")
+	write(t, dir+"/loud/g", "")
+	all := []*observer{loud, below, quiet, tree}
+	pass(t, w, all...)
+	for range 2 {
+		release := watch.Hold(w)
+		overflow(t, dir+"/loud")
+		release()
+		for _, o := range all {
+			o.waits(t, "events were lost")
+		}
+		settle(t, w, tree)
+		pass(t, w, all...)
+		watch.AgeLosses(w)
+	}
+	for _, o := range []*observer{loud, below, tree} {
+		if err := o.Err(); !errors.Is(err, watch.ErrLimit) || !strings.Contains(err.Error(), "more events than the kernel queues") {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := quiet.Err(); err != nil {
+		t.Error(err)
+	}
+	write(t, dir+"/quiet/f", "")
+	quiet.waits(t, "it is watched")
+	write(t, dir+"/loud/f", "other")
+	loud.sleeps(t, w, "it is not watched")
+
+	watch.AgeLoud(w)
+	watch.RetryNow(w)
+	write(t, dir+"/quiet/f", "")
+	for _, o := range all {
+		o.waits(t, "they are watched again")
+		if err := o.Err(); err != nil {
+			t.Error(err)
+		}
+	}
+	settle(t, w, tree)
+	pass(t, w, all...)
+	write(t, dir+"/loud/below/f", "")
+	below.waits(t, "its directory is watched again")
 }
 
 // TestReleased counts what the kernel has: one descriptor, a watch a directory, and

@@ -28,6 +28,15 @@ type route struct {
 	places []string
 }
 
+// name is the path that it leads to.
+func (r *route) name() string {
+	if r.folder != nil {
+		return r.folder.path
+	}
+
+	return r.watch.point.Name
+}
+
 // hop is a name that is looked up in a directory. A route has each once.
 type hop struct {
 	dir  *dir

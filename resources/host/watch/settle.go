@@ -18,7 +18,11 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 		f.retryFailed()
 		f.retry = now.Add(retryAfter)
 	}
-	again = f.settleRoutes(now)
+	if !f.overflow.IsZero() && !now.Before(f.overflow) {
+		f.overflow, f.marked = time.Time{}, now
+		f.markAll()
+	}
+	again = earlier(f.overflow, f.settleRoutes(now))
 	again = earlier(again, f.settleTrees(now))
 	unblocked, next := f.locks.settle(f.marks.woken, now)
 	again = earlier(again, next)
@@ -157,6 +161,15 @@ func (f *files) setFailed(x *pathWatch) {
 		f.retry = time.Now().Add(retryAfter)
 	}
 	f.failed[x] = struct{}{}
+}
+
+// later returns the second of two times, unless the first is later.
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+
+	return b
 }
 
 // earlier returns the first of two times, of which zero is none.
