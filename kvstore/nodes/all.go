@@ -147,7 +147,7 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 // send sends the messages of states.
 func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 	var messages []kvstore.Message
-	for m, err := range scan.Direct(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize) {
+	for m, err := range scan.Ahead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize) {
 		if err != nil {
 			return err
 		}
