@@ -11,7 +11,7 @@ import (
 // than it saves: the kernel clears each page that is used for the first time.
 const (
 	ManifestHeap = 32
-	FleetHeap    = 32
+	FleetHeap    = 64
 )
 
 // CollectLater has nothing collected before the heap has a size in MiB, and then as
