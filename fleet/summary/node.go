@@ -1,9 +1,6 @@
 package summary
 
 import (
-	"runtime"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -45,27 +42,6 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 		out.Statuses[i] = Assignment{s, all.Assigned(s.Key)}
 	}
 	out.Since = out.since()
-
-	return out
-}
-
-// NewNodes is NewNode for many nodes, on all cores.
-func NewNodes(nodes []model.Node, all *fleet.Assigned) []*Node {
-	out := make([]*Node, len(nodes))
-	var making sync.WaitGroup
-	for part := range slices.Chunk(out, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))) {
-		from := nodes[:len(part)]
-		nodes = nodes[len(part):]
-		making.Go(func() {
-			var statuses []fleet.RolloutStatus
-			for i := range from {
-				statuses = all.AppendStatuses(statuses[:0], &from[i])
-				one := NewNode(from[i], statuses, all)
-				part[i] = &one
-			}
-		})
-	}
-	making.Wait()
 
 	return out
 }

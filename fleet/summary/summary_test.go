@@ -1,7 +1,9 @@
 package summary_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -190,6 +192,58 @@ func TestNode(t *testing.T) {
 		}
 		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
 			t.Errorf("%s: %+v", name, own)
+		}
+	}
+}
+
+// TestNodesAreCountedOnAllCores: the parts of the fleet that are counted beside each other add up to what counting one
+// node after the other finds. It is not parallel, because it sets how many cores there are.
+func TestNodesAreCountedOnAllCores(t *testing.T) {
+	const motd = "group.web.motd"
+	entries := []model.Entry{entry(motd, 7, time.Hour), entry("node.web001.own", 7, 2*time.Hour), entry("node.web090.own", 7, 3*time.Hour), entry("node.web0905.own", 7, 3*time.Hour)}
+	var nodes []model.Node
+	for i := range 101 {
+		nodes = append(nodes, node(fmt.Sprintf("web%03d", i), func(n *model.Node) {
+			n.Version = fmt.Sprintf("1.%d.0", i/40)
+			n.Outbox, n.Clock.Offset = i%7, model.Offset(i%5)*model.Offset(time.Minute)
+			n.Manifests[motd] = model.ManifestState{Revision: 7, Outcome: model.OutcomeNoop}
+			n.Flapping = []model.FlappingState{{Manifest: motd, Resource: model.Ref{Type: "file", Name: fmt.Sprint("/", i%3)}}}
+			switch i % 6 {
+			case 0:
+				failed(motd, fmt.Sprint("exit code ", i%4))(n)
+			case 1:
+				n.Manifests[motd] = model.ManifestState{Revision: 6, Outcome: model.OutcomeStable, Seen: 7, Late: "refused: not signed"}
+			case 2:
+				n.Manifests[motd] = model.ManifestState{Revision: 6, Outcome: model.OutcomeStable}
+			case 3:
+				n.Silent = true
+			case 4:
+				n.Unreadable = "garbage"
+			}
+		}))
+	}
+	all := fleet.NewAssigned(entries)
+	each := make([]*summary.Node, len(nodes))
+	for i, n := range nodes {
+		one := summary.NewNode(n, all.Statuses(n), all)
+		each[i] = &one
+	}
+	text := func(s summary.Summary) string {
+		out, err := json.MarshalIndent(s, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	want := text(summary.From(each, all, "1.2.0", now))
+	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
+		t.Fatalf("one after the other: %s", want)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, cores := range []int{1, 2, 3, 7, 200} {
+		runtime.GOMAXPROCS(cores)
+		if got := text(summary.Of(nodes, entries, "1.2.0", now)); got != want {
+			t.Errorf("on %d cores: %s, want %s", cores, got, want)
 		}
 	}
 }
