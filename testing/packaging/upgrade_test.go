@@ -102,12 +102,22 @@ func (d disk) has(path string) bool {
 	return err == nil
 }
 
+// output runs upgrade to its end, and returns what it says.
+func (d disk) output(args ...string) (ok bool, out string) {
+	d.t.Helper()
+	cmd := d.command(0, args...)
+	said, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		d.t.Fatal(err)
+	}
+
+	return err == nil, string(said)
+}
+
 // run runs upgrade, and loses the power at a step, if there are as many; 0 is no step.
 func (d disk) run(step int, args ...string) (ok, lost bool) {
 	d.t.Helper()
-	cmd := exec.CommandContext(d.t.Context(), "sh", append([]string{"-c", steps, "upgrade"}, args...)...)
-	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := d.command(step, args...)
 	out, err := cmd.CombinedOutput()
 	state, isExit := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if isExit && state.Signaled() {
@@ -118,6 +128,14 @@ func (d disk) run(step int, args ...string) (ok, lost bool) {
 	}
 
 	return err == nil, false
+}
+
+func (d disk) command(step int, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(d.t.Context(), "sh", append([]string{"-c", steps, "upgrade"}, args...)...)
+	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
+	return cmd
 }
 
 // boots does what systemd does until the agent is ready.
@@ -311,6 +329,43 @@ func TestUpgradeThatIsRefusedSaysWhy(t *testing.T) {
 			t.Errorf("with exit code %s the agent reports %q, not %q", code, got, want)
 		}
 	}
+}
+
+// TestUpgradeThatCannotBeKept ends, and leaves nothing of it on a disk that may be full.
+func TestUpgradeThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	if err := os.Remove(filepath.Join(d.root, "usr/lib/systemd/system/muster.service.d/package.conf")); err != nil {
+		t.Fatal(err)
+	}
+	if ok, _ := d.run(0, "save"); ok || d.has("var/lib/muster-previous") || d.has("var/lib/muster-previous.new") {
+		t.Errorf("the upgrade goes on: %t; or something of it is left", ok)
+	}
+}
+
+// TestUpgradeThatIsNotUnpacked has the package manager go back: nothing is on trial, unless
+// something was before.
+func TestUpgradeThatIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.run(0, "save")
+	for step := 1; ; step++ {
+		off := d.copy()
+		if _, at := off.run(step, "cancel"); !at {
+			off.stands("1")
+			break
+		}
+		off.boot()
+		off.stands("1")
+	}
+	d.unpack(program("2", "0", "1"))
+	d.run(0, "save")
+	d.run(0, "cancel")
+	if d.read("var/lib/muster-previous/version") != "1" {
+		t.Error("the version before a trial is not kept any more")
+	}
+	d.boot()
+	d.stands("1")
 }
 
 // TestUpgradeToAProgram has one come from elsewhere than a package.

@@ -72,6 +72,12 @@ unpack() { # version program
 unpack 2.0 /root/2.0
 unpack 3.0 /root/3.0
 unpack 4.0 /root/4.0
+# One that cannot be unpacked: another package has one of its files.
+dpkg-deb -R muster-2.0.deb /srv/p
+sed -i 's/^Version: .*/Version: 5.0/' /srv/p/DEBIAN/control
+cp /usr/bin/dpkg /srv/p/usr/bin/dpkg
+dpkg-deb --root-owner-group -Znone -b /srv/p /srv/muster-5.0.deb >/dev/null
+rm -r /srv/p
 mkdir -p /srv/toy/DEBIAN
 printf 'Package: toy\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@example.net>\nDescription: nothing\n' > /srv/toy/DEBIAN/control
 dpkg-deb --root-owner-group -b /srv/toy toy.deb >/dev/null
@@ -239,6 +245,11 @@ func upgradesItself(t *testing.T, one, packages string) {
 	}
 	p.runs("2.0")
 	p.sh("ls /root/done")
+
+	// One that cannot be unpacked leaves all as it was.
+	if got := p.sh("! dpkg -i /srv/muster-5.0.deb 2>/dev/null >&2 && ls -d /var/lib/muster-previous* 2>/dev/null || true; muster version; dpkg-query -W -f '${Version} ${db:Status-Status}' muster"); got != "2.0\n2.0 installed" {
+		t.Errorf("after a package that cannot be unpacked: %q", got)
+	}
 
 	// By its own manifest, to versions that are no good.
 	pid := p.sh("systemctl show -P MainPID muster")
