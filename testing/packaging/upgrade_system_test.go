@@ -3,7 +3,6 @@
 package packaging_test
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -65,18 +64,4 @@ func TestSystemUpgradeNeedsRoom(t *testing.T) {
 			}
 		})
 	}
-}
-
-func names(t *testing.T, root string) string {
-	t.Helper()
-	var all []string
-	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
-		all = append(all, path)
-		return err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-
-	return strings.Join(all, "\n")
 }

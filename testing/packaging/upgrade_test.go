@@ -2,6 +2,7 @@ package packaging_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,6 +95,21 @@ func (d disk) read(path string) string {
 	}
 
 	return strings.TrimSpace(string(text))
+}
+
+// names are those of all files.
+func names(t *testing.T, root string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Join(all, "\n")
 }
 
 func (d disk) has(path string) bool {
@@ -368,24 +384,61 @@ func TestUpgradeThatIsNotUnpacked(t *testing.T) {
 	d.stands("1")
 }
 
-// TestUpgradeToAProgram has one come from elsewhere than a package.
+// TestUpgradeToAProgram has one come from elsewhere than a package, and loses the power at each step.
 func TestUpgradeToAProgram(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[string]struct{ program, want string }{
 		"2": {program("2", "0", "0"), "2"},
-		"3": {program("3", "1", "0"), "1"},
 		"4": {program("4", "0", "1"), "1"},
 	} {
 		d := newDisk(t)
 		d.write("opt/muster", c.program)
-		if ok, _ := d.run(0, "install", filepath.Join(d.root, "opt/muster")); !ok {
-			t.Errorf("version %s cannot be installed", version)
-		}
-		d.boot()
-		if got := d.read("var/lib/muster/format"); got != c.want || d.has("var/lib/muster/upgrade") != (c.want == "1") {
-			t.Errorf("of version %s and 1, %s runs", version, got)
+		for step := 1; ; step++ {
+			off := d.copy()
+			ok, lost := off.run(step, "install", filepath.Join(off.root, "opt/muster"))
+			off.boot()
+			if got := off.read("var/lib/muster/format"); got != "1" && got != c.want {
+				t.Errorf("of version %s and 1, %s runs after a power loss at step %d", version, got, step)
+			}
+			if lost {
+				continue
+			}
+			if got := off.read("var/lib/muster/format"); !ok || got != c.want || off.has("var/lib/muster/upgrade") != (c.want == "1") {
+				t.Errorf("of version %s and 1, %s runs; it was installed: %t", version, got, ok)
+			}
+			break
 		}
 	}
+}
+
+// TestUpgradeToAProgramThatIsRefused is an error that says why, and changes nothing.
+func TestUpgradeToAProgramThatIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	for path, text := range map[string]string{"opt/refused": program("3", "1", "0"), "opt/none": program("3", "0", "0"), "opt/directory/file": "", "opt/text": "words"} {
+		d.write(path, text)
+	}
+	if err := os.Chmod(filepath.Join(d.root, "opt/none"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, d.root)
+	for path, want := range map[string]string{
+		"opt/refused":   "muster is not upgraded: problem of 3",
+		"opt/none":      "opt/none is not an executable file",
+		"opt/missing":   "opt/missing is not an executable file",
+		"opt/directory": "opt/directory is not an executable file",
+		"opt/text":      "muster is not upgraded: ",
+	} {
+		ok, out := d.output("install", filepath.Join(d.root, path))
+		if ok || !strings.Contains(out, want) {
+			t.Errorf("%s is accepted: %t; it says %q", path, ok, out)
+		}
+		if after := names(t, d.root); after != before {
+			t.Errorf("after %s there is %s, not %s", path, after, before)
+		}
+	}
+	d.boot()
+	d.stands("1")
 }
 
 // TestConfigured finds a server in what people write.
