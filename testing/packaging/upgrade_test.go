@@ -28,6 +28,14 @@ mkdir() { step; command mkdir "$@"; }
 find() { step; command find "$@"; }
 sync() { :; }
 sleep() { :; }
+timeout() { shift; "$@"; }
+# The journal has lines only after it was asked twice, and the last one after that.
+journalctl() {
+	case "$*" in
+	--sync) ;;
+	*_SYSTEMD_INVOCATION_ID=of-this-start*) echo >>"$DPKG_ROOT/asked"; case $(wc -l <"$DPKG_ROOT/asked") in 1 | 2) ;; 3) echo first;; *) echo first; echo last;; esac ;;
+	esac
+}
 systemctl() {
 	[ "$1" = is-active ] || return 0
 	if [ -d "$DPKG_ROOT/var/lib/muster-previous" ]; then
@@ -44,6 +52,8 @@ type disk struct {
 	root string
 	// result is why systemd says that the service ended.
 	result string
+	// invocation is its id in the journal.
+	invocation string
 }
 
 // program is a version of muster that writes its own format of the state, and starts only with
@@ -148,7 +158,7 @@ func (d disk) run(step int, args ...string) (ok, lost bool) {
 
 func (d disk) command(step int, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(d.t.Context(), "sh", append([]string{"-c", steps, "upgrade"}, args...)...)
-	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result)
+	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result, "INVOCATION_ID="+d.invocation)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 
 	return cmd
@@ -156,6 +166,9 @@ func (d disk) command(step int, args ...string) *exec.Cmd {
 
 // boots does what systemd does until the agent is ready.
 const boots = `
+sleep() { :; }
+timeout() { shift; "$@"; }
+journalctl() { :; }
 for try in 1 2 3; do
 	[ ! -e "$DPKG_ROOT/var/lib/muster-previous/failed" ] || (set -- restore; . ../../deploy/package/upgrade)
 	(set -- begin; . ../../deploy/package/upgrade)
@@ -382,6 +395,23 @@ func TestUpgradeThatIsNotUnpacked(t *testing.T) {
 	}
 	d.boot()
 	d.stands("1")
+}
+
+// TestUpgradeSaysWhatWasLogged last, which the journal has a moment later.
+func TestUpgradeSaysWhatWasLogged(t *testing.T) {
+	t.Parallel()
+	for invocation, want := range map[string]string{"of-this-start": "it ended before it was ready (exit-code  ): first\nlast", "of another": "it ended before it was ready (exit-code  )"} {
+		d := newDisk(t)
+		d.install(program("2", "0", "1"))
+		d.run(0, "begin")
+		d.result, d.invocation = "exit-code", invocation
+		d.run(0, "stopped")
+		d.boot()
+		d.stands("1")
+		if got := strings.TrimPrefix(d.read("var/lib/muster/upgrade"), "upgrade from muster 1 to 2 undone: "); got != want {
+			t.Errorf("the agent reports %q, not %q", got, want)
+		}
+	}
 }
 
 // TestUpgradeToAProgram has one come from elsewhere than a package, and loses the power at each step.
