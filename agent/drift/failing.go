@@ -37,7 +37,7 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	f.wait = min(max(2*f.wait, first), MaxDelay)
 	f.again = now.Add(f.wait)
 	if f.path == "" {
-		f.held = now.Add(min(f.wait, maxHeld))
+		f.held = now.Add(min(f.wait/4, maxHeld))
 	}
 	m.failing[id{key, ref}] = f
 }

@@ -54,7 +54,7 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 func TestEventsOfWhatFailedMayBeItsOwn(t *testing.T) {
 	t.Parallel()
 	f := newFlapper(t, model.DefaultFlapping)
-	for _, want := range []time.Duration{8, 16, 32, 60, 60, 60, 60, 60} {
+	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
 		f.Failed(key, refOf("/a"), f.now)
 		failed := f.now
 		f.on.happens("/a")
