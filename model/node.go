@@ -90,10 +90,7 @@ type ManifestState struct {
 	Digest   string    `json:"digest"`
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// FailedSince is when the first of the runs of Revision ended that failed one after another, as far
-	// as the agent knows, which forgets it when it is started again; zero where the last one did not fail.
-	FailedSince time.Time `json:"failed_since,omitzero" jsonschema_description:"When the first of the runs ended that failed one after another since the start of the agent"`
-	Counts      Counts    `json:"counts"`
+	Counts   Counts    `json:"counts"`
 	// Error is the first error of the last run; the report of the run has them all.
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
 	// Seen is the newest revision known; it differs from Revision when it was rejected.

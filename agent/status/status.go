@@ -189,9 +189,6 @@ func withOutcome(s, last model.ManifestState) model.ManifestState {
 func (n *Node) SetRun(key string, r *model.Run) {
 	n.update(func() bool {
 		s := n.manifests[key]
-		if s.Revision != r.Revision {
-			s.FailedSince = time.Time{}
-		}
 		s.Revision, s.Digest, s.Counts = r.Revision, r.Digest, r.Counts
 		n.manifests[key] = concluded(s, r)
 
@@ -271,12 +268,6 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	case s.Outcome == model.OutcomeNotRun && !r.Resumes.IsZero():
 		// It goes on by itself: whoever waits for it goes on waiting.
 		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
-	}
-	switch {
-	case s.Outcome != model.OutcomeFailed:
-		s.FailedSince = time.Time{}
-	case s.FailedSince.IsZero():
-		s.FailedSince = s.At
 	}
 
 	return s

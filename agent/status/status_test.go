@@ -3,7 +3,6 @@ package status
 import (
 	"errors"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/agent/clock"
@@ -66,32 +65,6 @@ func TestChangesAreShown(t *testing.T) {
 		t.Error("what changes nothing is shown")
 	default:
 	}
-}
-
-// TestFailedSince: since when a revision fails is when the first of the runs ended that failed one after
-// another, whatever failed in them.
-func TestFailedSince(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
-		failed := &model.Run{Revision: 1, Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
-		step := func(what string, set func(), want time.Time) {
-			t.Helper()
-			time.Sleep(time.Minute)
-			set()
-			if got := n.manifests["a"].FailedSince; !got.Equal(want) {
-				t.Errorf("%s: %s, want %s", what, got, want)
-			}
-		}
-		start := time.Now()
-		step("a run as a whole", func() { n.SetRun("a", failed) }, start.Add(time.Minute))
-		step("another one", func() { n.SetRun("a", failed) }, start.Add(time.Minute))
-		step("a part", func() { n.SetPart("a", failed) }, start.Add(time.Minute))
-		step("a newer revision that is not active", func() { n.SetAssignments(map[string]model.ManifestState{"a": {Revision: 1, Seen: 2}}) }, start.Add(time.Minute))
-		step("none", func() { n.SetRun("a", &model.Run{Revision: 1}) }, time.Time{})
-		step("a part again", func() { n.SetPart("a", failed) }, start.Add(6*time.Minute))
-		step("another revision", func() { n.SetRun("a", &model.Run{Revision: 2, Errors: failed.Errors, Counts: failed.Counts}) }, start.Add(7*time.Minute))
-	})
 }
 
 func TestWithOutcome(t *testing.T) {

@@ -1,7 +1,6 @@
 package summary
 
 import (
-	"cmp"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -14,8 +13,7 @@ type Node struct {
 	// State is its fleet.NodeStatus.
 	State fleet.Status `json:"state"`
 	// Since is when it was last seen where it is away, when the oldest revision was assigned
-	// that is pending or rejected, and when the first run ended of those that failed one after
-	// another (model.ManifestState.FailedSince); else zero.
+	// that is pending or rejected, and when the last run ended that failed; else zero.
 	Since    time.Time    `json:"since,omitzero"`
 	Statuses []Assignment `json:"statuses"`
 }
@@ -61,7 +59,7 @@ func (n *Node) since() time.Time {
 		return since
 	}
 	for _, s := range n.Statuses {
-		at := cmp.Or(n.Manifests[s.Key].FailedSince, s.At)
+		at := s.At
 		if s.Late() {
 			at = s.Assigned
 		}

@@ -178,12 +178,6 @@ func TestNode(t *testing.T) {
 	}{
 		"pending":     {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
 		"failed":      {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
-		"failed before": {func(n *model.Node) {
-			failed(motd, "x")(n)
-			m := n.Manifests[motd]
-			m.FailedSince = now.Add(-time.Hour)
-			n.Manifests[motd] = m
-		}, fleet.StatusFailed, now.Add(-time.Hour)},
 		"unreachable": {func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-time.Second) }, fleet.StatusUnreachable, now.Add(-time.Second)},
 		"up to date": {func(n *model.Node) {
 			for _, key := range []string{motd, own} {

@@ -108,7 +108,11 @@ func (p screen) describe(d described, now time.Time) {
 	p.line("node", "%s", d.Node.Node.Node)
 	state := string(d.State)
 	if !d.Since.IsZero() {
-		state += " since " + print.Time(d.Since) + " (" + print.Age(d.Since, now) + " ago)"
+		word := " since "
+		if d.State == fleet.StatusFailed {
+			word = ", last at " // it may have failed before
+		}
+		state += word + print.Time(d.Since) + " (" + print.Age(d.Since, now) + " ago)"
 	}
 	p.line("state", "%s", state)
 	if why := fleet.WhyUnreadable(d.Node.Node); why != "" {
