@@ -176,8 +176,14 @@ func TestNode(t *testing.T) {
 		status fleet.Status
 		since  time.Time
 	}{
-		"pending":     {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
-		"failed":      {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"pending": {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
+		"failed":  {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"failed again": {func(n *model.Node) {
+			failed(motd, "x")(n)
+			m := n.Manifests[motd]
+			m.FailedSince = now.Add(-time.Hour)
+			n.Manifests[motd] = m
+		}, fleet.StatusFailed, now.Add(-time.Hour)},
 		"unreachable": {func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-time.Second) }, fleet.StatusUnreachable, now.Add(-time.Second)},
 		"up to date": {func(n *model.Node) {
 			for _, key := range []string{motd, own} {
@@ -189,6 +195,9 @@ func TestNode(t *testing.T) {
 		got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries)
 		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
 			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
+		}
+		if got.BeganAt() != (name != "failed") {
+			t.Errorf("%s: whether it began then: %t", name, got.BeganAt())
 		}
 		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
 			t.Errorf("%s: %+v", name, own)
