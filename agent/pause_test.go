@@ -212,8 +212,11 @@ func TestEachBadPauseIsShown(t *testing.T) {
 		own := n.own(model.ControlPause)
 		n.control("group.all.pause", `{"until": 7}`)
 		n.control(own, "none")
-		text := n.agent.State().Message
+		text, rejected := n.agent.State().Message, n.agent.State().RejectedControl
 		for _, key := range []string{"group.all.pause", own} {
+			if !strings.HasPrefix(rejected[key], "invalid control document") {
+				t.Errorf("%s is rejected for %q", key, rejected[key])
+			}
 			if !strings.Contains(text, "rejected: "+key+": invalid control document") {
 				t.Errorf("%s is missing in %q", key, text)
 			}

@@ -31,6 +31,10 @@ func (c PauseChange) IsObeyed(n model.Node) bool {
 // Refusal returns why a node says that it rejects what is under the key, empty where it does not
 // say so. It may still mean what was there before.
 func (c PauseChange) Refusal(n model.Node) string {
+	if len(n.RejectedControl) > 0 {
+		return n.RejectedControl[c.Key]
+	}
+	// Older agents have it in the message alone.
 	_, why, _ := strings.Cut(n.Message, "rejected: "+c.Key+": ")
 
 	return why

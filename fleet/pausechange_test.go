@@ -44,4 +44,10 @@ func TestPauseChange(t *testing.T) {
 			t.Errorf("%q: %q", message, got)
 		}
 	}
+	for rejected, want := range map[string]string{own: "not signed", group: ""} {
+		state := model.NodeState{Message: "rejected: " + own + ": the message is for people", RejectedControl: map[string]string{rejected: "not signed"}}
+		if got := begin.Refusal(model.Node{NodeState: state}); got != want {
+			t.Errorf("rejects %s: %q", rejected, got)
+		}
+	}
 }

@@ -90,7 +90,7 @@ func TestNodesThatDoNot(t *testing.T) {
 			for i := range nodes {
 				switch nodes[i].Node {
 				case "web000":
-					nodes[i].Message = "rejected: node.web000.pause: not signed"
+					nodes[i].RejectedControl = map[string]string{"node.web000.pause": "not signed"}
 				case "db001":
 					nodes[i].Silent = true
 				}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 const (
@@ -146,8 +147,8 @@ func (e *execution) judge(name string, settled bool) bool {
 	case change.IsObeyed(n):
 		now.State, now.Text = request.StateDone, obeyed(n)
 	case settled && change.Refusal(n) != "":
-		now.State, now.Text = request.StateFailed, cut(n.Message)
-		if strings.Contains(n.Message, "not signed") {
+		now.State, now.Text = request.StateFailed, "refused: "+cut(change.Refusal(n))
+		if strings.Contains(change.Refusal(n), signed.ErrUnsigned.Error()) {
 			e.note(unsignedNote)
 		}
 	}
