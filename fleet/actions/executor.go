@@ -37,8 +37,8 @@ type Backend interface {
 	// Resume ends the pause of a family, on behalf of somebody. The error wraps model.ErrNotFound
 	// where it has none.
 	Resume(ctx context.Context, family, author string) (note string, err error)
-	// CanAsk returns why no node can be asked for something, nil where they can.
-	CanAsk(k Kind) error
+	// CheckRequests returns why requests of a kind reach no node, nil where they do.
+	CheckRequests(k Kind) error
 	// Run has nodes run what is assigned to them.
 	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
 	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
@@ -90,8 +90,8 @@ func (x *Executor) Close() {
 	x.running.Wait()
 }
 
-// CanAsk returns why no node can be asked for something, nil where they can.
-func (x *Executor) CanAsk(k Kind) error { return x.o.Backend.CanAsk(k) }
+// CheckRequests returns why requests of a kind reach no node, nil where they do.
+func (x *Executor) CheckRequests(k Kind) error { return x.o.Backend.CheckRequests(k) }
 
 // Match returns whom a target means now. The error is a *Refusal, that of the expression, or wraps
 // ErrNobody.
@@ -105,7 +105,7 @@ func (x *Executor) Start(s Spec) (Action, error) {
 		return Action{}, err
 	}
 	if s.Kind.Live() {
-		if err := x.CanAsk(s.Kind); err != nil {
+		if err := x.CheckRequests(s.Kind); err != nil {
 			return Action{}, &Refusal{err.Error()}
 		}
 	}

@@ -63,7 +63,7 @@ func (s *site) may(r *http.Request) page.Acts {
 		return page.Acts{}
 	}
 	why := func(k actions.Kind) string {
-		if err := s.Actions.CanAsk(k); err != nil {
+		if err := s.Actions.CheckRequests(k); err != nil {
 			return err.Error()
 		}
 		return ""

@@ -80,7 +80,7 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 			}
 			return false, fmt.Sprint(got)
 		})
-		if err := s.CanAsk(t.Context(), verb); err != nil {
+		if err := s.CheckRequests(t.Context(), verb); err != nil {
 			t.Errorf("%s: %v", verb, err)
 		}
 		phases(t, s, []string{names.Request(verb, "group.all")}, "web01", "web02")
@@ -184,11 +184,11 @@ func TestRequesterMayDoNothingElse(t *testing.T) {
 			}
 			s := kvtest.BindTo(t, nc)
 			for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbStatus, kvstore.VerbFacts, kvstore.VerbPing} {
-				if err := s.CanAsk(t.Context(), verb); !errors.Is(err, requests.ErrNotAsked) {
+				if err := s.CheckRequests(t.Context(), verb); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 					t.Errorf("%s: %v", verb, err)
 				}
 				for _, err := range s.Ask(t.Context(), s.Names().Request(verb, "node.web01"), nil) {
-					if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrNotAsked) {
+					if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrRequestsNotPermitted) {
 						t.Errorf("%s: %v", verb, err)
 					}
 				}
@@ -240,14 +240,14 @@ func TestRequesterOfOneVerb(t *testing.T) {
 		return kvtest.BindTo(t, nc)
 	}
 	s := store("runs")
-	if err := s.CanAsk(t.Context(), kvstore.VerbRun); err != nil {
+	if err := s.CheckRequests(t.Context(), kvstore.VerbRun); err != nil {
 		t.Error(err)
 	}
-	if err := s.CanAsk(t.Context(), kvstore.VerbPreview); !errors.Is(err, requests.ErrNotAsked) {
+	if err := s.CheckRequests(t.Context(), kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 		t.Error(err)
 	}
 	// The same permissions in another account reach nobody, which is said.
-	if err := store("misplaced").CanAsk(t.Context(), kvstore.VerbRun); !errors.Is(err, requests.ErrNotAsked) || !strings.Contains(err.Error(), "not in the account REQUESTERS") {
+	if err := store("misplaced").CheckRequests(t.Context(), kvstore.VerbRun); !errors.Is(err, requests.ErrRequestsNotPermitted) || !strings.Contains(err.Error(), "not in the account REQUESTERS") {
 		t.Error(err)
 	}
 	for _, wrong := range []string{kvstore.VerbEnsure, "exec", "", "*", ">"} {

@@ -69,7 +69,7 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 		if err == nil {
 			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
 		}
-		if errors.Is(err, ErrNotAsked) {
+		if errors.Is(err, ErrRequestsNotPermitted) {
 			err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
 		}
 		if err != nil {

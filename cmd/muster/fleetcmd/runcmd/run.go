@@ -90,8 +90,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = requests.New(store.KV).CanAsk(ctx, kvstore.VerbRun)
-	if errors.Is(err, requests.ErrNotAsked) {
+	err = requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
+	if errors.Is(err, requests.ErrRequestsNotPermitted) {
 		err = cli.Usagef("%w; what is assigned runs by itself within the interval of the agents", err)
 	}
 	if err != nil {
