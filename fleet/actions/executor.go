@@ -59,7 +59,6 @@ type Options struct {
 // Executor starts actions, and knows the last of them. Make it with New.
 type Executor struct {
 	o        Options
-	slots    *slots
 	registry *registry
 
 	mu      sync.Mutex
@@ -76,7 +75,7 @@ func New(o Options) *Executor {
 	}
 	o.Patience = cmp.Or(o.Patience, 20*time.Second)
 
-	return &Executor{o: o, slots: newSlots(), registry: newRegistry(), stopped: make(chan struct{})}
+	return &Executor{o: o, registry: newRegistry(), stopped: make(chan struct{})}
 }
 
 // Close ends what goes on, and waits for it.
@@ -122,13 +121,14 @@ func (x *Executor) Start(s Spec) (Action, error) {
 		return Action{}, fmt.Errorf("%w: the server stops", ErrBusy)
 	}
 	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Nodes: len(m.Nodes), Begun: now}, m)
-	if err := x.slots.take(r.Action); err != nil {
-		return Action{}, err
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
+	started, err := x.registry.add(r)
+	if err != nil {
+		cancel(nil)
+		return Action{}, err
+	}
 	x.o.Log.Info("an action begins", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
-	started := x.registry.add(r)
 	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
 
 	return started, nil
@@ -136,7 +136,6 @@ func (x *Executor) Start(s Spec) (Action, error) {
 
 // execute does what an action is, to its end.
 func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
-	defer x.slots.free(r.ID)
 	defer r.cancel(nil)
 	x.running.Go(func() {
 		select {
