@@ -76,9 +76,9 @@ func (s *Spec) confirmed(m Match) error {
 		return fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
 	case s.Kind == Preview && len(m.Nodes)*len(s.Previewed.Value) > maxSent:
 		return refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
-	case s.Expect >= 0 && s.Expect != len(m.Nodes):
-		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect)
-	case s.ExpectDigest != "" && s.ExpectDigest != m.Digest():
+	case s.Expect.Nodes != 0 && s.Expect.Nodes != len(m.Nodes):
+		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect.Nodes)
+	case s.Expect.Digest != "" && s.Expect.Digest != m.Digest():
 		return fmt.Errorf("%w: they are not the same %d nodes", ErrOthers, len(m.Nodes))
 	default:
 		return nil

@@ -223,8 +223,8 @@ func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
 	// Without the nodes that were shown nothing was confirmed.
-	o.Expect, _ = strconv.Atoi(r.Form.Get("nodes"))
-	o.Expect, o.ExpectDigest = max(o.Expect, 0), cmp.Or(r.Form.Get("digest"), "none")
+	o.Expect.Nodes, _ = strconv.Atoi(r.Form.Get("nodes"))
+	o.Expect.Digest = cmp.Or(r.Form.Get("digest"), "none")
 	var err error
 	if o.Until, err = actions.ParseUntil(r.Form.Get("until"), now); err != nil {
 		return o, err

@@ -335,7 +335,7 @@ func TestCancel(t *testing.T) {
 	form := a.asked("run", url.Values{"node": {"web000"}})
 	var path string
 	for range 2 { // by a form each would wait for its end a while
-		begun, err := a.Executor.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{Nodes: []string{"web000"}}, By: "anna", Expect: -1})
+		begun, err := a.Executor.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{Nodes: []string{"web000"}}, By: "anna"})
 		if err != nil {
 			t.Fatal(err)
 		}

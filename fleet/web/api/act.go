@@ -209,9 +209,9 @@ func seen(ctx context.Context, a actions.Action) actions.Action {
 
 // ofBody returns what a body wants to be done.
 func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
-	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1, ExpectDigest: b.Digest}
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: actions.Expect{Digest: b.Digest}}
 	if b.Expect != nil {
-		o.Expect = *b.Expect
+		o.Expect.Nodes = *b.Expect
 	}
 
 	return o
