@@ -9,9 +9,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxUnasked is how many nodes a fleet can have of which all are meant without a question.
-const maxUnasked = 10
-
 // Match is whom a target means.
 type Match struct {
 	fleet.Selection
@@ -52,7 +49,7 @@ func matchOf(m Model, t Target) (Match, error) {
 		return Match{found, false}, fmt.Errorf("%w: %s", ErrNobody, t)
 	}
 
-	return Match{found, len(found.Nodes) == found.Known && found.Known > maxUnasked}, nil
+	return Match{found, len(found.Nodes) == found.Known && found.Known > fleet.MaxUnconfirmed}, nil
 }
 
 // pick returns the nodes of some names. The error is that of one that is not known.
