@@ -34,7 +34,7 @@ func executor(t *testing.T, nodes int) (*actions.Executor, *webfleet.Backend) {
 
 func on(node string) actions.Target { return actions.Target{Nodes: []string{node}} }
 
-// done carries out an order to its end.
+// done does an action to its end.
 func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
 	t.Helper()
 	a, err := x.Start(o)
@@ -46,7 +46,7 @@ func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
 	return a
 }
 
-// TestPauseAndResume: it is over once the nodes do so, in the name of who ordered it.
+// TestPauseAndResume: it is over once the nodes do so, in the name of who wants it.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
@@ -153,8 +153,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestOrders has those that are not carried out.
-func TestOrders(t *testing.T) {
+// TestRefusedActions has those that are not carried out.
+func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	long := strings.Repeat("x", 600)
@@ -163,9 +163,9 @@ func TestOrders(t *testing.T) {
 		many[i] = fmt.Sprintf("web%03d", i)
 	}
 	for what, c := range map[string]struct {
-		order actions.Spec
-		is    error
-		text  string
+		spec actions.Spec
+		is   error
+		text string
 	}{
 		"no target":        {actions.Spec{Kind: actions.Pause}, nil, "name one target"},
 		"two targets":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
@@ -187,7 +187,7 @@ func TestOrders(t *testing.T) {
 		"unknown":          {actions.Spec{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
 		"wrong expression": {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
 	} {
-		o := c.order
+		o := c.spec
 		o.By = "anna"
 		if what != "others" && what != "nothing shown" {
 			o.Expect = actions.Expect{}
@@ -554,8 +554,8 @@ func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	}
 }
 
-// TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
-func TestOrdersHaveNothingElse(t *testing.T) {
+// TestSpecsHaveNothingElse: what an action of its kind does not have is not kept, however long it is.
+func TestSpecsHaveNothingElse(t *testing.T) {
 	t.Parallel()
 	x, _ := executor(t, 20)
 	long := strings.Repeat("x", 60_000)
@@ -570,7 +570,7 @@ func TestOrdersHaveNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
+// TestAPauseThatEndsSooner is not the one that is wanted, and does not stand for it.
 func TestAPauseThatEndsSooner(t *testing.T) {
 	t.Parallel()
 	for until, want := range map[time.Duration]request.State{time.Hour: request.StatePending, 2 * time.Hour: request.StateDone, 3 * time.Hour: request.StateDone, 0: request.StateDone} {

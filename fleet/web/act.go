@@ -247,21 +247,12 @@ func (p *actionPages) actions(r *http.Request) screen {
 		content: func(_ context.Context, now time.Time) (content, error) {
 			all := p.executor.Actions()
 			for i := range all {
-				all[i] = seen(all[i], may)
+				all[i] = all[i].VisibleTo(may.May)
 			}
 
 			return shown(page.Actions(all, may, now))
 		},
 	}
-}
-
-// seen returns what somebody may see of an action.
-func seen(a actions.Action, may page.Acts) actions.Action {
-	if !may.May {
-		return a.ForReaders()
-	}
-
-	return a
 }
 
 // action is the page of an action.
@@ -279,7 +270,7 @@ func (p *actionPages) action(r *http.Request) screen {
 				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
-			return content{page.Action(seen(a, may), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
+			return content{page.Action(a.VisibleTo(may.May), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
 		},
 	}
 }
