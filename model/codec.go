@@ -38,7 +38,7 @@ func EncodeJSON(v any) ([]byte, error) {
 }
 
 // DecodeJSON decodes as json.Unmarshal does, in a third of its time: documents of nodes are most of what
-// looking at a fleet costs. Its error is that of json.Unmarshal; what it returns then is what that leaves.
+// looking at a fleet costs. Its error is that of json.Unmarshal, and what it returns nil then.
 func DecodeJSON[T any](data []byte) (*T, error) {
 	out := new(T)
 	// Where it makes an error, which one does not matter.
@@ -46,8 +46,11 @@ func DecodeJSON[T any](data []byte) (*T, error) {
 		return out, nil
 	}
 	out = new(T)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, err
+	}
 
-	return out, json.Unmarshal(data, out)
+	return out, nil
 }
 
 // DecodeStrict decodes one JSON value that has no other fields than those of v.

@@ -103,6 +103,9 @@ func sameAs[T any](t *testing.T, text string) {
 	if fmt.Sprint(err) != fmt.Sprint(failed) {
 		t.Fatalf("%T %q: %v, want %v", want, text, err, failed)
 	}
+	if err != nil {
+		want = nil
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%T %q:\n%+v, want\n%+v", want, text, got, want)
 	}

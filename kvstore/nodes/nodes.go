@@ -147,8 +147,9 @@ func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
 	err := m.Refusal()
 	if err == nil {
 		var state *model.NodeState
-		state, err = model.DecodeJSON[model.NodeState](m.Data)
-		r.NodeState = *state
+		if state, err = model.DecodeJSON[model.NodeState](m.Data); err == nil {
+			r.NodeState = *state
+		}
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)
