@@ -217,16 +217,16 @@ func TestTheSameNodes(t *testing.T) {
 		t.Fatal(shown, err)
 	}
 	pause := actions.Spec{Kind: actions.Pause, Target: db, By: "anna", Expect: actions.Expect{Nodes: 4, Digest: shown.Digest()}}
-	backend.Fleet.Regroup("db001", "edge")
-	backend.Fleet.Regroup("web000", "db")
+	backend.Fleet.SetGroups("db001", "edge")
+	backend.Fleet.SetGroups("web000", "db")
 	for _, expect := range []int{4, 0} {
 		pause.Expect.Nodes = expect
 		if _, err := x.Start(pause); !errors.Is(err, actions.ErrOthers) || !strings.Contains(err.Error(), "not the same 4 nodes") {
 			t.Errorf("other nodes: %v", err)
 		}
 	}
-	backend.Fleet.Regroup("web000", "web")
-	backend.Fleet.Regroup("db001", "db", "edge")
+	backend.Fleet.SetGroups("web000", "web")
+	backend.Fleet.SetGroups("db001", "db", "edge")
 	if a := done(t, x, pause); !a.OK() {
 		t.Errorf("the nodes that were shown: %+v", a)
 	}

@@ -213,8 +213,8 @@ func TestOnlyTheNodesThatWereShown(t *testing.T) {
 	t.Parallel()
 	a := newActing(t, webfleet.Sample(20, time.Now()))
 	form := a.asked("run", url.Values{"on": {`group("db")`}})
-	a.Fleet.Regroup("db001", "edge")
-	a.Fleet.Regroup("web000", "db")
+	a.Fleet.SetGroups("db001", "edge")
+	a.Fleet.SetGroups("web000", "db")
 	r, text := a.do(http.MethodPost, "/actions/run", a.Operate, form)
 	if r.StatusCode != http.StatusConflict || !strings.Contains(text, "not the same 4 nodes") || !strings.Contains(text, `href="/nodes/web000"`) {
 		t.Errorf("other nodes: %s %s", r.Status, text)
