@@ -51,8 +51,8 @@ func (s Client) permitted(ctx context.Context, verb string) error {
 func (s Client) check(ctx context.Context, subject string, nobody error) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	asking, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
-	_, err := s.store.Conn().RequestWithContext(asking, subject, nil)
+	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
+	_, err := s.store.Conn().RequestWithContext(permitted, subject, nil)
 	switch err = done(err); {
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return ErrRequestsNotPermitted

@@ -163,7 +163,7 @@ func (c *runCommand) conclusion(id, near string) live.Conclusion {
 		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
 		Results: " (for results see: muster fleet reports --cause request)",
 		Show: func(r *request.Ensured) {
-			for _, g := range live.Together(r, lines) {
+			for _, g := range live.GroupEqual(r, lines) {
 				c.printGroup(g)
 			}
 		},
