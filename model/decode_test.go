@@ -117,6 +117,9 @@ func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
 	if fmt.Sprint(err) != fmt.Sprint(failed) {
 		t.Fatalf("%T %q: %v, want %v", want, text, err, failed)
 	}
+	if err != nil {
+		want = nil
+	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%T %q:\n%+v, want\n%+v", want, text, got, want)
 	}
