@@ -103,9 +103,11 @@ func same(t *testing.T, text string) {
 func readState(states *model.StateReader) func([]byte) (*model.NodeState, error) {
 	return func(data []byte) (*model.NodeState, error) {
 		var s model.NodeState
-		err := states.Decode(data, &s)
+		if err := states.Decode(data, &s); err != nil {
+			return nil, err
+		}
 
-		return &s, err
+		return &s, nil
 	}
 }
 
