@@ -148,6 +148,9 @@ func TestStatesAreReadAsByTheLibrary(t *testing.T) {
 		sameAs(t, before, read)
 		sameAs(t, before+after, read)
 		sameAs(t, before+string(text[i])+string(text[i:]), read)
+		if text[i] >= 'a' && text[i] <= 'z' && i%8 > 0 {
+			continue // one letter is as another
+		}
 		for _, other := range []string{"0", "\"", "\\", " ", "\x00", "\xff", "{", "]", ",", "-", "e"} {
 			sameAs(t, before+other+after, read)
 			sameAs(t, before+other+string(text[i:]), read)
