@@ -147,6 +147,9 @@ func (a *api) addActions(routes huma.API) {
 			return nil, err
 		}
 		if in.Body.Key != "" {
+			if err := checkKey(in.Body.Key, "body.key"); err != nil {
+				return nil, err
+			}
 			all, err := ask(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
 			if err != nil {
 				return nil, err
