@@ -174,8 +174,8 @@ func TestNode(t *testing.T) {
 		status fleet.Status
 		since  time.Time
 	}{
-		"pending":     {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
-		"failed":      {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"pending": {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
+		"failed":  {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
 		"failed before": {func(n *model.Node) {
 			failed(motd, "x")(n)
 			m := n.Manifests[motd]
