@@ -117,8 +117,12 @@ func TestActingWrongly(t *testing.T) {
 	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
 		t.Errorf("%+v", p)
 	}
-	if r := a.post("/actions/pause", a.Operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+	cookie := "__Host-muster=" + a.Operate
+	if r := a.post("/actions/pause", "", node, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "another site") {
 		t.Errorf("by a page of another site: %s", r.Status)
+	}
+	if r := a.post("/actions/pause", "", "{}", "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("by a page of this site: %s", r.Status)
 	}
 	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)
