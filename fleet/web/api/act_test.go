@@ -103,6 +103,8 @@ func TestActingWrongly(t *testing.T) {
 		{"/actions/run?wait=51", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
 		{"/actions/preview", a.Read, node, http.StatusForbidden, "wall may only read"},
 		{"/actions/preview", a.Operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"name":"x","manifest":"muster: ["}`, http.StatusUnprocessableEntity, "nodes reject this: group.all.x:1:1: invalid YAML"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"name":"x","manifest":"uptime"}`, http.StatusUnprocessableEntity, "nodes reject this: group.all.x:1:1: a manifest must be a mapping"},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"nope"}`, http.StatusUnprocessableEntity, `key "nope", write node.`},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
