@@ -1,8 +1,10 @@
 package actions
 
 import (
+	"cmp"
 	"slices"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -27,6 +29,10 @@ func (p *Previewed) check() error {
 	}
 	if err := model.CheckName(p.Name); err != nil {
 		return refuse("%v", err)
+	}
+	key := cmp.Or(p.Key, model.Key(model.GroupFamily(model.GroupAll), p.Name))
+	if problems := fleet.ProblemsOf(key, []byte(p.Value)); len(problems) > 0 {
+		return refuse("%s", fleet.Invalid(problems))
 	}
 
 	return nil

@@ -72,6 +72,8 @@ var pages = map[string][]string{
 	"/manifests/nginx?status=failed":  {`aria-current="true"`},
 	"/events?outcome=failed&kind=run": {"No event matches"},
 	"/events?kind=health":             {"Health check: Warning"},
+	"/events?kind=helth":              {"No event matches", `<option value="helth" selected>helth</option>`},
+	"/events?outcome=warning":         {"Health check: Warning", `<option value="warning" selected>warning</option>`},
 	"/events?before=184200":           {"Resume the feed", "Paused"},
 	"/events?q=req-7c1f":              {"restarted the service"},
 	"/registrations?q=postgres":       {"4 registrations"},
@@ -79,7 +81,7 @@ var pages = map[string][]string{
 	"/audit?q=node.":                  {"1 assignment<", "node.db006.tuning"},
 	"/audit?q=BOB":                    {"2 assignments", "group.all.sshd"},
 	"/audit/group.all.sshd":           {"by bob@ops1, "},
-	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model"},
+	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model", `<h2 class="wraps break">`},
 	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
 }
 

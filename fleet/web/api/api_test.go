@@ -290,6 +290,33 @@ func TestTheDocumentIsFresh(t *testing.T) {
 	}
 }
 
+// TestTheDocumentHasTheErrors that every path answers, and those of a document that is sent.
+func TestTheDocumentHasTheErrors(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Paths map[string]map[string]struct {
+			RequestBody any
+			Responses   map[string]any
+		}
+	}
+	if err := json.Unmarshal([]byte(body(t, get(t, serve(newFixture()), "/openapi.json"))), &document); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			want := []string{"401", "421", "422", "429"}
+			if operation.RequestBody != nil {
+				want = append(want, "400", "403", "413", "415")
+			}
+			for _, status := range want {
+				if operation.Responses[status] == nil {
+					t.Errorf("%s %s has no %s", method, path, status)
+				}
+			}
+		}
+	}
+}
+
 // TestStatesAreThoseOfTheFleet: the words that a query may have are those of nodes.
 func TestStatesAreThoseOfTheFleet(t *testing.T) {
 	t.Parallel()

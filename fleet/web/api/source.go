@@ -77,8 +77,8 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
-		if err := model.CheckKey(in.Key); err != nil {
-			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: "path.key", Value: in.Key})
+		if err := checkKey(in.Key, "path.key"); err != nil {
+			return nil, err
 		}
 		return ask(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
 			all, err := a.Source.History(ctx, in.Key)
@@ -103,4 +103,14 @@ func (a *api) addSource(routes huma.API) {
 			return services{registration.Filter(*in).Of(all)}, err
 		})
 	})
+}
+
+// checkKey returns the problem of what is no key of an assignment, which is at a location of the request.
+func checkKey(key, location string) error {
+	err := model.CheckKey(key)
+	if err == nil {
+		return nil
+	}
+
+	return huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
 }
