@@ -32,6 +32,8 @@ type Overview struct {
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
 	Top Top `json:"top"`
+	// Webhooks are those that are not delivered, with the reason, by name.
+	Webhooks []WebhookProblem `json:"webhooks"`
 }
 
 // Point counts what was reported within one interval of time, by the clock of the server: runs,

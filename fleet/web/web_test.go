@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
@@ -198,6 +200,25 @@ func TestIncomplete(t *testing.T) {
 		}
 	}
 	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")
+}
+
+// TestWebhooksHaveOneNotice on the overview, however many are not delivered.
+func TestWebhooksHaveOneNotice(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		for i := range 7 {
+			d.Webhooks = append(d.Webhooks, view.WebhookProblem{Webhook: fmt.Sprint("w", i), Problem: fmt.Sprintf("webhook w%d cannot be delivered", i)})
+		}
+	})
+	h := dashboard(f)
+	body := has(t, h, "/", http.StatusOK, "webhook w0 cannot be delivered", "webhook w4 cannot be delivered", "and 2 more problems of webhooks")
+	if n := strings.Count(body, `class="notice`); n != 1 {
+		t.Errorf("%d notices", n)
+	}
+	if body := has(t, h, "/nodes", http.StatusOK); strings.Contains(body, "webhook w0") {
+		t.Error("a page that is not about webhooks names one")
+	}
 }
 
 // TestPendingHasAReasonAndAnAge also where a node gives no reason.

@@ -23,6 +23,7 @@ import (
 // Data is what is known of a fleet.
 type Data struct {
 	Progress view.Progress
+	Webhooks []view.WebhookProblem
 	// Version is that with which the ones of nodes are compared.
 	Version string
 	// Nodes are by name.
@@ -101,7 +102,7 @@ func (f *Fleet) Progress() view.Progress { return f.get().Progress }
 func (f *Fleet) Overview() view.Overview {
 	d := f.get()
 
-	return view.Overview{Progress: d.Progress, Summary: summary.Of(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top}
+	return view.Overview{Progress: d.Progress, Summary: summary.Of(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top, Webhooks: d.Webhooks}
 }
 
 // details returns what is known of each node.
