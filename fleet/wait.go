@@ -149,6 +149,18 @@ func (t *Tally) Add(s RolloutStatus) {
 	}
 }
 
+// AddAll counts what another one has.
+func (t *Tally) AddAll(o Tally) {
+	t.All += o.All
+	t.Targets += o.Targets
+	t.UpToDate += o.UpToDate
+	t.Failed += o.Failed
+	t.Rejected += o.Rejected
+	t.Unreachable += o.Unreachable
+	t.Unreadable += o.Unreadable
+	t.Pending += o.Pending
+}
+
 // Lacking returns how many statuses are of nodes that are not up to date, for whatever reason.
 func (t Tally) Lacking() int { return t.Failed + t.Open() }
 

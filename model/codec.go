@@ -41,13 +41,17 @@ func EncodeJSON(v any) ([]byte, error) {
 // looking at a fleet costs. Its error is that of json.Unmarshal; what it returns then is what that leaves.
 func DecodeJSON[T any](data []byte) (*T, error) {
 	out := new(T)
-	// Where it makes an error, which one does not matter.
-	if jsonv2.Unmarshal(data, out, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false)) == nil {
+	if unmarshal(data, out) == nil {
 		return out, nil
 	}
 	out = new(T)
 
 	return out, json.Unmarshal(data, out)
+}
+
+// unmarshal is json.Unmarshal, but where it makes an error: then which one does not matter.
+func unmarshal(data []byte, into any) error {
+	return jsonv2.Unmarshal(data, into, jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
 }
 
 // DecodeStrict decodes one JSON value that has no other fields than those of v.

@@ -15,7 +15,7 @@ import (
 func fullState() model.NodeState {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	m := model.ManifestState{
-		Revision: 7, Digest: "sha256-abc", Outcome: model.OutcomeFailed, At: now, Error: "a:1:2: exec#x: exit code 1", Seen: 8, SeenAt: now, Late: "refused: because",
+		Revision: 7, Digest: "sha256-abc", Outcome: model.OutcomeFailed, At: now, Error: "a:1:2: exec#x: exit code 1", Seen: 8, SeenAt: now, Late: "refused: because", FailedSince: now,
 		Counts: model.Counts{Total: 1, Unique: 2, Changed: 3, Failed: 4, Skipped: 5, Stable: 6, Refreshed: 7, Unmet: 8, NotRun: 9, Noop: 10, HealthChecks: model.HealthCounts{OK: 1, Warning: 2, Critical: 3, Unknown: 4}},
 	}
 
@@ -88,16 +88,30 @@ func counts(with string) string {
 // same compares what is decoded with what encoding/json makes of it.
 func same(t *testing.T, text string) {
 	t.Helper()
-	sameAs[model.NodeState](t, text)
-	sameAs[model.Transaction](t, text)
-	sameAs[model.Run](t, text)
-	sameAs[model.EnsureResponse](t, text)
-	sameAs[model.HealthReport](t, text)
+	sameAs(t, text, model.DecodeJSON[model.NodeState])
+	states := model.NewStateReader()
+	for range 2 { // what it keeps of the first one changes nothing
+		sameAs(t, text, readState(states))
+	}
+	sameAs(t, text, model.DecodeJSON[model.Transaction])
+	sameAs(t, text, model.DecodeJSON[model.Run])
+	sameAs(t, text, model.DecodeJSON[model.EnsureResponse])
+	sameAs(t, text, model.DecodeJSON[model.HealthReport])
 }
 
-func sameAs[T any](t *testing.T, text string) {
+// readState decodes with a reader.
+func readState(states *model.StateReader) func([]byte) (*model.NodeState, error) {
+	return func(data []byte) (*model.NodeState, error) {
+		var s model.NodeState
+		err := states.Decode(data, &s)
+
+		return &s, err
+	}
+}
+
+func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
 	t.Helper()
-	got, err := model.DecodeJSON[T]([]byte(text))
+	got, err := decode([]byte(text))
 	want := new(T)
 	failed := json.Unmarshal([]byte(text), want)
 	if fmt.Sprint(err) != fmt.Sprint(failed) {
@@ -113,6 +127,26 @@ func TestDocumentsAreDecodedAsByTheLibrary(t *testing.T) {
 	t.Parallel()
 	for _, text := range append(states(t), results()...) {
 		same(t, text)
+	}
+}
+
+// TestStatesAreReadAsByTheLibrary: with one byte that is another, missing, or there twice, and one that is added.
+func TestStatesAreReadAsByTheLibrary(t *testing.T) {
+	t.Parallel()
+	text, err := json.Marshal(fullState())
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := readState(model.NewStateReader())
+	for i := range text {
+		before, after := string(text[:i]), string(text[i+1:])
+		sameAs(t, before, read)
+		sameAs(t, before+after, read)
+		sameAs(t, before+string(text[i])+string(text[i:]), read)
+		for _, other := range []string{"0", "\"", "\\", " ", "\x00", "\xff", "{", "]", ",", "-", "e"} {
+			sameAs(t, before+other+after, read)
+			sameAs(t, before+other+string(text[i:]), read)
+		}
 	}
 }
 
@@ -132,12 +166,13 @@ func BenchmarkDecodeJSON(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	transaction := []byte(results()[0])
+	transaction, states := []byte(results()[0]), model.NewStateReader()
 	for name, decode := range map[string]struct {
 		data   []byte
 		decode func([]byte) error
 	}{
 		"state":                         {state, decodeAs[model.NodeState]},
+		"state by a reader":             {state, func(data []byte) error { return states.Decode(data, &model.NodeState{}) }},
 		"state by encoding/json":        {state, unmarshalAs[model.NodeState]},
 		"transaction":                   {transaction, decodeAs[model.Transaction]},
 		"transaction, by encoding/json": {transaction, unmarshalAs[model.Transaction]},

@@ -19,13 +19,18 @@ type FlappingState struct {
 	Since    time.Time `json:"since"`
 	// Writer is a hint: who was seen to write it, in the words that the machine has for it.
 	Writer string `json:"writer,omitempty" jsonschema_description:"Who was seen to write it: a hint, since users choose the names of their processes"`
+	// Unit is that of a service, which may have been stopped, or have ended by itself.
+	Unit string `json:"unit,omitempty" jsonschema_description:"The unit of a service, which somebody stops or which ends by itself: its journal tells"`
 }
 
 // By describes who writes it, in a few words.
 func (f FlappingState) By() string {
-	if f.Writer == "" {
+	switch {
+	case f.Writer != "":
+		return "probably written by " + f.Writer
+	case f.Unit != "":
+		return "stopped by somebody, or ending by itself: see journalctl --unit=" + f.Unit
+	default:
 		return "written by somebody unknown"
 	}
-
-	return "probably written by " + f.Writer
 }

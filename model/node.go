@@ -99,6 +99,9 @@ type ManifestState struct {
 	SeenAt time.Time `json:"seen_at,omitzero" jsonschema_description:"When the bucket stored the newest revision seen"`
 	// Late is why Seen is not active.
 	Late string `json:"late,omitempty" jsonschema_description:"Why the newest revision is not active"`
+	// FailedSince is when the first of the runs ended that failed in a row, also those of
+	// earlier revisions; zero where the last one did not fail, and from older agents.
+	FailedSince time.Time `json:"failed_since,omitzero" jsonschema_description:"When the first of the runs ended that failed in a row, those of earlier revisions included"`
 }
 
 // LateRejected begins the Late of a revision that is rejected: it is not tried again

@@ -12,6 +12,9 @@ import (
 const (
 	firstWait     = time.Second
 	firstLongWait = 8 * time.Second
+	// maxHeld bounds how long events of the latter wait: a failed start of a service has events of its
+	// own, and so has somebody who mends it.
+	maxHeld = time.Minute
 )
 
 // Failed notes that a resource did not reach its state. It is looked at again after
@@ -33,13 +36,16 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	}
 	f.wait = min(max(2*f.wait, first), MaxDelay)
 	f.again = now.Add(f.wait)
+	if f.path == "" {
+		f.held = now.Add(min(f.wait/4, maxHeld))
+	}
 	m.failing[id{key, ref}] = f
 }
 
 // Reached notes that a resource is in its state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
 	if f := m.of(key).resources[ref]; f != nil {
-		f.wait, f.putOff, f.seen, f.unreached = 0, time.Time{}, time.Time{}, false
+		f.wait, f.putOff, f.held, f.seen, f.unreached = 0, time.Time{}, time.Time{}, time.Time{}, false
 		delete(m.failing, id{key, ref})
 	}
 }

@@ -48,3 +48,26 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfWhatFailedMayBeItsOwn, as those of a service that cannot be started: they wait, and do
+// not make it flap.
+func TestEventsOfWhatFailedMayBeItsOwn(t *testing.T) {
+	t.Parallel()
+	f := newFlapper(t, model.DefaultFlapping)
+	for _, want := range []time.Duration{2, 4, 8, 16, 32, 60, 60} {
+		f.Failed(key, refOf("/a"), f.now)
+		failed := f.now
+		f.on.happens("/a")
+		if f.now = failed.Add(want*time.Second - 1); f.repairs("/a") {
+			t.Errorf("tried again before %d s are over", want)
+		}
+		if f.now = failed.Add(want * time.Second); !f.repairs("/a") {
+			t.Errorf("not tried after %d s", want)
+		}
+	}
+	f.tells(time.Hour)
+	f.Reached(key, refOf("/a"))
+	if !f.drifts("/a") {
+		t.Error("drift waits, though it was in its state")
+	}
+}

@@ -87,7 +87,7 @@ func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now t
 	if f == nil || f.retried || !f.backoff.repaired(now, m.of(key).limits) {
 		return
 	}
-	f.flap = &flap{state: model.FlappingState{Manifest: key, Resource: ref, Since: f.backoff.since.UTC()}, tellBy: now.Add(tellWithin), checkAt: now}
+	f.flap = &flap{state: model.FlappingState{Manifest: key, Resource: ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, tellBy: now.Add(tellWithin), checkAt: now}
 	if paths := f.paths(); m.o.Listen != nil && len(paths) > 0 && m.listening() < maxListeners {
 		if w, err := m.o.Listen(ctx, paths); err == nil {
 			f.flap.writers = w
@@ -105,6 +105,17 @@ func (f *follower) paths() (out []string) {
 	}
 
 	return out
+}
+
+// unit is that of a resource, empty for one without.
+func (f *follower) unit() string {
+	for _, p := range f.points {
+		if p.Kind == watch.Unit {
+			return p.Name
+		}
+	}
+
+	return ""
 }
 
 func (m *Monitor) listening() (count int) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
 const key = "group.all.files"
@@ -130,6 +131,18 @@ func TestFlappingByNobodyKnown(t *testing.T) {
 	f.tells(tellWithin, "flapping /a ", "flapping /b ")
 	if f.listening != 0 {
 		t.Errorf("%d still listen", f.listening)
+	}
+}
+
+// TestFlappingUnit names the unit, of which nobody can be seen who stops it.
+func TestFlappingUnit(t *testing.T) {
+	t.Parallel()
+	f := follower{points: []watch.Point{{Kind: watch.Path, Name: "/a"}, {Kind: watch.Unit, Name: "a.service"}}}
+	if got := f.unit(); got != "a.service" {
+		t.Errorf("the unit is %q", got)
+	}
+	if got := (&follower{points: f.points[:1]}).unit(); got != "" {
+		t.Errorf("the unit of a file is %q", got)
 	}
 }
 

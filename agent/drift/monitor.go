@@ -87,6 +87,9 @@ type follower struct {
 	fallback error
 	every    time.Duration
 	next     time.Time
+	// held is until when events of one that failed, and has no path, are not looked at: they may be
+	// its own.
+	held time.Time
 	// isCommand is that nobody knows what its change alters.
 	isCommand bool
 	// seen is when drift was first taken of one that did not reach its state since.
@@ -190,7 +193,9 @@ func (f *follower) close() {
 }
 
 // waits returns until when what happens to a resource waits.
-func (f *follower) waits() time.Time { return tasks.Later(f.backoff.until, f.putOff) }
+func (f *follower) waits() time.Time {
+	return tasks.Later(tasks.Later(f.backoff.until, f.putOff), f.held)
+}
 
 // drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {

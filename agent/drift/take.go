@@ -83,13 +83,15 @@ func (m *Monitor) gather(now time.Time) {
 		if err != nil {
 			m.fallBack(i, f, err)
 		}
+		// Events of a unit that failed may be those of its own tries.
+		isTry := f.unreached && f.path == "" && !f.isCommand
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
 		case written || waits:
-			add(i, sighting{at, !written}, false)
+			add(i, sighting{at, !written}, isTry)
 		case !m.isAsLeft(f):
-			add(i, sighting{at: at}, false)
+			add(i, sighting{at: at}, isTry)
 		}
 	}
 	for i, f := range m.polled {

@@ -23,7 +23,8 @@ const (
 	Request Kind = "request"
 )
 
-// Most is how many runs of a kind go on at the same time.
+// Most is how many runs of a kind go on at the same time; of repairs that is those of one
+// manifest: whoever makes some of one take long does not hold up those of others.
 const Most = 4
 
 // Patience is how long the next manifest or request waits for those in hand: they are run
@@ -179,7 +180,7 @@ func (l *Lane) findBlocker() (*Lane, model.Ref) {
 				return other, ref
 			}
 		}
-		if other.running && other.Kind == l.Kind {
+		if other.running && other.Kind == l.Kind && (l.Kind != Part || other.Key == l.Key) {
 			if alike++; alike == Most {
 				return other, model.Ref{}
 			}

@@ -301,6 +301,26 @@ func TestMostRunsOfAKind(t *testing.T) {
 	}
 }
 
+// TestRepairsOfOneManifest, however long, do not hold up those of another.
+func TestRepairsOfOneManifest(t *testing.T) {
+	t.Parallel()
+	l, paths := lanes.New(), []string{"/etc/a", "/etc/b", "/etc/c", "/etc/d", "/etc/e"}
+	one := build(t, strings.Join([]string{file("/etc/a"), file("/etc/b"), file("/etc/c"), file("/etc/d"), file("/etc/e")}, ","))
+	for i, path := range paths {
+		part, ok := one.Part([]model.Ref{ref("file", path)})
+		if !ok {
+			t.Fatal("there is no such part")
+		}
+		if blocker := l.Enter(lanes.Part, "one", start).Begin(part); (blocker != nil) != (i == lanes.Most) {
+			t.Errorf("the repair of %s waits for %v", path, blocker)
+		}
+	}
+	two, ok := build(t, file("/etc/f")).Part([]model.Ref{ref("file", "/etc/f")})
+	if blocker := l.Enter(lanes.Part, "two", start).Begin(two); blocker != nil || !ok {
+		t.Errorf("that of another manifest waits for %v", blocker)
+	}
+}
+
 // TestOneAfterTheOther: the next one waits a while for those that run.
 func TestManifestsAreShortAtFirst(t *testing.T) {
 	l := lanes.New()

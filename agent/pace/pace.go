@@ -4,6 +4,7 @@ package pace
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/agent/tasks"
@@ -18,10 +19,13 @@ const Within = time.Minute
 type Pace struct {
 	all  count
 	each map[model.Ref]*count
-	// waiting were put off in the minute before, and are first in this one: else what
-	// changes at every run would leave nothing to what comes after it. putOff are those
-	// of this minute.
-	waiting, putOff map[model.Ref]bool
+	// queue are those that were put off, the first of them first. The first waiting of them were in a
+	// minute before, and have their turn before all others: else what changes again and again
+	// would leave nothing to what comes after it. In asked are all of the queue, and whether they wanted
+	// their turn in this minute.
+	queue   []model.Ref
+	waiting int
+	asked   map[model.Ref]bool
 }
 
 // count is how many changes were made since a time.
@@ -35,9 +39,7 @@ type count struct {
 // it returns when the next one may be made.
 func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Time) {
 	if now.Sub(p.all.since) >= Within {
-		p.all = count{since: now}
-		p.waiting, p.putOff = p.putOff, nil
-		maps.DeleteFunc(p.each, func(_ model.Ref, c *count) bool { return now.Sub(c.since) >= Within })
+		p.begin(now)
 	}
 	of := &count{}
 	if each > 0 {
@@ -49,32 +51,65 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 		}
 		of = p.each[ref]
 	}
-	if until = tasks.Later(p.untilTurn(ref, most), of.until(each, now)); until.IsZero() {
+	until = of.until(each, now)
+	if !p.hasTurn(ref, most) {
+		p.put(ref)
+		return tasks.Later(until, p.all.since.Add(Within))
+	}
+	// One that has a turn and may not use it leaves it to others.
+	p.remove(ref)
+	if until.IsZero() {
 		p.all.made++
 		of.made++
-		delete(p.waiting, ref)
-		delete(p.putOff, ref)
 	}
 
 	return until
 }
 
-// untilTurn returns when a resource may be changed by the limit of the manifest; zero is
-// now.
-func (p *Pace) untilTurn(ref model.Ref, most int) time.Time {
-	first := len(p.waiting)
-	if p.waiting[ref] {
-		first = 0
+// begin begins a minute. Who waited and did not want its turn in the last one has none any more.
+func (p *Pace) begin(now time.Time) {
+	p.all = count{since: now}
+	p.queue = slices.DeleteFunc(p.queue, func(ref model.Ref) bool { return !p.asked[ref] })
+	asked := make(map[model.Ref]bool, len(p.queue))
+	for _, ref := range p.queue {
+		asked[ref] = false
 	}
-	if most == 0 || p.all.made+first < most {
-		return time.Time{}
-	}
-	if p.putOff == nil {
-		p.putOff = map[model.Ref]bool{}
-	}
-	p.putOff[ref] = true
+	p.asked, p.waiting = asked, len(p.queue)
+	maps.DeleteFunc(p.each, func(_ model.Ref, c *count) bool { return now.Sub(c.since) >= Within })
+}
 
-	return p.all.since.Add(Within)
+// hasTurn reports whether a resource may be changed by the limit of the manifest.
+func (p *Pace) hasTurn(ref model.Ref, most int) bool {
+	left := most - p.all.made
+	switch {
+	case most == 0:
+		return true
+	case left <= 0:
+		return false
+	default:
+		return p.waiting < left || slices.Contains(p.queue[:left], ref)
+	}
+}
+
+// put has a resource wait for its turn, behind those that wait already.
+func (p *Pace) put(ref model.Ref) {
+	if _, waits := p.asked[ref]; !waits {
+		p.queue = append(p.queue, ref)
+	}
+	p.asked[ref] = true
+}
+
+// remove has a resource wait no more.
+func (p *Pace) remove(ref model.Ref) {
+	if _, waits := p.asked[ref]; !waits {
+		return
+	}
+	delete(p.asked, ref)
+	at := slices.Index(p.queue, ref)
+	p.queue = slices.Delete(p.queue, at, at+1)
+	if at < p.waiting {
+		p.waiting--
+	}
 }
 
 // until returns when another change may be made by the limit of a resource; zero is now.

@@ -1,6 +1,7 @@
 package pace_test
 
 import (
+	"strconv"
 	"testing"
 	"time"
 
@@ -83,4 +84,28 @@ func TestWhatWaitsIsFirst(t *testing.T) {
 	p.takes(4*time.Minute, a, 2, 0, 0)
 	// A limit that is lifted holds at once.
 	p.takes(4*time.Minute, b, 0, 0, 0)
+}
+
+// TestEachHasATurn, however many change all the time before it.
+func TestEachHasATurn(t *testing.T) {
+	t.Parallel()
+	const count, most = 13, 5
+	var p pace.Pace
+	changed := map[int]int{}
+	for minute := range 2*count/most + 1 {
+		// Each of them changes again as soon as it may.
+		for range 3 {
+			for i := range count {
+				ref := model.Ref{Type: "file", Name: strconv.Itoa(i)}
+				if p.Take(ref, most, 0, begin.Add(time.Duration(minute)*pace.Within)).IsZero() {
+					changed[i]++
+				}
+			}
+		}
+	}
+	for i := range count {
+		if changed[i] < 2 || changed[i] > 3 {
+			t.Errorf("of %d changes that each wants, number %d made %d", 2*count+most, i, changed[i])
+		}
+	}
 }

@@ -203,10 +203,13 @@ func (r *Repairs) ended(f model.FlappingState) {
 
 // flappingText says that a resource flaps, for people.
 func flappingText(f model.FlappingState) string {
-	who := "who does it is not known"
-	if f.Writer != "" {
-		who = "probably by " + f.Writer
+	who := "is changed again and again, who does it is not known"
+	switch {
+	case f.Writer != "":
+		who = "is changed again and again, probably by " + f.Writer
+	case f.Unit != "":
+		who = "stops again and again: somebody stops it, or it ends by itself (journalctl --unit=" + f.Unit + " tells)"
 	}
 
-	return fmt.Sprintf("%s of %s is changed again and again, %s; its repairs are held back more and more until that ends", f.Resource, f.Manifest, who)
+	return fmt.Sprintf("%s of %s %s; its repairs are held back more and more until that ends", f.Resource, f.Manifest, who)
 }

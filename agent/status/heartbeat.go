@@ -130,8 +130,10 @@ func (h *Heartbeat) once(ctx context.Context) error {
 	if essence(state) != h.stored.state || drained || !now.Before(h.stored.beat) {
 		if h.stored.any {
 			h.checkDuplicate(ctx)
-			state = h.Node.State()
+		} else {
+			h.recall(ctx)
 		}
+		state = h.Node.State()
 		if err := h.put(ctx, state); err != nil {
 			return err
 		}
@@ -187,6 +189,14 @@ func (h *Heartbeat) Stop(ctx context.Context) error {
 	s.Event = model.NodeStopped
 
 	return h.put(ctx, s)
+}
+
+// recall takes over what an agent of this node stored before this one started.
+func (h *Heartbeat) recall(ctx context.Context) {
+	// It is not there yet, or cannot be read: then what fails does so from its next run on.
+	if before, err := h.Store.State(ctx, h.Node.config().Node); err == nil {
+		h.Node.Recall(before.NodeState)
+	}
 }
 
 // checkDuplicate looks whether another agent stored its state as that of this

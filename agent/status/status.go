@@ -31,11 +31,13 @@ type Node struct {
 
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
-	health    map[string]model.HealthCounts
-	problems  problems
-	watches   int
-	polled    int
-	flapping  []model.FlappingState
+	// well are the keys of which a run went well since the agent started.
+	well     map[string]bool
+	health   map[string]model.HealthCounts
+	problems problems
+	watches  int
+	polled   int
+	flapping []model.FlappingState
 	// paused is the pause that holds, labels are those that operators gave.
 	paused *model.Paused
 	labels map[string]string
@@ -84,7 +86,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 
 	return &Node{
 		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, Changed: tasks.NewSignal(), Shown: tasks.NewSignal(),
-		manifests: map[string]model.ManifestState{}, health: map[string]model.HealthCounts{},
+		manifests: map[string]model.ManifestState{}, well: map[string]bool{}, health: map[string]model.HealthCounts{},
 	}
 }
 
@@ -167,17 +169,40 @@ func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 		}
 		gone := func(key string) bool { _, assigned := states[key]; return !assigned }
 		maps.DeleteFunc(n.manifests, func(key string, _ model.ManifestState) bool { return gone(key) })
+		maps.DeleteFunc(n.well, func(key string, _ bool) bool { return gone(key) })
 		maps.DeleteFunc(n.health, func(key string, _ model.HealthCounts) bool { return gone(key) })
 
 		return true
 	})
 }
 
+// Recall takes over of a state that an agent of this node stored before since when manifests fail,
+// unless a run of them went well since this one started.
+func (n *Node) Recall(stored model.NodeState) {
+	n.update(func() (other bool) {
+		now := time.Now()
+		for key, s := range n.manifests {
+			since := stored.Manifests[key].FailedSince
+			if since.IsZero() || since.After(now) || n.well[key] || !s.FailedSince.IsZero() && !since.Before(s.FailedSince) {
+				continue
+			}
+			s.FailedSince, other = since, true
+			n.manifests[key] = s
+		}
+
+		return other
+	})
+}
+
 // withOutcome completes the state of an assignment by what came of its last run.
 // Whoever waits for a revision must not take the outcome of an earlier one for its
-// own.
+// own. What fails goes on failing until a run shows otherwise.
 func withOutcome(s, last model.ManifestState) model.ManifestState {
-	if s.Revision == 0 || s.Revision != last.Revision {
+	switch {
+	case s.Revision == 0:
+		return s
+	case s.Revision != last.Revision:
+		s.FailedSince = last.FailedSince
 		return s
 	}
 	last.Seen, last.SeenAt, last.Late = s.Seen, s.SeenAt, s.Late
@@ -190,7 +215,7 @@ func (n *Node) SetRun(key string, r *model.Run) {
 	n.update(func() bool {
 		s := n.manifests[key]
 		s.Revision, s.Digest, s.Counts = r.Revision, r.Digest, r.Counts
-		n.manifests[key] = concluded(s, r)
+		n.conclude(key, s, r)
 
 		return true
 	})
@@ -207,7 +232,7 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 			failsStill = s.Outcome == model.OutcomeFailed
 			return false
 		}
-		n.manifests[key] = concluded(s, r)
+		n.conclude(key, s, r)
 
 		return true
 	})
@@ -257,6 +282,22 @@ func (n *Node) SetNoop(key string, count int) {
 
 		return true
 	})
+}
+
+// conclude takes over the outcome of a run into the state of a manifest. A run that did not come
+// to its end leaves open whether the manifest still fails.
+func (n *Node) conclude(key string, s model.ManifestState, r *model.Run) {
+	s = concluded(s, r)
+	switch s.Outcome {
+	case model.OutcomeFailed:
+		if s.FailedSince.IsZero() {
+			s.FailedSince = s.At
+		}
+	case "", model.OutcomeNotRun:
+	default:
+		s.FailedSince, n.well[key] = time.Time{}, true
+	}
+	n.manifests[key] = s
 }
 
 // concluded returns the state of a manifest with the outcome of a run.

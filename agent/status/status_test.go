@@ -67,6 +67,67 @@ func TestChangesAreShown(t *testing.T) {
 	}
 }
 
+// TestSinceWhenItFails: from the first run that failed on, whatever failed after it, until one went
+// well, over a new revision and over a restart of the agent.
+func TestSinceWhenItFails(t *testing.T) {
+	t.Parallel()
+	const key = "group.all.site"
+	start := func() *Node {
+		n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		n.SetAssignments(map[string]model.ManifestState{key: {Revision: 1}})
+		return n
+	}
+	since := func(n *Node) time.Time { return n.State().Manifests[key].FailedSince }
+	fails := func(revision uint64) *model.Run {
+		return &model.Run{Revision: revision, Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
+	}
+	n := start()
+	n.SetPart(key, fails(1))
+	first := since(n)
+	if first.IsZero() || !first.Equal(n.State().Manifests[key].At) {
+		t.Fatalf("it fails since %s", first)
+	}
+	for name, next := range map[string]func(){
+		"another run":                        func() { n.SetRun(key, fails(1)) },
+		"another part":                       func() { n.SetPart(key, fails(1)) },
+		"a run that did not come to its end": func() { n.SetRun(key, &model.Run{Revision: 1, Counts: model.Counts{NotRun: 1}}) },
+		"a revision, its run to come":        func() { n.SetAssignments(map[string]model.ManifestState{key: {Revision: 2}}) },
+		"the run of a revision":              func() { n.SetRun(key, fails(2)) },
+	} {
+		if next(); !since(n).Equal(first) {
+			t.Errorf("after %s it fails since %s, not since %s", name, since(n), first)
+		}
+	}
+	before, again := n.State(), start()
+	again.Recall(before)
+	if !since(again).Equal(first) {
+		t.Errorf("after a restart it fails since %s, not since %s", since(again), first)
+	}
+	again.SetRun(key, fails(1))
+	if !since(again).Equal(first) {
+		t.Errorf("after the first run of a restarted agent it fails since %s, not since %s", since(again), first)
+	}
+	again.SetRun(key, &model.Run{Revision: 1, Counts: model.Counts{Total: 1, Stable: 1}})
+	if again.Recall(before); !since(again).IsZero() {
+		t.Errorf("after a run that went well it fails since %s", since(again))
+	}
+	again.SetRun(key, fails(1))
+	if failed := since(again); !failed.After(first) {
+		t.Errorf("it fails again since %s, and failed first at %s", failed, first)
+	}
+	again.Recall(before)
+	if !since(again).After(first) {
+		t.Errorf("what was stored before counts again: %s", since(again))
+	}
+	other := start()
+	m := before.Manifests[key]
+	m.FailedSince = time.Now().Add(time.Hour)
+	other.Recall(model.NodeState{Manifests: map[string]model.ManifestState{key: m, "group.all.gone": m}})
+	if s := other.State(); len(s.Manifests) != 1 || !since(other).IsZero() {
+		t.Errorf("a failure of the future, and of what is not assigned, is taken over: %+v", s.Manifests)
+	}
+}
+
 func TestWithOutcome(t *testing.T) {
 	ran := model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x", Seen: 3, Late: "y"}
 	for name, c := range map[string]struct{ now, want model.ManifestState }{

@@ -32,6 +32,28 @@ func (s *shelf) MaxMessage() int64                                   { return 0 
 
 func (s *shelf) State(context.Context, string) (model.Node, error) { return s.node, s.away }
 
+// TestFailuresAreRecalled of the state that an earlier agent of the node stored, before it is
+// replaced.
+func TestFailuresAreRecalled(t *testing.T) {
+	t.Parallel()
+	const key = "group.all.site"
+	since := time.Now().Add(-time.Hour).UTC()
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 1}})
+	store := &shelf{}
+	store.node.Manifests = map[string]model.ManifestState{key: {Revision: 1, Outcome: model.OutcomeFailed, FailedSince: since}}
+	h := &Heartbeat{
+		Store: store, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+		Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
+	}
+	if err := h.once(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if got := store.node.Manifests[key].FailedSince; !got.Equal(since) {
+		t.Errorf("stored as failing since %s, want %s", got, since)
+	}
+}
+
 // TestStoredIsNotified once the state was stored, and not while it cannot be, or is what was
 // stored before.
 func TestStoredIsNotified(t *testing.T) {

@@ -1,9 +1,8 @@
 package summary
 
 import (
-	"runtime"
+	"cmp"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -16,7 +15,8 @@ type Node struct {
 	// State is its fleet.NodeStatus.
 	State fleet.Status `json:"state"`
 	// Since is when it was last seen where it is away, when the oldest revision was assigned
-	// that is pending or rejected, and when the last run ended that failed; else zero.
+	// that is pending or rejected, and since when runs fail, which older agents do not report:
+	// of them it is when the last one ended; else zero.
 	Since    time.Time    `json:"since,omitzero"`
 	Statuses []Assignment `json:"statuses"`
 }
@@ -49,25 +49,12 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	return out
 }
 
-// NewNodes is NewNode for many nodes, on all cores.
-func NewNodes(nodes []model.Node, all *fleet.Assigned) []*Node {
-	out := make([]*Node, len(nodes))
-	var making sync.WaitGroup
-	for part := range slices.Chunk(out, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))) {
-		from := nodes[:len(part)]
-		nodes = nodes[len(part):]
-		making.Go(func() {
-			var statuses []fleet.RolloutStatus
-			for i := range from {
-				statuses = all.AppendStatuses(statuses[:0], &from[i])
-				one := NewNode(from[i], statuses, all)
-				part[i] = &one
-			}
-		})
-	}
-	making.Wait()
-
-	return out
+// BeganAt reports whether Since is when the state began: an older agent does not report since
+// when it fails.
+func (n *Node) BeganAt() bool {
+	return n.State != fleet.StatusFailed || !slices.ContainsFunc(n.Statuses, func(s Assignment) bool {
+		return s.Status == fleet.StatusFailed && n.Manifests[s.Key].FailedSince.IsZero()
+	})
 }
 
 // since returns Since.
@@ -83,7 +70,7 @@ func (n *Node) since() time.Time {
 		return since
 	}
 	for _, s := range n.Statuses {
-		at := s.At
+		at := cmp.Or(n.Manifests[s.Key].FailedSince, s.At)
 		if s.Late() {
 			at = s.Assigned
 		}

@@ -47,7 +47,7 @@ type Version struct {
 const maxFlapping = 20
 
 // flaps counts what flaps on a node.
-func (c *counter) flaps(n model.Node) {
+func (c *counter) flaps(n *model.Node) {
 	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
 		if err != nil {
@@ -79,7 +79,7 @@ func (c *counter) sortedFlapping() []Flapping {
 const maxVersion = 40
 
 // version counts the version of a node.
-func (c *counter) version(n model.Node) {
+func (c *counter) version(n *model.Node) {
 	text := strings.ToValidUTF8(n.Version[:min(len(n.Version), maxVersion)], "")
 	v := c.versions[text]
 	if v == nil {

@@ -5,8 +5,11 @@ package summary
 import (
 	"cmp"
 	"fmt"
+	"runtime"
 	"slices"
+	"sort"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -109,26 +112,59 @@ type Failure struct {
 // one that is no number marks none.
 func Of(nodes []model.Node, entries []model.Entry, version string, now time.Time) Summary {
 	all := fleet.NewAssigned(entries)
+	c := newCounter(all)
+	parts := slices.Collect(slices.Chunk(nodes, max(1, (len(nodes)+runtime.GOMAXPROCS(0)-1)/runtime.GOMAXPROCS(0))))
+	counters := make([]*counter, len(parts))
+	var counting sync.WaitGroup
+	for i, part := range parts {
+		counters[i] = c.another()
+		counting.Go(func() { counters[i].count(part, all) })
+	}
+	counting.Wait()
+	for _, part := range counters {
+		c.merge(part)
+	}
 
-	return From(NewNodes(nodes, all), all, version, now)
+	return c.summary(all, func(i int) string { return nodes[i].Node }, version, now)
+}
+
+// count counts nodes and their statuses.
+func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
+	var statuses []fleet.RolloutStatus
+	for i := range nodes {
+		n := &nodes[i]
+		statuses = all.AppendStatuses(statuses[:0], n)
+		c.node(n, fleet.NodeStatus(*n, statuses))
+		for k := range statuses {
+			c.status(n, &statuses[k])
+		}
+	}
 }
 
 // From is Of with nodes whose statuses are known.
 func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Summary {
 	c := newCounter(all)
-	unreadable, known := 0, make(map[string]bool, len(nodes))
 	for _, n := range nodes {
-		c.node(n)
-		if known[n.Node.Node] = true; n.Unreadable != "" {
-			unreadable++
+		c.node(&n.Node, n.State)
+		for k := range n.Statuses {
+			c.status(&n.Node, &n.Statuses[k].RolloutStatus)
 		}
 	}
+
+	return c.summary(all, func(i int) string { return nodes[i].Node.Node }, version, now)
+}
+
+// summary returns the overview of the nodes that were counted, whose names are in order.
+func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version string, now time.Time) Summary {
 	never := map[string]bool{}
-	for _, s := range all.NeverSeen(func(node string) bool { return known[node] }) {
-		c.status(nil, s)
+	for _, s := range all.NeverSeen(func(node string) bool {
+		at, is := sort.Find(c.nodes, func(i int) int { return strings.Compare(node, name(i)) })
+		return is && at < c.nodes
+	}) {
+		c.status(nil, &s)
 		never[s.Node] = true
 	}
-	out := Summary{At: now, Total: len(nodes), States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
+	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
 	out.Flapping, out.Clocks, out.Outboxes = c.sortedFlapping(), c.clocks, c.outboxes
 	out.Versions = sortedVersions(c.versions, version)
 	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
@@ -136,8 +172,8 @@ func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Sum
 	})
 	slices.SortStableFunc(out.Outboxes, func(a, b Outbox) int { return cmp.Compare(b.Reports, a.Reports) })
 	out.Incomplete = []string{}
-	if unreadable > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", unreadable, len(nodes)))
+	if c.unreadable > 0 {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, c.nodes))
 	}
 	if len(never) > 0 {
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes with assignments of their own that were never seen: %d; they count as unreachable for these, and not among the nodes", len(never)))
@@ -148,19 +184,20 @@ func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Sum
 
 // counter collects the overview.
 type counter struct {
-	keys      map[string]assigned
-	byStatus  map[fleet.Status]*State
-	manifests map[string]*Manifest
-	failures  map[failureID]*Failure
-	flapping  map[flappingID]*Flapping
-	versions  map[string]*Version
-	clocks    []Clock
-	outboxes  []Outbox
+	nodes, unreadable int
+	keys              map[string]assigned
+	byStatus          map[fleet.Status]*State
+	manifests         []Manifest
+	failures          map[failureID]*Failure
+	flapping          map[flappingID]*Flapping
+	versions          map[string]*Version
+	clocks            []Clock
+	outboxes          []Outbox
 }
 
-// assigned is the manifest that a key assigns, and since when.
+// assigned is the place of the manifest that a key assigns, and since when it does.
 type assigned struct {
-	manifest *Manifest
+	manifest int
 	since    time.Time
 }
 
@@ -172,79 +209,84 @@ type failureID struct {
 }
 
 func newCounter(all *fleet.Assigned) *counter {
-	c := &counter{
-		keys: map[string]assigned{}, byStatus: map[fleet.Status]*State{}, manifests: map[string]*Manifest{},
+	keys, places, manifests := map[string]assigned{}, map[string]int{}, []Manifest{}
+	for name, e := range all.All() {
+		place, is := places[name]
+		if !is {
+			place = len(manifests)
+			places[name] = place
+			manifests = append(manifests, Manifest{Name: name})
+		}
+		keys[e.Key] = assigned{place, e.Time}
+	}
+
+	return (&counter{keys: keys, manifests: manifests}).another()
+}
+
+// another returns one that counted nothing, for the same assignments. It shares what does not change.
+func (c *counter) another() *counter {
+	return &counter{
+		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*Failure{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{},
 	}
-	for name, e := range all.All() {
-		m := c.manifests[name]
-		if m == nil {
-			m = &Manifest{Name: name}
-			c.manifests[name] = m
-		}
-		c.keys[e.Key] = assigned{m, e.Time}
-	}
-
-	return c
 }
 
-// node counts a node.
-func (c *counter) node(n *Node) {
-	c.state(n)
-	for _, s := range n.Statuses {
-		c.status(n, s.RolloutStatus)
-	}
+// node counts a node, but not its statuses.
+func (c *counter) node(n *model.Node, state fleet.Status) {
+	c.nodes++
+	c.state(n.Node, state)
 	if n.Unreadable != "" {
+		c.unreadable++
 		return
 	}
-	c.version(n.Node)
-	if n.State == fleet.StatusStopped || n.State == fleet.StatusUnreachable {
+	c.version(n)
+	if state == fleet.StatusStopped || state == fleet.StatusUnreachable {
 		return // it was so at another time
 	}
-	c.flaps(n.Node)
+	c.flaps(n)
 	if n.Clock.Apparent() {
-		c.clocks = append(c.clocks, Clock{n.Node.Node, n.Clock})
+		c.clocks = append(c.clocks, Clock{n.Node, n.Clock})
 	}
 	if n.Outbox > 0 {
-		c.outboxes = append(c.outboxes, Outbox{n.Node.Node, n.Outbox})
+		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
 	}
 }
 
 // state counts the state of a node.
-func (c *counter) state(n *Node) {
-	if c.byStatus[n.State] == nil {
-		c.byStatus[n.State] = &State{State: n.State}
+func (c *counter) state(node string, state fleet.Status) {
+	if c.byStatus[state] == nil {
+		c.byStatus[state] = &State{State: state}
 	}
-	c.byStatus[n.State].add(n.Node.Node)
+	c.byStatus[state].add(node)
 }
 
 // States counts nodes, which are in the order of their names, by their states.
 func States(nodes []*Node) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for _, n := range nodes {
-		c.state(n)
+		c.state(n.Node.Node, n.State)
 	}
 
 	return c.states()
 }
 
 // status counts a status of a node, which is nil where it was never seen.
-func (c *counter) status(n *Node, s fleet.RolloutStatus) {
-	m := c.keys[s.Key].manifest
-	if m == nil {
+func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
+	key, is := c.keys[s.Key]
+	if !is {
 		return // it is not assigned
 	}
-	m.Add(s)
+	m := &c.manifests[key.manifest]
+	m.Add(*s)
 	switch s.Status {
 	case fleet.StatusUpToDate:
 		if s.Outcome == model.OutcomeNoop {
 			m.Noop++
 		}
 	case fleet.StatusPending:
-		since := c.keys[s.Key].since
-		if m.Oldest == nil || since.Before(m.Oldest.Since) {
-			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: since}
+		if m.Oldest == nil || key.since.Before(m.Oldest.Since) {
+			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: key.since}
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
 		id := failureID{m.Name, s.Status, reasonOf(n.Manifests[s.Key], s, m.Name)}
@@ -259,7 +301,7 @@ func (c *counter) status(n *Node, s fleet.RolloutStatus) {
 
 // reasonOf returns the first error of what failed, or why it was rejected, with the name of the
 // manifest for its key where that begins a place in it: keys of nodes differ.
-func reasonOf(m model.ManifestState, s fleet.RolloutStatus, name string) string {
+func reasonOf(m model.ManifestState, s *fleet.RolloutStatus, name string) string {
 	text := m.Error
 	if s.Status == fleet.StatusRejected {
 		text = strings.TrimPrefix(m.Late, model.LateRejected)
@@ -306,10 +348,7 @@ func (c *counter) states() []State {
 
 // sortedManifests returns manifests with something to look at first, then by name.
 func (c *counter) sortedManifests() []Manifest {
-	out := []Manifest{}
-	for _, m := range c.manifests {
-		out = append(out, *m)
-	}
+	out := c.manifests
 	slices.SortFunc(out, func(a, b Manifest) int {
 		return cmp.Or(
 			cmp.Compare(b.Failed+b.Rejected, a.Failed+a.Rejected), cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Unreachable, a.Unreachable), cmp.Compare(a.Name, b.Name))

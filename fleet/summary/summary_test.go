@@ -1,7 +1,9 @@
 package summary_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -174,8 +176,14 @@ func TestNode(t *testing.T) {
 		status fleet.Status
 		since  time.Time
 	}{
-		"pending":     {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
-		"failed":      {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"pending": {pending, fleet.StatusPending, now.Add(-2 * time.Hour)},
+		"failed":  {failed(motd, "x"), fleet.StatusFailed, now.Add(-time.Minute)},
+		"failed again": {func(n *model.Node) {
+			failed(motd, "x")(n)
+			m := n.Manifests[motd]
+			m.FailedSince = now.Add(-time.Hour)
+			n.Manifests[motd] = m
+		}, fleet.StatusFailed, now.Add(-time.Hour)},
 		"unreachable": {func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-time.Second) }, fleet.StatusUnreachable, now.Add(-time.Second)},
 		"up to date": {func(n *model.Node) {
 			for _, key := range []string{motd, own} {
@@ -188,8 +196,63 @@ func TestNode(t *testing.T) {
 		if got.State != c.status || !got.Since.Equal(c.since) || len(got.Statuses) != 2 {
 			t.Errorf("%s: %s since %s, %+v", name, got.State, got.Since, got.Statuses)
 		}
+		if got.BeganAt() != (name != "failed") {
+			t.Errorf("%s: whether it began then: %t", name, got.BeganAt())
+		}
 		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
 			t.Errorf("%s: %+v", name, own)
+		}
+	}
+}
+
+// TestNodesAreCountedOnAllCores: the parts of the fleet that are counted beside each other add up to what counting one
+// node after the other finds. It is not parallel, because it sets how many cores there are.
+func TestNodesAreCountedOnAllCores(t *testing.T) {
+	const motd = "group.web.motd"
+	entries := []model.Entry{entry(motd, 7, time.Hour), entry("node.web001.own", 7, 2*time.Hour), entry("node.web090.own", 7, 3*time.Hour), entry("node.web0905.own", 7, 3*time.Hour)}
+	var nodes []model.Node
+	for i := range 101 {
+		nodes = append(nodes, node(fmt.Sprintf("web%03d", i), func(n *model.Node) {
+			n.Version = fmt.Sprintf("1.%d.0", i/40)
+			n.Outbox, n.Clock.Offset = i%7, model.Offset(i%5)*model.Offset(time.Minute)
+			n.Manifests[motd] = model.ManifestState{Revision: 7, Outcome: model.OutcomeNoop}
+			n.Flapping = []model.FlappingState{{Manifest: motd, Resource: model.Ref{Type: "file", Name: fmt.Sprint("/", i%3)}}}
+			switch i % 6 {
+			case 0:
+				failed(motd, fmt.Sprint("exit code ", i%4))(n)
+			case 1:
+				n.Manifests[motd] = model.ManifestState{Revision: 6, Outcome: model.OutcomeStable, Seen: 7, Late: "refused: not signed"}
+			case 2:
+				n.Manifests[motd] = model.ManifestState{Revision: 6, Outcome: model.OutcomeStable}
+			case 3:
+				n.Silent = true
+			case 4:
+				n.Unreadable = "garbage"
+			}
+		}))
+	}
+	all := fleet.NewAssigned(entries)
+	each := make([]*summary.Node, len(nodes))
+	for i, n := range nodes {
+		one := summary.NewNode(n, all.Statuses(n), all)
+		each[i] = &one
+	}
+	text := func(s summary.Summary) string {
+		out, err := json.MarshalIndent(s, "", " ")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(out)
+	}
+	want := text(summary.From(each, all, "1.2.0", now))
+	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
+		t.Fatalf("one after the other: %s", want)
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
+	for _, cores := range []int{1, 2, 3, 7, 200} {
+		runtime.GOMAXPROCS(cores)
+		if got := text(summary.Of(nodes, entries, "1.2.0", now)); got != want {
+			t.Errorf("on %d cores: %s, want %s", cores, got, want)
 		}
 	}
 }

@@ -221,6 +221,27 @@ func TestNodesOfAResourceAreThoseOfTheTimeThatCounts(t *testing.T) {
 	}
 }
 
+// TestWhatFailsOnMostNodesComesFirst: a failure that goes on is reported once a day, so one that comes and goes
+// on one node has more reports.
+func TestWhatFailsOnMostNodesComesFirst(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Keep: time.Hour})
+	seq := uint64(0)
+	add := func(node, name string) {
+		seq++
+		f.Add(message(seq, time.Minute, failureOf(node, "group.web.motd", fmt.Sprint("r", seq), name)))
+	}
+	add("web1", "/goes/on")
+	add("web2", "/goes/on")
+	for range 5 {
+		add("web3", "/comes/and/goes")
+	}
+	top := f.Overview().Top.Failing
+	if len(top) != 2 || top[0].Resource != "file#/goes/on" || top[0].Nodes != 2 || top[0].Count != 2 || top[1].Count != 5 {
+		t.Errorf("failing: %+v", top)
+	}
+}
+
 // TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
 // from selecting nodes.
 func TestSlowTarget(t *testing.T) {

@@ -163,6 +163,14 @@ func (t *top) get(manifest string, now time.Time) Top {
 
 func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
 	out := []TopResource{}
+	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
+	// was reported.
+	nodes := func(r TopResource) int {
+		if k != failing {
+			return 0
+		}
+		return len(t.counts[k][topID{r.Manifest, r.Resource}].nodes)
+	}
 	for id, c := range t.counts[k] {
 		if manifest != "" && id.manifest != manifest {
 			continue
@@ -172,7 +180,7 @@ func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
 		}
 	}
 	slices.SortFunc(out, func(a, b TopResource) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 	})
 	out = out[:min(len(out), maxTop)]
 	for i := range out {

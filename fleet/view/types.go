@@ -46,7 +46,8 @@ type Point struct {
 	Repaired int       `json:"repaired"`
 }
 
-// Top are the resources that need attention most, the most frequent first.
+// Top are the resources that need attention most, the most frequent first; of those that fail, the ones that
+// do on most nodes.
 type Top struct {
 	Failing  []TopResource `json:"failing"`
 	Drifting []TopResource `json:"drifting"`
@@ -54,7 +55,8 @@ type Top struct {
 }
 
 // TopResource is a resource of a manifest, and how often something happened to it since
-// Progress.Since, or within the time that is kept.
+// Progress.Since, or within the time that is kept. A failure that goes on is reported once a day, and counts
+// as often.
 type TopResource struct {
 	Manifest string    `json:"manifest"`
 	Resource string    `json:"resource"`

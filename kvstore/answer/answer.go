@@ -117,15 +117,19 @@ func Sequence(m *nats.Msg) uint64 {
 
 // Matches reports whether a subject is a literal one that a pattern selects.
 func Matches(subject, pattern string) bool {
-	have, want := strings.Split(subject, "."), strings.Split(pattern, ".")
-	for i, token := range want {
-		switch {
-		case token == ">":
-			return i < len(have)
-		case i >= len(have) || have[i] == "" || token != "*" && token != have[i]:
+	left, more := subject, true
+	for token := range strings.SplitSeq(pattern, ".") {
+		if token == ">" {
+			return more
+		}
+		if !more {
+			return false
+		}
+		var have string
+		if have, left, more = strings.Cut(left, "."); have == "" || token != "*" && token != have {
 			return false
 		}
 	}
 
-	return len(have) == len(want)
+	return !more
 }

@@ -104,6 +104,7 @@ func TestMatches(t *testing.T) {
 	}{
 		{"a.b", "a.b", true}, {"a.b", "a.*", true}, {"a.b", ">", true}, {"a.b.c", "a.>", true}, {"a.b", "*.b", true},
 		{"a", "a.>", false}, {"a.b.c", "a.*", false}, {"a", "a.b", false}, {"a.b", "a", false}, {"", "*", false}, {"ab", "a", false},
+		{"", ">", true}, {"a.", "a.>", true}, {"a.", "a.*", false}, {"a.", "a", false}, {"a..c", "a.*.c", false}, {"a.b.c", "*.*.*", true}, {"a.b.c", "*.*", false}, {"", "", false}, {"a", "", false},
 	} {
 		if got := Matches(tt.subject, tt.pattern); got != tt.want {
 			t.Errorf("%s matches %s = %v", tt.subject, tt.pattern, got)

@@ -1,7 +1,6 @@
 package answer
 
 import (
-	"encoding/json"
 	"fmt"
 
 	"github.com/nats-io/jsm.go/api"
@@ -13,8 +12,8 @@ import (
 // Subjects decodes the info of a stream, which must be of that one and list
 // what was asked for.
 func Subjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse, error) {
-	var info api.JSApiStreamInfoResponse
-	if err := json.Unmarshal(data, &info); err != nil {
+	info, err := model.DecodeJSON[api.JSApiStreamInfoResponse](data)
+	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrWrong, err)
 	}
 	switch {
@@ -31,7 +30,7 @@ func Subjects(stream, filter string, data []byte) (*api.JSApiStreamInfoResponse,
 		}
 	}
 
-	return &info, nil
+	return info, nil
 }
 
 const infoType = "io.nats.jetstream.api.v1.stream_info_response"

@@ -107,7 +107,7 @@ func (b Bucket) State(ctx context.Context, node string) (model.Node, error) {
 		return model.Node{}, fmt.Errorf("state of node %s: %w", node, err)
 	}
 
-	return decode(node, m, time.Now())
+	return decode(model.NewStateReader(), node, m, time.Now())
 }
 
 // FactsDocument returns the document of the facts of a node; the error wraps model.ErrNotFound where it
@@ -142,26 +142,32 @@ func nodeOf(n kvstore.Names, subject string) string {
 
 // decode reads the state of a node as of a time; one that cannot be read is Unreadable,
 // and the error is why. A node may only store its own.
-func decode(node string, m kvstore.Message, now time.Time) (model.Node, error) {
-	r := model.Node{Heard: m.Time}
+func decode(states *model.StateReader, node string, m kvstore.Message, now time.Time) (model.Node, error) {
+	var r model.Node
+	err := decodeInto(&r, states, node, &m, now)
+
+	return r, err
+}
+
+// decodeInto is decode into a node that is zero.
+func decodeInto(r *model.Node, states *model.StateReader, node string, m *kvstore.Message, now time.Time) error {
+	r.Heard = m.Time
 	err := m.Refusal()
 	if err == nil {
-		var state *model.NodeState
-		state, err = model.DecodeJSON[model.NodeState](m.Data)
-		r.NodeState = *state
+		err = states.Decode(m.Data, &r.NodeState)
 	}
 	if err == nil && r.Node != node {
 		err = fmt.Errorf("it names node %q", r.Node)
 	}
 	if err != nil {
-		r = model.Node{Heard: m.Time, Unreadable: err.Error(), NodeState: model.NodeState{Node: node}}
+		*r = model.Node{Heard: m.Time, Unreadable: err.Error(), NodeState: model.NodeState{Node: node}}
 		// Without its groups it could be in any.
 		var known struct{ Groups []string }
 		_ = json.Unmarshal(m.Data, &known)
 		r.Groups = known.Groups
-		return r, fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
+		return fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
 	}
 	r.Silent = r.IsSilent(now)
 
-	return r, nil
+	return nil
 }

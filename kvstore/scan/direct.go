@@ -8,6 +8,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -28,19 +29,69 @@ const (
 // thing it yields. What is Forged is yielded too: it must not hide the messages behind
 // it. One whose headers cannot be read is left out.
 func Direct(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
-	return func(yield func(kvstore.Message, error) bool) {
+	return messages(pages(ctx, s, stream, subject, batch))
+}
+
+// Ahead is Direct that makes the next get while what the last one returned is yielded, for many
+// messages that take time. It has those of two gets in memory.
+func Ahead(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Message, error] {
+	return messages(func(yield func(kvstore.Page, error) bool) {
+		ctx, cancel := context.WithCancel(ctx)
+		type result struct {
+			kvstore.Page
+			err error
+		}
+		got := make(chan result)
+		var getting sync.WaitGroup
+		getting.Go(func() {
+			defer close(got)
+			for p, err := range pages(ctx, s, stream, subject, batch) {
+				got <- result{p, err}
+			}
+		})
+		defer func() {
+			cancel()
+			for range got { // what nobody wants any more
+			}
+			getting.Wait()
+		}()
+		for r := range got {
+			if !yield(r.Page, r.err) {
+				return
+			}
+		}
+	})
+}
+
+// pages yields what direct gets return. An error is with the last one.
+func pages(ctx context.Context, s *kvstore.Store, stream, subject string, batch int) iter.Seq2[kvstore.Page, error] {
+	return func(yield func(kvstore.Page, error) bool) {
 		for from, more := uint64(1), true; more; {
 			page, err := s.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
+			if err != nil {
+				err = fmt.Errorf("read %s of %s: %w", subject, stream, err)
+			}
+			if !yield(page, err) || err != nil {
+				return
+			}
+			from, more = page.Next, page.More
+		}
+	}
+}
+
+// messages yields the messages of pages, and behind them the error.
+func messages(pages iter.Seq2[kvstore.Page, error]) iter.Seq2[kvstore.Message, error] {
+	return func(yield func(kvstore.Message, error) bool) {
+		for page, err := range pages {
 			for _, m := range page.Messages {
 				if !yield(m, nil) {
 					return
 				}
 			}
 			if err != nil {
-				yield(kvstore.Message{}, fmt.Errorf("read %s of %s: %w", subject, stream, err))
+				yield(kvstore.Message{}, err)
 				return
 			}
-			from, more = page.Next, page.More
 		}
 	}
 }

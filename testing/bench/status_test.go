@@ -51,19 +51,28 @@ func BenchmarkStatus(b *testing.B) {
 	}
 }
 
-// fillStatus stores assignments, and the states and facts of nodes: each has five manifests of
-// groups and one of its own, a tenth of which fail.
+// active is an assignment as nodes run it.
+type active struct {
+	key      string
+	revision uint64
+	digest   string
+}
+
+// fillStatus stores assignments, and the states and facts of nodes: each runs six manifests of
+// groups, and one of a hundred one of its own. A tenth of the nodes fail.
 func fillStatus(b *testing.B, store *kvtest.Store) {
 	b.Helper()
-	var keys []string
-	put := func(key string) {
-		if _, err := store.Put(b.Context(), key, []byte("muster: {resources: []}")); err != nil {
+	var shared []active
+	put := func(key string) active {
+		document := []byte("muster: {resources: []}")
+		revision, err := store.Put(b.Context(), key, document)
+		if err != nil {
 			b.Fatal(err)
 		}
+		return active{key, revision, model.DigestOf(document)}
 	}
-	for _, name := range []string{"base", "sshd", "motd", "users", "app"} {
-		keys = append(keys, "group.web."+name)
-		put("group.web." + name)
+	for _, name := range []string{"base", "sshd", "motd", "users", "app", "monitoring"} {
+		shared = append(shared, put("group.web."+name))
 	}
 	facts, err := json.Marshal(map[string]any{"host": map[string]any{"info": map[string]any{"os": "linux"}, "text": strings.Repeat("0123456789", 340)}})
 	if err != nil {
@@ -77,15 +86,16 @@ func fillStatus(b *testing.B, store *kvtest.Store) {
 	}
 	for i := range statusNodes {
 		name := fmt.Sprintf("web%05d", i)
-		state, err := json.Marshal(statusOf(name, i, append(keys, "node."+name+".own")))
+		runs := slices.Clone(shared)
+		if i%100 == 0 {
+			runs = append(runs, put("node."+name+".own"))
+		}
+		state, err := json.Marshal(statusOf(name, i, runs))
 		if err != nil {
 			b.Fatal(err)
 		}
 		publish(names.NodeState(name), state)
 		publish(names.NodeFacts(name), facts)
-		if i%100 == 0 {
-			put("node." + name + ".own")
-		}
 	}
 	kvtest.Eventually(b, "all states are stored", func() (bool, string) {
 		all, err := store.Nodes(b.Context())
@@ -94,19 +104,19 @@ func fillStatus(b *testing.B, store *kvtest.Store) {
 }
 
 // statusOf is the state of a node.
-func statusOf(name string, i int, keys []string) model.NodeState {
+func statusOf(name string, i int, runs []active) model.NodeState {
 	now := time.Now().UTC()
 	s := model.NodeState{
 		Protocol: model.ProtocolNode, Node: name, Host: name + ".example.net", Version: "1.2.0", Started: now, At: now, Groups: []string{"web"}, SilentAfter: model.Duration(time.Hour),
 		Labels: map[string]string{"rack": fmt.Sprintf("a%d", i%50), "role": "web"}, Watches: 72, Manifests: map[string]model.ManifestState{},
 		Clock: model.ClockOffset{Offset: model.Offset(3 * time.Millisecond), Within: model.Duration(2 * time.Millisecond)},
 	}
-	for k, key := range keys {
-		m := model.ManifestState{Revision: uint64(k + 1), Digest: "sha256-" + strings.Repeat("0123456789abcdef", 4), Outcome: model.OutcomeStable, At: now, Counts: model.Counts{Total: 12, Unique: 12, Stable: 12}}
+	for k, a := range runs {
+		m := model.ManifestState{Revision: a.revision, Digest: a.digest, Outcome: model.OutcomeStable, At: now, Counts: model.Counts{Total: 12, Unique: 12, Stable: 12}}
 		if i%10 == 0 && k == 0 {
-			m.Outcome, m.Counts.Failed, m.Error = model.OutcomeFailed, 1, fmt.Sprintf("%s:4:11: exec#/bin/false: desired state not achieved: exit code %d", key, i%70)
+			m.Outcome, m.Counts.Failed, m.Error = model.OutcomeFailed, 1, fmt.Sprintf("%s:4:11: exec#/bin/false: desired state not achieved: exit code %d", a.key, i%70)
 		}
-		s.Manifests[key] = m
+		s.Manifests[a.key] = m
 	}
 
 	return s

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/testing/hosttest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // startWaiting is start with a standard input that is left open. It gives when
@@ -169,5 +170,34 @@ func TestNoopOfABundle(t *testing.T) {
 		if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 			t.Errorf("%s leaves %v, %v", how, left, err)
 		}
+	}
+}
+
+// TestInterruptedPing: what a ping knows when it is interrupted is who did not answer yet, too.
+func TestInterruptedPing(t *testing.T) {
+	server := natstest.Start(t)
+	dir := t.TempDir()
+	fleet := func(args ...string) *process {
+		t.Helper()
+		return start(t, filepath.Join(dir, "state"), append([]string{"--server", server.URL()}, args...)...)
+	}
+	if code, text := fleet("fleet", "init", "--yes").wait(); code != 0 {
+		t.Fatal(text)
+	}
+	agent := fleet("agent", "run", "--node", "n1")
+	defer func() {
+		agent.signal(syscall.SIGTERM)
+		agent.wait()
+	}()
+	await(t, "the agent answers", func() bool {
+		code, _ := fleet("fleet", "ping", "--node", "n1", "--timeout", "1s").wait()
+		return code == 0
+	})
+	ping := fleet("fleet", "ping", "--node", "n1", "--node", "n9", "--timeout", "1m")
+	await(t, "an answer is shown", func() bool { return strings.Contains(ping.text.String(), "n1  ") })
+	ping.signal(syscall.SIGINT)
+	code, text := ping.wait()
+	if !strings.Contains(text, "muster: interrupted: 1 node answered, half of them within ") || !strings.Contains(text, "; no answer yet from: n9\n") {
+		t.Errorf("exit code %d: %s", code, text)
 	}
 }

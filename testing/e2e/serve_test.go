@@ -25,6 +25,16 @@ func TestServe(t *testing.T) {
 	if code, text := start(t, dir, "fleet", "serve", "--listen", "0.0.0.0:8420").wait(); code != 64 || !strings.Contains(text, "--listen: 0.0.0.0:8420 is not on loopback: ") {
 		t.Errorf("another address: exit code %d, %s", code, text)
 	}
+	for _, asks := range [][]string{{"--oidc-client", "x"}, {"--oidc-read", "staff"}} {
+		if code, text := start(t, dir, append([]string{"fleet", "serve"}, asks...)...).wait(); code != 64 || !strings.Contains(text, asks[0]+": give --oidc-issuer, too") {
+			t.Errorf("%s asks for sign-in: exit code %d, %s", asks, code, text)
+		}
+	}
+	for _, empty := range []string{"--tokens", "--oidc-issuer"} {
+		if code, text := start(t, dir, "fleet", "serve", empty, "").wait(); code != 64 || !strings.Contains(text, empty+` "": the value is empty`) {
+			t.Errorf("%s of an unset variable: exit code %d, %s", empty, code, text)
+		}
+	}
 	fleet("fleet", "init", "--yes")
 	serving := start(t, dir, "--server", server.URL(), "fleet", "serve", "--listen", "127.0.0.1:0")
 	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`)

@@ -2,6 +2,7 @@ package packaging_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -27,6 +28,14 @@ mkdir() { step; command mkdir "$@"; }
 find() { step; command find "$@"; }
 sync() { :; }
 sleep() { :; }
+timeout() { shift; "$@"; }
+# The journal has lines only after it was asked twice, and the last one after that.
+journalctl() {
+	case "$*" in
+	--sync) ;;
+	*_SYSTEMD_INVOCATION_ID=of-this-start*) echo >>"$DPKG_ROOT/asked"; case $(wc -l <"$DPKG_ROOT/asked") in 1 | 2) ;; 3) echo first;; *) echo first; echo last;; esac ;;
+	esac
+}
 systemctl() {
 	[ "$1" = is-active ] || return 0
 	if [ -d "$DPKG_ROOT/var/lib/muster-previous" ]; then
@@ -43,6 +52,8 @@ type disk struct {
 	root string
 	// result is why systemd says that the service ended.
 	result string
+	// invocation is its id in the journal.
+	invocation string
 }
 
 // program is a version of muster that writes its own format of the state, and starts only with
@@ -96,18 +107,43 @@ func (d disk) read(path string) string {
 	return strings.TrimSpace(string(text))
 }
 
+// names are those of all files.
+func names(t *testing.T, root string) string {
+	t.Helper()
+	var all []string
+	err := filepath.WalkDir(root, func(path string, _ fs.DirEntry, err error) error {
+		all = append(all, path)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	return strings.Join(all, "\n")
+}
+
 func (d disk) has(path string) bool {
 	_, err := os.Stat(filepath.Join(d.root, path))
 
 	return err == nil
 }
 
+// output runs upgrade to its end, and returns what it says.
+func (d disk) output(args ...string) (ok bool, out string) {
+	d.t.Helper()
+	cmd := d.command(0, args...)
+	said, err := cmd.CombinedOutput()
+	if cmd.ProcessState == nil {
+		d.t.Fatal(err)
+	}
+
+	return err == nil, string(said)
+}
+
 // run runs upgrade, and loses the power at a step, if there are as many; 0 is no step.
 func (d disk) run(step int, args ...string) (ok, lost bool) {
 	d.t.Helper()
-	cmd := exec.CommandContext(d.t.Context(), "sh", append([]string{"-c", steps, "upgrade"}, args...)...)
-	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd := d.command(step, args...)
 	out, err := cmd.CombinedOutput()
 	state, isExit := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	if isExit && state.Signaled() {
@@ -120,8 +156,19 @@ func (d disk) run(step int, args ...string) (ok, lost bool) {
 	return err == nil, false
 }
 
+func (d disk) command(step int, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(d.t.Context(), "sh", append([]string{"-c", steps, "upgrade"}, args...)...)
+	cmd.Env = append(os.Environ(), "DPKG_ROOT="+d.root, "left="+strconv.Itoa(step), "SERVICE_RESULT="+d.result, "INVOCATION_ID="+d.invocation)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+
+	return cmd
+}
+
 // boots does what systemd does until the agent is ready.
 const boots = `
+sleep() { :; }
+timeout() { shift; "$@"; }
+journalctl() { :; }
 for try in 1 2 3; do
 	[ ! -e "$DPKG_ROOT/var/lib/muster-previous/failed" ] || (set -- restore; . ../../deploy/package/upgrade)
 	(set -- begin; . ../../deploy/package/upgrade)
@@ -313,24 +360,115 @@ func TestUpgradeThatIsRefusedSaysWhy(t *testing.T) {
 	}
 }
 
-// TestUpgradeToAProgram has one come from elsewhere than a package.
+// TestUpgradeThatCannotBeKept ends, and leaves nothing of it on a disk that may be full.
+func TestUpgradeThatCannotBeKept(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	if err := os.Remove(filepath.Join(d.root, "usr/lib/systemd/system/muster.service.d/package.conf")); err != nil {
+		t.Fatal(err)
+	}
+	if ok, _ := d.run(0, "save"); ok || d.has("var/lib/muster-previous") || d.has("var/lib/muster-previous.new") {
+		t.Errorf("the upgrade goes on: %t; or something of it is left", ok)
+	}
+}
+
+// TestUpgradeThatIsNotUnpacked has the package manager go back: nothing is on trial, unless
+// something was before.
+func TestUpgradeThatIsNotUnpacked(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	d.run(0, "save")
+	for step := 1; ; step++ {
+		off := d.copy()
+		if _, at := off.run(step, "cancel"); !at {
+			off.stands("1")
+			break
+		}
+		off.boot()
+		off.stands("1")
+	}
+	d.unpack(program("2", "0", "1"))
+	d.run(0, "save")
+	d.run(0, "cancel")
+	if d.read("var/lib/muster-previous/version") != "1" {
+		t.Error("the version before a trial is not kept any more")
+	}
+	d.boot()
+	d.stands("1")
+}
+
+// TestUpgradeSaysWhatWasLogged last, which the journal has a moment later.
+func TestUpgradeSaysWhatWasLogged(t *testing.T) {
+	t.Parallel()
+	for invocation, want := range map[string]string{"of-this-start": "it ended before it was ready (exit-code  ): first\nlast", "of another": "it ended before it was ready (exit-code  )"} {
+		d := newDisk(t)
+		d.install(program("2", "0", "1"))
+		d.run(0, "begin")
+		d.result, d.invocation = "exit-code", invocation
+		d.run(0, "stopped")
+		d.boot()
+		d.stands("1")
+		if got := strings.TrimPrefix(d.read("var/lib/muster/upgrade"), "upgrade from muster 1 to 2 undone: "); got != want {
+			t.Errorf("the agent reports %q, not %q", got, want)
+		}
+	}
+}
+
+// TestUpgradeToAProgram has one come from elsewhere than a package, and loses the power at each step.
 func TestUpgradeToAProgram(t *testing.T) {
 	t.Parallel()
 	for version, c := range map[string]struct{ program, want string }{
 		"2": {program("2", "0", "0"), "2"},
-		"3": {program("3", "1", "0"), "1"},
 		"4": {program("4", "0", "1"), "1"},
 	} {
 		d := newDisk(t)
 		d.write("opt/muster", c.program)
-		if ok, _ := d.run(0, "install", filepath.Join(d.root, "opt/muster")); !ok {
-			t.Errorf("version %s cannot be installed", version)
-		}
-		d.boot()
-		if got := d.read("var/lib/muster/format"); got != c.want || d.has("var/lib/muster/upgrade") != (c.want == "1") {
-			t.Errorf("of version %s and 1, %s runs", version, got)
+		for step := 1; ; step++ {
+			off := d.copy()
+			ok, lost := off.run(step, "install", filepath.Join(off.root, "opt/muster"))
+			off.boot()
+			if got := off.read("var/lib/muster/format"); got != "1" && got != c.want {
+				t.Errorf("of version %s and 1, %s runs after a power loss at step %d", version, got, step)
+			}
+			if lost {
+				continue
+			}
+			if got := off.read("var/lib/muster/format"); !ok || got != c.want || off.has("var/lib/muster/upgrade") != (c.want == "1") {
+				t.Errorf("of version %s and 1, %s runs; it was installed: %t", version, got, ok)
+			}
+			break
 		}
 	}
+}
+
+// TestUpgradeToAProgramThatIsRefused is an error that says why, and changes nothing.
+func TestUpgradeToAProgramThatIsRefused(t *testing.T) {
+	t.Parallel()
+	d := newDisk(t)
+	for path, text := range map[string]string{"opt/refused": program("3", "1", "0"), "opt/none": program("3", "0", "0"), "opt/directory/file": "", "opt/text": "words"} {
+		d.write(path, text)
+	}
+	if err := os.Chmod(filepath.Join(d.root, "opt/none"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before := names(t, d.root)
+	for path, want := range map[string]string{
+		"opt/refused":   "muster is not upgraded: problem of 3",
+		"opt/none":      "opt/none is not an executable file",
+		"opt/missing":   "opt/missing is not an executable file",
+		"opt/directory": "opt/directory is not an executable file",
+		"opt/text":      "muster is not upgraded: ",
+	} {
+		ok, out := d.output("install", filepath.Join(d.root, path))
+		if ok || !strings.Contains(out, want) {
+			t.Errorf("%s is accepted: %t; it says %q", path, ok, out)
+		}
+		if after := names(t, d.root); after != before {
+			t.Errorf("after %s there is %s, not %s", path, after, before)
+		}
+	}
+	d.boot()
+	d.stands("1")
 }
 
 // TestConfigured finds a server in what people write.

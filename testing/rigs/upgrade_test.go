@@ -41,8 +41,8 @@ func pack(t *testing.T, binary, version string) string {
 	return dir
 }
 
-// The versions that are no good: one that refuses its configuration, and one that spoils its
-// state, never is ready and ignores that it is to end.
+// The versions that are no good: one that refuses its configuration, one that spoils its
+// state, never is ready and ignores that it is to end, and one that ends at once.
 const (
 	refused = `case "$*" in
 version) echo 3.0;;
@@ -52,6 +52,11 @@ esac
 	hanging = `case "$*" in
 version) echo 4.0;;
 "agent run"*) echo 9 > /var/lib/muster/format; rm -rf /var/lib/muster/assignments; echo hanging >&2; trap '' TERM; while :; do sleep 1; done;;
+esac
+`
+	ending = `case "$*" in
+version) echo 6.0;;
+"agent run"*) echo "6.0 does not know this state" >&2; exit 1;;
 esac
 `
 )
@@ -72,6 +77,12 @@ unpack() { # version program
 unpack 2.0 /root/2.0
 unpack 3.0 /root/3.0
 unpack 4.0 /root/4.0
+# One that cannot be unpacked: another package has one of its files.
+dpkg-deb -R muster-2.0.deb /srv/p
+sed -i 's/^Version: .*/Version: 5.0/' /srv/p/DEBIAN/control
+cp /usr/bin/dpkg /srv/p/usr/bin/dpkg
+dpkg-deb --root-owner-group -Znone -b /srv/p /srv/muster-5.0.deb >/dev/null
+rm -r /srv/p
 mkdir -p /srv/toy/DEBIAN
 printf 'Package: toy\nVersion: 1\nArchitecture: all\nMaintainer: nobody <nobody@example.net>\nDescription: nothing\n' > /srv/toy/DEBIAN/control
 dpkg-deb --root-owner-group -b /srv/toy toy.deb >/dev/null
@@ -219,6 +230,7 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.Copy(released(t, "2.0"), "/root/2.0")
 	p.write("/root/3.0", "#!/bin/sh\n"+refused)
 	p.write("/root/4.0", "#!/bin/sh\n"+hanging)
+	p.write("/root/6.0", "#!/bin/sh\n"+ending)
 	p.sh(repository)
 
 	// Without a server it is enabled, and does not start.
@@ -240,6 +252,11 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.runs("2.0")
 	p.sh("ls /root/done")
 
+	// One that cannot be unpacked leaves all as it was.
+	if got := p.sh("! dpkg -i /srv/muster-5.0.deb 2>/dev/null >&2 && ls -d /var/lib/muster-previous* 2>/dev/null || true; muster version; dpkg-query -W -f '${Version} ${db:Status-Status}' muster"); got != "2.0\n2.0 installed" {
+		t.Errorf("after a package that cannot be unpacked: %q", got)
+	}
+
 	// By its own manifest, to versions that are no good.
 	pid := p.sh("systemctl show -P MainPID muster")
 	p.wants("3.0")
@@ -254,6 +271,22 @@ func upgradesItself(t *testing.T, one, packages string) {
 	p.await("the rest of the manifest", "[ -e /root/self-4.0 ]")
 	if got := p.sh("cat /var/lib/muster/format; grep '^#' /usr/lib/systemd/system/muster.service | tail -n 1; dpkg-query -W -f '${Version} ${db:Status-Status}' muster"); got != "1\n# 2.0\n4.0 installed" {
 		t.Errorf("after 4.0 was put back: %q", got)
+	}
+
+	// Programs from elsewhere: some are refused, and what one logs that ends at once is in the report.
+	if got := p.sh("cp /root/3.0 /root/none; chmod 644 /root/none; chmod 755 /root/3.0 /root/6.0; for f in 3.0 none missing; do ! /usr/lib/muster/upgrade install /root/$f 2>&1 || echo $f is accepted; done; ls -d /var/lib/muster-previous* /usr/bin/muster.new 2>/dev/null || true; muster version"); got != `muster is not upgraded: muster: agent.yaml:1:1: 3.0 does not know this
+muster is not upgraded: /root/none is not an executable file
+muster is not upgraded: /root/missing is not an executable file
+2.0` {
+		t.Errorf("after programs that are refused: %q", got)
+	}
+	for range 6 {
+		p.sh("/usr/lib/muster/upgrade install /root/6.0")
+		p.await("the end of the trial", "[ ! -e /var/lib/muster-previous ]")
+		p.runs("2.0")
+	}
+	if got := p.sh("journalctl -q -o cat -u muster-restore | grep 'to 6.0 undone' | sort | uniq -c | sed 's/^ *//'"); got != "6 upgrade from muster 2.0 to 6.0 undone: it ended before it was ready (exit-code exited 1): 6.0 does not know this state" {
+		t.Errorf("of six upgrades to what ends at once: %q", got)
 	}
 
 	// By its own manifest, to one that is.

@@ -329,18 +329,27 @@ func TestOptions(t *testing.T) {
 	t.Parallel()
 	oidc := OIDC{Issuer: "https://idp.example.net", ClientID: "muster", SecretFile: "secret", ReadGroups: []string{"staff"}}
 	for want, o := range map[string]Options{
-		"":                                        {Listen: "127.0.0.1:8420"},
-		"invalid address \"8420\"":                {Listen: "8420"},
-		"invalid address \"web01:8420\"":          {Listen: "web01:8420"},
-		"invalid address \"127.0.0.1:\"":          {Listen: "127.0.0.1:"},
-		"0.0.0.0:1 is not on loopback: whoever":   {Listen: "0.0.0.0:1"},
-		"10.0.0.1:1 is not on loopback: anybody":  {Listen: "10.0.0.1:1", Insecure: true},
-		"[::]:1 is not on loopback: anybody":      {Listen: "[::]:1", Certificate: "c", Key: "k"},
-		"TLS needs both":                          {Listen: "localhost:1", Certificate: "c"},
-		"the URL for browsers is \"example.net\"": {Listen: "[::1]:1", URL: "example.net"},
-		"the URL for browsers is \"https://a/b\"": {Listen: "[::1]:1", URL: "https://a/b"},
-		"OpenID Connect needs":                    {Listen: "[::1]:1", OIDC: oidc},
-		"OpenID Connect without groups":           {Listen: "[::1]:1", URL: "https://a", OIDC: OIDC{Issuer: "https://i", ClientID: "c", SecretFile: "s"}},
+		"":                                   {Listen: "127.0.0.1:8420"},
+		"--listen: invalid address \"8420\"": {Listen: "8420"},
+		"--listen: invalid address \"web01:8420\"":                           {Listen: "web01:8420"},
+		"--listen: invalid address \"127.0.0.1:\"":                           {Listen: "127.0.0.1:"},
+		"--listen: 0.0.0.0:1 is not on loopback: whoever":                    {Listen: "0.0.0.0:1"},
+		"--listen: 10.0.0.1:1 is not on loopback: anybody":                   {Listen: "10.0.0.1:1", Insecure: true},
+		"--listen: [::]:1 is not on loopback: anybody":                       {Listen: "[::]:1", Certificate: "c", Key: "k"},
+		"--tls-cert: give --tls-key, too":                                    {Listen: "localhost:1", Certificate: "c"},
+		"--tls-key: give --tls-cert, too":                                    {Listen: "localhost:1", Key: "k"},
+		"--url: \"example.net\" is no URL":                                   {Listen: "[::1]:1", URL: "example.net"},
+		"--url: \"https://a/b\" is no URL":                                   {Listen: "[::1]:1", URL: "https://a/b"},
+		"--oidc-issuer: give --url, too":                                     {Listen: "[::1]:1", OIDC: oidc},
+		"--oidc-issuer: give --oidc-client and --oidc-secret and --url, too": {Listen: "[::1]:1", OIDC: OIDC{Issuer: "https://i"}},
+		"--oidc-issuer: give --oidc-read or --oidc-operate, too":             {Listen: "[::1]:1", URL: "https://a", OIDC: OIDC{Issuer: "https://i", ClientID: "c", SecretFile: "s"}},
+		// What asks for sign-in does not serve without.
+		"--oidc-client: give --oidc-issuer, too":  {Listen: "[::1]:1", OIDC: OIDC{ClientID: "c"}},
+		"--oidc-secret: give --oidc-issuer, too":  {Listen: "[::1]:1", Tokens: "t", OIDC: OIDC{SecretFile: "s"}},
+		"--oidc-scope: give --oidc-issuer, too":   {Listen: "[::1]:1", OIDC: OIDC{Scopes: []string{"groups"}}},
+		"--oidc-claim: give --oidc-issuer, too":   {Listen: "[::1]:1", OIDC: OIDC{Claim: "roles"}},
+		"--oidc-read: give --oidc-issuer, too":    {Listen: "[::1]:1", OIDC: OIDC{ReadGroups: []string{"staff"}}},
+		"--oidc-operate: give --oidc-issuer, too": {Listen: "[::1]:1", OIDC: OIDC{OperateGroups: []string{"ops"}}},
 	} {
 		if err := o.Validate(); want == "" && err != nil || want != "" && (err == nil || !strings.HasPrefix(err.Error(), want)) {
 			t.Errorf("%+v: %v", o, err)
@@ -348,7 +357,7 @@ func TestOptions(t *testing.T) {
 	}
 	for _, o := range []Options{
 		{Listen: "0.0.0.0:1", Insecure: true, Tokens: "t"}, {Listen: "0.0.0.0:1", Certificate: "c", Key: "k", Tokens: "t"},
-		{Listen: "[::]:1", Certificate: "c", Key: "k", URL: "https://muster.example.net/", OIDC: oidc}, {Listen: "[::ffff:127.0.0.1]:1"},
+		{Listen: "[::]:1", Certificate: "c", Key: "k", URL: "https://muster.example.net/", OIDC: oidc}, {Listen: "[::ffff:127.0.0.1]:1"}, {Listen: "[::1]:1", OIDC: OIDC{Claim: "groups"}},
 	} {
 		if err := o.Validate(); err != nil {
 			t.Errorf("%+v: %v", o, err)

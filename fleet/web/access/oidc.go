@@ -262,7 +262,7 @@ func (p *provider) identify(ctx context.Context, code string, a attempt) (sessio
 // roleOf returns the highest role of the groups of a user.
 func (o OIDC) roleOf(claims map[string]any) Role {
 	role := None
-	groups, _ := claims[cmp.Or(o.Claim, "groups")].([]any)
+	groups, _ := claims[cmp.Or(o.Claim, groupsClaim)].([]any)
 	for _, g := range groups {
 		name, _ := g.(string)
 		switch {

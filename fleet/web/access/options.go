@@ -29,6 +29,9 @@ type Options struct {
 	OIDC OIDC
 }
 
+// groupsClaim is the claim that has the groups of a user where no other one is named.
+const groupsClaim = "groups"
+
 // OIDC is a provider of OpenID Connect. The zero value is none.
 type OIDC struct {
 	// Issuer is the URL of the provider, ClientID what it calls muster.
@@ -51,39 +54,72 @@ func (o OIDC) Configured() bool { return o.Issuer != "" }
 // SignsIn reports whether there is a way to sign in.
 func (o Options) SignsIn() bool { return o.Tokens != "" || o.OIDC.Configured() }
 
-// Validate returns what is wrong with the options, with the remedy.
+// Validate returns what is wrong with the options, with the flag that it is of, and the remedy.
 func (o Options) Validate() error {
 	loopback, err := isLoopback(o.Listen)
 	secure := o.Certificate != ""
 	switch {
 	case err != nil:
-		return err
-	case (o.Certificate == "") != (o.Key == ""):
-		return errors.New("TLS needs both a certificate and a key: give both files, or none")
+		return fmt.Errorf("--listen: %w", err)
+	case o.Certificate != "" && o.Key == "":
+		return errors.New("--tls-cert: give --tls-key, too")
+	case o.Certificate == "" && o.Key != "":
+		return errors.New("--tls-key: give --tls-cert, too")
 	case !loopback && !secure && !o.Insecure:
-		return fmt.Errorf("%s is not on loopback: whoever is on the way could read and change what is sent; give a certificate and a key, or --insecure-listen", o.Listen)
-	case !loopback && !o.SignsIn():
-		return fmt.Errorf("%s is not on loopback: anybody could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
+		return fmt.Errorf("--listen: %s is not on loopback: whoever is on the way could read and change what is sent; give a certificate and a key, or --insecure-listen", o.Listen)
+	}
+	if err := o.OIDC.validate(o.URL); err != nil {
+		return err
+	}
+	if !loopback && !o.SignsIn() {
+		return fmt.Errorf("--listen: %s is not on loopback: anybody could see the fleet; give a file of tokens, or a provider of OpenID Connect", o.Listen)
 	}
 
 	if at, err := url.Parse(o.URL); o.URL != "" && (err != nil || at.Host == "" || at.Scheme != "https" && at.Scheme != "http" || strings.Trim(at.Path, "/") != "" || at.RawQuery != "") {
-		return fmt.Errorf("the URL for browsers is %q: write it as https://muster.example.net", o.URL)
+		return fmt.Errorf("--url: %q is no URL that browsers open: write it as https://muster.example.net", o.URL)
 	}
 
-	return o.validateOIDC()
+	return nil
 }
 
-func (o Options) validateOIDC() error {
-	switch p := o.OIDC; {
-	case !p.Configured():
-		return nil
-	case p.ClientID == "" || p.SecretFile == "" || o.URL == "":
-		return errors.New("OpenID Connect needs a client id, the file of its secret, and the URL for browsers")
-	case len(p.ReadGroups)+len(p.OperateGroups) == 0:
-		return errors.New("OpenID Connect without groups lets nobody in: name those that may read or operate")
-	default:
+// flags are those of the provider beside its issuer, with whether they were given.
+func (o OIDC) flags() []flag {
+	return []flag{
+		{"oidc-client", o.ClientID != ""}, {"oidc-secret", o.SecretFile != ""}, {"oidc-scope", len(o.Scopes) > 0},
+		{"oidc-claim", o.Claim != "" && o.Claim != groupsClaim}, {"oidc-read", len(o.ReadGroups) > 0}, {"oidc-operate", len(o.OperateGroups) > 0},
+	}
+}
+
+// flag is one of the command line, and whether it was given.
+type flag struct {
+	name  string
+	given bool
+}
+
+// validate returns what is missing: whoever asks for sign-in by one flag is not served without it.
+func (o OIDC) validate(browsers string) error {
+	if !o.Configured() {
+		for _, f := range o.flags() {
+			if f.given {
+				return fmt.Errorf("--%s: give --oidc-issuer, too", f.name)
+			}
+		}
 		return nil
 	}
+	var missing []string
+	for _, f := range []flag{{"oidc-client", o.ClientID != ""}, {"oidc-secret", o.SecretFile != ""}, {"url", browsers != ""}} {
+		if !f.given {
+			missing = append(missing, "--"+f.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("--oidc-issuer: give %s, too", strings.Join(missing, " and "))
+	}
+	if len(o.ReadGroups)+len(o.OperateGroups) == 0 {
+		return errors.New("--oidc-issuer: give --oidc-read or --oidc-operate, too: without groups nobody may sign in")
+	}
+
+	return nil
 }
 
 // isLoopback reports whether only this machine can connect to an address.

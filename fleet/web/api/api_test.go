@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/model"
 )
 
 func serve(f *fixture) http.Handler {
@@ -85,7 +86,8 @@ func TestQueries(t *testing.T) {
 	f := newFixture()
 	h := serve(f)
 	for path, want := range map[string]any{
-		"/nodes": view.NodeQuery{Sort: "name", Limit: 100},
+		"/nodes":           view.NodeQuery{Sort: "name", Limit: 100},
+		"/nodes?sort=node": view.NodeQuery{Sort: "name", Limit: 100},
 		"/nodes?on=group(%22web%22)%20%26%26%20state==%22failed%22&search=a%20b&state=pending&sort=heard&descending=true&offset=20&limit=1000": view.NodeQuery{
 			On: `group("web") && state=="failed"`, Search: "a b", State: fleet.StatusPending, Sort: "heard", Descending: true, Offset: 20, Limit: 1000,
 		},
@@ -142,13 +144,22 @@ func TestBounds(t *testing.T) {
 		"/nodes/" + long(256):                    "path.node",
 		"/manifests/motd?status=ok":              "query.status",
 		"/manifests/" + long(256):                "path.name",
-		"/runs?outcome=" + long(41):              "query.outcome",
+		"/runs?outcome=faild":                    "query.outcome",
+		"/runs?outcome=started":                  "query.outcome",
+		"/runs?cause=drft":                       "query.cause",
+		"/events?kind=foo":                       "query.kind",
+		"/events?outcome=faild":                  "query.outcome",
+		"/events?cause=drft":                     "query.cause",
+		"/events/stream?kind=foo":                "query.kind",
+		"/events/stream?outcome=faild":           "query.outcome",
+		"/events/stream?cause=drft":              "query.cause",
 		"/events?before=-1":                      "query.before",
 		"/events?limit=5000":                     "query.limit",
 		"/events/stream?after=x":                 "query.after",
 		"/events/stream?after=1.x":               "query.after",
 		"/nodes/web01/runs/" + long(65):          "path.run_id",
 		"/assignments/" + long(256) + "/history": "path.key",
+		"/assignments/nope/history":              "path.key",
 		"/audit/nodes?limit=501":                 "query.limit",
 		"/registrations?service=" + long(129):    "query.service",
 	} {
@@ -160,6 +171,29 @@ func TestBounds(t *testing.T) {
 	if q := f.last(); q != nil {
 		t.Errorf("asked all the same: %v", q)
 	}
+}
+
+// TestWords: every word that reports have can be asked for.
+func TestWords(t *testing.T) {
+	t.Parallel()
+	h := serve(newFixture())
+	asks := func(paths []string, parameter string, words ...any) {
+		t.Helper()
+		for _, path := range paths {
+			for _, word := range words {
+				if r := get(t, h, fmt.Sprintf("%s?%s=%s", path, parameter, word)); r.StatusCode != http.StatusOK {
+					t.Errorf("%s?%s=%s: %s", path, parameter, word, r.Status)
+				}
+			}
+		}
+	}
+	both, events := []string{"/runs", "/events"}, []string{"/events"}
+	asks(both, "outcome", model.OutcomeStable, model.OutcomeChanged, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeNotRun, model.OutcomeRefused)
+	asks(events, "outcome", model.OutcomeRefreshed, model.OutcomeUnmet, model.OutcomeSkipped,
+		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
+		model.NodeStarted, model.NodeStopped, model.NodeRefused, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping)
+	asks(both, "cause", model.CauseManifest, model.CauseDrift, model.CauseSchedule, model.CauseEnsure, model.CauseRequest, model.CauseHealth, model.CauseCommand)
+	asks(events, "kind", model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 }
 
 func long(n int) string { return strings.Repeat("x", n) }
@@ -180,6 +214,7 @@ func TestWhatIsNotThere(t *testing.T) {
 		"/nodes/none":            `no node "none" is known: /api/v1/nodes?search= finds`,
 		"/manifests/none":        `no manifest "none" is assigned: /api/v1/manifests has`,
 		"/nodes/web01/runs/none": "the stream has dropped it, or its reports are on their way",
+		"/nodes/a%20b/facts":     "no node \"a b\" is known: /api/v1/nodes?search=",
 		"/none":                  "there is no such path: /api/v1/openapi.json",
 		"/":                      "there is no such path",
 		"/docs":                  "there is no such path",

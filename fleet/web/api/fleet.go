@@ -16,7 +16,7 @@ type nodesInput struct {
 	On         string `query:"on" maxLength:"8192" doc:"A target expression, such as group(\"web\") && state == \"failed\""`
 	Search     string `query:"search" maxLength:"200" doc:"A part of a name, a host, a group or a label"`
 	State      string `query:"state" enum:"unreadable,stopped,unreachable,paused,failed,rejected,pending,ok" doc:"The state of the node as a whole"`
-	Sort       string `query:"sort" enum:"name,state,since,heard,version,host" default:"name"`
+	Sort       string `query:"sort" enum:"name,node,state,since,heard,version,host" default:"name" doc:"node is name, as on the command line"`
 	Descending bool   `query:"descending"`
 	Offset     int    `query:"offset" minimum:"0" maximum:"10000000"`
 	Limit      int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
@@ -47,6 +47,9 @@ func (a *api) addFleet(routes huma.API) {
 	list := operation("nodes", "/nodes", "Nodes by target expression, state or text, a page at a time", http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
 	list.Description = "A target expression that is not valid is a 422 with the line, the column and a hint."
 	huma.Register(routes, list, func(_ context.Context, in *nodesInput) (*answer[view.NodePage], error) {
+		if in.Sort == "node" {
+			in.Sort = "name"
+		}
 		page, err := a.Model.Nodes(view.NodeQuery{
 			On: in.On, Search: in.Search, State: fleet.Status(in.State), Sort: in.Sort, Descending: in.Descending, Offset: in.Offset, Limit: in.Limit,
 		})
@@ -61,7 +64,7 @@ func (a *api) addFleet(routes huma.API) {
 	huma.Register(routes, operation("node", "/nodes/{node}", "What is known of one node", http.StatusNotFound), func(_ context.Context, in *NodeInput) (*answer[view.NodeDetail], error) {
 		node, known := a.Model.Node(in.Node)
 		if !known {
-			return nil, huma.Error404NotFound(fmt.Sprintf("no node %q is known: %s/nodes?search= finds parts of names", in.Node, Prefix))
+			return nil, unknownNode(in.Node)
 		}
 
 		return found(node)
@@ -77,6 +80,10 @@ func (a *api) addFleet(routes huma.API) {
 
 		return found(manifest)
 	})
+}
+
+func unknownNode(name string) error {
+	return huma.Error404NotFound(fmt.Sprintf("no node %q is known: %s/nodes?search= finds parts of names", name, Prefix))
 }
 
 // orEmpty returns a list that is never null in JSON.

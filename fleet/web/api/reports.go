@@ -13,32 +13,33 @@ import (
 type Filters struct {
 	Node     string `query:"node" maxLength:"255"`
 	Manifest string `query:"manifest" maxLength:"255" doc:"The name of a manifest, or the key of an assignment"`
-	Outcome  string `query:"outcome" maxLength:"40" doc:"Such as failed or changed"`
-	Cause    string `query:"cause" maxLength:"40" doc:"Why it ran, such as drift or manifest"`
+	Cause    string `query:"cause" enum:"manifest,drift,schedule,ensure,request,health,command" doc:"Why it ran"`
 	Search   string `query:"search" maxLength:"200" doc:"A part of what is shown of it"`
 }
 
 func (f Filters) query() view.EventQuery {
-	return view.EventQuery{Node: f.Node, Manifest: f.Manifest, Outcome: model.Outcome(f.Outcome), Cause: model.Cause(f.Cause), Search: f.Search}
+	return view.EventQuery{Node: f.Node, Manifest: f.Manifest, Cause: model.Cause(f.Cause), Search: f.Search}
 }
 
 // EventFilters select events.
 type EventFilters struct {
 	Filters
-	Kind  string `query:"kind" maxLength:"40" doc:"The kind of report: run, transaction, health, ensure or node"`
-	RunID string `query:"run_id" maxLength:"64"`
+	Outcome string `query:"outcome" enum:"stable,changed,refreshed,noop,failed,unmet,skipped,notrun,refused,ok,warning,critical,unknown,started,stopped,dropped,unassigned,duplicate,flapping" doc:"That of a run, a resource, a request or a health check; of the kind node the event"`
+	Kind    string `query:"kind" enum:"run,transaction,health,ensure,node" doc:"The kind of report"`
+	RunID   string `query:"run_id" maxLength:"64"`
 }
 
 func (f EventFilters) query() view.EventQuery {
 	q := f.Filters.query()
-	q.Kind, q.RunID = f.Kind, f.RunID
+	q.Kind, q.RunID, q.Outcome = f.Kind, f.RunID, model.Outcome(f.Outcome)
 
 	return q
 }
 
 type runsInput struct {
 	Filters
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Outcome string `query:"outcome" enum:"stable,changed,noop,failed,notrun,refused"`
+	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
 type eventsInput struct {
@@ -62,7 +63,7 @@ type requests struct {
 func (a *api) addReports(routes huma.API) {
 	huma.Register(routes, operation("runs", "/runs", "The newest runs"), func(_ context.Context, in *runsInput) (*answer[runs], error) {
 		q := in.Filters.query()
-		q.Limit = in.Limit
+		q.Outcome, q.Limit = model.Outcome(in.Outcome), in.Limit
 
 		return found(runs{a.Model.Progress(), orEmpty(a.Model.Runs(q))})
 	})

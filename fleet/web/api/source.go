@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -57,6 +58,9 @@ var sourceErrors = [...]int{http.StatusNotFound, http.StatusBadGateway, http.Sta
 
 func (a *api) addSource(routes huma.API) {
 	huma.Register(routes, operation("facts", "/nodes/{node}/facts", "The facts of a node", sourceErrors[:]...), func(ctx context.Context, in *NodeInput) (*answer[json.RawMessage], error) {
+		if model.CheckNode(in.Node, nil) != nil {
+			return nil, unknownNode(in.Node)
+		}
 		return ask(ctx, a, "facts of "+in.Node, "an agent stores them a moment after it starts", func(ctx context.Context) (json.RawMessage, error) {
 			facts, err := a.Source.Facts(ctx, in.Node)
 			if err == nil && !json.Valid(facts) {
@@ -73,6 +77,9 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
+		if err := model.CheckKey(in.Key); err != nil {
+			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: "path.key", Value: in.Key})
+		}
 		return ask(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
 			all, err := a.Source.History(ctx, in.Key)
 			out := history{Key: in.Key, Revisions: []model.Entry{}}

@@ -154,3 +154,10 @@ func AgeLoud(w *Watcher) {
 	defer w.files.mu.Unlock()
 	clear(w.files.inotify.noise.loud)
 }
+
+// LimitWatches has the kernel have no more than some watches. Something must be watched already.
+func LimitWatches(w *Watcher, most int) {
+	w.files.mu.Lock()
+	defer w.files.mu.Unlock()
+	w.files.inotify.most = most
+}

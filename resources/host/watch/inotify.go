@@ -3,9 +3,11 @@ package watch
 import (
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -22,6 +24,8 @@ type inotify struct {
 	file *os.File
 	fd   int
 	dirs map[int32]*dir
+	// most is how many watches the kernel has for all processes of a user.
+	most int
 	// noise is what is not watched because too much happens there.
 	noise noise
 }
@@ -44,9 +48,23 @@ func (n *inotify) open() error {
 	if err != nil {
 		return limit("inotify_init1", err)
 	}
-	n.file, n.fd = os.NewFile(uintptr(fd), "inotify"), fd
+	n.file, n.fd, n.most = os.NewFile(uintptr(fd), "inotify"), fd, maxUserWatches()
 
 	return nil
+}
+
+// maxUserWatches reads fs.inotify.max_user_watches. A kernel that does not tell has many.
+func maxUserWatches() int {
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	if err != nil {
+		return math.MaxInt
+	}
+	most, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return math.MaxInt
+	}
+
+	return most
 }
 
 // close closes the descriptor, if it is open. All watches of the kernel go with it.

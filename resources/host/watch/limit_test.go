@@ -312,3 +312,25 @@ func TestNoPoint(t *testing.T) {
 	}
 	arm(t, w, path("/"))
 }
+
+// TestATreeLeavesWatches to others: whoever owns a directory in it may make as many as they like.
+func TestATreeLeavesWatches(t *testing.T) {
+	w, dir := newWatcher(t), t.TempDir()
+	for i := range 4 {
+		mkdir(t, filepath.Join(dir, "tree", strconv.Itoa(i)))
+	}
+	first := arm(t, w, path(dir+"/f"))
+	pass(t, w, first)
+	watch.LimitWatches(w, 4*5)
+	tree := arm(t, w, watch.Point{Kind: watch.Tree, Name: dir + "/tree"})
+	mkdir(t, filepath.Join(dir, "tree", "more"))
+	tree.waits(t, "a directory was made")
+	settle(t, w, tree)
+	pass(t, w, first, tree)
+	if err := tree.Err(); !errors.Is(err, watch.ErrLimit) || !strings.Contains(err.Error(), "more than 5 directories (at most a quarter of fs.inotify.max_user_watches)") {
+		t.Errorf("with one more: %v", err)
+	}
+	if s := w.Stats(); s.Directories > 10 {
+		t.Errorf("%d directories are watched", s.Directories)
+	}
+}

@@ -11,11 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bounds of a tree: whoever owns a directory in it may make as many as they like.
+// The bounds of a tree: whoever owns a directory in it may make as many as they like. It takes
+// no more than a quarter of the watches that the kernel has for the user of this process, which
+// are those of all programs of root.
 const (
 	maxTreeDirs    = 10_000
 	maxTreeEntries = 200_000
 	maxTreeDepth   = 200
+	treeShare      = 4
 )
 
 // tree is the directories of a tree.
@@ -68,7 +71,7 @@ func (t *tree) walk(n *inotify) error {
 		_ = unix.Close(at)
 		n.release(end)
 	}()
-	s := scanner{inotify: n, dirs: t.dirs}
+	s := scanner{inotify: n, dirs: t.dirs, most: min(maxTreeDirs, n.most/treeShare)}
 
 	return s.directory(at, ".", 0)
 }
@@ -86,7 +89,8 @@ func (t *tree) prune(n *inotify) {
 type scanner struct {
 	inotify *inotify
 	dirs    map[*dir]struct{}
-	entries int
+	// most bounds the directories.
+	most, entries int
 }
 
 // directory watches a directory, reads it, and goes on to those in it. One that is gone
@@ -110,8 +114,8 @@ func (s *scanner) directory(parent int, name string, depth int) error {
 		return nil
 	}
 	s.dirs[d] = struct{}{}
-	if len(s.dirs) > maxTreeDirs || depth > maxTreeDepth {
-		return fmt.Errorf("%w: it has more than %d directories, or more than %d within each other", ErrLimit, maxTreeDirs, maxTreeDepth)
+	if len(s.dirs) > s.most || depth > maxTreeDepth {
+		return fmt.Errorf("%w: it has more than %d directories (at most a quarter of fs.inotify.max_user_watches), or more than %d within each other", ErrLimit, s.most, maxTreeDepth)
 	}
 
 	return s.entriesOf(file, fd, depth)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -233,4 +234,16 @@ func FuzzParse(f *testing.F) {
 			}
 		}
 	})
+}
+
+// TestSeenNamesWhoIsLeft first, and of those that have ended whose directory it is.
+func TestSeenNamesWhoIsLeft(t *testing.T) {
+	t.Parallel()
+	l := &Listener{
+		targets: []target{{path: "/home/u/a", owner: 1000}},
+		seen:    []writer{{Path: "/home/u/a", PID: 7, UID: -1}, {Path: "/home/u/a", PID: 8, Name: "vi", UID: 1000}},
+	}
+	if got, want := l.Seen(), []string{"vi (pid 8, user 1000)", "pid 7, already gone, in a directory of user 1000"}; !slices.Equal(got, want) {
+		t.Errorf("%q was seen, not %q", got, want)
+	}
 }

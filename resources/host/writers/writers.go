@@ -92,8 +92,12 @@ type Listener struct {
 	unbind func() bool
 }
 
-// target is a path, and the same without links in its directories.
-type target struct{ path, real string }
+// target is a path, the same without links in its directories, and the user that its directory
+// belongs to.
+type target struct {
+	path, real string
+	owner      uint32
+}
 
 // Listen notes who writes the files at paths, the first 64 of them, until ctx ends or the
 // listener is closed. Where the kernel permits it (CAP_SYS_ADMIN, Linux 5.9 or newer) the
@@ -132,7 +136,11 @@ func (l *Listener) add(path string) error {
 	if err != nil {
 		return err
 	}
-	l.targets = append(l.targets, target{path: path, real: filepath.Join(real, filepath.Base(path))})
+	var st unix.Stat_t
+	if err := unix.Fstat(dir.Fd(), &st); err != nil {
+		return err
+	}
+	l.targets = append(l.targets, target{path: path, real: filepath.Join(real, filepath.Base(path)), owner: st.Uid})
 	if l.group != nil {
 		l.group.mark(dir, path)
 	}
@@ -159,13 +167,22 @@ func (l *Listener) Close() {
 // CAP_SYS_PTRACE these are processes of the same user. This process is left out.
 // Processes that differ in nothing but their number are one, with the number of the latest.
 // Each is named in a few words, printable ASCII of bounded length.
+// Those that had ended before they could be looked at come last, with the owner of the directory.
 func (l *Listener) Seen() []string {
-	var out []string
+	var out, ended []string
 	for _, w := range l.writers() {
-		out = append(out, w.String())
+		if w.Name != "" {
+			out = append(out, w.String())
+			continue
+		}
+		text := w.String()
+		if at := slices.IndexFunc(l.targets, func(t target) bool { return t.path == w.Path }); at >= 0 {
+			text += fmt.Sprintf(", in a directory of user %d", l.targets[at].owner)
+		}
+		ended = append(ended, text)
 	}
 
-	return out
+	return append(out, ended...)
 }
 
 func (l *Listener) writers() []writer {

@@ -110,8 +110,8 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store,
 	why := print.Count(len(found.Groups), "plan") + " of the nodes, as shown"
 	if bad := previewcmd.Error(found); bad != nil {
 		why = bad.Error()
-		if c.yes && found.WouldFail() > 0 {
-			return fmt.Errorf("nothing was pushed: %s", why)
+		if found.WouldFail() > 0 && (c.yes || !c.CanAsk()) {
+			return fmt.Errorf("nothing was pushed: %s; to push all the same, leave out --preview", why)
 		}
 	}
 	if c.yes {

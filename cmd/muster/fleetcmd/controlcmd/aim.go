@@ -23,7 +23,7 @@ type aim struct {
 	fleetcli.On
 	names, groups []string
 	all, yes      bool
-	// refusesUnknown is that a node that is named must be known, unless yes.
+	// refusesUnknown is that a node that is named must be known, and a group have a known node, unless yes.
 	refusesUnknown bool
 }
 
@@ -37,7 +37,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 	}
 	yes := "Do not ask before all nodes of a fleet of more than ten are meant"
 	if a.refusesUnknown {
-		yes += "; also write about nodes that are not known"
+		yes += "; also write about nodes and groups that are not known"
 	}
 	cmd.Flag("yes", yes).Short('y').UnNegatableBoolVar(&a.yes)
 	a.AddOn(cmd)
@@ -121,7 +121,8 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	return out, nil
 }
 
-// refuseUnknown returns the error of nodes that are named and not known, nil with --yes.
+// refuseUnknown returns the error of nodes that are named and not known, and of groups that no known node is
+// in, nil with --yes.
 func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found selected) error {
 	if !a.refusesUnknown || a.yes {
 		return nil
@@ -132,12 +133,16 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 		if _, known := states[t.Node]; t.Node != "" && !known {
 			unknown = append(unknown, store.NoSuchNode(ctx, t.Node))
 		}
+		in := func(n model.Node) bool { return t.Includes(n.NodeState) }
+		if t.Group != "" && t.Group != model.GroupAll && !slices.ContainsFunc(found.known, in) {
+			unknown = append(unknown, fleetcli.NoSuchGroup(t, found.known))
+		}
 	}
 	if len(unknown) == 0 {
 		return nil
 	}
 
-	return fmt.Errorf("%w\nnothing was written; pause a node before it is known with --yes", errors.Join(unknown...))
+	return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", errors.Join(unknown...))
 }
 
 // written is what was written under one key.

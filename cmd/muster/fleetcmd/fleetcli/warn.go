@@ -2,6 +2,7 @@ package fleetcli
 
 import (
 	"cmp"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -22,6 +23,16 @@ func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
 			log.Warn(event, "target", t.String())
 		}
 	}
+}
+
+// NoSuchGroup returns the error of a group that no known node is in.
+func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
+	near := NearTarget(t, nodes)
+	if near != "" {
+		near = ", did you mean " + near + "?"
+	}
+
+	return fmt.Errorf("no known node is in group %s%s (see muster fleet nodes)", t.Group, near)
 }
 
 // NearTarget returns the name of a known node or group that is like that of a

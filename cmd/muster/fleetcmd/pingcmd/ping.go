@@ -120,6 +120,8 @@ func (c *pingCommand) conclude(ctx context.Context, p request.Pinged) error {
 		text += fmt.Sprintf(", half of them within %s, all within %s", took(p.Answers[(n-1)/2]), took(p.Answers[n-1]))
 	}
 	switch {
+	case ctx.Err() != nil && len(p.Missing) > 0:
+		return fmt.Errorf("%w: %s; no answer yet from: %s", context.Cause(ctx), text, print.Some(p.Missing, "--json has all"))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
 	case len(p.Missing) > 0:

@@ -62,7 +62,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 	}
 	options := c.access.Options(c.listen)
 	if err := options.Validate(); err != nil {
-		return cli.Usagef("--listen: %w", err)
+		return cli.Usagef("%w", err)
 	}
 	if c.actions && !options.SignsIn() {
 		return cli.Usagef("--actions: whoever acts must sign in, give --tokens FILE or --oidc-issuer URL")

@@ -109,7 +109,7 @@ func (p screen) describe(d described, now time.Time) {
 	state := string(d.State)
 	if !d.Since.IsZero() {
 		word := " since "
-		if d.State == fleet.StatusFailed {
+		if !d.BeganAt() {
 			word = ", last at " // it may have failed before
 		}
 		state += word + print.Time(d.Since) + " (" + print.Age(d.Since, now) + " ago)"

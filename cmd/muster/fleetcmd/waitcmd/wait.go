@@ -64,6 +64,9 @@ func (c *waitCommand) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		if err := checkRevision(ctx, store, key, c.revision); err != nil {
+			return err
+		}
 		g.Keys, g.Revisions = []string{key}, map[string]uint64{key: c.revision}
 	}
 	var found fleet.Selection
@@ -81,6 +84,21 @@ func (c *waitCommand) run(ctx context.Context) error {
 	}
 
 	return errors.Join(waited, fleetcli.UndecidedError(found))
+}
+
+// checkRevision returns the error of a revision that never existed. One before those that are kept may
+// have.
+func checkRevision(ctx context.Context, store *fleetcli.Store, key string, revision uint64) error {
+	all, err := store.History(ctx, key)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return store.NotAssigned(ctx, key)
+	case err != nil || len(all) == 0 || revision < all[0].Revision:
+		return err
+	}
+	_, err = fleet.Revision(all, revision)
+
+	return err
 }
 
 // Goal is the assignments of a name that are waited for.
