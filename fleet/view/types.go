@@ -137,6 +137,8 @@ type Assigned struct {
 	Digest   string    `json:"digest,omitempty"`
 	// By is who assigned it, as they said; empty where they did not.
 	By string `json:"by,omitempty"`
+	// Terms are whether and how nodes run it, nil where it has none.
+	Terms *model.Terms `json:"terms,omitempty"`
 }
 
 // ManifestQuery selects the nodes of a manifest.

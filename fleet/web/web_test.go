@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
@@ -218,6 +219,23 @@ func TestWebhooksHaveOneNotice(t *testing.T) {
 	}
 	if body := has(t, h, "/nodes", http.StatusOK); strings.Contains(body, "webhook w0") {
 		t.Error("a page that is not about webhooks names one")
+	}
+}
+
+// TestTermsOfAssignments are where assignments are listed: an expired one looks like any other else.
+func TestTermsOfAssignments(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		for i := range d.Entries {
+			if strings.HasSuffix(d.Entries[i].Key, ".nginx") {
+				d.Entries[i].Terms = &model.Terms{Noop: true, Expires: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), When: "a < b", Priority: 3, Signed: true}
+			}
+		}
+	})
+	h := dashboard(f)
+	for _, path := range []string{"/manifests/nginx", "/audit"} {
+		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
 	}
 }
 

@@ -230,7 +230,7 @@ func (d Data) manifests(now time.Time) []view.ManifestRow {
 		r := view.ManifestRow{Manifest: m}
 		for _, e := range d.Entries {
 			if _, name, err := fleet.ParseKey(e.Key); err == nil && name == m.Name {
-				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By})
+				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 				if e.Time.After(r.Changed) {
 					r.Changed = e.Time
 				}
