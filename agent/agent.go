@@ -56,9 +56,9 @@ type Options struct {
 	// GroupsChanged, if set, is called after operators put the node into other groups; Config
 	// has them. It must not block.
 	GroupsChanged func()
-	// Inspect, if set, is called at each heartbeat. It must not block.
-	Inspect func()
-	Bundles bundles.Source
+	// OnHeartbeat, if set, is called at each heartbeat. It must not block.
+	OnHeartbeat func()
+	Bundles     bundles.Source
 	// GiveBack has an idle agent give memory of the process back.
 	GiveBack  bool
 	Publisher Publisher
@@ -192,7 +192,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
 		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: a.log,
-		Inspect: a.inspect(dir, o.Inspect),
+		Inspect: a.inspect(dir, o.OnHeartbeat),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
 			a.control.Wake()

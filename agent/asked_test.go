@@ -166,7 +166,7 @@ func TestAskedInNoop(t *testing.T) {
 
 // TestAskedWhilePaused: it is refused with why; in noop it is answered.
 func TestAskedWhilePaused(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		n.control(n.own(model.ControlPause), pausing(0))
 		n.spoil("a", "other")
 		n.take()

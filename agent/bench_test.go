@@ -112,7 +112,7 @@ func benchRun(b *testing.B, a *Agent) {
 	}
 }
 
-// BenchmarkAgentRerun is a run in which nothing is to be done, as it is made on
+// BenchmarkAgentRerun is a run in which nothing is due, as it is made on
 // the interval: lock, look, summary, outbox and its fsync.
 func BenchmarkAgentRerun5000(b *testing.B)  { benchmarkRerun(b, 5000) }
 func BenchmarkAgentRerun20000(b *testing.B) { benchmarkRerun(b, 20000) }

@@ -30,7 +30,7 @@ func (n *node) isMember(want ...string) {
 // TestGroupsOfOperators: the node runs what is assigned to them, beside the groups of its
 // configuration, also after a restart; what pauses them pauses it.
 func TestGroupsOfOperators(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		own := n.config.Groups
 		n.put("group.fresh.more", "b", "two")
 		n.lacks("b")

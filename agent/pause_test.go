@@ -17,8 +17,8 @@ import (
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
-// operated starts a node about which operators write, and which notices drift, with a file.
-func operated(t *testing.T, f func(t *testing.T, n *node)) {
+// withControl starts a node about which operators write, and which notices drift, with a file.
+func withControl(t *testing.T, f func(t *testing.T, n *node)) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.controlled = true
 		n.watching()
@@ -73,7 +73,7 @@ func (n *node) isPaused(from string) {
 // TestAPausedNodeOnlyObserves: what was assigned, drifted and asked for meanwhile is done, or
 // refused, and all of it comes after the pause but what was refused.
 func TestAPausedNodeOnlyObserves(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlPause)
 		n.control(key, pausing(0))
 		n.isPaused(key)
@@ -150,7 +150,7 @@ func TestAPausedNodeReportsDriftBesideACriticalCheck(t *testing.T) {
 
 // TestAPauseEndsByItself, and of several the one counts that ends last.
 func TestAPauseEndsByItself(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		n.control(n.own(model.ControlPause), pausing(time.Hour))
 		n.control("group.web.pause", pausing(2*time.Hour))
 		n.isPaused("group.web.pause")
@@ -166,7 +166,7 @@ func TestAPauseEndsByItself(t *testing.T) {
 
 // TestAPauseIsKept over a restart, with a bucket that is gone, and without NATS; so are labels.
 func TestAPauseIsKept(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		n.config.Labels = map[string]string{"rack": "a1", "row": "7"}
 		key := n.own(model.ControlPause)
 		n.control(key, pausing(0))
@@ -195,7 +195,7 @@ func TestAPauseIsKept(t *testing.T) {
 
 // TestAPauseIsKnownBeforeTheFirstRun of an agent that was away when it was put.
 func TestAPauseIsKnownBeforeTheFirstRun(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		n.stop()
 		n.control(n.own(model.ControlPause), pausing(0))
 		n.bucket.put("group.all.files", n.manifest("a", "two"))
@@ -208,12 +208,15 @@ func TestAPauseIsKnownBeforeTheFirstRun(t *testing.T) {
 
 // TestEachBadPauseIsShown: one of a group hides none of the node.
 func TestEachBadPauseIsShown(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		own := n.own(model.ControlPause)
 		n.control("group.all.pause", `{"until": 7}`)
 		n.control(own, "none")
-		text := n.agent.State().Message
+		text, rejected := n.agent.State().Message, n.agent.State().RejectedControl
 		for _, key := range []string{"group.all.pause", own} {
+			if !strings.HasPrefix(rejected[key], "invalid control document") {
+				t.Errorf("%s is rejected for %q", key, rejected[key])
+			}
 			if !strings.Contains(text, "rejected: "+key+": invalid control document") {
 				t.Errorf("%s is missing in %q", key, text)
 			}
@@ -223,7 +226,7 @@ func TestEachBadPauseIsShown(t *testing.T) {
 
 // TestABadPauseChangesNothing: what was in force stays so, and that is reported once.
 func TestABadPauseChangesNothing(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlPause)
 		n.control(key, `{"until": 7}`)
 		n.isPaused("")
@@ -300,7 +303,7 @@ func TestSignedPauses(t *testing.T) {
 
 // TestLabelsOfOperators win over those of the configuration.
 func TestLabelsOfOperators(t *testing.T) {
-	operated(t, func(t *testing.T, n *node) {
+	withControl(t, func(t *testing.T, n *node) {
 		key := n.own(model.ControlLabels)
 		n.control(key, `{"protocol": "io.muster.v1.labels", "labels": {"rack": "a3"}}`)
 		if got := n.agent.State().Labels; !maps.Equal(got, map[string]string{"rack": "a3"}) {

@@ -14,6 +14,9 @@ import (
 // Undecided is a node of which nobody knows whether it is in a target.
 type Undecided struct{ Node, Reason string }
 
+// MaxUnconfirmed is how many nodes a fleet can have of which all are meant without confirmation.
+const MaxUnconfirmed = 10
+
 // Selection is the nodes of a target, at the time when it was asked.
 type Selection struct {
 	// Nodes are those that match, by name.

@@ -161,8 +161,8 @@ func (t *Tally) AddAll(o Tally) {
 	t.Pending += o.Pending
 }
 
-// Lacking returns how many statuses are of nodes that are not up to date, for whatever reason.
-func (t Tally) Lacking() int { return t.Failed + t.Open() }
+// NotUpToDate returns how many statuses are of nodes that are not up to date, for whatever reason.
+func (t Tally) NotUpToDate() int { return t.Failed + t.Open() }
 
 // Open returns how many statuses are not final.
 func (t Tally) Open() int { return t.Rejected + t.Unreachable + t.Unreadable + t.Pending }

@@ -38,15 +38,18 @@ func EncodeJSON(v any) ([]byte, error) {
 }
 
 // DecodeJSON decodes as json.Unmarshal does, in a third of its time: documents of nodes are most of what
-// looking at a fleet costs. Its error is that of json.Unmarshal; what it returns then is what that leaves.
+// looking at a fleet costs. Its error is that of json.Unmarshal, and what it returns nil then.
 func DecodeJSON[T any](data []byte) (*T, error) {
 	out := new(T)
 	if unmarshal(data, out) == nil {
 		return out, nil
 	}
 	out = new(T)
+	if err := json.Unmarshal(data, out); err != nil {
+		return nil, err
+	}
 
-	return out, json.Unmarshal(data, out)
+	return out, nil
 }
 
 // unmarshal is json.Unmarshal, but where it makes an error: then which one does not matter.

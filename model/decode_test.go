@@ -103,9 +103,11 @@ func same(t *testing.T, text string) {
 func readState(states *model.StateReader) func([]byte) (*model.NodeState, error) {
 	return func(data []byte) (*model.NodeState, error) {
 		var s model.NodeState
-		err := states.Decode(data, &s)
+		if err := states.Decode(data, &s); err != nil {
+			return nil, err
+		}
 
-		return &s, err
+		return &s, nil
 	}
 }
 
@@ -116,6 +118,9 @@ func sameAs[T any](t *testing.T, text string, decode func([]byte) (*T, error)) {
 	failed := json.Unmarshal([]byte(text), want)
 	if fmt.Sprint(err) != fmt.Sprint(failed) {
 		t.Fatalf("%T %q: %v, want %v", want, text, err, failed)
+	}
+	if err != nil {
+		want = nil
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Fatalf("%T %q:\n%+v, want\n%+v", want, text, got, want)
@@ -143,6 +148,9 @@ func TestStatesAreReadAsByTheLibrary(t *testing.T) {
 		sameAs(t, before, read)
 		sameAs(t, before+after, read)
 		sameAs(t, before+string(text[i])+string(text[i:]), read)
+		if text[i] >= 'a' && text[i] <= 'z' && i%8 > 0 {
+			continue // one letter is as another
+		}
 		for _, other := range []string{"0", "\"", "\\", " ", "\x00", "\xff", "{", "]", ",", "-", "e"} {
 			sameAs(t, before+other+after, read)
 			sameAs(t, before+other+string(text[i:]), read)

@@ -42,8 +42,10 @@ type NodeState struct {
 	Polled    int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
 	Flapping  []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
 	Paused    *Paused                  `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
-	Clock     ClockOffset              `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`
-	Message   string                   `json:"message,omitempty" jsonschema_description:"What the event is about"`
+	// RejectedControl is nil too where an older agent wrote the state: its Message alone has them.
+	RejectedControl map[string]string `json:"rejected_control,omitempty" jsonschema_description:"Why what operators wrote about the node is not in force, by key; older agents have it in the message alone"`
+	Clock           ClockOffset       `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`
+	Message         string            `json:"message,omitempty" jsonschema_description:"What the event is about"`
 	// SilentAfter is the time without an update after which the node counts as
 	// unreachable; zero means never. Only the state in the bucket has it.
 	SilentAfter Duration `json:"silent_after,omitempty" jsonschema_description:"Time without an update after which the node counts as unreachable; only in the bucket"`

@@ -21,7 +21,9 @@ func (r *StateReader) Decode(data []byte, into *NodeState) error {
 		return nil
 	}
 	s, err := DecodeJSON[NodeState](data)
-	*into = *s
+	if err == nil {
+		*into = *s
+	}
 
 	return err
 }
@@ -77,6 +79,9 @@ func (p *plainText) activity(s *NodeState) {
 	}
 	if p.has(`,"paused":`) {
 		p.other(&s.Paused)
+	}
+	if p.has(`,"rejected_control":`) {
+		p.other(&s.RejectedControl)
 	}
 	if p.has(`,"clock":{"offset":`) {
 		s.Clock.Offset = p.offset()
@@ -151,6 +156,9 @@ func (p *plainText) manifest() (m ManifestState) {
 	}
 	if p.has(`,"late":`) {
 		m.Late = p.text()
+	}
+	if p.has(`,"failed_since":`) {
+		m.FailedSince = p.time()
 	}
 	p.must("}")
 

@@ -156,13 +156,16 @@ func rawSize(t *model.Transaction) int {
 	return size
 }
 
-// State returns a state that fits into a message: the texts about manifests
-// become shorter until it does. It changes the manifests of s.
+// State returns a state that fits into a message: the texts about manifests, and those
+// about control documents, become shorter until it does. It changes both maps of s.
 func State(s model.NodeState, limit int) model.NodeState {
 	for most := maxText / 4; !fits(s, limit) && most > 0; most /= 4 {
 		for key, m := range s.Manifests {
 			m.Late, m.Error = TextTo(m.Late, most), TextTo(m.Error, most)
 			s.Manifests[key] = m
+		}
+		for key, why := range s.RejectedControl {
+			s.RejectedControl[key] = TextTo(why, most)
 		}
 	}
 
@@ -170,10 +173,10 @@ func State(s model.NodeState, limit int) model.NodeState {
 }
 
 // Event returns a state that fits into a report, which the state that is stored need
-// not: without the manifests where these are too many.
+// not: without the manifests and the rejected control documents where these are too many.
 func Event(s model.NodeState, limit int) model.NodeState {
 	if s = State(s, limit); !fits(s, limit) {
-		s.Manifests = nil
+		s.Manifests, s.RejectedControl = nil, nil
 	}
 
 	return s

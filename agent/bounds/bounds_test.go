@@ -96,12 +96,14 @@ func TestAnEventFitsWhateverTheStateHas(t *testing.T) {
 	for i := range 1000 {
 		state.Manifests[fmt.Sprint("group.all.", i)] = model.ManifestState{Digest: strings.Repeat("x", 64)}
 	}
+	state.RejectedControl = map[string]string{"node.web01.pause": strings.Repeat("x", 60<<10)}
 	short := Event(state, 56<<10)
 	if data, err := json.Marshal(short); err != nil || len(data) > 56<<10 || short.Node != "web01" || short.Event != model.NodeStarted {
 		t.Errorf("%d bytes (%v)", len(data), err)
 	}
 	state.Manifests = map[string]model.ManifestState{"group.all.motd": {}}
-	if len(Event(state, 56<<10).Manifests) != 1 {
-		t.Error("a small state lost its manifests")
+	state.RejectedControl = map[string]string{"node.web01.pause": strings.Repeat("x", 60<<10)}
+	if short := Event(state, 56<<10); len(short.Manifests) != 1 || len(short.RejectedControl) != 1 || len(short.RejectedControl["node.web01.pause"]) > 1<<10 {
+		t.Error("a state that fits once its texts are shorter lost its manifests")
 	}
 }

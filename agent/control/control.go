@@ -4,7 +4,6 @@ package control
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -198,43 +197,29 @@ func (c *Control) Unread() error {
 	return c.unread
 }
 
-// Problems returns why documents were rejected, by the order of their keys.
-func (c *Control) Problems() []string {
+// Rejected returns why documents were rejected, by key; nil for none.
+func (c *Control) Rejected() map[string]string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []string
-	for _, key := range slices.Sorted(maps.Keys(c.rejected)) {
-		out = append(out, c.rejected[key].why)
+	if len(c.rejected) == 0 {
+		return nil
+	}
+	out := map[string]string{}
+	for key, r := range c.rejected {
+		out[key] = strings.TrimPrefix(r.why, key+": ")
 	}
 
 	return out
 }
 
-// Show calls set with what is in force, why a document was rejected, and why the bucket cannot be
-// read; empty for neither.
-func (c *Control) Show(set func(paused *model.Paused, labels map[string]string, problem, unread string)) {
-	problem, unread := "", ""
-	if all := c.Problems(); len(all) > 0 {
-		problem = rejected(all)
-	}
+// Show calls set with what is in force, why documents were rejected, by key, and why the bucket
+// cannot be read, empty when it can.
+func (c *Control) Show(set func(paused *model.Paused, labels, rejected map[string]string, unread string)) {
+	unread := ""
 	if err := c.Unread(); err != nil {
 		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
 	}
-	set(c.Paused(), c.Labels(), problem, unread)
-}
-
-// rejected describes documents that were rejected, of many the first ones, each bounded.
-func rejected(all []string) string {
-	const most = 3
-	var out []string
-	for _, why := range all[:min(len(all), most)] {
-		out = append(out, bounds.Text("rejected: "+why))
-	}
-	if len(all) > most {
-		out = append(out, fmt.Sprintf("and %d more", len(all)-most))
-	}
-
-	return strings.Join(out, "; ")
+	set(c.Paused(), c.Labels(), c.Rejected(), unread)
 }
 
 // Wake has Run look at the bucket, and at the time, again.

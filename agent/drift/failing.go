@@ -50,9 +50,9 @@ func (m *Monitor) Reached(key string, ref model.Ref) {
 	}
 }
 
-// Seen returns when drift of a resource was first noticed since it reached its state; zero is
+// DriftSince returns when drift of a resource was first noticed since it reached its state; zero is
 // not at all.
-func (m *Monitor) Seen(key string, ref model.Ref) (at time.Time) {
+func (m *Monitor) DriftSince(key string, ref model.Ref) (at time.Time) {
 	if f := m.of(key).resources[ref]; f != nil {
 		at = f.seen
 	}

@@ -42,7 +42,7 @@ type flap struct {
 // isTold reports whether Options.Flapping was called.
 func (f *flap) isTold() bool { return f.tellBy.IsZero() }
 
-// check looks who writes, and reports whether it is to be told now: the writer is known,
+// check looks who writes, and reports whether it is due to be reported: the writer is known,
 // or was looked for for long enough.
 func (f *flap) check(now time.Time) bool {
 	if f.isTold() {

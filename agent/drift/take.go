@@ -13,8 +13,8 @@ import (
 type Drift struct {
 	Key  string
 	Refs []model.Ref
-	// Seen is when the first of them was noticed, tries that failed since included.
-	Seen time.Time
+	// Since is when the first of them was noticed, tries that failed since included.
+	Since time.Time
 }
 
 // Take returns what may have drifted since the last call, by manifest, in the order of
@@ -42,10 +42,10 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		f.seen = tasks.Sooner(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
-			d = &Drift{Key: i.key, Seen: f.seen}
+			d = &Drift{Key: i.key, Since: f.seen}
 			byKey[i.key] = d
 		}
-		d.Refs, d.Seen = append(d.Refs, i.ref), tasks.Sooner(d.Seen, f.seen)
+		d.Refs, d.Since = append(d.Refs, i.ref), tasks.Sooner(d.Since, f.seen)
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {

@@ -188,7 +188,7 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift asks for the repair of what may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.repairs.Take(now) {
-		m.schedule.AskPart(d.Key, model.CauseDrift, d.Seen, d.Refs)
+		m.schedule.AskPart(d.Key, model.CauseDrift, d.Since, d.Refs)
 	}
 }
 

@@ -217,10 +217,10 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		defer r.o.Running.Unlock()
 		return r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
 	}
-	o.Seen = func(ref model.Ref) time.Time {
+	o.DriftSince = func(ref model.Ref) time.Time {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
-		return r.repairs.Seen(r.key, ref)
+		return r.repairs.DriftSince(r.key, ref)
 	}
 	o.Left = func(ref model.Ref, state resource.State) {
 		r.o.Running.Lock()

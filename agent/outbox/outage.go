@@ -5,8 +5,8 @@ import "log/slog"
 // outage is that the disk fails at something, logged when it begins and when it is over.
 type outage struct {
 	log *slog.Logger
-	// began is that the last try failed, logged that the log says so.
-	began, logged bool
+	// failing is that the last try failed, logged that the log says so.
+	failing, logged bool
 	// missing is how many bytes are still to be written before it counts as over: a try
 	// that had nothing to write, or less than what failed, succeeds on a full disk too.
 	missing int64
@@ -20,11 +20,11 @@ func (o *outage) wrote(size int64) { o.missing = max(0, o.missing-size) }
 
 // note notes the error of the disk, nil for none; event says what it means.
 func (o *outage) note(err error, event string) {
-	switch o.began = err != nil; {
-	case o.began && !o.logged:
+	switch o.failing = err != nil; {
+	case o.failing && !o.logged:
 		o.logged = true
 		o.log.Error(event, "error", err)
-	case !o.began && o.logged && o.missing == 0:
+	case !o.failing && o.logged && o.missing == 0:
 		o.logged = false
 		o.log.Info("outbox writable again")
 	}

@@ -30,7 +30,7 @@ func (q *queue) first(max int) []model.Report {
 func (q *queue) read(max int) (reports []model.Report, damaged []entry) {
 	for _, e := range q.waiting {
 		inMemory := e.segment == nil
-		if len(reports) == max || inMemory && !q.unwritable.began || !inMemory && e.seq > e.segment.durable {
+		if len(reports) == max || inMemory && !q.unwritable.failing || !inMemory && e.seq > e.segment.durable {
 			break
 		}
 		if r, err := e.read(); err == nil {

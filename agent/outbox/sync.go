@@ -52,7 +52,7 @@ func (s *syncer) end(q *queue, all []syncing) (err error) {
 		}
 	}
 	s.unsynced.note(err, "cannot sync the outbox; reports are kept back, will retry")
-	if q.unwritable.began {
+	if q.unwritable.failing {
 		err = errors.Join(err, fmt.Errorf("the disk takes nothing, %d reports are in memory", len(q.waiting)-q.written()))
 	}
 	if err != nil {

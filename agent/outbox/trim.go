@@ -8,7 +8,7 @@ const maxBuffered = 4 << 20
 // trim drops reports when there are more bytes than allowed, an eighth at a
 // time, so that it does not happen for every report.
 func (q *queue) trim() {
-	if q.unwritable.began {
+	if q.unwritable.failing {
 		q.trimMemory()
 		return
 	}

@@ -76,6 +76,16 @@ type preview struct {
 	respond []func(model.EnsureResponse)
 }
 
+// addResponder adds one who waits for responses. Where too many wait it takes the place of the one
+// who has waited longest but the first, who asked for the preview.
+func (p *preview) addResponder(respond func(model.EnsureResponse)) {
+	if len(p.respond) >= maxAsking {
+		const second = 1
+		p.respond = slices.Delete(p.respond, second, second+1)
+	}
+	p.respond = append(p.respond, respond)
+}
+
 // New returns a Service that knows no preview.
 func New(o Options) *Service {
 	return &Service{o: o, waiting: make(chan *preview, maxWaiting), known: map[string]*preview{}}
@@ -126,10 +136,7 @@ func (s *Service) accept(ctx context.Context, data []byte, respond func(model.En
 			return req, errOther
 		}
 		if !known.last.Phase.Final() {
-			if len(known.respond) >= maxAsking {
-				known.respond = slices.Delete(known.respond, 1, 2) // who asked first stays
-			}
-			known.respond = append(known.respond, respond)
+			known.addResponder(respond)
 		}
 		respond(known.last)
 		return req, nil

@@ -142,9 +142,11 @@ func (r *Repairs) PutOff(key string, ref model.Ref, seen, until time.Time) {
 	r.monitor.PutOff(key, ref, seen, until)
 }
 
-// Seen returns when drift of a resource was first noticed that is not repaired yet; zero for
+// DriftSince returns when drift of a resource was first noticed that is not repaired yet; zero for
 // none.
-func (r *Repairs) Seen(key string, ref model.Ref) time.Time { return r.monitor.Seen(key, ref) }
+func (r *Repairs) DriftSince(key string, ref model.Ref) time.Time {
+	return r.monitor.DriftSince(key, ref)
+}
 
 // mark adds a resource of a manifest to a set, or removes it.
 func mark(set map[string]map[model.Ref]bool, key string, ref model.Ref, is bool) {

@@ -136,9 +136,9 @@ func (c *canceller) applyUnknown(ctx context.Context, why cancelled, isCommand b
 	return nil
 }
 
-// record records a request, and reports whether it is new, and whether it was cancelled before it
+// accept accepts a request, and reports whether it is new, and whether it was cancelled before it
 // came: then it has its final response by that.
-func (c *canceller) record(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
+func (c *canceller) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew, isCancelled bool, err error) {
 	c.accepting.Lock()
 	defer c.accepting.Unlock()
 	why, isCancelled := c.early.of(q.ID)

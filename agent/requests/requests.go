@@ -280,7 +280,7 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
 		return response, err
 	}
-	isNew, isCancelled, err := s.canceller.record(ctx, q, respond)
+	isNew, isCancelled, err := s.canceller.accept(ctx, q, respond)
 	if errors.Is(err, errOtherRequest) || errors.Is(err, errTooManyRuns) {
 		return response, err
 	}

@@ -9,7 +9,7 @@ import (
 // maxRuns is how many manifests a response has: reports have the runs of all.
 const maxRuns = 500
 
-// RunRequest is an accepted run request, which is to be ended once.
+// RunRequest is an accepted run request, which its caller ends once.
 type RunRequest struct {
 	model.RunRequest
 	service *Service

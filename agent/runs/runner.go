@@ -69,7 +69,7 @@ func (r *Runner) Changes() int { return r.changes }
 // future where a run goes on then. The turn is held.
 func (r *Runner) ChangedAt() time.Time { return r.changedAt }
 
-// NoteChange notes that what the node is to be like changed at a time. The turn is held.
+// NoteChange notes that the desired state of the node changed at a time. The turn is held.
 func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
 // Run makes a run in its lane. ctx ends when no further change may begin.

@@ -229,6 +229,6 @@ func isPending(cause model.Cause, outcome model.Outcome) bool {
 	return outcome.IsFailure() && isRequested(cause)
 }
 
-// isRequested reports whether somebody asked for the change, so that what a manifest is to be
-// like may never have been there: a part of it alone would take the rest for done.
+// isRequested reports whether somebody asked for the change, so that the desired state may
+// never have been there: a part of it alone would take the rest for done.
 func isRequested(cause model.Cause) bool { return weight(cause) >= weight(model.CauseRequest) }

@@ -79,7 +79,7 @@ type assigned struct {
 	compared *comparisons
 	status   *status.Node
 	report   *reporter.Reporter
-	// again is notified when something is to be read once more.
+	// again is notified when something must be read once more.
 	again tasks.Signal
 
 	// active are the assignments in force, rejected the last ones that were rejected, by key.

@@ -21,7 +21,7 @@ func (r *Requests) cancel(data []byte, isCommand bool, respond func(model.Ensure
 }
 
 // cancel hands the last response to the request of a cancel to whoever waits for it, and reports
-// whether it was cancelled by that and is to be reported.
+// whether it was cancelled by that and must be reported.
 func (r *accepted) cancel(m *machine, c model.CancelRequest, isCommand bool, respond func(model.EnsureResponse)) (model.EnsureResponse, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -15,7 +15,7 @@ func (n *Node) loop(ctx context.Context) {
 		case <-ctx.Done():
 		case <-n.changed:
 			n.sync(ctx)
-		case <-n.operated:
+		case <-n.controlChanged:
 			n.notePause(ctx)
 			if !n.known {
 				n.sync(ctx)

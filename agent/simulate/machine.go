@@ -65,8 +65,8 @@ func (m *machine) config() config.Config {
 // now returns the time by its clock.
 func (m *machine) now() time.Time { return time.Now().UTC().Add(m.Skew) }
 
-// dressed returns a state with what is known of it.
-func (m *machine) dressed(s model.NodeState) model.NodeState {
+// identified returns a state with its host and by its clock.
+func (m *machine) identified(s model.NodeState) model.NodeState {
 	s.Host, s.Started, s.At = m.Host, s.Started.Add(m.Skew), s.At.Add(m.Skew)
 
 	return s

@@ -33,10 +33,10 @@ type Node struct {
 	runs     *runs
 	requests *Requests
 	joining  *joining
-	// changed is notified when the assignments may have changed, operated when what operators
-	// wrote may have, regrouped when the groups have, and due when the rate of the fleet wants a
+	// changed is notified when the assignments may have changed, controlChanged when what operators
+	// wrote may have, groupsChanged when the groups have, and due when the rate of the fleet wants a
 	// report.
-	changed, operated, regrouped, due tasks.Signal
+	changed, controlChanged, groupsChanged, due tasks.Signal
 	// reachable are notified when NATS can be reached again: for the state, and for reports.
 	reachable [2]tasks.Signal
 
@@ -51,7 +51,7 @@ type Node struct {
 func newNode(f *Fleet, s Script) *Node {
 	n := &Node{
 		machine: newMachine(f, s), log: f.o.Log, joining: newJoining(),
-		changed: tasks.NewSignal(), operated: tasks.NewSignal(), regrouped: tasks.NewSignal(), due: tasks.NewSignal(),
+		changed: tasks.NewSignal(), controlChanged: tasks.NewSignal(), groupsChanged: tasks.NewSignal(), due: tasks.NewSignal(),
 		reachable: [2]tasks.Signal{tasks.NewSignal(), tasks.NewSignal()},
 	}
 	n.outbox = newOutbox(&n.machine.Script, func() { f.reports.Add(1) })
@@ -94,11 +94,11 @@ func (n *Node) Name() string { return n.machine.Node }
 // Version returns that of muster there.
 func (n *Node) Version() string { return n.machine.Version }
 
-// Groups returns the groups that it is in now, and Regrouped is notified when they are others.
+// Groups returns the groups that it is in now, and GroupsChanged is notified when they are others.
 func (n *Node) Groups() []string { return n.machine.groups() }
 
-// Regrouped is notified when Groups are others.
-func (n *Node) Regrouped() tasks.Signal { return n.regrouped }
+// GroupsChanged is notified when Groups are others.
+func (n *Node) GroupsChanged() tasks.Signal { return n.groupsChanged }
 
 // Requests returns what executes requests.
 func (n *Node) Requests() *Requests { return n.requests }
@@ -107,7 +107,7 @@ func (n *Node) Requests() *Requests { return n.requests }
 func (n *Node) Previews() Previews { return Previews{n.assigned} }
 
 // State returns the state of the node.
-func (n *Node) State() model.NodeState { return n.machine.dressed(n.status.State()) }
+func (n *Node) State() model.NodeState { return n.machine.identified(n.status.State()) }
 
 // Facts returns the facts of the node now.
 func (n *Node) Facts() model.Facts { return n.machine.factsNow() }

@@ -42,7 +42,7 @@ type states struct {
 
 // PutState stores a state.
 func (s states) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
-	err := s.Store.PutState(ctx, s.machine.dressed(state), ttl)
+	err := s.Store.PutState(ctx, s.machine.identified(state), ttl)
 	if err == nil {
 		s.joining.stored.Do(s.joining.note)
 	}

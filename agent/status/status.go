@@ -41,6 +41,8 @@ type Node struct {
 	// paused is the pause that holds, labels are those that operators gave.
 	paused *model.Paused
 	labels map[string]string
+	// rejected is why what operators wrote is not in force, by key.
+	rejected map[string]string
 	// stopping is since when the agent shuts down; zero while it does not.
 	stopping time.Time
 }
@@ -107,6 +109,7 @@ func (n *Node) Unbounded() model.NodeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
+	s.RejectedControl = maps.Clone(n.rejected)
 	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
 
 	return s
@@ -375,16 +378,51 @@ func (n *Node) SetMessage(message string, away bool) {
 	})
 }
 
-// SetControl takes over what operators wrote about the node, what of that is not in force, and
-// why nothing is known of it; empty for nothing. Neither is changed afterwards.
-func (n *Node) SetControl(paused *model.Paused, labels map[string]string, problem, unread string) {
+// maxRejected bounds the rejected control documents in the state.
+const maxRejected = 50
+
+// SetControl takes over what operators wrote about the node, why some of that is not in force, by
+// key, and why nothing is known of it, empty for nothing. None is changed afterwards.
+func (n *Node) SetControl(paused *model.Paused, labels, rejected map[string]string, unread string) {
 	n.update(func() bool {
 		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
-		other := !same || !maps.Equal(labels, n.labels) || problem != n.problems.control || unread != n.problems.unread
-		n.paused, n.labels, n.problems.control, n.problems.unread = paused, labels, problem, unread
+		shown, text := firstRejected(rejected), rejectedText(rejected)
+		other := !same || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
+		n.paused, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, labels, shown, text, unread
 
 		return other
 	})
+}
+
+// firstRejected returns the first rejected documents by the order of their keys, each reason bounded;
+// nil for none.
+func firstRejected(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	out := map[string]string{}
+	for _, key := range keys[:min(len(keys), maxRejected)] {
+		out[key] = bounds.Text(all[key])
+	}
+
+	return out
+}
+
+// rejectedText describes documents that were rejected, of many the first ones, each bounded; empty
+// for none.
+func rejectedText(all map[string]string) string {
+	const most = 3
+	keys := slices.Sorted(maps.Keys(all))
+	var out []string
+	for _, key := range keys[:min(len(keys), most)] {
+		out = append(out, bounds.Text("rejected: "+key+": "+all[key]))
+	}
+	if len(keys) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(keys)-most))
+	}
+
+	return strings.Join(out, "; ")
 }
 
 // SetDirectory takes over what is wrong with the state directory, empty for nothing.

@@ -50,10 +50,10 @@ type Action struct {
 	Withheld bool `json:"withheld,omitempty"`
 }
 
-// ForReaders returns what those are shown of it who only read: of a preview neither plans nor texts. They have
-// contents of files, which whoever previews may have written, or nodes have.
-func (a Action) ForReaders() Action {
-	if a.Kind != Preview {
+// VisibleTo returns what somebody is shown of it, who has the role operate or only reads: readers of a preview
+// neither plans nor texts. They have contents of files, which whoever previews may have written, or nodes have.
+func (a Action) VisibleTo(operates bool) Action {
+	if operates || a.Kind != Preview {
 		return a
 	}
 	a.Withheld, a.Plans, a.MorePlans = true, nil, 0

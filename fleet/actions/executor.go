@@ -37,8 +37,8 @@ type Backend interface {
 	// Resume ends the pause of a family, on behalf of somebody. The error wraps model.ErrNotFound
 	// where it has none.
 	Resume(ctx context.Context, family, author string) (note string, err error)
-	// CanAsk returns why no node can be asked for something, nil where they can.
-	CanAsk(k Kind) error
+	// CheckRequests returns why requests of a kind reach no node, nil where they do.
+	CheckRequests(k Kind) error
 	// Run has nodes run what is assigned to them.
 	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
 	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
@@ -59,7 +59,6 @@ type Options struct {
 // Executor starts actions, and knows the last of them. Make it with New.
 type Executor struct {
 	o        Options
-	slots    *slots
 	registry *registry
 
 	mu      sync.Mutex
@@ -76,7 +75,7 @@ func New(o Options) *Executor {
 	}
 	o.Patience = cmp.Or(o.Patience, 20*time.Second)
 
-	return &Executor{o: o, slots: newSlots(), registry: newRegistry(), stopped: make(chan struct{})}
+	return &Executor{o: o, registry: newRegistry(), stopped: make(chan struct{})}
 }
 
 // Close ends what goes on, and waits for it.
@@ -90,8 +89,8 @@ func (x *Executor) Close() {
 	x.running.Wait()
 }
 
-// CanAsk returns why no node can be asked for something, nil where they can.
-func (x *Executor) CanAsk(k Kind) error { return x.o.Backend.CanAsk(k) }
+// CheckRequests returns why requests of a kind reach no node, nil where they do.
+func (x *Executor) CheckRequests(k Kind) error { return x.o.Backend.CheckRequests(k) }
 
 // Match returns whom a target means now. The error is a *Refusal, that of the expression, or wraps
 // ErrNobody.
@@ -105,7 +104,7 @@ func (x *Executor) Start(s Spec) (Action, error) {
 		return Action{}, err
 	}
 	if s.Kind.Live() {
-		if err := x.CanAsk(s.Kind); err != nil {
+		if err := x.CheckRequests(s.Kind); err != nil {
 			return Action{}, &Refusal{err.Error()}
 		}
 	}
@@ -122,13 +121,14 @@ func (x *Executor) Start(s Spec) (Action, error) {
 		return Action{}, fmt.Errorf("%w: the server stops", ErrBusy)
 	}
 	r := newRecord(Action{Spec: s, ID: ksuid.New().String(), Nodes: len(m.Nodes), Begun: now}, m)
-	if err := x.slots.take(r.Action); err != nil {
-		return Action{}, err
-	}
 	ctx, cancel := context.WithCancelCause(context.Background())
 	r.cancel = cancel
+	started, err := x.registry.add(r)
+	if err != nil {
+		cancel(nil)
+		return Action{}, err
+	}
 	x.o.Log.Info("an action begins", "action", r.ID, "kind", string(s.Kind), "by", s.By, "target", cut(s.Target.String()), "nodes", r.Nodes, "reason", s.Reason)
-	started := x.registry.add(r)
 	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
 
 	return started, nil
@@ -136,7 +136,6 @@ func (x *Executor) Start(s Spec) (Action, error) {
 
 // execute does what an action is, to its end.
 func (x *Executor) execute(ctx context.Context, r *record, nodes []model.Node) {
-	defer x.slots.free(r.ID)
 	defer r.cancel(nil)
 	x.running.Go(func() {
 		select {

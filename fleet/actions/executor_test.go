@@ -34,7 +34,7 @@ func executor(t *testing.T, nodes int) (*actions.Executor, *webfleet.Backend) {
 
 func on(node string) actions.Target { return actions.Target{Nodes: []string{node}} }
 
-// done carries out an order to its end.
+// done does an action to its end.
 func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
 	t.Helper()
 	a, err := x.Start(o)
@@ -46,28 +46,28 @@ func done(t *testing.T, x *actions.Executor, o actions.Spec) actions.Action {
 	return a
 }
 
-// TestPauseAndResume: it is over once the nodes do so, in the name of who ordered it.
+// TestPauseAndResume: it is over once the nodes do so, in the name of who wants it.
 func TestPauseAndResume(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	until := time.Now().Add(time.Hour)
-	a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: 1})
-	if !a.OK() || a.By != "anna" || a.Nodes != 1 || len(a.Results) != 1 || !strings.Contains(a.Results[0].Text, "by anna (dashboard): disk (node.web000.pause)") {
+	a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna\x00\u202e", Reason: "disk", Until: until, Expect: actions.Expect{Nodes: 1}})
+	if !a.OK() || a.By != "anna" || a.Nodes != 1 || len(a.Results) != 1 || a.Results[0].Text != "paused" {
 		t.Errorf("pause: %+v", a)
 	}
-	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna", Expect: -1})
-	if !a.OK() || len(a.Results) != 1 || a.Results[0].Text != "is not paused" {
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `state == "paused"`}, By: "anna"})
+	if !a.OK() || len(a.Results) != 1 || a.Results[0].Text != "resumed" {
 		t.Errorf("resume: %+v", a)
 	}
-	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1})
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna"})
 	if !a.OK() || a.Results[0].Text != "was not paused" {
 		t.Errorf("once more: %+v", a)
 	}
-	a = done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: 4})
+	a = done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db"}, By: "bob", Expect: actions.Expect{Nodes: 4}})
 	if !a.OK() || a.Nodes != 4 {
 		t.Errorf("pause of a group: %+v", a)
 	}
-	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("db001"), By: "anna", Expect: -1})
+	a = done(t, x, actions.Spec{Kind: actions.Resume, Target: on("db001"), By: "anna"})
 	if a.OK() || a.Results[0].Text != "is paused by group.db.pause, and by nothing of its own" {
 		t.Errorf("resume of a node whose group is paused: %+v", a)
 	}
@@ -90,14 +90,14 @@ func TestNodesThatDoNot(t *testing.T) {
 			for i := range nodes {
 				switch nodes[i].Node {
 				case "web000":
-					nodes[i].Message = "rejected: node.web000.pause: not signed"
+					nodes[i].RejectedControl = map[string]string{"node.web000.pause": "not signed"}
 				case "db001":
 					nodes[i].Silent = true
 				}
 			}
 			data.Nodes = nodes
 		})
-		a := done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: 3})
+		a := done(t, x, actions.Spec{Kind: actions.Pause, Target: actions.Target{Nodes: []string{"web000", "db001", "edge002"}}, By: "anna", Expect: actions.Expect{Nodes: 3}})
 		x.Close()
 		got := map[string]request.State{}
 		for _, r := range a.Results {
@@ -116,7 +116,7 @@ func TestNodesThatDoNot(t *testing.T) {
 func TestRun(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 120)
-	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, Expect: -1, All: true})
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Manifests: []string{"base"}, Noop: true, All: true})
 	if actions.ByOf(a.Request) != "anna" || a.Nodes != 120 || a.Results[0].State != request.StateFailed || len(a.Results[0].Runs) == 0 || a.OK() {
 		t.Errorf("%+v", a)
 	}
@@ -131,10 +131,10 @@ func TestRun(t *testing.T) {
 		t.Errorf("%q", got)
 	}
 	backend.Denied = errors.New("it is no administrator")
-	if _, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}); err == nil || err.Error() != "it is no administrator" {
+	if _, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna"}); err == nil || err.Error() != "it is no administrator" {
 		t.Error(err)
 	}
-	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); err != nil {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna"}); err != nil {
 		t.Error(err)
 	}
 }
@@ -145,7 +145,7 @@ func TestFailures(t *testing.T) {
 	x, backend := executor(t, 20)
 	backend.Err = errors.New("no permission to publish")
 	for _, o := range []actions.Spec{{Kind: actions.Pause, Target: on("web000")}, {Kind: actions.Pause, Target: actions.Target{Group: "db"}}, {Kind: actions.Run, Target: on("web000")}} {
-		o.By, o.Expect = "anna", -1
+		o.By = "anna"
 		a := done(t, x, o)
 		if a.OK() || !strings.Contains(fmt.Sprint(a.Error, a.Results), "no permission to publish") {
 			t.Errorf("%s of %s: %+v", o.Kind, o.Target, a)
@@ -153,8 +153,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestOrders has those that are not carried out.
-func TestOrders(t *testing.T) {
+// TestRefusedActions has those that are not carried out.
+func TestRefusedActions(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	long := strings.Repeat("x", 600)
@@ -163,9 +163,9 @@ func TestOrders(t *testing.T) {
 		many[i] = fmt.Sprintf("web%03d", i)
 	}
 	for what, c := range map[string]struct {
-		order actions.Spec
-		is    error
-		text  string
+		spec actions.Spec
+		is   error
+		text string
 	}{
 		"no target":        {actions.Spec{Kind: actions.Pause}, nil, "name one target"},
 		"two targets":      {actions.Spec{Kind: actions.Pause, Target: actions.Target{Group: "db", On: "true"}}, nil, "name one target"},
@@ -177,8 +177,8 @@ func TestOrders(t *testing.T) {
 		"nobody matches":   {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: `node == "nope"`}}, actions.ErrNobody, ""},
 		"all":              {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "true"}}, actions.ErrAll, "20"},
 		"group all":        {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "all"}}, actions.ErrAll, "20"},
-		"others":           {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: 5}, actions.ErrOthers, "4 instead of 5"},
-		"nothing shown":    {actions.Spec{Kind: actions.Resume, Target: on("web000"), Expect: 0}, actions.ErrOthers, ""},
+		"others":           {actions.Spec{Kind: actions.Resume, Target: actions.Target{Group: "db"}, Expect: actions.Expect{Nodes: 5}}, actions.ErrOthers, "4 instead of 5"},
+		"nothing shown":    {actions.Spec{Kind: actions.Resume, Target: on("web000"), Expect: actions.Expect{Digest: "none"}}, actions.ErrOthers, ""},
 		"over":             {actions.Spec{Kind: actions.Pause, Target: on("web000"), Until: time.Now().Add(-time.Second)}, nil, "would be over already"},
 		"long reason":      {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: long}, nil, "reason must be one line"},
 		"lines":            {actions.Spec{Kind: actions.Pause, Target: on("web000"), Reason: "a\nb"}, nil, "reason must be one line"},
@@ -187,10 +187,10 @@ func TestOrders(t *testing.T) {
 		"unknown":          {actions.Spec{Kind: "erase", Target: on("web000")}, nil, "unknown action"},
 		"wrong expression": {actions.Spec{Kind: actions.Resume, Target: actions.Target{On: "grop()"}}, nil, "grop"},
 	} {
-		o := c.order
+		o := c.spec
 		o.By = "anna"
 		if what != "others" && what != "nothing shown" {
-			o.Expect = -1
+			o.Expect = actions.Expect{}
 		}
 		_, err := x.Start(o)
 		var refused *actions.Refusal
@@ -199,7 +199,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: " \x01", Expect: -1}); err == nil {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: " \x01"}); err == nil {
 		t.Error("nobody acts")
 	}
 	if got := backend.Done(); len(got) > 0 || len(x.Actions()) > 0 {
@@ -216,17 +216,17 @@ func TestTheSameNodes(t *testing.T) {
 	if err != nil || len(shown.Nodes) != 4 {
 		t.Fatal(shown, err)
 	}
-	pause := actions.Spec{Kind: actions.Pause, Target: db, By: "anna", Expect: 4, ExpectDigest: shown.Digest()}
-	backend.Fleet.Regroup("db001", "edge")
-	backend.Fleet.Regroup("web000", "db")
-	for _, expect := range []int{4, -1} {
-		pause.Expect = expect
+	pause := actions.Spec{Kind: actions.Pause, Target: db, By: "anna", Expect: actions.Expect{Nodes: 4, Digest: shown.Digest()}}
+	backend.Fleet.SetGroups("db001", "edge")
+	backend.Fleet.SetGroups("web000", "db")
+	for _, expect := range []int{4, 0} {
+		pause.Expect.Nodes = expect
 		if _, err := x.Start(pause); !errors.Is(err, actions.ErrOthers) || !strings.Contains(err.Error(), "not the same 4 nodes") {
 			t.Errorf("other nodes: %v", err)
 		}
 	}
-	backend.Fleet.Regroup("web000", "web")
-	backend.Fleet.Regroup("db001", "db", "edge")
+	backend.Fleet.SetGroups("web000", "web")
+	backend.Fleet.SetGroups("db001", "db", "edge")
 	if a := done(t, x, pause); !a.OK() {
 		t.Errorf("the nodes that were shown: %+v", a)
 	}
@@ -240,7 +240,7 @@ func TestFewAtOnce(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	backend.Held = make(chan struct{})
-	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna"}
 	var first actions.Action
 	for i := range 4 {
 		o.By = []string{"anna", "bob"}[i%2]
@@ -291,7 +291,7 @@ func TestPlacesAreShared(t *testing.T) {
 	x, backend := executor(t, 20)
 	backend.Held = make(chan struct{})
 	start := func(by string) error {
-		_, err := x.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{On: `node == "web000" || node == "` + strings.Repeat("x", 500) + `"`}, By: by, Expect: -1})
+		_, err := x.Start(actions.Spec{Kind: actions.Run, Target: actions.Target{On: `node == "web000" || node == "` + strings.Repeat("x", 500) + `"`}, By: by})
 		return err
 	}
 	for range 2 {
@@ -317,7 +317,7 @@ func TestCancel(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	backend.Held = make(chan struct{})
-	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1}
+	o := actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna"}
 	for range 5 {
 		a, err := x.Start(o)
 		if err != nil {
@@ -351,7 +351,7 @@ func TestACancelIsOneWordOfAShell(t *testing.T) {
 	x, backend := executor(t, 20)
 	backend.Held = make(chan struct{})
 	for _, by := range []string{"x'; touch /tmp/x; '", "$(id)", "`id`", "anna"} {
-		a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: by, Expect: -1})
+		a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: by})
 		if err == nil {
 			_, err = x.Cancel(a.ID, "bob")
 		}
@@ -372,7 +372,7 @@ func TestACancelledPause(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 200)
 	backend.Deaf = true
-	a, err := x.Start(actions.Spec{Kind: actions.Pause, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	a, err := x.Start(actions.Spec{Kind: actions.Pause, Target: actions.Target{On: "true"}, By: "anna", All: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -412,7 +412,7 @@ func TestACancelSaysNothingOfNodes(t *testing.T) {
 	x := actions.New(actions.Options{Model: f, Backend: silentNodes{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
 	for kind, want := range map[actions.Kind]string{actions.Run: "[{no result 2}]", actions.Preview: "[{running 1} {no result 1}]"} {
-		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: 2, Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
+		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: actions.Expect{Nodes: 2}, Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
 		if err == nil {
 			_, err = x.Cancel(a.ID, "bob")
 		}
@@ -430,7 +430,7 @@ func TestClose(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 20)
 	backend.Held = make(chan struct{})
-	a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna", Expect: -1})
+	a, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: "anna"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -438,7 +438,7 @@ func TestClose(t *testing.T) {
 	if a, _ := x.Action(a.ID); a.Ended.IsZero() {
 		t.Errorf("%+v", a)
 	}
-	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna", Expect: -1}); !errors.Is(err, actions.ErrBusy) {
+	if _, err := x.Start(actions.Spec{Kind: actions.Resume, Target: on("web000"), By: "anna"}); !errors.Is(err, actions.ErrBusy) {
 		t.Error(err)
 	}
 }
@@ -459,7 +459,7 @@ func TestAnswersAreBounded(t *testing.T) {
 		}
 		data.Nodes = nodes
 	})
-	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", Expect: -1, All: true})
+	a := done(t, x, actions.Spec{Kind: actions.Run, Target: actions.Target{On: "true"}, By: "anna", All: true})
 	if len(a.Results) != 200 || a.More != 200 {
 		t.Errorf("%x results, %x more", len(a.Results), a.More)
 	}
@@ -496,7 +496,7 @@ func TestPlansAreBounded(t *testing.T) {
 	x := actions.New(actions.Options{Model: f, Backend: planned{&webfleet.Backend{Fleet: f}, found}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
 	written := &actions.Previewed{Name: "motd", Value: "muster: {resources: []}"}
-	a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written, Expect: -1})
+	a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: written})
 	if len(a.Plans) != 30 || cap(a.Plans) > 64 || a.MorePlans != 370 {
 		t.Errorf("%x plans of %x, %x more", len(a.Plans), cap(a.Plans), a.MorePlans)
 	}
@@ -529,12 +529,12 @@ func TestAPanicEndsOneAction(t *testing.T) {
 	x := actions.New(actions.Options{Model: f, Backend: panics{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
 	for range 5 { // so its place is free again
-		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}, Expect: -1})
+		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
 		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
 			t.Errorf("%+v", a)
 		}
 	}
-	if a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Expect: -1}); !a.OK() {
+	if a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna"}); !a.OK() {
 		t.Errorf("%+v", a)
 	}
 }
@@ -543,7 +543,7 @@ func TestAPanicEndsOneAction(t *testing.T) {
 func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 600)
-	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}, Expect: -1}
+	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}}
 	var refused *actions.Refusal
 	if _, err := x.Start(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(backend.Done()) > 0 {
 		t.Errorf("it was sent: %v", err)
@@ -554,13 +554,13 @@ func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	}
 }
 
-// TestOrdersHaveNothingElse: what an order of its kind does not have is not kept, however long it is.
-func TestOrdersHaveNothingElse(t *testing.T) {
+// TestSpecsHaveNothingElse: what an action of its kind does not have is not kept, however long it is.
+func TestSpecsHaveNothingElse(t *testing.T) {
 	t.Parallel()
 	x, _ := executor(t, 20)
 	long := strings.Repeat("x", 60_000)
 	for _, k := range []actions.Kind{actions.Run, actions.Resume, actions.Preview} {
-		o := actions.Spec{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}, Expect: -1}
+		o := actions.Spec{Kind: k, Target: on("web000"), By: "anna", Reason: long, Until: time.Now().Add(time.Hour), Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}}
 		if k != actions.Run {
 			o.Manifests = []string{long}
 		}
@@ -570,7 +570,7 @@ func TestOrdersHaveNothingElse(t *testing.T) {
 	}
 }
 
-// TestAPauseThatEndsSooner is not the one that was ordered, and does not stand for it.
+// TestAPauseThatEndsSooner is not the one that is wanted, and does not stand for it.
 func TestAPauseThatEndsSooner(t *testing.T) {
 	t.Parallel()
 	for until, want := range map[time.Duration]request.State{time.Hour: request.StatePending, 2 * time.Hour: request.StateDone, 3 * time.Hour: request.StateDone, 0: request.StateDone} {
@@ -591,7 +591,7 @@ func TestAPauseThatEndsSooner(t *testing.T) {
 				}
 				data.Nodes = nodes
 			})
-			a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour), Expect: -1})
+			a := done(t, x, actions.Spec{Kind: actions.Pause, Target: on("web000"), By: "anna", Until: now.Add(2 * time.Hour)})
 			x.Close()
 			if len(a.Results) != 1 || a.Results[0].State != want {
 				t.Errorf("the other ends after %s: %+v", until, a.Results)

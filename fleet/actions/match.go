@@ -9,9 +9,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxUnasked is how many nodes a fleet can have of which all are meant without a question.
-const maxUnasked = 10
-
 // Match is whom a target means.
 type Match struct {
 	fleet.Selection
@@ -52,7 +49,7 @@ func matchOf(m Model, t Target) (Match, error) {
 		return Match{found, false}, fmt.Errorf("%w: %s", ErrNobody, t)
 	}
 
-	return Match{found, len(found.Nodes) == found.Known && found.Known > maxUnasked}, nil
+	return Match{found, len(found.Nodes) == found.Known && found.Known > fleet.MaxUnconfirmed}, nil
 }
 
 // pick returns the nodes of some names. The error is that of one that is not known.
@@ -76,9 +73,9 @@ func (s *Spec) confirmed(m Match) error {
 		return fmt.Errorf("%w (%d)", ErrAll, len(m.Nodes))
 	case s.Kind == Preview && len(m.Nodes)*len(s.Previewed.Value) > maxSent:
 		return refuse("what is previewed has %d bytes, which is too much for %d nodes, of which each gets them: select fewer, or use muster fleet preview --bundle", len(s.Previewed.Value), len(m.Nodes))
-	case s.Expect >= 0 && s.Expect != len(m.Nodes):
-		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect)
-	case s.ExpectDigest != "" && s.ExpectDigest != m.Digest():
+	case s.Expect.Nodes != 0 && s.Expect.Nodes != len(m.Nodes):
+		return fmt.Errorf("%w: %d instead of %d", ErrOthers, len(m.Nodes), s.Expect.Nodes)
+	case s.Expect.Digest != "" && s.Expect.Digest != m.Digest():
 		return fmt.Errorf("%w: they are not the same %d nodes", ErrOthers, len(m.Nodes))
 	default:
 		return nil

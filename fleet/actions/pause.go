@@ -4,12 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"strings"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/pausestate"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
@@ -18,8 +17,6 @@ const (
 	// writers is how many pauses are written at the same time, writing how long all of them may take.
 	writers = 8
 	writing = 2 * time.Minute
-	// settling is how long a node may still say that it rejects what was written before.
-	settling = 2 * time.Second
 )
 
 // write pauses or resumes nodes, and waits until they do so.
@@ -106,7 +103,7 @@ func (e *execution) awaitNodes(ctx context.Context) {
 	defer cancel()
 	changed, end := e.Model.Changes()
 	defer end()
-	again := time.NewTicker(settling)
+	again := time.NewTicker(pausestate.Settling)
 	defer again.Stop()
 	settled := false
 	for {
@@ -135,22 +132,12 @@ func (e *execution) judge(name string, settled bool) bool {
 	if before.State == request.StateDone || before.State == request.StateFailed {
 		return true
 	}
-	now := Result{Node: name, State: request.StatePending, Text: "has not said yet that it does"}
 	n, known := e.Model.State(name)
-	change := e.record.change(name)
-	switch {
-	case n.Unreadable != "":
-		now.State, now.Text = request.StateUnreachable, "its state cannot be read"
-	case !known || n.Stopped() || n.Silent:
-		now.State, now.Text = request.StateUnreachable, "does so when it is back"
-	case change.IsObeyed(n):
-		now.State, now.Text = request.StateDone, obeyed(n)
-	case settled && change.Refusal(n) != "":
-		now.State, now.Text = request.StateFailed, cut(n.Message)
-		if strings.Contains(n.Message, "not signed") {
-			e.note(unsignedNote)
-		}
+	status := e.record.change(name).Status(n, known, settled)
+	if status.Unsigned {
+		e.note(unsignedNote)
 	}
+	now := Result{Node: name, State: status.State, Text: cut(status.Text)}
 	if now.State != before.State || now.Text != before.Text {
 		e.set(now)
 	}
@@ -171,21 +158,12 @@ func (s *Spec) key(node string) string {
 }
 
 // change returns what is written for a node.
-func (r *record) change(node string) fleet.PauseChange {
-	out := fleet.PauseChange{Key: r.key(node)}
+func (r *record) change(node string) pausestate.Change {
+	out := pausestate.Change{Key: r.key(node)}
 	if r.Kind == Pause {
 		p := r.pause(r.Begun)
 		out.Pause = &p
 	}
 
 	return out
-}
-
-// obeyed describes the pause that holds on a node now.
-func obeyed(n model.Node) string {
-	if n.Paused == nil {
-		return "is not paused"
-	}
-
-	return cut(fmt.Sprintf("%s (%s)", n.Paused, n.Paused.From))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -13,6 +14,11 @@ import (
 )
 
 const (
+	// maxRunning is how many actions go on at the same time, maxOwn how many of them are of one name.
+	maxRunning = 4
+	maxOwn     = 2
+	// maxTarget is how many bytes of a target are in the reason why no other can begin.
+	maxTarget = 80
 	// maxKept is how many actions are known that ended.
 	maxKept = 50
 	// maxNotes is how many notes an action has.
@@ -66,10 +72,14 @@ func (r *record) snapshot() Action {
 	return out
 }
 
-// add adds an action, forgets the oldest ones that have ended, and returns it as it is now.
-func (g *registry) add(r *record) Action {
+// add adds an action, forgets the oldest ones that have ended, and returns it as it is now. The error
+// wraps ErrBusy where too many are in progress, and names them.
+func (g *registry) add(r *record) (Action, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if err := g.busy(r.By); err != nil {
+		return Action{}, err
+	}
 	g.records = append(g.records, r)
 	for i := 0; len(g.records) > maxKept && i < len(g.records); {
 		if g.records[i].Ended.IsZero() {
@@ -80,7 +90,42 @@ func (g *registry) add(r *record) Action {
 	}
 	g.wake()
 
-	return r.snapshot()
+	return r.snapshot(), nil
+}
+
+// busy returns why no other action of a name can begin, nil where one can. The lock is held.
+func (g *registry) busy(by string) error {
+	var all, own []*record
+	for _, r := range g.records {
+		if r.Ended.IsZero() {
+			all = append(all, r)
+			if r.By == by {
+				own = append(own, r)
+			}
+		}
+	}
+	switch {
+	case len(own) >= maxOwn:
+		return fmt.Errorf("%w: %d of %s are in progress (%s), which is the most for one name: wait for one, or cancel it", ErrBusy, len(own), by, inProgress(own))
+	case len(all) >= maxRunning:
+		return fmt.Errorf("%w: %d are in progress (%s), which is the most: wait for one, or cancel it", ErrBusy, len(all), inProgress(all))
+	default:
+		return nil
+	}
+}
+
+// inProgress names actions: what, of whom, by whom and since when.
+func inProgress(all []*record) string {
+	out := make([]string, len(all))
+	for i, r := range all {
+		target := r.Target.String()
+		if len(target) > maxTarget {
+			target = strings.ToValidUTF8(target[:maxTarget], "") + " …"
+		}
+		out[i] = fmt.Sprintf("%s of %s by %s since %s", r.Kind, target, r.By, r.Begun.UTC().Format("15:04:05 MST"))
+	}
+
+	return strings.Join(out, "; ")
 }
 
 // change changes an action, and wakes those who follow.

@@ -88,6 +88,13 @@ func (t Target) check() error {
 	return nil
 }
 
+// Expect are the nodes that must match, else nothing is done.
+type Expect struct {
+	// Nodes is how many, 0 for any number, Digest that of Match, empty for any.
+	Nodes  int
+	Digest string
+}
+
 // Spec is what somebody wants to be done.
 type Spec struct {
 	Kind   Kind   `json:"kind"`
@@ -104,11 +111,9 @@ type Spec struct {
 	Previewed *Previewed `json:"previewed,omitempty"`
 	// Within is how long nodes have for it, 2 minutes for 0.
 	Within time.Duration `json:"-"`
-	// Expect is how many nodes whoever acts was shown, negative where they were not, and ExpectDigest the
-	// Digest of these, empty where they do not say; All is that they mean all of a fleet that is not small.
-	Expect       int    `json:"-"`
-	ExpectDigest string `json:"-"`
-	All          bool   `json:"-"`
+	// Expect are the nodes that whoever acts was shown; All is that they mean all of a fleet that is not small.
+	Expect Expect `json:"-"`
+	All    bool   `json:"-"`
 }
 
 // check reports whether it can be done, and sets what is missing.

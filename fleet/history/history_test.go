@@ -133,19 +133,19 @@ func TestLatest(t *testing.T) {
 func TestFutureReportsDisplaceNothing(t *testing.T) {
 	t.Parallel()
 	at := func(second int) time.Time { return time.Unix(int64(second), 0) }
-	operators, node := history.Latest{Most: 1000}, history.Latest{Most: 3}
-	operators.Add(history.Event{At: at(10), Kind: history.KindAssigned, About: "m"})
+	node := history.Latest{Most: 3}
+	assigned := history.Event{At: at(10), Kind: history.KindAssigned, About: "m"}
 	for i := range 20 {
 		node.Add(history.Event{At: at(1000 + i), Kind: history.KindDrift})
 	}
-	if all := history.Together(&operators, &node); len(all) != 4 || all[0].Kind != history.KindAssigned || node.Dropped != 17 {
+	if all := node.Sorted(assigned); len(all) != 4 || all[0].Kind != history.KindAssigned || node.Dropped != 17 {
 		t.Errorf("got %+v, %d dropped", all, node.Dropped)
 	}
 	runs := history.Latest{Most: 3}
 	for _, i := range []int{9, 11} {
 		runs.Add(history.Event{At: at(i), Kind: history.KindRun, About: "m", Outcome: model.OutcomeStable})
 	}
-	if all := history.Together(&operators, &runs); len(all) != 3 || all[1].Kind != history.KindAssigned {
+	if all := runs.Sorted(assigned); len(all) != 3 || all[1].Kind != history.KindAssigned {
 		t.Errorf("got %+v", all)
 	}
 }

@@ -1,5 +1,7 @@
 package history
 
+import "slices"
+
 // Latest keeps the latest of any number of events, in bounded memory: a node may report any number.
 type Latest struct {
 	// Most is how many are kept, twice as many at times.
@@ -16,24 +18,14 @@ func (l *Latest) Add(e Event) {
 	}
 }
 
-// Sorted returns those that are kept, as Sorted does.
-func (l *Latest) Sorted() []Event {
-	l.drop()
-
-	return l.kept
-}
-
-// Together returns the events of several, as Sorted does. What one of them keeps displaces nothing of another.
-func Together(all ...*Latest) []Event {
-	var out []Event
-	for _, l := range all {
-		if len(l.kept) > l.Most {
-			l.drop()
-		}
-		out = append(out, l.kept...)
+// Sorted returns those that are kept and some others, as the function does: what is kept displaces none
+// of these.
+func (l *Latest) Sorted(others ...Event) []Event {
+	if len(l.kept) > l.Most {
+		l.drop()
 	}
 
-	return Sorted(out)
+	return Sorted(slices.Concat(others, l.kept))
 }
 
 func (l *Latest) drop() {

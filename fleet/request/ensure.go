@@ -176,12 +176,12 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []fleet.Target, req model.
 	isGroup := func(t fleet.Target) bool { return t.Node == "" }
 	c := &collection{id: req.ID, expected: expected, named: !slices.ContainsFunc(targets, isGroup), last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
+	var senders sync.WaitGroup
 	answers := make(chan answer[model.EnsureResponse])
-	asking.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
+	senders.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
 	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
 	cancel()
-	asking.Wait()
+	senders.Wait()
 
 	return c.ensured(), errors.Join(c.errs...)
 }
@@ -236,10 +236,10 @@ type question[T any] struct {
 // soon after ctx ended.
 func askAll[T any](ctx context.Context, all []question[T], answers chan<- answer[T]) {
 	defer close(answers)
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var senders sync.WaitGroup
+	defer senders.Wait()
 	for _, q := range all {
-		asking.Go(func() {
+		senders.Go(func() {
 			for r, err := range q.answers {
 				if err != nil {
 					err = fmt.Errorf("ask %s: %w", q.whom, err)

@@ -41,11 +41,11 @@ type Pinged struct {
 // comes. It returns who answered with an error too.
 func Ping(ctx context.Context, by Pinger, targets []fleet.Target, known []model.Node, onAnswer func(Pong)) (Pinged, error) {
 	ctx, cancel := context.WithCancel(ctx)
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var senders sync.WaitGroup
+	defer senders.Wait()
 	defer cancel()
 	began, answers := time.Now(), make(chan answer[string])
-	asking.Go(func() {
+	senders.Go(func() {
 		all := make([]question[string], len(targets))
 		for i, t := range targets {
 			all[i] = question[string]{t.String(), by.Ping(ctx, t)}

@@ -61,14 +61,14 @@ func (r *Results) Progress() Progress {
 // Complete reports whether all expected nodes have answered; without any nobody knows.
 func (r *Results) Complete() bool { return len(r.expected) > 0 && r.missing == 0 }
 
-// Complete takes the results of nodes that did not finish for their answers.
-func (e *Ensured) Complete(by *Results) {
+// Merge takes the results of nodes that did not finish for their answers.
+func (e *Ensured) Merge(results *Results) {
 	for i, a := range e.Answers {
-		if result, is := by.answers[a.Node]; is && !final(a) {
+		if result, is := results.answers[a.Node]; is && !final(a) {
 			e.Answers[i] = result
 		}
 	}
-	e.Unfinished = slices.DeleteFunc(e.Unfinished, func(node string) bool { _, is := by.answers[node]; return is })
+	e.Unfinished = slices.DeleteFunc(e.Unfinished, func(node string) bool { _, is := results.answers[node]; return is })
 }
 
 // Ensured returns the answers so far. Of the expected nodes without one, those are missing that

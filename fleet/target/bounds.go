@@ -39,7 +39,7 @@ func (b *bounds) run(env any) (bool, error) {
 	return truth(result)
 }
 
-// isEnded reports whether there is to be no evaluation any more.
+// isEnded reports whether no further evaluation may begin.
 func (b *bounds) isEnded() bool {
 	select {
 	case <-b.done:

@@ -99,6 +99,7 @@ func TestLongTextsAreCut(t *testing.T) {
 	f := view.New(view.Options{})
 	n := node("web1", time.Now(), model.OutcomeFailed, "group.web.motd")
 	n.Message, n.Host, n.Version, n.Labels = long, long, long, map[string]string{"rack": long}
+	n.RejectedControl = map[string]string{"node.web1.pause": long}
 	n.Manifests["group.web.motd"] = model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: long, Late: long, Digest: long}
 	many := node("web2", time.Now(), model.OutcomeStable)
 	for i := range 3000 {
@@ -106,7 +107,12 @@ func TestLongTextsAreCut(t *testing.T) {
 	}
 	paused := node("web3", time.Now(), model.OutcomeStable)
 	paused.Paused = &model.Paused{By: long, Reason: long, From: long}
-	f.SetNodes(time.Now(), []model.Node{n, many, paused})
+	rejects := node("web4", time.Now(), model.OutcomeStable)
+	rejects.RejectedControl = map[string]string{}
+	for i := range 3000 {
+		rejects.RejectedControl[fmt.Sprintf("group.g%d.pause", i)] = "no"
+	}
+	f.SetNodes(time.Now(), []model.Node{n, many, paused, rejects})
 	f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
 	r := failureOf(long[:1000], "group.web."+long, long, long)
 	r.ID, r.CorrelationID, r.Cause = long, long, model.Cause(long)
@@ -126,6 +132,9 @@ func TestLongTextsAreCut(t *testing.T) {
 		}
 	}
 	if d, _ := f.Node("web2"); d.State != fleet.StatusUnreadable || d.Unreadable != "it has 3000 manifests, more than the 2000 that are looked at" {
+		t.Errorf("%s %s", d.State, d.Unreadable)
+	}
+	if d, _ := f.Node("web4"); d.Unreadable != "it has 3000 rejected control documents, more than the 100 that are looked at" {
 		t.Errorf("%s %s", d.State, d.Unreadable)
 	}
 }

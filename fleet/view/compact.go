@@ -8,10 +8,12 @@ import (
 
 const (
 	// maxManifests is how many manifests a node may say that it runs, maxGroups in how many groups
-	// it is, maxLabels how many labels it has: whoever has more is none of muster.
+	// it is, maxLabels how many labels it has, maxRejected how many control documents it rejects:
+	// whoever has more is none of muster.
 	maxManifests = 2000
 	maxGroups    = 1000
 	maxLabels    = 1000
+	maxRejected  = 100
 	// maxReason is how many bytes are kept of an error or a message in the state of a node.
 	maxReason = 2000
 	// maxFlapping is how many of the resources that flap are kept. Agents write no more.
@@ -39,6 +41,9 @@ func (i interned) compact(n model.Node) model.Node {
 	for key, value := range n.Labels {
 		n.Labels[key] = i.share(cut(value, maxReason))
 	}
+	for key, why := range n.RejectedControl {
+		n.RejectedControl[key] = i.share(cut(why, maxReason))
+	}
 	for key, m := range n.Manifests {
 		m.Digest, m.Outcome = i.share(cut(m.Digest, maxWord)), model.Outcome(i.share(string(m.Outcome)))
 		m.Error, m.Late = cut(m.Error, maxReason), cut(m.Late, maxReason)
@@ -53,7 +58,7 @@ func excess(n model.Node) string {
 	for _, has := range []struct {
 		what        string
 		count, most int
-	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"labels", len(n.Labels), maxLabels}} {
+	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
 		if has.count > has.most {
 			return fmt.Sprintf("it has %d %s, more than the %d that are looked at", has.count, has.what, has.most)
 		}

@@ -68,7 +68,7 @@ func (f *Fleet) SetLastRuns() {
 }
 
 // SetSince says that all reports are known that were stored since a time, and with all every one
-// that is to be kept.
+// that is stored.
 func (f *Fleet) SetSince(since time.Time, all bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -12,8 +12,8 @@ import (
 type Progress struct {
 	// Nodes is set once the states of all nodes and all assignments are known, and with them what
 	// came of the last run of each manifest on each node; LastRuns once the report of the newest
-	// run of each node and outcome is, History once every stored report was read that is to be
-	// kept.
+	// run of each node and outcome is, History once every stored report that is kept was
+	// read.
 	Nodes    bool `json:"nodes"`
 	LastRuns bool `json:"last_runs"`
 	History  bool `json:"history"`

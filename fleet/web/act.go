@@ -63,7 +63,7 @@ func (s *site) may(r *http.Request) page.Acts {
 		return page.Acts{}
 	}
 	why := func(k actions.Kind) string {
-		if err := s.Actions.CanAsk(k); err != nil {
+		if err := s.Actions.CheckRequests(k); err != nil {
 			return err.Error()
 		}
 		return ""
@@ -223,8 +223,8 @@ func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
 	// Without the nodes that were shown nothing was confirmed.
-	o.Expect, _ = strconv.Atoi(r.Form.Get("nodes"))
-	o.Expect, o.ExpectDigest = max(o.Expect, 0), cmp.Or(r.Form.Get("digest"), "none")
+	o.Expect.Nodes, _ = strconv.Atoi(r.Form.Get("nodes"))
+	o.Expect.Digest = cmp.Or(r.Form.Get("digest"), "none")
 	var err error
 	if o.Until, err = actions.ParseUntil(r.Form.Get("until"), now); err != nil {
 		return o, err
@@ -247,21 +247,12 @@ func (p *actionPages) actions(r *http.Request) screen {
 		content: func(_ context.Context, now time.Time) (content, error) {
 			all := p.executor.Actions()
 			for i := range all {
-				all[i] = seen(all[i], may)
+				all[i] = all[i].VisibleTo(may.May)
 			}
 
 			return shown(page.Actions(all, may, now))
 		},
 	}
-}
-
-// seen returns what somebody may see of an action.
-func seen(a actions.Action, may page.Acts) actions.Action {
-	if !may.May {
-		return a.ForReaders()
-	}
-
-	return a
 }
 
 // action is the page of an action.
@@ -279,7 +270,7 @@ func (p *actionPages) action(r *http.Request) screen {
 				return absent("action", id, "This server does not know it: it was started since, or another server did it. Audit and requests have what came of it.", page.Link{Text: "Show the actions", URL: "/actions"}), nil
 			}
 
-			return content{page.Action(seen(a, may), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
+			return content{page.Action(a.VisibleTo(may.May), may, now), http.StatusOK, !a.Ended.IsZero()}, nil
 		},
 	}
 }

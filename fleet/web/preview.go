@@ -56,7 +56,7 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 	}
 	o, err := specOf(r, actions.Preview, p.site.Now())
 	if err == nil {
-		o.Expect, o.ExpectDigest = -1, "" // it changes nothing, so nothing is confirmed
+		o.Expect = actions.Expect{} // it changes nothing, so nothing is confirmed
 		o.Previewed, err = p.previewed(r.Context(), r)
 	}
 	var a actions.Action

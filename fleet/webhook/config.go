@@ -126,7 +126,7 @@ func isLoopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// Matches reports whether a report is to be sent.
+// Matches reports whether a report must be sent.
 func (h Hook) Matches(r model.Report) bool {
 	has := func(all []string, word string) bool { return len(all) == 0 || slices.Contains(all, word) }
 	_, name, _ := model.SplitKey(r.Manifest)

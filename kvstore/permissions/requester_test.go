@@ -41,6 +41,13 @@ func serving(t *testing.T, connect func(node string) *nats.Conn) <-chan string {
 	return accepted
 }
 
+// servingOn is serving on a guarded server.
+func servingOn(t *testing.T, g kvtest.Guarded) <-chan string {
+	t.Helper()
+
+	return serving(t, func(node string) *nats.Conn { return g.Connect(t, node) })
+}
+
 // phases asks, and returns how often each node answered, until all that are awaited have in three phases.
 func phases(t *testing.T, s *kvtest.Store, subjects []string, want ...string) {
 	t.Helper()
@@ -80,7 +87,7 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 			}
 			return false, fmt.Sprint(got)
 		})
-		if err := s.CanAsk(t.Context(), verb); err != nil {
+		if err := s.CheckRequests(t.Context(), verb); err != nil {
 			t.Errorf("%s: %v", verb, err)
 		}
 		phases(t, s, []string{names.Request(verb, "group.all")}, "web01", "web02")
@@ -104,26 +111,22 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 // all their answers.
 func TestRequesterRunsAndPreviews(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			accepted := serving(t, func(node string) *nats.Conn { return g.Connect(t, node) })
-			s := kvtest.BindTo(t, g.Connect(t, kvtest.Requester))
-			populate(t, g)
-			if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
-				t.Errorf("nodes %v, %v", nodes, err)
-			}
-			if _, err := control.New(s.Store).Put(t.Context(), "group.all.pause", []byte("x")); err != nil {
-				t.Error(err)
-			}
-			requester(t, s, accepted)
-			// The administrator asks as before.
-			for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbRun, kvstore.VerbPreview} {
-				phases(t, g.Admin, []string{g.Admin.Names().Request(verb, "group.all")}, "web01", "web02")
-			}
-		})
-	}
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		accepted := servingOn(t, g)
+		s := kvtest.BindTo(t, g.Connect(t, kvtest.Requester))
+		populate(t, g)
+		if nodes, err := s.Nodes(t.Context()); err != nil || len(nodes) != 2 {
+			t.Errorf("nodes %v, %v", nodes, err)
+		}
+		if _, err := control.New(s.Store).Put(t.Context(), "group.all.pause", []byte("x")); err != nil {
+			t.Error(err)
+		}
+		requester(t, s, accepted)
+		// The administrator asks as before.
+		for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbRun, kvstore.VerbPreview} {
+			phases(t, g.Admin, []string{g.Admin.Names().Request(verb, "group.all")}, "web01", "web02")
+		}
+	})
 }
 
 // TestRequesterInACluster: the same where it, the nodes and the administrator are connected to one server
@@ -142,62 +145,58 @@ func TestRequesterInACluster(t *testing.T) {
 // TestRequesterMayDoNothingElse goes through what its permissions do not name.
 func TestRequesterMayDoNothingElse(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			accepted := serving(t, func(node string) *nats.Conn { return g.Connect(t, node) })
-			const api = "fleet.API."
-			publish := []string{
-				// Other verbs, and where nodes listen to what streams say.
-				"muster.ensure.node.web01", "muster.ensure.group.web", "muster.ensure.all", "muster.status.node.web01", "muster.facts.all", "muster.ping.all", "muster.exec.all",
-				"muster.changed.node.web01.x", "muster.changed.command.node.web01.x", "muster.command.node.web01.x", "muster.command.group.all.x", "$SRV.PING", "$SRV.PING.muster",
-				// Answers in the name of nodes, its own included, and those of others.
-				"muster.answer.board.x.web01", "muster.answer.other.x.web01", "_INBOX.x", "_INBOX_board.x", "_INBOX_web01.x", "_INBOX_looks.x", "_R_.x",
-				// Buckets and streams.
-				"$KV.MUSTER_MANIFESTS.node.web01.x", "$KV.MUSTER_MANIFESTS.group.all.x", "$KV.MUSTER_CONTROL.node.web01.labels", "$KV.MUSTER_CONTROL.node.web01.groups", "$KV.MUSTER_CONTROL.x",
-				"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.x", "$O.MUSTER_BUNDLES.C.x",
-				"muster.report.web01.run.stable", "muster.registration.a.b.c.web01.d.1",
-				// JetStream.
-				api + "INFO", api + "STREAM.NAMES", api + "STREAM.INFO.KV_MUSTER_NODES", api + "STREAM.INFO.MUSTER_REPORTS", api + "STREAM.MSG.GET.KV_MUSTER_MANIFESTS", api + "STREAM.CREATE.x", api + "STREAM.UPDATE.MUSTER_REPORTS",
-				api + "STREAM.DELETE.MUSTER_REPORTS", api + "STREAM.PURGE.KV_MUSTER_MANIFESTS", api + "STREAM.MSG.DELETE.MUSTER_REPORTS", api + "STREAM.SNAPSHOT.KV_MUSTER_DATA", api + "STREAM.RESTORE.x",
-				api + "CONSUMER.CREATE.MUSTER_REPORTS", api + "CONSUMER.CREATE.MUSTER_REPORTS.x.muster.report.>", api + "CONSUMER.MSG.NEXT.MUSTER_REPORTS.x", api + "CONSUMER.LIST.MUSTER_REPORTS",
-				api + "DIRECT.GET.KV_MUSTER_DATA", api + "DIRECT.GET.KV_MUSTER_DATA.$KV.MUSTER_DATA.site", api + "DIRECT.GET.MUSTER_COMMANDS", api + "DIRECT.GET.MUSTER_COMMANDS.muster.command.>",
-				api + "DIRECT.GET.OBJ_MUSTER_BUNDLES", api + "DIRECT.GET.OBJ_MUSTER_BUNDLES.$O.MUSTER_BUNDLES.M.x", "$JS.API.STREAM.LIST", "$JS.API.STREAM.DELETE.MUSTER_REPORTS", "$JS.ACK.x", "$SYS.REQ.USER.INFO", "$SYS.REQ.SERVER.PING",
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		accepted := servingOn(t, g)
+		const api = "fleet.API."
+		publish := []string{
+			// Other verbs, and where nodes listen to what streams say.
+			"muster.ensure.node.web01", "muster.ensure.group.web", "muster.ensure.all", "muster.status.node.web01", "muster.facts.all", "muster.ping.all", "muster.exec.all",
+			"muster.changed.node.web01.x", "muster.changed.command.node.web01.x", "muster.command.node.web01.x", "muster.command.group.all.x", "$SRV.PING", "$SRV.PING.muster",
+			// Answers in the name of nodes, its own included, and those of others.
+			"muster.answer.board.x.web01", "muster.answer.other.x.web01", "_INBOX.x", "_INBOX_board.x", "_INBOX_web01.x", "_INBOX_looks.x", "_R_.x",
+			// Buckets and streams.
+			"$KV.MUSTER_MANIFESTS.node.web01.x", "$KV.MUSTER_MANIFESTS.group.all.x", "$KV.MUSTER_CONTROL.node.web01.labels", "$KV.MUSTER_CONTROL.node.web01.groups", "$KV.MUSTER_CONTROL.x",
+			"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "$KV.MUSTER_DATA.site", "$O.MUSTER_BUNDLES.M.x", "$O.MUSTER_BUNDLES.C.x",
+			"muster.report.web01.run.stable", "muster.registration.a.b.c.web01.d.1",
+			// JetStream.
+			api + "INFO", api + "STREAM.NAMES", api + "STREAM.INFO.KV_MUSTER_NODES", api + "STREAM.INFO.MUSTER_REPORTS", api + "STREAM.MSG.GET.KV_MUSTER_MANIFESTS", api + "STREAM.CREATE.x", api + "STREAM.UPDATE.MUSTER_REPORTS",
+			api + "STREAM.DELETE.MUSTER_REPORTS", api + "STREAM.PURGE.KV_MUSTER_MANIFESTS", api + "STREAM.MSG.DELETE.MUSTER_REPORTS", api + "STREAM.SNAPSHOT.KV_MUSTER_DATA", api + "STREAM.RESTORE.x",
+			api + "CONSUMER.CREATE.MUSTER_REPORTS", api + "CONSUMER.CREATE.MUSTER_REPORTS.x.muster.report.>", api + "CONSUMER.MSG.NEXT.MUSTER_REPORTS.x", api + "CONSUMER.LIST.MUSTER_REPORTS",
+			api + "DIRECT.GET.KV_MUSTER_DATA", api + "DIRECT.GET.KV_MUSTER_DATA.$KV.MUSTER_DATA.site", api + "DIRECT.GET.MUSTER_COMMANDS", api + "DIRECT.GET.MUSTER_COMMANDS.muster.command.>",
+			api + "DIRECT.GET.OBJ_MUSTER_BUNDLES", api + "DIRECT.GET.OBJ_MUSTER_BUNDLES.$O.MUSTER_BUNDLES.M.x", "$JS.API.STREAM.LIST", "$JS.API.STREAM.DELETE.MUSTER_REPORTS", "$JS.ACK.x", "$SYS.REQ.USER.INFO", "$SYS.REQ.SERVER.PING",
+		}
+		subscribe := []string{
+			">", "*", "*.>", "muster.>", "muster.run.>", "muster.run.node.web01", "muster.preview.all", "muster.ensure.>", "muster.changed.>", "muster.reply.>", "muster.reply.*.*", "muster.reply.*.web01",
+			"muster.answer.>", "muster.answer.*.*.*", "muster.answer.other.*.*", "muster.answer.other.>", "muster.answer.*.*", "muster.requests", "_INBOX.>", "_INBOX_web01.>", "_INBOX_looks.>", "_INBOX_*.>", "_R_.>",
+			"$KV.>", "$O.>", "$JS.>", "$SRV.>", "$SYS.>", "muster.report.>",
+		}
+		nc, violations := trespasser(t, g, kvtest.Requester)
+		for _, subject := range publish {
+			expectRefusal(t, kvtest.Requester, violations, "Publish", subject, func() error { return nc.PublishRequest(subject, "_INBOX_board.x", []byte("{}")) })
+		}
+		// The server looks at where it is mapped to.
+		for _, node := range []string{"web01", "="} {
+			expectRefusal(t, kvtest.Requester, violations, "Publish", "muster.answer.x."+node, func() error { return nc.Publish("muster.reply.x."+node, nil) })
+			expectRefusal(t, kvtest.Requester, violations, "Publish", "muster.answer.board.0123456789012345678901."+node, func() error { return nc.Publish("muster.reply.board0123456789012345678901."+node, nil) })
+		}
+		for _, subject := range subscribe {
+			expectRefusal(t, kvtest.Requester, violations, "Subscription", subject, func() error { _, err := nc.SubscribeSync(subject); return err })
+		}
+		s := kvtest.BindTo(t, nc)
+		for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbStatus, kvstore.VerbFacts, kvstore.VerbPing} {
+			if err := s.CheckRequests(t.Context(), verb); !errors.Is(err, requests.ErrRequestsNotPermitted) {
+				t.Errorf("%s: %v", verb, err)
 			}
-			subscribe := []string{
-				">", "*", "*.>", "muster.>", "muster.run.>", "muster.run.node.web01", "muster.preview.all", "muster.ensure.>", "muster.changed.>", "muster.reply.>", "muster.reply.*.*", "muster.reply.*.web01",
-				"muster.answer.>", "muster.answer.*.*.*", "muster.answer.other.*.*", "muster.answer.other.>", "muster.answer.*.*", "muster.requests", "_INBOX.>", "_INBOX_web01.>", "_INBOX_looks.>", "_INBOX_*.>", "_R_.>",
-				"$KV.>", "$O.>", "$JS.>", "$SRV.>", "$SYS.>", "muster.report.>",
-			}
-			nc, violations := trespasser(t, g, kvtest.Requester)
-			for _, subject := range publish {
-				expectRefusal(t, kvtest.Requester, violations, "Publish", subject, func() error { return nc.PublishRequest(subject, "_INBOX_board.x", []byte("{}")) })
-			}
-			// The server looks at where it is mapped to.
-			for _, node := range []string{"web01", "="} {
-				expectRefusal(t, kvtest.Requester, violations, "Publish", "muster.answer.x."+node, func() error { return nc.Publish("muster.reply.x."+node, nil) })
-				expectRefusal(t, kvtest.Requester, violations, "Publish", "muster.answer.board.0123456789012345678901."+node, func() error { return nc.Publish("muster.reply.board0123456789012345678901."+node, nil) })
-			}
-			for _, subject := range subscribe {
-				expectRefusal(t, kvtest.Requester, violations, "Subscription", subject, func() error { _, err := nc.SubscribeSync(subject); return err })
-			}
-			s := kvtest.BindTo(t, nc)
-			for _, verb := range []string{kvstore.VerbEnsure, kvstore.VerbStatus, kvstore.VerbFacts, kvstore.VerbPing} {
-				if err := s.CanAsk(t.Context(), verb); !errors.Is(err, requests.ErrNotAsked) {
+			for _, err := range s.Ask(t.Context(), s.Names().Request(verb, "node.web01"), nil) {
+				if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrRequestsNotPermitted) {
 					t.Errorf("%s: %v", verb, err)
 				}
-				for _, err := range s.Ask(t.Context(), s.Names().Request(verb, "node.web01"), nil) {
-					if !errors.Is(err, requests.ErrNobody) || !errors.Is(err, requests.ErrNotAsked) {
-						t.Errorf("%s: %v", verb, err)
-					}
-				}
 			}
-			if len(accepted) > 0 {
-				t.Errorf("a node did %q", <-accepted)
-			}
-		})
-	}
+		}
+		if len(accepted) > 0 {
+			t.Errorf("a node did %q", <-accepted)
+		}
+	})
 }
 
 // TestRequesterOfOneVerb: who may have nodes run what is assigned may not have them preview, which runs
@@ -240,14 +239,14 @@ func TestRequesterOfOneVerb(t *testing.T) {
 		return kvtest.BindTo(t, nc)
 	}
 	s := store("runs")
-	if err := s.CanAsk(t.Context(), kvstore.VerbRun); err != nil {
+	if err := s.CheckRequests(t.Context(), kvstore.VerbRun); err != nil {
 		t.Error(err)
 	}
-	if err := s.CanAsk(t.Context(), kvstore.VerbPreview); !errors.Is(err, requests.ErrNotAsked) {
+	if err := s.CheckRequests(t.Context(), kvstore.VerbPreview); !errors.Is(err, requests.ErrRequestsNotPermitted) {
 		t.Error(err)
 	}
 	// The same permissions in another account reach nobody, which is said.
-	if err := store("misplaced").CanAsk(t.Context(), kvstore.VerbRun); !errors.Is(err, requests.ErrNotAsked) || !strings.Contains(err.Error(), "not in the account REQUESTERS") {
+	if err := store("misplaced").CheckRequests(t.Context(), kvstore.VerbRun); !errors.Is(err, requests.ErrRequestsNotPermitted) || !strings.Contains(err.Error(), "not in the account REQUESTERS") {
 		t.Error(err)
 	}
 	for _, wrong := range []string{kvstore.VerbEnsure, "exec", "", "*", ">"} {
@@ -261,74 +260,70 @@ func TestRequesterOfOneVerb(t *testing.T) {
 // no node answers for another, by itself or by what the server answers to it.
 func TestAnswersReachWhoAsked(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			serving(t, func(node string) *nats.Conn { return g.Connect(t, node) })
-			s := kvtest.BindTo(t, g.Connect(t, kvtest.Requester))
-			spy := g.Connect(t, kvtest.Requester)
-			heard, err := spy.SubscribeSync("muster.answer.board.*.*")
-			if err == nil {
-				err = spy.FlushTimeout(kvtest.Deadline)
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		servingOn(t, g)
+		s := kvtest.BindTo(t, g.Connect(t, kvtest.Requester))
+		spy := g.Connect(t, kvtest.Requester)
+		heard, err := spy.SubscribeSync("muster.answer.board.*.*")
+		if err == nil {
+			err = spy.FlushTimeout(kvtest.Deadline)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		kvtest.Answers(t, g.Admin, "muster.run.all", nil, 2)
+		// Its own connections share a name, and its own answers are behind those of others.
+		kvtest.Answers(t, s, "muster.run.node.web01", nil, 1)
+		m, err := heard.NextMsg(kvtest.Deadline)
+		if err != nil || !strings.HasPrefix(m.Subject, "muster.answer.board.") || !strings.HasSuffix(m.Subject, ".web01") {
+			t.Errorf("heard %+v, %v", m, err)
+		}
+
+		// A node that is asked lies.
+		if _, err := g.Admin.Put(t.Context(), "node.web01.own", []byte(`{"node":"web02"}`)); err != nil {
+			t.Fatal(err)
+		}
+		evil, violations := trespasser(t, g, "web01")
+		natstest.Answer(t, evil, "muster.preview.group.web", func(m *nats.Msg) error {
+			asked, _ := strings.CutSuffix(m.Reply, ".=")
+			var all []error
+			say := func(subject, node string) {
+				all = append(all, evil.PublishMsg(&nats.Msg{Subject: subject, Header: nats.Header{requests.NodeHeader: {node}}, Data: []byte(`{"node":"web02"}`)}))
 			}
+			_, unique, _ := strings.Cut(strings.TrimPrefix(asked, "muster.reply."), "board")
+			say(asked+".web02", "web02")
+			say("muster.answer.board."+unique+".web02", "web02")
+			say(asked+".web01", "web02")
+			say(m.Reply, "web02")
+			for _, reply := range []string{asked + ".web02", "muster.answer.board." + unique + ".web02"} {
+				all = append(all, evil.PublishRequest("fleet.API.STREAM.LIST", reply, nil),
+					evil.PublishRequest("fleet.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.web01.own", reply, nil))
+			}
+			say(asked+".web01", "web01")
+
+			return errors.Join(all...)
+		})
+		ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
+		defer cancel()
+		lied := false
+		for r, err := range s.Ask(ctx, "muster.preview.group.web", nil) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			kvtest.Answers(t, g.Admin, "muster.run.all", nil, 2)
-			// Its own connections share a name, and its own answers are behind those of others.
-			kvtest.Answers(t, s, "muster.run.node.web01", nil, 1)
-			m, err := heard.NextMsg(kvtest.Deadline)
-			if err != nil || !strings.HasPrefix(m.Subject, "muster.answer.board.") || !strings.HasSuffix(m.Subject, ".web01") {
-				t.Errorf("heard %+v, %v", m, err)
+			if r.Node != "" && r.Node != "web01" {
+				t.Errorf("answer of %q: %s", r.Node, r.Data)
 			}
-
-			// A node that is asked lies.
-			if _, err := g.Admin.Put(t.Context(), "node.web01.own", []byte(`{"node":"web02"}`)); err != nil {
-				t.Fatal(err)
+			if lied = r.Node == "web01" && strings.Contains(string(r.Data), "web02"); lied {
+				break
 			}
-			evil, violations := trespasser(t, g, "web01")
-			natstest.Answer(t, evil, "muster.preview.group.web", func(m *nats.Msg) error {
-				asked, _ := strings.CutSuffix(m.Reply, ".=")
-				var all []error
-				say := func(subject, node string) {
-					all = append(all, evil.PublishMsg(&nats.Msg{Subject: subject, Header: nats.Header{requests.NodeHeader: {node}}, Data: []byte(`{"node":"web02"}`)}))
-				}
-				_, unique, _ := strings.Cut(strings.TrimPrefix(asked, "muster.reply."), "board")
-				say(asked+".web02", "web02")
-				say("muster.answer.board."+unique+".web02", "web02")
-				say(asked+".web01", "web02")
-				say(m.Reply, "web02")
-				for _, reply := range []string{asked + ".web02", "muster.answer.board." + unique + ".web02"} {
-					all = append(all, evil.PublishRequest("fleet.API.STREAM.LIST", reply, nil),
-						evil.PublishRequest("fleet.API.DIRECT.GET.KV_MUSTER_MANIFESTS.$KV.MUSTER_MANIFESTS.node.web01.own", reply, nil))
-				}
-				say(asked+".web01", "web01")
-
-				return errors.Join(all...)
-			})
-			ctx, cancel := context.WithTimeout(t.Context(), kvtest.Deadline)
-			defer cancel()
-			lied := false
-			for r, err := range s.Ask(ctx, "muster.preview.group.web", nil) {
-				if err != nil {
-					t.Fatal(err)
-				}
-				if r.Node != "" && r.Node != "web01" {
-					t.Errorf("answer of %q: %s", r.Node, r.Data)
-				}
-				if lied = r.Node == "web01" && strings.Contains(string(r.Data), "web02"); lied {
-					break
-				}
-			}
-			if !lied {
-				t.Error("the node did not lie in its own name")
-			}
-			if err := <-violations; !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), ".web02") {
-				t.Errorf("refused with %v", err)
-			}
-		})
-	}
+		}
+		if !lied {
+			t.Error("the node did not lie in its own name")
+		}
+		if err := <-violations; !errors.Is(err, nats.ErrPermissionViolation) || !strings.Contains(err.Error(), ".web02") {
+			t.Errorf("refused with %v", err)
+		}
+	})
 }
 
 // TestAnswersAreNoRequests: what the server answers to operators and requesters, who name for it where nodes

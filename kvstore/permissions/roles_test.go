@@ -21,26 +21,27 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// joinedGuards are those with an account for operators.
-func joinedGuards() map[string]func(*testing.T) kvtest.Guarded {
+// onJoinedGuards runs a test on each way to guard a server that has an account for operators.
+func onJoinedGuards(t *testing.T, test func(t *testing.T, g kvtest.Guarded)) {
+	t.Helper()
 	all := kvtest.Guards()
 	delete(all, "one account")
-
-	return all
+	for name, start := range all {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			test(t, start(t))
+		})
+	}
 }
 
 func TestViewerSeesTheFleet(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			populate(t, g)
-			for _, who := range []string{kvtest.Viewer, kvtest.Operator} {
-				sees(t, kvtest.BindTo(t, g.Connect(t, who)), who)
-			}
-		})
-	}
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		populate(t, g)
+		for _, who := range []string{kvtest.Viewer, kvtest.Operator} {
+			sees(t, kvtest.BindTo(t, g.Connect(t, who)), who)
+		}
+	})
 }
 
 // populate puts what the operators look at.
@@ -123,76 +124,52 @@ func TestViewerFollowsReports(t *testing.T) {
 // An operator of a group has its nodes do things, and no others.
 func TestOperatorOfAGroup(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			s := kvtest.BindTo(t, g.Connect(t, kvtest.Operator))
-			if _, err := s.Put(t.Context(), "group.web.motd", []byte("of the operator")); err != nil {
-				t.Error(err)
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		s := kvtest.BindTo(t, g.Connect(t, kvtest.Operator))
+		if _, err := s.Put(t.Context(), "group.web.motd", []byte("of the operator")); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Delete(t.Context(), "group.web.motd"); err != nil {
+			t.Error(err)
+		}
+		if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
+			t.Error(err)
+		}
+		if _, err := control.New(s.Store).Put(t.Context(), "group.web.pause", []byte("of the operator")); err != nil {
+			t.Error(err)
+		}
+		if e, err := control.New(s.Store).Get(t.Context(), "group.web.pause"); err != nil || string(e.Value) != "of the operator" {
+			t.Errorf("pause = %s, %v", e.Value, err)
+		}
+		if _, err := control.New(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
+			t.Error(err)
+		}
+		for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels", "node.web01.groups", "node.web02.groups"} {
+			if _, err := control.New(trespassing(t, g, kvtest.Operator).Store).Put(t.Context(), key, []byte("x")); !errors.Is(err, kvstore.ErrNotPermitted) {
+				t.Errorf("put of %s = %v", key, err)
 			}
-			if _, err := s.Delete(t.Context(), "group.web.motd"); err != nil {
-				t.Error(err)
+		}
+		for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
+			if !errors.Is(err, requests.ErrNobody) {
+				t.Errorf("asked: %v", err)
 			}
-			if err := s.PutCommand(t.Context(), "group.web", "queued", nil, time.Hour); err != nil {
-				t.Error(err)
+		}
+		for _, key := range []string{"group.db.motd", "group.all.motd", "node.web02.motd", "node.web01.motd"} {
+			_, err := trespassing(t, g, kvtest.Operator).Put(t.Context(), key, []byte("x"))
+			if !errors.Is(err, kvstore.ErrNotPermitted) {
+				t.Errorf("put of %s = %v", key, err)
 			}
-			if _, err := control.New(s.Store).Put(t.Context(), "group.web.pause", []byte("of the operator")); err != nil {
-				t.Error(err)
-			}
-			if e, err := control.New(s.Store).Get(t.Context(), "group.web.pause"); err != nil || string(e.Value) != "of the operator" {
-				t.Errorf("pause = %s, %v", e.Value, err)
-			}
-			if _, err := control.New(s.Store).Delete(t.Context(), "group.web.pause", nil); err != nil {
-				t.Error(err)
-			}
-			for _, key := range []string{"group.db.pause", "group.all.pause", "node.web01.pause", "node.web02.pause", "node.web02.labels", "node.web01.groups", "node.web02.groups"} {
-				if err := writtenBy(t, g, key); !errors.Is(err, kvstore.ErrNotPermitted) {
-					t.Errorf("put of %s = %v", key, err)
-				}
-			}
-			for _, err := range s.Ask(t.Context(), s.Names().Request(kvstore.VerbEnsure, "group.web"), nil) {
-				if !errors.Is(err, requests.ErrNobody) {
-					t.Errorf("asked: %v", err)
-				}
-			}
-			for key, err := range map[string]error{
-				"group.db.motd": putOf(t, g, "group.db.motd"), "group.all.motd": putOf(t, g, "group.all.motd"), "node.web02.motd": putOf(t, g, "node.web02.motd"), "node.web01.motd": putOf(t, g, "node.web01.motd"),
-			} {
-				if !errors.Is(err, kvstore.ErrNotPermitted) {
-					t.Errorf("put of %s = %v", key, err)
-				}
-			}
-		})
-	}
+		}
+	})
 }
 
-// putOf puts a key as the operator of another group.
-func putOf(t *testing.T, g kvtest.Guarded, key string) error {
+// trespassing returns the store of a user who does what is not permitted, on a connection of its own.
+func trespassing(t *testing.T, g kvtest.Guarded, user string) *kvtest.Store {
 	t.Helper()
-	nc := g.Connect(t, kvtest.Operator)
+	nc := g.Connect(t, user)
 	nc.SetErrorHandler(nil)
-	s, err := kvtest.Of(nc, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = s.Put(t.Context(), key, []byte("x"))
 
-	return err
-}
-
-// writtenBy writes a control key as the operator of another group.
-func writtenBy(t *testing.T, g kvtest.Guarded, key string) error {
-	t.Helper()
-	nc := g.Connect(t, kvtest.Operator)
-	nc.SetErrorHandler(nil)
-	s, err := kvtest.Of(nc, "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, err = control.New(s.Store).Put(t.Context(), key, []byte("x"))
-
-	return err
+	return kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(nc, "") })
 }
 
 // A rollup would remove what is assigned to others.
@@ -249,38 +226,28 @@ func TestRolesAreRendered(t *testing.T) {
 // what they stored nor their reports.
 func TestOnlyAdministratorsForgetNodes(t *testing.T) {
 	t.Parallel()
-	for name, start := range joinedGuards() {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			g := start(t)
-			if err := g.Admin.PutState(t.Context(), model.NodeState{Node: "web01"}, 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
-				t.Fatal(err)
-			}
-			for _, user := range []string{kvtest.Operator, kvtest.Viewer} {
-				for what, remove := range map[string]func(*kvtest.Store) error{
-					"state":   func(s *kvtest.Store) error { return nodes.New(s.Store).Remove(t.Context(), "web01") },
-					"reports": func(s *kvtest.Store) error { return reports.New(s.Store).Remove(t.Context(), "web01") },
-				} {
-					nc := g.Connect(t, user)
-					nc.SetErrorHandler(nil)
-					s, err := kvtest.Of(nc, "")
-					if err != nil {
-						t.Fatal(err)
-					}
-					if err := remove(s); err == nil {
-						t.Errorf("%s removed the %s", user, what)
-					}
+	onJoinedGuards(t, func(t *testing.T, g kvtest.Guarded) {
+		if err := g.Admin.PutState(t.Context(), model.NodeState{Node: "web01"}, 0); err != nil {
+			t.Fatal(err)
+		}
+		if err := kvtest.Publish(t.Context(), g.Admin, kvtest.Outgoing("web01", model.KindRun, "stable", 1)); err != nil {
+			t.Fatal(err)
+		}
+		for _, user := range []string{kvtest.Operator, kvtest.Viewer} {
+			for what, remove := range map[string]func(*kvtest.Store) error{
+				"state":   func(s *kvtest.Store) error { return nodes.New(s.Store).Remove(t.Context(), "web01") },
+				"reports": func(s *kvtest.Store) error { return reports.New(s.Store).Remove(t.Context(), "web01") },
+			} {
+				if err := remove(trespassing(t, g, user)); err == nil {
+					t.Errorf("%s removed the %s", user, what)
 				}
 			}
-			if all, err := g.Admin.Nodes(t.Context()); err != nil || len(all) != 1 {
-				t.Errorf("nodes %v, %v", all, err)
-			}
-			if left, err := reports.New(g.Admin.Store).Newest(t.Context(), "web01"); err != nil || len(left) != 1 {
-				t.Errorf("reports %v, %v", left, err)
-			}
-		})
-	}
+		}
+		if all, err := g.Admin.Nodes(t.Context()); err != nil || len(all) != 1 {
+			t.Errorf("nodes %v, %v", all, err)
+		}
+		if left, err := reports.New(g.Admin.Store).Newest(t.Context(), "web01"); err != nil || len(left) != 1 {
+			t.Errorf("reports %v, %v", left, err)
+		}
+	})
 }

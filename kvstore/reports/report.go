@@ -55,7 +55,7 @@ func isBatch(envelope model.Report) bool {
 // for a report of another node than its subject.
 func decodeEvent(envelope model.Report, subject string, data []byte) (model.Report, error) {
 	r := envelope
-	if !fillUsual(&r, data) {
+	if !fillFast(&r, data) {
 		if err := fillAny(&r, data); err != nil {
 			return model.Report{}, fmt.Errorf("%w on %s: %w", ErrInvalidEvent, subject, err)
 		}

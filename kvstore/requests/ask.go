@@ -69,7 +69,7 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 		if err == nil {
 			err = s.permitted(ctx, s.store.Names().VerbOf(subject))
 		}
-		if errors.Is(err, ErrNotAsked) {
+		if errors.Is(err, ErrRequestsNotPermitted) {
 			err = fmt.Errorf("ask %s: %w that you could reach: %w, others queue them (--queue)", subject, ErrNobody, err)
 		}
 		if err != nil {
@@ -79,25 +79,25 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 			return
 		}
 		question := s.newQuestion()
-		asking, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
+		permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
 		defer func() { _ = done(nil) }()
 		sub, err := s.store.Conn().SubscribeSync(question.answer("*"))
 		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.send(asking, sub, all, question.reply)
+			early, err = s.send(permitted, sub, all, question.reply)
 		}
 		if err == nil {
-			reading, stop := context.WithCancel(asking)
+			reading, stop := context.WithCancel(permitted)
 			var reader sync.WaitGroup
 			defer reader.Wait()
 			defer stop()
 			all := newAnswers()
 			reader.Go(func() { s.read(reading, sub, question, early, all) })
 			for {
-				one, ok := all.next(asking)
+				one, ok := all.next(permitted)
 				if err = one.err; !ok {
-					err = asking.Err()
+					err = permitted.Err()
 				}
 				if !ok || one.last {
 					break

@@ -99,12 +99,12 @@ func (w *Watch) Run(ctx context.Context, last model.Memory, wake func(keys []str
 		if err == nil {
 			err = l.run(watching, wake)
 		}
-		regrouped := watching.Err() != nil
+		groupsChanged := watching.Err() != nil
 		stop()
 		if err != nil {
 			return fmt.Errorf("watch %s: %w", w.o.Node, err)
 		}
-		if !regrouped {
+		if !groupsChanged {
 			return nil
 		}
 	}

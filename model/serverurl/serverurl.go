@@ -5,6 +5,7 @@ package serverurl
 import (
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -50,20 +51,37 @@ func isScheme(scheme string) bool {
 }
 
 // meant returns the scheme that another one was probably meant to be, empty where that is
-// unknown: never one without TLS for one that has it.
+// unknown: never one without TLS for one that has it. It is that of other clients, or has the
+// letters of one in another order or number.
 func meant(scheme string) string {
 	switch scheme {
-	case "tsl", "tl", "ts", "lts", "tlss", "ttls", "tlls", "ssl", "https", "natss", "nats+tls", "tls+nats", "tcps":
+	case "ssl", "https", "natss", "nats+tls", "tls+nats", "tcps":
 		return "tls"
-	case "nat", "nast", "anats", "ntas", "natts", "nnats", "naats", "ats", "nts", "http", "tcp":
+	case "http", "tcp":
 		return "nats"
-	case "websocket", "w", "sw":
+	case "websocket":
 		return "ws"
-	case "wws", "wsss", "wwss", "sws", "ssw", "websockets":
+	case "websockets":
 		return "wss"
+	}
+	switch letters(scheme) {
+	case letters("tls"):
+		return "tls"
+	case letters("nats"):
+		return "nats"
+	case letters("ws"): // and of wss
+		if len(scheme) > len("ws") {
+			return "wss"
+		}
+		return "ws"
 	default:
 		return ""
 	}
+}
+
+// letters returns those of a word, each once, in order.
+func letters(word string) string {
+	return string(slices.Compact(slices.Sorted(slices.Values([]byte(word)))))
 }
 
 // WithoutCredentials removes user, password and token from URLs, separated by commas.

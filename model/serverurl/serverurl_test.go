@@ -24,6 +24,8 @@ func TestCheck(t *testing.T) {
 		"https://a":                       "unknown scheme https:// in https://a" + use + " (did you mean tls://?)",
 		"natss://a":                       "unknown scheme natss:// in natss://a" + use + " (did you mean tls://?)",
 		"http://a":                        "unknown scheme http:// in http://a" + use + " (did you mean nats://?)",
+		"ntas://a":                        "unknown scheme ntas:// in ntas://a" + use + " (did you mean nats://?)",
+		"sw://a":                          "unknown scheme sw:// in sw://a" + use + " (did you mean ws://?)",
 		"wws://a":                         "unknown scheme wws:// in wws://a" + use + " (did you mean wss://?)",
 		"websocket://a":                   "unknown scheme websocket:// in websocket://a" + use + " (did you mean ws://?)",
 		"gopher://a":                      "unknown scheme gopher:// in gopher://a" + use,

@@ -328,6 +328,25 @@ func TestDecisionMatrix(t *testing.T) {
 	}
 }
 
+// TestExtractionNamesWhatIsMissing where extract_parent is there.
+func TestExtractionNamesWhatIsMissing(t *testing.T) {
+	s := newStand(t)
+	for name, more := range map[string]typetest.Properties{
+		"creates": {"extract_parent": "DIR/opt", "creates": markerOfApp}, "extract_parent": {"extract_parent": "DIR/opt"},
+	} {
+		dir := t.TempDir()
+		withFile("opt/other", "")(t, dir)
+		_, plan := newOne(t, s.of(t, more)(dir)).due()
+		got, want := plan.Changes[len(plan.Changes)-1], model.Change{Property: "extract_parent", From: "not extracted", To: dir + "/opt"}
+		if name == "creates" {
+			want = model.Change{Property: "creates", From: "absent", To: strings.Replace(markerOfApp, "DIR", dir, 1)}
+		}
+		if got.Property != want.Property || got.From != want.From || got.To != want.To {
+			t.Errorf("%s: it is due because of %s, %s -> %s", name, got.Property, got.From, got.To)
+		}
+	}
+}
+
 // TestExtractionIsOwed has extractions that did not come to their end.
 func TestExtractionIsOwed(t *testing.T) {
 	s := newStand(t)

@@ -60,7 +60,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
 	}
-	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: model.EnsureAbsent, To: spec.ExtractParent})
+	plan.Add(extraction(spec, missing))
 	if spec.Cleanup {
 		plan.Add(removal(actionCleanup, cleaned))
 	}
@@ -69,6 +69,16 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 
 	return plan, err
+}
+
+// extraction names what is missing: extract_parent may be there.
+func extraction(spec *Spec, missing bool) model.Change {
+	out := model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: "not extracted", To: spec.ExtractParent}
+	if missing {
+		out.Property, out.From, out.To = "creates", model.EnsureAbsent, spec.Creates
+	}
+
+	return out
 }
 
 const cleaned = "Would have cleaned up"

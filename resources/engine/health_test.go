@@ -137,7 +137,7 @@ func TestCriticalStopsWithFailOnError(t *testing.T) {
 }
 
 // TestMonitorOnly looks at nothing and changes nothing, whatever is required,
-// and whatever drift is to be done about.
+// and whatever is due about drift.
 func TestMonitorOnly(t *testing.T) {
 	w := newWorld(t)
 	c := &clinic{}

@@ -103,7 +103,7 @@ type Options struct {
 	Admit func([]*resource.Resource) error
 	// Woken is when the wake-up came that led to this run, for the latency of repairs.
 	Woken time.Time
-	// Seen returns when drift of a resource was first noticed that is not repaired yet; zero,
+	// DriftSince returns when drift of a resource was first noticed that is not repaired yet; zero,
 	// and nil, is at Woken.
-	Seen func(ref model.Ref) time.Time
+	DriftSince func(ref model.Ref) time.Time
 }

@@ -271,11 +271,11 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 
 // seen returns when drift of a resource was first noticed; zero is not known.
 func (r *run) seen(n *graph.Node) time.Time {
-	if r.opts.Seen == nil {
+	if r.opts.DriftSince == nil {
 		return time.Time{}
 	}
 
-	return r.opts.Seen(n.Ref)
+	return r.opts.DriftSince(n.Ref)
 }
 
 // fail records an error of a resource.

@@ -56,7 +56,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestPlanMasked covers what is to be masked or not, and TestPlanRefresh what is
+// TestPlanMasked covers what must be masked or not, and TestPlanRefresh what is
 // done by a refresh.
 func TestPlanMasked(t *testing.T) {
 	yes, no := true, false
@@ -106,7 +106,7 @@ func TestPlanRefresh(t *testing.T) {
 }
 
 // TestPlanStarting covers what is on its way to running, or is started again
-// and again: it is stopped, and not left alone where it is to be stopped.
+// and again: it is stopped, and not left alone where it should be stopped.
 func TestPlanStarting(t *testing.T) {
 	for ensure, words := range map[string]string{"running": "Would have started", "stopped": "Would have stopped"} {
 		spec := &service.Spec{Common: model.Common{Name: "web", Ensure: ensure}}

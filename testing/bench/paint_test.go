@@ -119,7 +119,7 @@ func reportPaints(b *testing.B, out []byte) {
 		fmt.Printf("%-16s %6.0f ms %6.0f ms %6.1f ms %6.1f ms %6.0f ms %9.1f %9.1f\n", name, least, paint, leastServer, server, load, float64(most.Page)/1000, float64(most.Bytes)/1000)
 		slowest, serving, largest = max(slowest, paint), max(serving, server), max(largest, most.Bytes)
 		if most.Status != 200 || most.Cached > 0 || most.Bytes == 0 {
-			b.Errorf("%s is not what was to be measured: %+v", name, most)
+			b.Errorf("%s is not what should be measured: %+v", name, most)
 		}
 		if most.Bytes > maxWire {
 			b.Errorf("%s takes %d bytes over the wire, at most %d are wanted", name, most.Bytes, maxWire)

@@ -339,7 +339,7 @@ func TestUpgradeCopiesNoBundles(t *testing.T) {
 	d.install(program("2", "0", "0"))
 	d.run(0, "begin")
 	if !d.has("var/lib/muster-previous/state/outbox/1.log") || d.has("var/lib/muster-previous/state/bundles") {
-		t.Error("not what is to be kept is kept")
+		t.Error("what should be kept is not")
 	}
 }
 

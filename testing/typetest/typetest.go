@@ -54,8 +54,8 @@ type Case struct {
 	Repeats bool
 	// Check looks at what came of it.
 	Check func(t *testing.T, dir string)
-	// Drift changes by hand what the case has made: who watches the resource is to be
-	// woken, and something to be due. Nil changes nothing.
+	// Drift changes by hand what the case has made: who watches the resource must be
+	// woken, and something must be due. Nil changes nothing.
 	Drift func(t testing.TB, dir string)
 }
 

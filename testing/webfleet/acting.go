@@ -55,8 +55,8 @@ func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) htt
 	return a
 }
 
-// Regroup has a node join groups, and leave all others.
-func (f *Fleet) Regroup(node string, groups ...string) {
+// SetGroups has a node join groups, and leave all others.
+func (f *Fleet) SetGroups(node string, groups ...string) {
 	f.Change(func(d *Data) {
 		nodes := append([]model.Node{}, d.Nodes...)
 		for i := range nodes {

@@ -89,8 +89,8 @@ func (b *Backend) write(family string, p *model.Paused) {
 	})
 }
 
-// CanAsk returns why no node can be asked.
-func (b *Backend) CanAsk(k actions.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
+// CheckRequests returns why no node can be asked.
+func (b *Backend) CheckRequests(k actions.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
 func (b *Backend) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {

@@ -232,9 +232,9 @@ type Node struct {
 	connection *connectionLog
 	// level is that of the log.
 	level *slog.LevelVar
-	// held is the state directory, inspected is notified at each heartbeat.
-	held      claimed
-	inspected tasks.Signal
+	// held is the state directory, heartbeats is notified at each heartbeat.
+	held       claimed
+	heartbeats tasks.Signal
 	// closers end what the node has, the last first.
 	closers []func() error
 }
@@ -254,7 +254,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	}
 	causes := &loggedCause{}
 	log = slog.New(causeHandler{log.Handler(), causes})
-	n := &Node{log: log, level: level, inspected: tasks.NewSignal()}
+	n := &Node{log: log, level: level, heartbeats: tasks.NewSignal()}
 	if err := n.claim(ctx, config.StateDir); err != nil {
 		return nil, err
 	}
@@ -292,7 +292,7 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 		n.nameGroups()
 		groupsChanged.Notify()
 	}
-	o.Inspect = n.inspected.Notify
+	o.OnHeartbeat = n.heartbeats.Notify
 	o.Connection, o.Away, o.Goal = n.connection.shown.last, n.connection.whyAway, until
 	n.agent, err = agent.New(ctx, o)
 	if err != nil {

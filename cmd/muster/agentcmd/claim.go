@@ -92,7 +92,7 @@ func (n *Node) claimAgain(ctx context.Context) (*lock.Claim, error) {
 		select {
 		case <-ctx.Done():
 			return nil, nil
-		case <-n.inspected:
+		case <-n.heartbeats:
 		}
 		if !n.held.lock.IsLost() {
 			continue

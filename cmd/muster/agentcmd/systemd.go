@@ -64,7 +64,7 @@ func (n *Node) supervised(ctx, running context.Context) {
 	}
 }
 
-// watchdogLooks returns when the watchdog of systemd is to be fed; never without one.
+// watchdogLooks returns when the watchdog of systemd is due; never without one.
 func watchdogLooks(log *slog.Logger) <-chan time.Time {
 	every, err := daemon.SdWatchdogEnabled(false)
 	if err != nil {

@@ -1,9 +1,9 @@
 package provisioncmd
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -17,7 +17,9 @@ import (
 type permissionsCommand struct {
 	*cli.Env
 	print.Format
-	name                              string
+	names                             []string
+	from, dir                         string
+	hasFrom                           bool
 	groups, nodes                     []string
 	viewer, operator, oneAccount, jwt bool
 	serve, actions                    bool
@@ -26,10 +28,14 @@ type permissionsCommand struct {
 
 func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	c := &permissionsCommand{Env: env}
-	cmd := parent.Command("permissions", "Print the NATS permissions of a node, or of an operator who is no administrator")
+	cmd := parent.Command("permissions", "Print the NATS permissions of nodes, or of operators who are no administrators")
 	cmd.HelpLong("Needs no connection. The block belongs to a user in the configuration of nats-server, in the account NODES or OPERATORS that muster fleet accounts prints, with --requests in REQUESTERS; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions. An operator connects with --inbox-prefix _INBOX_NAME.\n\n" +
-		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
-	cmd.Arg("name", "Id of the node, or name of the operator").Required().StringVar(&c.name)
+		"With --dir it writes a file for each name, such as web01.conf, and names those that it wrote: what is up to date stays as it is. " +
+		"--from reads names from a file: one a line, and behind it its groups, separated by commas, which are added to --groups; # begins a comment. Where one of them is wrong, nothing is written.\n\n" +
+		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions --from nodes.txt --dir /etc/nats/nodes\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
+	cmd.Arg("name", "Ids of nodes, or names of operators").StringsVar(&c.names)
+	cmd.Flag("from", "A file with names and their groups, - for standard input").PlaceHolder("FILE").IsSetByUser(&c.hasFrom).StringVar(&c.from)
+	cmd.Flag("dir", "Write one file a name into this directory, which is created where its parent is there").PlaceHolder("DIR").StringVar(&c.dir)
 	cmd.Flag("groups", "Groups of the node, comma separated, all is always included; or of the operator").PlaceHolder("GROUP,…").StringsVar(&c.groups)
 	cmd.Flag("viewer", "An operator who reads assignments, nodes and reports").UnNegatableBoolVar(&c.viewer)
 	cmd.Flag("operator", "An operator who assigns to, and queues requests for, --groups and --nodes").UnNegatableBoolVar(&c.operator)
@@ -44,32 +50,57 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *permissionsCommand) run(context.Context) error {
-	allowed, err := c.allowed()
+	users, err := c.users()
 	if err != nil {
+		return err
+	}
+	if len(users) != 1 && c.dir == "" {
+		return cli.Usagef("%d names: give --dir DIR, for one file each", len(users))
+	}
+	documents, wrong := make([][]byte, len(users)), []error{}
+	for i, u := range users {
+		allowed, err := c.allowed(u)
+		if err != nil {
+			wrong = append(wrong, u.wrong(err))
+			continue
+		}
+		if documents[i], err = c.document(allowed); err != nil {
+			return err
+		}
+	}
+	if err := errors.Join(wrong...); err != nil {
 		return cli.Usagef("%w", err)
 	}
+	if c.dir != "" {
+		return c.write(users, documents)
+	}
+	_, err = c.Print.Out.Write(documents[0])
+
+	return err
+}
+
+// document returns permissions as they are printed.
+func (c *permissionsCommand) document(allowed permissions.Permissions) ([]byte, error) {
 	if c.IsDocument() {
-		return c.Print.Document(allowed, c.YAML)
+		var out bytes.Buffer
+		err := print.Printer{Out: &out}.Document(allowed, c.YAML)
+
+		return out.Bytes(), err
+	}
+	if c.jwt {
+		return allowed.ClaimsJSON()
 	}
 	text := allowed.ServerConfig()
 	if len(c.requests) > 0 {
 		text = "# for a user of the account REQUESTERS\n" + text
 	}
-	if c.jwt {
-		claims, err := allowed.ClaimsJSON()
-		if err != nil {
-			return err
-		}
-		text = string(claims)
-	}
-	_, err = fmt.Fprint(c.Print.Out, text)
 
-	return err
+	return []byte(text), nil
 }
 
-// allowed returns the permissions of the role that the flags name.
-func (c *permissionsCommand) allowed() (permissions.Permissions, error) {
-	groups, nodes := split(c.groups), split(c.nodes)
+// allowed returns the permissions of a user, in the role that the flags name.
+func (c *permissionsCommand) allowed(u user) (permissions.Permissions, error) {
+	groups, nodes := append(split(c.groups), u.groups...), split(c.nodes)
 	switch {
 	case c.serve && (c.viewer || c.operator || len(groups)+len(nodes) > 0):
 		return permissions.Permissions{}, errors.New("--serve is a role of its own, for all groups and nodes: leave out --viewer, --operator, --groups and --nodes")
@@ -84,15 +115,15 @@ func (c *permissionsCommand) allowed() (permissions.Permissions, error) {
 	case c.operator && len(groups)+len(nodes) == 0:
 		return permissions.Permissions{}, errors.New("an operator assigns to groups or nodes: give --groups GROUP,… or --nodes NODE,… (--viewer only reads)")
 	case c.viewer:
-		return permissions.Viewer(c.Flags.Prefix, c.name)
+		return permissions.Viewer(c.Flags.Prefix, u.name)
 	case c.serve:
-		return permissions.Dashboard(c.Flags.Prefix, c.name, permissions.Serving{Pauses: c.actions, Requests: split(c.requests)})
+		return permissions.Dashboard(c.Flags.Prefix, u.name, permissions.Serving{Pauses: c.actions, Requests: split(c.requests)})
 	case c.operator:
-		return permissions.Operator(c.Flags.Prefix, c.name, groups, nodes)
+		return permissions.Operator(c.Flags.Prefix, u.name, groups, nodes)
 	case c.oneAccount:
-		return permissions.InOneAccount(c.Flags.Prefix, c.name, groups)
+		return permissions.InOneAccount(c.Flags.Prefix, u.name, groups)
 	default:
-		return permissions.Of(c.Flags.Prefix, c.name, groups)
+		return permissions.Of(c.Flags.Prefix, u.name, groups)
 	}
 }
 

@@ -182,7 +182,7 @@ func (a *api) addActions(routes huma.API) {
 		}
 		all := a.Actions.Actions()
 		for i := range all {
-			all[i] = seen(ctx, all[i])
+			all[i] = all[i].VisibleTo(operates(ctx))
 		}
 		return found(lastActions{all})
 	})
@@ -194,24 +194,18 @@ func (a *api) addActions(routes huma.API) {
 		if !known {
 			return nil, huma.Error404NotFound(fmt.Sprintf("no action %q is known to this server: it was started since, or another one did it; %s/requests has what nodes were asked", in.ID, Prefix))
 		}
-		return found(seen(ctx, it))
+		return found(it.VisibleTo(operates(ctx)))
 	})
 }
 
-// seen returns what who asks may see of an action.
-func seen(ctx context.Context, a actions.Action) actions.Action {
-	if access.UserOf(ctx).Role < access.Operate {
-		return a.ForReaders()
-	}
-
-	return a
-}
+// operates reports whether who asks has the role operate.
+func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= access.Operate }
 
 // ofBody returns what a body wants to be done.
 func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
-	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: -1, ExpectDigest: b.Digest}
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: actions.Expect{Digest: b.Digest}}
 	if b.Expect != nil {
-		o.Expect = *b.Expect
+		o.Expect.Nodes = *b.Expect
 	}
 
 	return o

@@ -164,8 +164,8 @@ func TestMatch(t *testing.T) {
 		}
 	}
 	document := `{"target":{"group":"db"},"expect":4,"expect_digest":"` + db.Digest + `"}`
-	a.Fleet.Regroup("db001", "edge")
-	a.Fleet.Regroup("web000", "db")
+	a.Fleet.SetGroups("db001", "edge")
+	a.Fleet.SetGroups("web000", "db")
 	if r := a.post("/actions/run", a.Operate, document); r.StatusCode != http.StatusConflict || !strings.Contains(problemOf(t, r).Detail, "not the same 4 nodes") {
 		t.Errorf("other nodes: %s", r.Status)
 	}

@@ -87,7 +87,7 @@ func families() metric.Families[snapshot] {
 			}
 			emit(float64(all))
 		}),
-		metric.Gauge("muster_fleet_complete", "Whether all is known that is to be: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit metric.Emit) {
+		metric.Gauge("muster_fleet_complete", "Whether everything is known: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit metric.Emit) {
 			emit(metric.Flag(s.Progress.Nodes), "nodes")
 			emit(metric.Flag(s.Progress.LastRuns), "last_runs")
 			emit(metric.Flag(s.Progress.History), "history")

@@ -205,16 +205,14 @@ type share struct {
 	count int
 }
 
-// ofTally returns the parts of the bar of a manifest, in the order in which statuses are shown.
+// ofTally returns the parts of the bar of a manifest.
 func ofTally(t fleet.Tally) []share {
-	return []share{
-		{ofStatus(fleet.StatusFailed), t.Failed},
-		{ofStatus(fleet.StatusRejected), t.Rejected},
-		{ofStatus(fleet.StatusPending), t.Pending},
-		{ofStatus(fleet.StatusUnreachable), t.Unreachable},
-		{ofStatus(fleet.StatusUnreadable), t.Unreadable},
-		{ofStatus(fleet.StatusUpToDate), t.UpToDate},
+	var out []share
+	for _, c := range countsOf(t) {
+		out = append(out, share{ofStatus(c.status), c.count})
 	}
+
+	return out
 }
 
 // statusCount is a status with the number of nodes that have it.
@@ -223,7 +221,7 @@ type statusCount struct {
 	count  int
 }
 
-// countsOf returns the statuses of a tally that nodes have.
+// countsOf returns the statuses of a tally that nodes have, in the order in which they are shown.
 func countsOf(t fleet.Tally) []statusCount {
 	var out []statusCount
 	for _, c := range []statusCount{

@@ -186,6 +186,6 @@ func TestStatus(t *testing.T) {
 	}
 	x.spec.Ensure = model.EnsureAbsent
 	if state, err = x.provider.Status(t.Context(), x.env, x.spec); err != nil || state.Metadata.Checksum != "" {
-		t.Errorf("what is to be absent was read: %+v, %v", state.Metadata, err)
+		t.Errorf("what should be absent was read: %+v, %v", state.Metadata, err)
 	}
 }

@@ -181,7 +181,7 @@ func TestZipOverwrites(t *testing.T) {
 	}
 }
 
-// TestNothingIsWrittenThroughLinks has a link where a file is to be.
+// TestNothingIsWrittenThroughLinks has a link where a file should be.
 func TestNothingIsWrittenThroughLinks(t *testing.T) {
 	x, err := unpack(t, ".tar", packTar(t, regular("out", "mine", 0o644)), func(x *trial) {
 		check(t, os.Mkdir(x.spec.ExtractParent, 0o755))

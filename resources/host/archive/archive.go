@@ -136,10 +136,10 @@ func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, li
 		defer target.Close()
 	}
 	if err != nil {
-		return index, err
+		return index, withRemedy(err, path)
 	}
 	if err := a.write(ctx, path, target, limits, o); err != nil {
-		return index, fmt.Errorf("could not extract: %w", err)
+		return index, fmt.Errorf("could not extract: %w", withRemedy(err, path))
 	}
 
 	return index, nil
@@ -158,7 +158,7 @@ func (a *Archive) write(ctx context.Context, path string, target *os.Root, limit
 		return err
 	}
 
-	return syncFileSystem(target)
+	return w.locate(syncFileSystem(target), ".")
 }
 
 // Unpack unpacks a tar.gz into the existing directory dir. It takes regular
@@ -174,7 +174,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
 	}
 	defer root.Close()
 	w := newWriter(root)
-	w.fresh = true
+	w.path, w.fresh = dir, true
 	c := newChecker(root, limits)
 	if err := eachTarGz(&sourceReader{ctx: ctx, r: r}, c.visit(w.write), c.drain); err != nil {
 		return err

@@ -47,6 +47,20 @@ func dated(entries ...tar.Header) []tar.Header {
 	return entries
 }
 
+// TestExtractNamesTheFile of an error by its path on the machine.
+func TestExtractNamesTheFile(t *testing.T) {
+	for name, entry := range map[string]tar.Header{"a file": regular("there", "x", 0o644), "a link": link("there", "nothing"), "a hard link": hard("there", "file")} {
+		target := t.TempDir()
+		if err := errors.Join(os.MkdirAll(target+"/there/full", 0o755), os.WriteFile(target+"/file", nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		err := extractInto(t, target, pack(t, entry), archive.Tar, false)
+		if err == nil || !strings.Contains(err.Error(), " "+target+"/there: ") {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+}
+
 // TestExtractReplaces has everything that may be in the place of an entry.
 func TestExtractReplaces(t *testing.T) {
 	entries := dated(

@@ -32,6 +32,29 @@ func TestSystemUnpackOntoAFullFileSystem(t *testing.T) {
 	}
 }
 
+// TestSystemExtractSaysWhatIsFull, or read-only, and where.
+func TestSystemExtractSaysWhatIsFull(t *testing.T) {
+	hosttest.NeedRoot(t)
+	content := pack(t, directory("app", 0o755), regular("app/data", strings.Repeat("x", 2<<20), 0o644))
+	full, fixed := hosttest.MountTmpfs(t, "size=1m", 0), hosttest.MountTmpfs(t, "size=1m", syscall.MS_RDONLY)
+	for target, want := range map[string]string{
+		full + "/opt/a":    `could not extract: "app/data": write ` + full + "/opt/a/app/data: no space left on device: the file system at " + full + " is full, or has too many files: make room there",
+		full:               `could not extract: "app/data": write ` + full + "/app/data: no space left on device: the file system at " + full + " is full, or has too many files: make room there",
+		fixed:              `could not extract: "app": mkdirat ` + fixed + "/app: read-only file system: mount " + fixed + " writable; if it was, the kernel's log says why it no longer is",
+		fixed + "/missing": "mkdir " + fixed + "/missing: read-only file system: mount " + fixed + " writable; if it was, the kernel's log says why it no longer is",
+	} {
+		if err := extractInto(t, target, content, archive.Tar, false); err == nil || err.Error() != want {
+			t.Errorf("the error is\n%v, not\n%s", err, want)
+		}
+		if err := os.RemoveAll(full + "/app"); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.RemoveAll(full + "/opt"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // furnish makes what is in a target before.
 func furnish(t *testing.T) string {
 	t.Helper()

@@ -54,6 +54,10 @@ func newWriter(root *os.Root) *writer {
 
 // write is a visitor.
 func (w *writer) write(e entry, content io.Reader) error {
+	return w.locate(w.writeEntry(e, content), e.name)
+}
+
+func (w *writer) writeEntry(e entry, content io.Reader) error {
 	if err := w.makeParents(path.Dir(e.name)); err != nil {
 		return err
 	}
@@ -234,7 +238,7 @@ func (w *writer) finish() error {
 	slices.SortStableFunc(w.late, func(a, b lateDirectory) int { return strings.Compare(b.name, a.name) })
 	for _, d := range w.late {
 		if err := w.finishDirectory(d); err != nil {
-			return fmt.Errorf("%q: %w", d.name, err)
+			return fmt.Errorf("%q: %w", d.name, w.locate(err, d.name))
 		}
 	}
 

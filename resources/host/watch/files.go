@@ -253,7 +253,7 @@ func (f *files) fail(err error) {
 	}
 }
 
-// handle takes in events. It returns whom to wake, and has the next read end when it is to be
+// handle takes in events. It returns whom to wake, and has the next read end when it must be
 // called again at the latest.
 func (f *files) handle(buffer []byte) []func() {
 	f.mu.Lock()

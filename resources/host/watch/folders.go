@@ -64,17 +64,17 @@ func (s *folders) release(x *pathWatch) {
 
 // resolve walks to a folder again. After an error its route is as before.
 func (s *folders) resolve(at *folder) error {
-	hops, places, end, fd, err := s.inotify.walk(at.path)
+	to, err := s.inotify.walk(at.path)
 	at.dirty, at.late, at.route.walked = false, false, time.Now()
 	if at.err = err; err != nil {
 		return err
 	}
-	if end != nil {
-		_ = unix.Close(fd)
+	if to.end != nil {
+		_ = unix.Close(to.fd)
 	}
 	former := at.end
-	at.end, at.route.places = end, places
-	at.route.setHops(s.inotify, hops)
+	at.end, at.route.places = to.end, to.places
+	at.route.setHops(s.inotify, to.hops)
 	if former != nil {
 		s.inotify.release(former)
 	}
@@ -110,16 +110,16 @@ func (s *folders) watchPath(x *pathWatch) error {
 	x.route.walked, x.route.places = time.Time{}, nil
 	if isLink(x.point.Name) {
 		x.route.walked = time.Now()
-		hops, places, end, fd, err := s.inotify.walk(x.point.Name)
+		to, err := s.inotify.walk(x.point.Name)
 		if err != nil {
 			return err
 		}
-		if end != nil {
-			_ = unix.Close(fd)
-			s.inotify.release(end)
+		if to.end != nil {
+			_ = unix.Close(to.fd)
+			s.inotify.release(to.end)
 		}
-		x.route.places = places
-		x.route.setHops(s.inotify, hops)
+		x.route.places = to.places
+		x.route.setHops(s.inotify, to.hops)
 		return nil
 	}
 	x.folder.end.refs++

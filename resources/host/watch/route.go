@@ -105,16 +105,26 @@ type walk struct {
 	places []string
 }
 
+// walked is where a walk has come to, and how.
+type walked struct {
+	hops []hop
+	// places are those of a route.
+	places []string
+	// end is the directory at the path, nil where there is none. Otherwise the caller releases it, and
+	// closes fd, its descriptor.
+	end *dir
+	fd  int
+}
+
 // walk goes to an absolute path, and watches each directory on the way before it
 // looks up a name in it: no later change escapes. It opens nothing but directories to
 // be looked at, so no fifo or device can hold it up. It ends at what is missing or no
-// directory: then the end is nil. Otherwise the caller releases the end, and closes its
-// descriptor. Where the error is not nil the hops are released. places are those of a route.
-func (n *inotify) walk(path string) (hops []hop, places []string, end *dir, fd int, err error) {
+// directory. Where the error is not nil the hops are released.
+func (n *inotify) walk(path string) (out walked, err error) {
 	w := walk{inotify: n, at: -1}
 	w.push(path)
 	defer func() {
-		if err == nil && end != nil {
+		if err == nil && out.end != nil {
 			return
 		}
 		if w.at >= 0 {
@@ -127,27 +137,28 @@ func (n *inotify) walk(path string) (hops []hop, places []string, end *dir, fd i
 		}
 	}()
 	if err := w.restart(); err != nil {
-		return nil, nil, nil, -1, err
+		return walked{}, err
 	}
 	for len(w.rest) > 0 {
 		next := w.rest[len(w.rest)-1]
 		w.rest = w.rest[:len(w.rest)-1]
 		arrived, err := w.step(next)
 		if err != nil {
-			return nil, nil, nil, -1, err
+			return walked{}, err
 		}
 		if !arrived {
 			w.note()
-			return w.hops, w.places, nil, -1, nil
+			return walked{hops: w.hops, places: w.places}, nil
 		}
 	}
-	if end, err = n.watch(w.at); err != nil {
-		return nil, nil, nil, -1, err
+	end, err := n.watch(w.at)
+	if err != nil {
+		return walked{}, err
 	}
 
 	w.note()
 
-	return w.hops, w.places, end, w.at, nil
+	return walked{hops: w.hops, places: w.places, end: end, fd: w.at}, nil
 }
 
 // note notes the directory it has come to.

@@ -57,23 +57,23 @@ func (t *tree) scan(n *inotify) error {
 
 // walk adds the directories from the path of the point on.
 func (t *tree) walk(n *inotify) error {
-	hops, _, end, at, err := n.walk(t.watch.point.Name)
+	to, err := n.walk(t.watch.point.Name)
 	if err != nil {
 		return err
 	}
-	for _, h := range hops {
+	for _, h := range to.hops {
 		n.release(h.dir)
 	}
-	if end == nil {
+	if to.end == nil {
 		return nil
 	}
 	defer func() {
-		_ = unix.Close(at)
-		n.release(end)
+		_ = unix.Close(to.fd)
+		n.release(to.end)
 	}()
 	s := scanner{inotify: n, dirs: t.dirs, most: min(maxTreeDirs, n.most/treeShare)}
 
-	return s.directory(at, ".", 0)
+	return s.directory(to.fd, ".", 0)
 }
 
 // prune watches nothing of the tree any more.

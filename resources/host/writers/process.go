@@ -28,7 +28,7 @@ func identifyBy(pid, pidfd int) writer {
 	return w
 }
 
-// identify returns what is to be known of the process with a number.
+// identify returns what can be known of the process with a number.
 func identify(pid int) writer {
 	read := func(name string) string {
 		data, _ := os.ReadFile(procPath(pid, name))

@@ -98,7 +98,7 @@ type failure struct {
 	Message, Hint string
 	// late are the resources to wait for; then it is no failure.
 	late []resource.Reference
-	// missing is a file that was to be read and is not there.
+	// missing is a file that had to be read and is not there.
 	missing string
 	// known reports whether it was reported already.
 	known bool

@@ -79,7 +79,7 @@ func CheckValidator(out *model.Problems, text string) {
 }
 
 // Validate runs the command of the property validate in a directory, on the temporary path of
-// what is to be at target. An error has target where the command printed that path: it is
+// what should be at target. An error has target where the command printed that path: it is
 // what people know, and the same at each run.
 func Validate(ctx context.Context, env resource.Env, text, path, target, dir string) error {
 	words, err := command.Split(text)

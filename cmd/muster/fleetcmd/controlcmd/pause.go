@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/pausestate"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -21,7 +22,7 @@ type pauseCommand struct {
 	aim
 	print.Format
 	fleetcli.Signing
-	obeyWait
+	confirmWait
 	nodes         []string
 	until, reason string
 }
@@ -89,7 +90,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenPause{Written: w, change: fleet.PauseChange{Key: w.Key, Pause: &p}, target: t}, err
+		return writtenPause{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
 	})
 	waited := c.await(ctx, c.Env, store, found.known, done)
 	shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
@@ -97,7 +98,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		for _, w := range done {
 			c.Print.Printf("%s revision %d: %s\n", w.Key, w.Revision, print.Text(shown.String()))
 		}
-		printObedience(c.Print, done)
+		printConfirmations(c.Print, done)
 	})
 
 	return errors.Join(failed, err, waited, found.undecided)

@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/pausestate"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 )
@@ -23,7 +24,7 @@ type resumeCommand struct {
 	aim
 	print.Format
 	fleetcli.Signing
-	obeyWait
+	confirmWait
 	nodes []string
 }
 
@@ -69,7 +70,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, writtenPause{Written: w, change: fleet.PauseChange{Key: w.Key}, target: t})
+			done = append(done, writtenPause{Written: w, change: pausestate.Change{Key: w.Key}, target: t})
 		}
 	}
 	if len(done) == 0 && len(failed) == 0 {
@@ -80,7 +81,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		for _, w := range done {
 			c.Print.Printf("%s removed, revision %d\n", w.Key, w.Revision)
 		}
-		printObedience(c.Print, done)
+		printConfirmations(c.Print, done)
 	})
 
 	return errors.Join(append(failed, err, waited, found.undecided)...)

@@ -304,7 +304,7 @@ func (c *ensureCommand) conclusion(id string) live.Conclusion {
 	}
 	if c.together {
 		out.Resume, out.Cancel = c.Command("exec", "--resume", id), c.Command("exec", "--cancel", id)
-		out.Show = c.printTogether
+		out.Show = c.printGrouped
 	}
 
 	return out

@@ -103,9 +103,9 @@ func streams(r model.EnsureResponse) []string {
 	return []string{output(r.State, "stdout"), output(r.State, "stderr")}
 }
 
-// printTogether prints answers, equal ones once.
-func (c *ensureCommand) printTogether(r *request.Ensured) {
-	for _, group := range live.Together(r, streams) {
+// printGrouped prints answers, equal ones once.
+func (c *ensureCommand) printGrouped(r *request.Ensured) {
+	for _, group := range live.GroupEqual(r, streams) {
 		c.printAnswer(print.Some(group.Nodes, "--json has all"), group.Answer)
 	}
 }

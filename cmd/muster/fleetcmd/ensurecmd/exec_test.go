@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestTogether: answers are equal that say the same, whoever gives them.
-func TestTogether(t *testing.T) {
+// TestGroupEqual: answers are equal that say the same, whoever gives them.
+func TestGroupEqual(t *testing.T) {
 	t.Parallel()
 	answer := func(node, stdout, stderr string, failed bool) model.EnsureResponse {
 		return model.EnsureResponse{Node: node, Phase: model.EnsureDone, State: &model.Transaction{
@@ -19,7 +19,7 @@ func TestTogether(t *testing.T) {
 		}}
 	}
 	var got []string
-	for _, group := range live.Together(&request.Ensured{Answers: []model.EnsureResponse{
+	for _, group := range live.GroupEqual(&request.Ensured{Answers: []model.EnsureResponse{
 		answer("a", "1", "", false), answer("b", "2", "", false), answer("cc", "2", "", false), answer("d", "2", "oops", false),
 		answer("e", "2", "", true), answer("f", "2", "", false), {Node: "g", Phase: model.EnsureFailed, Error: "no"}, {Node: "h", Phase: model.EnsureFailed, Error: "no"},
 	}}, streams) {

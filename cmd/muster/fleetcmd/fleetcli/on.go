@@ -16,13 +16,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// MaxUnasked is how many nodes a fleet can have of which a command means all without a question.
-const MaxUnasked = 10
-
 // ConfirmAll asks before what means all nodes of a fleet that is not small; the error begins with
 // nothing, what was not done.
 func ConfirmAll(env *cli.Env, nothing string, nodes int) error {
-	if nodes <= MaxUnasked {
+	if nodes <= fleet.MaxUnconfirmed {
 		return nil
 	}
 

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -47,17 +46,15 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 		families = append(families[:maxFamilies-1], model.GroupFamily(model.GroupAll))
 	}
 	// The times of reports are the node's: any number of the future must not displace what operators did.
-	operators, latest := history.Latest{Most: math.MaxInt / 2}, history.Latest{Most: max(maxEvents, c.limit)}
-	if err = assigned(ctx, store, families, &operators, &doc); err == nil {
-		err = written(ctx, store, families, &operators, &doc)
-	}
+	latest := history.Latest{Most: max(maxEvents, c.limit)}
+	operators, err := byOperators(ctx, store, families, &doc)
 	if err == nil {
 		err = c.reported(ctx, store, &latest, &doc)
 	}
 	if err != nil {
 		return err
 	}
-	all := history.Together(&operators, &latest)
+	all := latest.Sorted(operators...)
 	if latest.Dropped > 0 {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of what it reported the latest %d are known", latest.Most))
 	}
@@ -91,38 +88,49 @@ func isOfGroups(e history.Event) bool {
 	return strings.HasPrefix(e.About, model.GroupFamily("")) && e.RunID == ""
 }
 
-// assigned adds what was assigned to a node and its groups.
-func assigned(ctx context.Context, store *fleetcli.Store, families []string, latest *history.Latest, doc *ofNodeDocument) error {
+// byOperators returns what operators did to a node and its groups.
+func byOperators(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) ([]history.Event, error) {
+	assigned, err := assigned(ctx, store, families, doc)
+	if err != nil {
+		return nil, err
+	}
+	written, err := written(ctx, store, families, doc)
+
+	return append(assigned, written...), err
+}
+
+// assigned returns what was assigned to a node and its groups.
+func assigned(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []history.Event, err error) {
 	var revisions history.Revisions
 	counts := map[string]int{}
 	for e, err := range store.Revisions(ctx, families...) {
 		if err != nil {
-			return err
+			return nil, err
 		}
 		counts[e.Key]++
-		latest.Add(history.OfRevision(revisions.Add(ctx, e)))
+		events = append(events, history.OfRevision(revisions.Add(ctx, e)))
 	}
 	doc.Incomplete = append(doc.Incomplete, full(counts)...)
 
-	return nil
+	return events, nil
 }
 
-// written adds what operators wrote about a node and its groups.
-func written(ctx context.Context, store *fleetcli.Store, families []string, latest *history.Latest, doc *ofNodeDocument) error {
+// written returns what operators wrote about a node and its groups.
+func written(ctx context.Context, store *fleetcli.Store, families []string, doc *ofNodeDocument) (events []history.Event, err error) {
 	entries, err := control.New(store.KV).History(ctx, families...)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	counts := map[string]int{}
 	for _, entry := range entries {
 		if e, ok := history.OfControl(entry); ok {
 			counts[entry.Key]++
-			latest.Add(e)
+			events = append(events, e)
 		}
 	}
 	doc.Incomplete = append(doc.Incomplete, full(counts)...)
 
-	return nil
+	return events, nil
 }
 
 // full names the keys of which a bucket has as many revisions as it keeps.

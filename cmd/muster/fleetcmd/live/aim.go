@@ -81,7 +81,7 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 
 // ConfirmAll asks before a request to all of a fleet that is not small.
 func (a *Aim) ConfirmAll(env *cli.Env, to Aimed) error {
-	if to.all <= fleetcli.MaxUnasked || a.yes {
+	if to.all <= fleet.MaxUnconfirmed || a.yes {
 		return nil
 	}
 

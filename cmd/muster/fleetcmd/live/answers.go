@@ -15,16 +15,16 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Alike are the nodes of one answer.
-type Alike struct {
+// EqualAnswers are the nodes that gave equal answers.
+type EqualAnswers struct {
 	Nodes  []string
 	Answer model.EnsureResponse
 }
 
-// Together returns which nodes gave equal final answers, the most frequent first. Beside their
+// GroupEqual returns which nodes gave equal final answers, the most frequent first. Beside their
 // outcome and words, what details returns makes a difference.
-func Together(r *request.Ensured, details func(model.EnsureResponse) []string) []Alike {
-	var out []Alike
+func GroupEqual(r *request.Ensured, details func(model.EnsureResponse) []string) []EqualAnswers {
+	var out []EqualAnswers
 	places := map[string]int{}
 	unfinished := map[string]bool{}
 	for _, node := range r.Unfinished {
@@ -39,11 +39,11 @@ func Together(r *request.Ensured, details func(model.EnsureResponse) []string) [
 		if !known {
 			i = len(out)
 			places[of] = i
-			out = append(out, Alike{Answer: a})
+			out = append(out, EqualAnswers{Answer: a})
 		}
 		out[i].Nodes = append(out[i].Nodes, a.Node)
 	}
-	slices.SortStableFunc(out, func(a, b Alike) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
+	slices.SortStableFunc(out, func(a, b EqualAnswers) int { return cmp.Compare(len(b.Nodes), len(a.Nodes)) })
 
 	return out
 }

@@ -67,7 +67,7 @@ func (r Cancelled) isUnknown() bool {
 // print prints the answers, equal ones once.
 func (c Canceller) print(r Cancelled) {
 	details := func(a model.EnsureResponse) []string { return []string{string(request.StateOf(a))} }
-	for _, g := range Together(&request.Ensured{Answers: r.Answers}, details) {
+	for _, g := range GroupEqual(&request.Ensured{Answers: r.Answers}, details) {
 		word, text := string(describe.Outcome(g.Answer)), describe.Answer(g.Answer)
 		switch {
 		case isUnknown(g.Answer):

@@ -51,7 +51,7 @@ func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured
 			break
 		}
 	}
-	out.Complete(results)
+	out.Merge(results)
 }
 
 // read adds what is stored to the results.

@@ -74,9 +74,9 @@ func (c *pingCommand) run(ctx context.Context) error {
 	}
 	fleetcli.WarnUnknown(c.Log, list, known)
 	running := slices.DeleteFunc(slices.Clone(known), func(n model.Node) bool { return n.Stopped() })
-	asking, done := context.WithTimeout(ctx, c.timeout)
+	limit, done := context.WithTimeout(ctx, c.timeout)
 	defer done()
-	pinged, err := request.Ping(asking, by, list, running, func(p request.Pong) {
+	pinged, err := request.Ping(limit, by, list, running, func(p request.Pong) {
 		if !c.IsDocument() {
 			c.Print.Printf("%s  %s\n", print.Text(p.Node), took(p))
 		}

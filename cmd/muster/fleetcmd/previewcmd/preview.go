@@ -48,7 +48,7 @@ const (
 // over. The bundle of what is pushed is stored for as long as that takes. Beside an error the
 // preview is nil, or what was answered until then.
 func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (out *preview.Preview, err error) {
-	if err := requests.New(store.KV).CanAsk(ctx, kvstore.VerbPreview); err != nil {
+	if err := requests.New(store.KV).CheckRequests(ctx, kvstore.VerbPreview); err != nil {
 		return nil, err
 	}
 	value, digest, bundle, err := q.Push.Value(ctx)

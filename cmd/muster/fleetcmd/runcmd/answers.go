@@ -30,7 +30,7 @@ func lines(a model.EnsureResponse) []string {
 }
 
 // printGroup prints the answer of some nodes.
-func (c *runCommand) printGroup(g live.Alike) {
+func (c *runCommand) printGroup(g live.EqualAnswers) {
 	c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(describe.Answer(g.Answer))))
 	for _, line := range lines(g.Answer) {
 		c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))

@@ -90,8 +90,8 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = requests.New(store.KV).CanAsk(ctx, kvstore.VerbRun)
-	if errors.Is(err, requests.ErrNotAsked) {
+	err = requests.New(store.KV).CheckRequests(ctx, kvstore.VerbRun)
+	if errors.Is(err, requests.ErrRequestsNotPermitted) {
 		err = cli.Usagef("%w; what is assigned runs by itself within the interval of the agents", err)
 	}
 	if err != nil {
@@ -163,7 +163,7 @@ func (c *runCommand) conclusion(id, near string) live.Conclusion {
 		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
 		Results: " (for results see: muster fleet reports --cause request)",
 		Show: func(r *request.Ensured) {
-			for _, g := range live.Together(r, lines) {
+			for _, g := range live.GroupEqual(r, lines) {
 				c.printGroup(g)
 			}
 		},

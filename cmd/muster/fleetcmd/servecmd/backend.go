@@ -31,8 +31,8 @@ type backend struct {
 	log           *slog.Logger
 	// paused returns the control key by which a node is paused, empty where it is not.
 	paused func(node string) string
-	// asking knows whether nodes can be asked.
-	asking *asking
+	// permitted knows whether requests reach nodes.
+	permitted *permitted
 }
 
 // unsigned is what whoever pauses or resumes should know where there is no key.
@@ -68,13 +68,13 @@ func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written
 	return write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
 }
 
-// CanAsk returns why no node can be asked for something, nil where they can.
-func (b backend) CanAsk(k actions.Kind) error {
+// CheckRequests returns why requests of a kind reach no node, nil where they do.
+func (b backend) CheckRequests(k actions.Kind) error {
 	switch k {
 	case actions.Run:
-		return b.asking.can(kvstore.VerbRun)
+		return b.permitted.check(kvstore.VerbRun)
 	case actions.Preview:
-		return b.asking.can(kvstore.VerbPreview)
+		return b.permitted.check(kvstore.VerbPreview)
 	default:
 		return nil
 	}

@@ -30,7 +30,7 @@ const (
 	streamPause = 30 * time.Second
 	// settlePause is how long assignments may change before they are listed again.
 	settlePause = 100 * time.Millisecond
-	// nodesPatience is how long the reports wait for the nodes, which are to be shown first.
+	// nodesPatience is how long the reports wait for the nodes, which are shown first.
 	nodesPatience = 5 * time.Second
 )
 

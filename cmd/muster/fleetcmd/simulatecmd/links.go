@@ -118,7 +118,7 @@ func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, 
 	select {
 	case err := <-ended:
 		return err
-	case <-n.Regrouped():
+	case <-n.GroupsChanged():
 		return nil
 	}
 }

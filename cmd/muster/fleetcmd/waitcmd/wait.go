@@ -220,15 +220,15 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	switch t := fleet.TallyOf(statuses); {
 	case t.All == 0:
 		return fmt.Errorf("no known node matches: %s (see %s)", name, names.Run("fleet nodes"))
-	case t.Lacking() > 0 && t.Lacking() == t.Rejected:
+	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
-	case t.Lacking() > 0 && t.Lacking() == t.Failed:
+	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.Lacking(), t.Targets, lacking(statuses), names.Run("fleet wait "+name))
-	case t.Lacking() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.Lacking(), t.Targets, w.Timeout, lacking(statuses), unreachableHint(store, statuses))
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run("fleet wait "+name))
+	case t.NotUpToDate() > 0:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(store, statuses))
 	default:
 		return nil
 	}

@@ -18,14 +18,14 @@ func statusesOf(counts map[fleet.Status]int) []fleet.RolloutStatus {
 	return out
 }
 
-// TestLacking: who failed, is unreachable or pending is counted, and some of each are named.
-func TestLacking(t *testing.T) {
+// TestNotUpToDate: who failed, is unreachable or pending is counted, and some of each are named.
+func TestNotUpToDate(t *testing.T) {
 	t.Parallel()
 	all := statusesOf(map[fleet.Status]int{fleet.StatusUpToDate: 287, fleet.StatusFailed: 9, fleet.StatusUnreachable: 3, fleet.StatusPending: 1})
-	if n := fleet.TallyOf(all).Lacking(); n != 13 {
+	if n := fleet.TallyOf(all).NotUpToDate(); n != 13 {
 		t.Errorf("%d are not up to date", n)
 	}
-	if got, want := lacking(all), "9 failed (sim-0287, sim-0288, sim-0289, …), 3 unreachable (sim-0296, sim-0297, sim-0298), 1 pending (sim-0299)"; got != want {
+	if got, want := notUpToDate(all), "9 failed (sim-0287, sim-0288, sim-0289, …), 3 unreachable (sim-0296, sim-0297, sim-0298), 1 pending (sim-0299)"; got != want {
 		t.Error(got)
 	}
 }

@@ -44,19 +44,19 @@ func oddMembers() []string {
 	}
 }
 
-// agrees fails where an event that counts as a usual one is not what the library makes of it, and reports whether
+// agrees fails where an event that is on the fast path is not what the library makes of it, and reports whether
 // it counts as one.
 func agrees(t *testing.T, text string) bool {
 	t.Helper()
 	subject := model.Report{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeStable}
 	got, want := subject, subject
-	is, err := fillUsual(&got, []byte(text)), fillAny(&want, []byte(text))
+	is, err := fillFast(&got, []byte(text)), fillAny(&want, []byte(text))
 	short := text[:min(len(text), 2000)]
 	switch {
 	case !is && !reflect.DeepEqual(got, subject):
-		t.Fatalf("%q: it is unusual, and left %+v", short, got)
+		t.Fatalf("%q: it is not on the fast path, and left %+v", short, got)
 	case is && err != nil:
-		t.Fatalf("%q: it is usual, but the library says %v", short, err)
+		t.Fatalf("%q: it is on the fast path, but the library says %v", short, err)
 	case is && !reflect.DeepEqual(got, want):
 		t.Fatalf("%q:\n%+v, but by the library\n%+v", short, got, want)
 	}
@@ -66,44 +66,44 @@ func agrees(t *testing.T, text string) bool {
 
 func object(members []string) string { return "{" + strings.Join(members, ",") + "}" }
 
-// TestUsualEvents: what nodes write is decoded without the library.
-func TestUsualEvents(t *testing.T) {
+// TestFastPath: what nodes write is decoded without the library.
+func TestFastPath(t *testing.T) {
 	t.Parallel()
 	all := members()
 	for name, text := range map[string]string{"all": object(all), "spaced": " { " + strings.Join(all, " , ") + " } \n", "no extensions": object(all[:8]), "extensions first": object(append(all[8:], all[:8]...))} {
 		if !agrees(t, text) {
-			t.Errorf("%s: it is unusual", name)
+			t.Errorf("%s: it is not on the fast path", name)
 		}
 	}
 	for _, data := range []string{"{}", "[]", "null", `"text"`, "5", `{"a":1,"a":2}`} {
 		text, err := Event(model.Report{ID: ksuid.New().String(), Type: model.ProtocolRun, Node: "web01", Time: time.Now(), Seq: 1, Data: json.RawMessage(data)})
 		if err != nil || !agrees(t, string(text)) {
-			t.Errorf("%s is unusual, %v", text, err)
+			t.Errorf("%s is not on the fast path, %v", text, err)
 		}
 	}
 }
 
-// TestWhatIsNoUsualEvent is left to the library.
-func TestWhatIsNoUsualEvent(t *testing.T) {
+// TestNotOnTheFastPath is left to the library.
+func TestNotOnTheFastPath(t *testing.T) {
 	t.Parallel()
 	all := members()
 	for _, text := range []string{"", "null", "[]", "5", "{}", "{", object(all) + "x", object(all) + "{}", object(all[:7]), object(all[1:]), object(append(all, all[0])), object(append(all, "")), "[" + object(all) + "]"} {
 		if agrees(t, text) {
-			t.Errorf("%q is usual", text)
+			t.Errorf("%q is on the fast path", text)
 		}
 	}
 	for _, required := range []int{0, 1, 2, 3, 4, 6, 7} {
 		if agrees(t, object(slices.Delete(members(), required, required+1))) {
-			t.Errorf("it is usual without %s", all[required])
+			t.Errorf("it is on the fast path without %s", all[required])
 		}
 	}
 	if first := append([]string{all[7]}, slices.Delete(members(), 7, 8)...); agrees(t, object(first)) {
-		t.Error("it is usual with its data before their type")
+		t.Error("it is on the fast path with its data before their type")
 	}
 }
 
-// TestUsualEventsAreThoseOfTheLibrary: whatever members an event has, in any order.
-func TestUsualEventsAreThoseOfTheLibrary(t *testing.T) {
+// TestFastPathAreThoseOfTheLibrary: whatever members an event has, in any order.
+func TestFastPathAreThoseOfTheLibrary(t *testing.T) {
 	t.Parallel()
 	all, odd := members(), oddMembers()
 	for _, o := range odd {
@@ -119,7 +119,7 @@ func TestUsualEventsAreThoseOfTheLibrary(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	usual := 0
+	fast := 0
 	const times = 4000
 	for range times {
 		mixed := members()
@@ -143,16 +143,16 @@ func TestUsualEventsAreThoseOfTheLibrary(t *testing.T) {
 			text = text[:at] + text[at+1:]
 		}
 		if agrees(t, text) {
-			usual++
+			fast++
 		}
 	}
-	if usual < times/4 || usual > times*3/4 {
-		t.Errorf("%d of %d are usual: this compares little", usual, times)
+	if fast < times/4 || fast > times*3/4 {
+		t.Errorf("%d of %d are on the fast path: this compares little", fast, times)
 	}
 }
 
-// FuzzUsualEvent: whatever a node publishes, what counts as a usual event is what the library makes of it.
-func FuzzUsualEvent(f *testing.F) {
+// FuzzFastPath: whatever a node publishes, what is on the fast path is what the library makes of it.
+func FuzzFastPath(f *testing.F) {
 	f.Add(object(members()))
 	for _, o := range oddMembers() {
 		if len(o) < 1000 {
@@ -174,7 +174,7 @@ func BenchmarkDecode(b *testing.B) {
 		b.Fatal(err)
 	}
 	text := []byte(object(slices.Replace(members(), 7, 8, `"data":`+string(transaction))))
-	for name, decode := range map[string]func(*model.Report, []byte) bool{"usual": fillUsual, "library": func(r *model.Report, text []byte) bool { return fillAny(r, text) == nil }} {
+	for name, decode := range map[string]func(*model.Report, []byte) bool{"fast": fillFast, "library": func(r *model.Report, text []byte) bool { return fillAny(r, text) == nil }} {
 		b.Run(name, func(b *testing.B) {
 			b.SetBytes(int64(len(text)))
 			b.ReportAllocs()

@@ -238,7 +238,7 @@ func TestWhatOperatorsWriteIsShown(t *testing.T) {
 		return n.Labels["rack"] == "z9" && n.Labels["role"] == "web" && strings.Join(n.Groups, " ") == "sim sim-web canary" && n.Manifests["group.canary.more"].Outcome == model.OutcomeChanged
 	}
 	two := func(n model.Node) bool {
-		return n.Node == "sim-0002" && n.Paused == nil && strings.Contains(n.Message, "node.sim-0002.pause: invalid control document")
+		return n.Node == "sim-0002" && n.Paused == nil && strings.HasPrefix(n.RejectedControl["node.sim-0002.pause"], "invalid control document")
 	}
 	await(t, store, "the labels, the group and its manifest are there", 1, one)
 	await(t, store, "what is not valid is said", 1, two)

@@ -81,12 +81,12 @@ func (n *Node) noteControl() {
 	n.control.Show(n.status.SetControl)
 	if n.machine.join(n.control.Groups()) {
 		n.link.Assignments.SetGroups(slices.Clone(n.machine.groups()))
-		n.regrouped.Notify()
+		n.groupsChanged.Notify()
 		n.changed.Notify()
 		n.control.Wake()
 		n.status.Changed.Notify()
 	}
-	n.operated.Notify()
+	n.controlChanged.Notify()
 }
 
 // The nodes of a group read what is new over a second where they are many, as agents do: so many at

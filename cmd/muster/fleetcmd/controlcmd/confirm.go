@@ -15,21 +15,20 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/pauses"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/pausestate"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
 
 const (
-	// obeyPoll is the pause between two looks at the nodes, pollShare how many times as long as a
-	// look it is at least.
-	obeyPoll  = 300 * time.Millisecond
-	pollShare = 5
-	// settling is how long a node may still say that it rejects what was written before.
-	settling = 2 * time.Second
+	// pollInterval is the pause between two reads of the nodes, pollShare how many times as long as
+	// such a read it is at least.
+	pollInterval = 300 * time.Millisecond
+	pollShare    = 5
 )
 
-// obedience is what a node does of what was written under a key.
-type obedience struct {
+// confirmation is what a node does of what was written under a key.
+type confirmation struct {
 	Node  string        `json:"node"`
 	State request.State `json:"state"`
 	Text  string        `json:"text"`
@@ -38,22 +37,22 @@ type obedience struct {
 // writtenPause is what was written under a key, and what the nodes do of it.
 type writtenPause struct {
 	pauses.Written
-	Nodes []obedience `json:"nodes,omitempty"`
+	Nodes []confirmation `json:"nodes,omitempty"`
 
-	change fleet.PauseChange
+	change pausestate.Change
 	target fleet.Target
 }
 
-// obeyWait waits for nodes that should pause or resume.
-type obeyWait struct{ timeout time.Duration }
+// confirmWait waits until nodes confirm that they paused or resumed.
+type confirmWait struct{ timeout time.Duration }
 
 // addWait adds the flag.
-func (w *obeyWait) addWait(cmd *fisk.CmdClause) {
-	cmd.Flag("timeout", "Maximum time to wait until the nodes obey; 0 does not wait").Default("10s").DurationVar(&w.timeout)
+func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
+	cmd.Flag("timeout", "Maximum time to wait until the nodes confirm; 0 does not wait").Default("10s").DurationVar(&w.timeout)
 }
 
 // check returns the error of the flag.
-func (w *obeyWait) check() error {
+func (w *confirmWait) check() error {
 	if w.timeout < 0 {
 		return cli.Usagef("--timeout must not be negative")
 	}
@@ -63,7 +62,7 @@ func (w *obeyWait) check() error {
 
 // await waits until the known nodes of all do what was written, cannot be reached or refuse. The
 // error is that nodes cannot be read, that some refused, or that some said nothing in time.
-func (w *obeyWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Store, known []model.Node, all []writtenPause) error {
+func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Store, known []model.Node, all []writtenPause) error {
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
 	}
@@ -80,32 +79,33 @@ func (w *obeyWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Stor
 	line := env.Print.Progress()
 	defer line.Clear()
 	for {
-		look := time.Now()
+		asked := time.Now()
 		now, err := store.Nodes(limit)
 		switch {
 		case err != nil && limit.Err() == nil:
 			return err
 		case err == nil:
-			judgeAll(all, before, now, time.Since(began) >= settling)
+			judgeAll(all, before, now, time.Since(began) >= pausestate.Settling)
 		}
 		counts, open := count(all)
 		if len(open) == 0 || limit.Err() != nil {
 			return w.verdict(ctx, counts)
 		}
-		line.Show("%d of %d nodes obey, waiting for %s", counts[request.StateDone], total(counts), print.Some(open, "and others"))
+		line.Show("%d of %d nodes confirmed, waiting for %s", counts[request.StateDone], total(counts), print.Some(open, "and others"))
 		select {
 		case <-limit.Done():
-		case <-time.After(max(obeyPoll, pollShare*time.Since(look))):
+		case <-time.After(max(pollInterval, pollShare*time.Since(asked))):
 		}
 	}
 }
 
 // openNodes returns the known nodes of a target, of which nothing is known yet.
-func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []obedience {
-	open := func(name string) obedience {
-		return obedience{name, request.StatePending, "written, not confirmed yet"}
+func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node) []confirmation {
+	open := func(name string) confirmation {
+		pending := pausestate.Pending()
+		return confirmation{name, pending.State, pending.Text}
 	}
-	var out []obedience
+	var out []confirmation
 	if t.Node != "" {
 		if _, is := byName[t.Node]; is {
 			out = append(out, open(t.Node))
@@ -131,46 +131,12 @@ func judgeAll(all []writtenPause, before map[string]model.Node, now []model.Node
 		for i, o := range w.Nodes {
 			if o.State == request.StatePending {
 				n, known := states[o.Node]
-				w.Nodes[i] = judge(w.change, o, n, known, settled || n.Message != before[o.Node].Message)
+				isNew := w.change.Rejection(n) != w.change.Rejection(before[o.Node])
+				status := w.change.Status(n, known, settled || isNew)
+				w.Nodes[i] = confirmation{o.Node, status.State, status.Text}
 			}
 		}
 	}
-}
-
-// judge returns what a node does of what was written; isNew is that what it says is not of before.
-func judge(c fleet.PauseChange, o obedience, n model.Node, known, isNew bool) obedience {
-	const later = "; it obeys when it is back"
-	unreachable := func(why string) obedience {
-		return obedience{o.Node, request.StateUnreachable, "written, not confirmed: " + why}
-	}
-	switch {
-	case !known || n.Silent:
-		return unreachable("unreachable" + later)
-	case n.Unreadable != "":
-		return unreachable("its state cannot be read")
-	case n.Stopped():
-		return unreachable("stopped" + later)
-	case c.IsObeyed(n):
-		return obedience{o.Node, request.StateDone, obeyedText(c, n)}
-	case isNew && c.Refusal(n) != "":
-		return obedience{o.Node, request.StateFailed, "refused: " + c.Refusal(n)}
-	}
-
-	return o
-}
-
-// obeyedText describes what holds on a node that obeys.
-func obeyedText(c fleet.PauseChange, n model.Node) string {
-	switch {
-	case c.Pause == nil && n.Paused == nil:
-		return "resumed"
-	case c.Pause == nil:
-		return "still " + n.Paused.String() + " (" + n.Paused.From + ")"
-	case n.Paused.From != c.Key:
-		return "paused, also by " + n.Paused.From
-	}
-
-	return "paused"
 }
 
 // count counts the nodes by their state, and names those that are waited for.
@@ -197,7 +163,7 @@ func total(counts map[request.State]int) (all int) {
 }
 
 // verdict returns the error of what nodes did. Those that cannot be reached are none.
-func (w *obeyWait) verdict(ctx context.Context, counts map[request.State]int) error {
+func (w *confirmWait) verdict(ctx context.Context, counts map[request.State]int) error {
 	all := print.Count(total(counts), "node")
 	var failed []error
 	if n := counts[request.StateFailed]; n > 0 {
@@ -213,8 +179,8 @@ func (w *obeyWait) verdict(ctx context.Context, counts map[request.State]int) er
 	return errors.Join(failed...)
 }
 
-// printObedience prints what nodes do, equal ones once, the most frequent first.
-func printObedience(p print.Printer, all []writtenPause) {
+// printConfirmations prints what nodes do, equal ones once, the most frequent first.
+func printConfirmations(p print.Printer, all []writtenPause) {
 	var texts []string
 	nodes := map[string][]string{}
 	for _, w := range all {

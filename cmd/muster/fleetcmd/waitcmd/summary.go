@@ -10,8 +10,8 @@ import (
 // maxNamed is how many nodes of one status are named.
 const maxNamed = 3
 
-// lacking counts the nodes that are not up to date by their status, and names some of each.
-func lacking(statuses []fleet.RolloutStatus) string {
+// notUpToDate counts the nodes that are not up to date by their status, and names some of each.
+func notUpToDate(statuses []fleet.RolloutStatus) string {
 	return byStatus(statuses, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusPending)
 }
 

@@ -1,0 +1,71 @@
+package provisioncmd
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// readable is the mode of a file of permissions, which nats-server reads: they are no secret.
+const readable = 0o644
+
+// write writes a document for each user into the directory, and prints which of them are new.
+func (c *permissionsCommand) write(users []user, documents [][]byte) error {
+	if err := os.Mkdir(c.dir, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return fmt.Errorf("--dir: %w", err)
+	}
+	changed := 0
+	for i, u := range users {
+		path := filepath.Join(c.dir, u.name+c.extension())
+		written, err := replace(path, documents[i])
+		if err != nil {
+			return fmt.Errorf("%d of %d are written: %w", i, len(users), err)
+		}
+		if !written {
+			continue
+		}
+		changed++
+		c.Print.Printf("%s\n", path)
+	}
+	c.Print.Remark("%d written, %d up to date", changed, len(users)-changed)
+
+	return nil
+}
+
+// extension returns how the names of the files end.
+func (c *permissionsCommand) extension() string {
+	switch {
+	case c.YAML:
+		return ".yaml"
+	case c.IsDocument(), c.jwt:
+		return ".json"
+	default:
+		return ".conf"
+	}
+}
+
+// replace writes a file as a whole, and reports whether that was necessary.
+func replace(path string, content []byte) (written bool, err error) {
+	if now, unread := os.ReadFile(path); unread == nil && bytes.Equal(now, content) {
+		return false, nil
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), ".muster-*")
+	if err != nil {
+		return false, err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(readable), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+
+	return err == nil, err
+}

@@ -1,0 +1,102 @@
+// Package pausestate judges by the state of a node what it does of a pause that was written, or of
+// the end of one.
+package pausestate
+
+import (
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
+)
+
+// Settling is how long the state of a node may still have the rejection of what was written before.
+const Settling = 2 * time.Second
+
+// Change is a pause that was written under a key, or the end of one.
+type Change struct {
+	Key string
+	// Pause is what was written, nil for the end of a pause.
+	Pause *model.Pause
+}
+
+// Status is what a node does of a change.
+type Status struct {
+	// State is pending, done, failed or unreachable. One that is unreachable does it when it is back.
+	State request.State
+	Text  string
+	// Unsigned reports whether it failed for a missing signature.
+	Unsigned bool
+}
+
+// Pending returns the status of a node of which nothing is known yet.
+func Pending() Status {
+	return Status{State: request.StatePending, Text: "written, not confirmed yet"}
+}
+
+// Status returns what a node does of the change. known is whether it has a state; settled is that a
+// rejection in that is of this change, and not of what was there before.
+func (c Change) Status(n model.Node, known, settled bool) Status {
+	const later = "; takes effect when it is back"
+	switch {
+	case n.Unreadable != "":
+		return unreachable("its state cannot be read")
+	case !known || n.Silent:
+		return unreachable("unreachable" + later)
+	case n.Stopped():
+		return unreachable("stopped" + later)
+	case c.inEffect(n):
+		return Status{State: request.StateDone, Text: c.text(n)}
+	}
+	if why := c.Rejection(n); settled && why != "" {
+		return Status{State: request.StateFailed, Text: "refused: " + why, Unsigned: strings.Contains(why, signed.ErrUnsigned.Error())}
+	}
+
+	return Pending()
+}
+
+func unreachable(why string) Status {
+	return Status{State: request.StateUnreachable, Text: "written, not confirmed: " + why}
+}
+
+// inEffect reports whether the change is in effect on a node.
+func (c Change) inEffect(n model.Node) bool {
+	switch {
+	case c.Pause == nil:
+		return n.Paused == nil || n.Paused.From != c.Key
+	case n.Paused == nil:
+		return false
+	case n.Paused.From == c.Key:
+		return n.Paused.At.Equal(c.Pause.At)
+	}
+
+	// Another pause that ends later holds instead; one that ends sooner tells nothing of this one.
+	return n.Paused.Until.IsZero() || !c.Pause.Until.IsZero() && !n.Paused.Until.Before(c.Pause.Until)
+}
+
+// text describes a node on which the change is in effect.
+func (c Change) text(n model.Node) string {
+	switch {
+	case c.Pause == nil && n.Paused == nil:
+		return "resumed"
+	case c.Pause == nil:
+		return "still " + n.Paused.String() + " (" + n.Paused.From + ")"
+	case n.Paused.From != c.Key:
+		return "paused, also by " + n.Paused.From
+	}
+
+	return "paused"
+}
+
+// Rejection returns why a node rejects what is under the key, empty where it does not. It may
+// still be of what was there before.
+func (c Change) Rejection(n model.Node) string {
+	if len(n.RejectedControl) > 0 {
+		return n.RejectedControl[c.Key]
+	}
+	// Older agents have it in the message alone.
+	_, why, _ := strings.Cut(n.Message, "rejected: "+c.Key+": ")
+
+	return why
+}
