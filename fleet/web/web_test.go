@@ -60,7 +60,7 @@ var pages = map[string][]string{
 	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
 	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
 	"/manifests":                      {"nginx", "postgres", "still at revision", "6 manifests"},
-	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "Late for", "signed by a key"},
+	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>", "signed by a key"},
 	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
 	"/requests":                       {"service#nginx", "req-7c1f", "300"},
@@ -219,6 +219,32 @@ func TestWebhooksHaveOneNotice(t *testing.T) {
 	}
 	if body := has(t, h, "/nodes", http.StatusOK); strings.Contains(body, "webhook w0") {
 		t.Error("a page that is not about webhooks names one")
+	}
+}
+
+// TestSinceWhen: what fails, or is away, says for how long, on the overview and where it is listed.
+func TestSinceWhen(t *testing.T) {
+	t.Parallel()
+	f := sample(100)
+	failed, away := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2020, 1, 2, 6, 7, 8, 0, time.UTC)
+	f.Change(func(d *webfleet.Data) {
+		for i := range d.Nodes {
+			if d.Nodes[i].Silent {
+				d.Nodes[i].Heard = away
+			}
+			for key, m := range d.Nodes[i].Manifests {
+				if m.Outcome == model.OutcomeFailed {
+					m.FailedSince = failed
+					d.Nodes[i].Manifests[key] = m
+				}
+			}
+		}
+	})
+	h := dashboard(f)
+	has(t, h, "/", http.StatusOK, `title="since 2020-01-02 03:04:05 UTC"`, `title="since 2020-01-02 06:07:08 UTC"`)
+	has(t, h, "/manifests/nginx?status=failed", http.StatusOK, `title="since 2020-01-02 03:04:05 UTC"`)
+	if body := has(t, h, "/nodes/web003", http.StatusOK); strings.Count(body, `title="since 2020-01-02 03:04:05 UTC"`) < 2 {
+		t.Error("the manifest of a node that fails says nothing of for how long")
 	}
 }
 

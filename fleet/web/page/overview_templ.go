@@ -666,11 +666,11 @@ func history(c chart, p view.Progress, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = clock(c.first.Add(c.last.Sub(c.first)/2)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = clock(c.first.Add(c.end(now).Sub(c.first)/2)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = clock(c.last).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = clock(c.end(now)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -957,7 +957,7 @@ func upkeep(o view.Overview) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				templ_7745c5c3_Err = toned(look{"clock", "wait", "Differs"}).Render(ctx, templ_7745c5c3_Buffer)
+				templ_7745c5c3_Err = toned(look{"audit", "wait", "Differs"}).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
