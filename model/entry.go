@@ -22,6 +22,9 @@ type Entry struct {
 	// By is who wrote it, as they said, which nobody has verified; empty where they did not. Nodes do not
 	// read it.
 	By string `json:"by,omitempty"`
+	// Terms are those of a document around the manifest, and whether there is a signature; nil for none. Nodes
+	// do not read them here.
+	Terms *Terms `json:"terms,omitempty"`
 	// Deleted is a revision that ended the assignment; it has no value.
 	Deleted bool `json:"deleted,omitempty"`
 	// Refused is why the value must not be used, empty when it may: no node runs it.

@@ -26,6 +26,17 @@ type Assignment struct {
 	fleet.RolloutStatus
 	// Assigned is when the desired revision was assigned; zero where nothing is.
 	Assigned time.Time `json:"assigned,omitzero"`
+	// FailedSince is since when it fails, zero where it does not, or nobody knows: older agents do not report that.
+	FailedSince time.Time `json:"failed_since,omitzero"`
+}
+
+// Began returns since when it is late, or fails; zero where it does neither, or nobody knows.
+func (a Assignment) Began() time.Time {
+	if a.Late() {
+		return a.Assigned
+	}
+
+	return a.FailedSince
 }
 
 // Late reports whether the node should run the revision, and does not.
@@ -42,7 +53,10 @@ func OfNode(n model.Node, statuses []fleet.RolloutStatus, entries []model.Entry)
 func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) Node {
 	out := Node{Node: n, State: fleet.NodeStatus(n, statuses), Statuses: make([]Assignment, len(statuses))}
 	for i, s := range statuses {
-		out.Statuses[i] = Assignment{s, all.Assigned(s.Key)}
+		out.Statuses[i] = Assignment{RolloutStatus: s, Assigned: all.Assigned(s.Key)}
+		if s.Status == fleet.StatusFailed {
+			out.Statuses[i].FailedSince = n.Manifests[s.Key].FailedSince
+		}
 	}
 	out.Since = out.since()
 

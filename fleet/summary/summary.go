@@ -77,6 +77,8 @@ func MembersOf[T any](nodes map[string]T) Members {
 // State counts the nodes of one state.
 type State struct {
 	State fleet.Status `json:"state"`
+	// Since is when the one that is away for the longest time was last seen; zero for other states.
+	Since time.Time `json:"since,omitzero"`
 	Members
 }
 
@@ -104,6 +106,9 @@ type Failure struct {
 	Manifest string       `json:"manifest"`
 	Status   fleet.Status `json:"status"`
 	Error    string       `json:"error"`
+	// Since is when it began on the node where it did first, zero where nobody knows: older agents do not report
+	// since when they fail.
+	Since time.Time `json:"since,omitzero"`
 	Members
 }
 
@@ -235,7 +240,7 @@ func (c *counter) another() *counter {
 // node counts a node, but not its statuses.
 func (c *counter) node(n *model.Node, state fleet.Status) {
 	c.nodes++
-	c.state(n.Node, state)
+	c.state(n, state)
 	if n.Unreadable != "" {
 		c.unreadable++
 		return
@@ -254,18 +259,31 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 }
 
 // state counts the state of a node.
-func (c *counter) state(node string, state fleet.Status) {
+func (c *counter) state(n *model.Node, state fleet.Status) {
 	if c.byStatus[state] == nil {
 		c.byStatus[state] = &State{State: state}
 	}
-	c.byStatus[state].add(node)
+	s := c.byStatus[state]
+	s.add(n.Node)
+	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
+		s.Since = earlier(s.Since, n.Heard)
+	}
+}
+
+// earlier returns the earlier one of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+
+	return a
 }
 
 // States counts nodes, which are in the order of their names, by their states.
 func States(nodes []*Node) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for _, n := range nodes {
-		c.state(n.Node.Node, n.State)
+		c.state(&n.Node, n.State)
 	}
 
 	return c.states()
@@ -296,6 +314,11 @@ func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
 			c.failures[id] = f
 		}
 		f.add(s.Node)
+		since := n.Manifests[s.Key].FailedSince
+		if s.Status == fleet.StatusRejected {
+			since = key.since
+		}
+		f.Since = earlier(f.Since, since)
 	}
 }
 

@@ -148,6 +148,59 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 	}
 }
 
+// TestSinceWhen: what fails, was rejected or is away says since when, of the node where it has been so for longest.
+func TestSinceWhen(t *testing.T) {
+	t.Parallel()
+	const motd = "group.web.motd"
+	fails := func(since time.Duration) func(*model.Node) {
+		return func(n *model.Node) {
+			failed(motd, "no space left")(n)
+			m := n.Manifests[motd]
+			if since > 0 {
+				m.FailedSince = now.Add(-since)
+			}
+			n.Manifests[motd] = m
+		}
+	}
+	var nodes []model.Node
+	for i := range 40 { // on all cores
+		nodes = append(nodes, node(fmt.Sprintf("a%02d", i), fails(time.Duration(i%20)*time.Hour)))
+	}
+	nodes = append(nodes,
+		node("b", func(n *model.Node) {
+			n.Manifests[motd] = model.ManifestState{Revision: 6, Seen: 7, Late: "refused: not signed"}
+		}),
+		node("c", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-3*time.Hour) }),
+		node("d", func(n *model.Node) { n.Silent, n.Heard = true, now.Add(-2*time.Hour) }),
+	)
+	got := summary.Of(nodes, []model.Entry{entry(motd, 7, 24*time.Hour)}, "1.2.0", now)
+	for _, f := range got.Failing {
+		want := map[fleet.Status]time.Duration{fleet.StatusFailed: 19 * time.Hour, fleet.StatusRejected: 24 * time.Hour}[f.Status]
+		if !f.Since.Equal(now.Add(-want)) {
+			t.Errorf("%s since %s, want %s ago", f.Status, f.Since, want)
+		}
+	}
+	if len(got.Failing) != 2 {
+		t.Errorf("%+v", got.Failing)
+	}
+	for _, s := range got.States {
+		if away := s.State == fleet.StatusUnreachable; away != s.Since.Equal(now.Add(-3*time.Hour)) || away == s.Since.IsZero() {
+			t.Errorf("%s since %s", s.State, s.Since)
+		}
+	}
+	n := summary.OfNode(nodes[3], fleet.Overview(nodes[3:4], nil)[0], nil)
+	if s := n.Statuses; len(s) != 1 || !s[0].Began().IsZero() {
+		t.Errorf("what is not assigned: %+v", s)
+	}
+	entries := []model.Entry{entry(motd, 7, 24*time.Hour)}
+	for i, want := range map[int]time.Duration{3: 3 * time.Hour, 40: 24 * time.Hour} {
+		n := summary.OfNode(nodes[i], fleet.Overview(nodes[i:i+1], entries)[0], entries)
+		if s := n.Statuses; len(s) != 1 || !s[0].Began().Equal(now.Add(-want)) {
+			t.Errorf("%s: %+v", n.Node.Node, s)
+		}
+	}
+}
+
 // TestOneNodeDoesNotFillTheOverview: a node chooses its errors, versions and what flaps.
 func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
 	t.Parallel()

@@ -50,6 +50,8 @@ type Fleet struct {
 	points   points
 	counts   counts
 	top      top
+	// webhooks are the problems of webhooks.
+	webhooks map[webhookID]string
 	// last is the newest place of an event.
 	last      place
 	followers map[*follower]bool
@@ -79,7 +81,7 @@ func New(o Options) *Fleet {
 	f := &Fleet{
 		options: o, selector: newSelector(), strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
 		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
-		progress: progress{problems: map[string]string{}}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
+		progress: progress{problems: map[string]string{}}, webhooks: map[webhookID]string{}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
 	}
 	isKnown := func(node string) bool { return f.nodes.byName[node] != nil }
 	f.events.isKnown, f.runs.isKnown = isKnown, isKnown

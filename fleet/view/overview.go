@@ -35,7 +35,7 @@ func (f *Fleet) Overview() Overview {
 		since = f.progress.since
 	}
 
-	return Overview{Progress: f.progress.get(), Summary: s, Top: top, History: f.points.get(since, now)}
+	return Overview{Progress: f.progress.get(), Summary: s, Top: top, History: f.points.get(since, now), Webhooks: webhookProblems(f.webhooks)}
 }
 
 // summary returns what is expensive of the overview.

@@ -21,7 +21,7 @@ func (f *Fleet) Manifests() []ManifestRow {
 	f.mu.RUnlock()
 	keys := map[string][]Assigned{}
 	for name, e := range entries.All() {
-		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By})
+		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 	}
 	out := make([]ManifestRow, len(s.Manifests))
 	for i, m := range s.Manifests {

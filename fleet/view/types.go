@@ -32,6 +32,8 @@ type Overview struct {
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
 	Top Top `json:"top"`
+	// Webhooks are those that are not delivered, with the reason, by name.
+	Webhooks []WebhookProblem `json:"webhooks"`
 }
 
 // Point counts what was reported within one interval of time, by the clock of the server: runs,
@@ -135,6 +137,8 @@ type Assigned struct {
 	Digest   string    `json:"digest,omitempty"`
 	// By is who assigned it, as they said; empty where they did not.
 	By string `json:"by,omitempty"`
+	// Terms are whether and how nodes run it, nil where it has none.
+	Terms *model.Terms `json:"terms,omitempty"`
 }
 
 // ManifestQuery selects the nodes of a manifest.

@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -11,7 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/webfleet"
 )
 
@@ -57,7 +60,7 @@ var pages = map[string][]string{
 	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
 	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
 	"/manifests":                      {"nginx", "postgres", "still at revision", "6 manifests"},
-	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "Late for", "signed by a key"},
+	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>", "signed by a key"},
 	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
 	"/requests":                       {"service#nginx", "req-7c1f", "300"},
@@ -200,6 +203,68 @@ func TestIncomplete(t *testing.T) {
 		}
 	}
 	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")
+}
+
+// TestWebhooksHaveOneNotice on the overview, however many are not delivered.
+func TestWebhooksHaveOneNotice(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		for i := range 7 {
+			d.Webhooks = append(d.Webhooks, view.WebhookProblem{Webhook: fmt.Sprint("w", i), Problem: fmt.Sprintf("webhook w%d cannot be delivered", i)})
+		}
+	})
+	h := dashboard(f)
+	body := has(t, h, "/", http.StatusOK, "webhook w0 cannot be delivered", "webhook w4 cannot be delivered", "and 2 more problems of webhooks")
+	if n := strings.Count(body, `class="notice`); n != 1 {
+		t.Errorf("%d notices", n)
+	}
+	if body := has(t, h, "/nodes", http.StatusOK); strings.Contains(body, "webhook w0") {
+		t.Error("a page that is not about webhooks names one")
+	}
+}
+
+// TestSinceWhen: what fails, or is away, says for how long, on the overview and where it is listed.
+func TestSinceWhen(t *testing.T) {
+	t.Parallel()
+	f := sample(100)
+	failed, away := time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), time.Date(2020, 1, 2, 6, 7, 8, 0, time.UTC)
+	f.Change(func(d *webfleet.Data) {
+		for i := range d.Nodes {
+			if d.Nodes[i].Silent {
+				d.Nodes[i].Heard = away
+			}
+			for key, m := range d.Nodes[i].Manifests {
+				if m.Outcome == model.OutcomeFailed {
+					m.FailedSince = failed
+					d.Nodes[i].Manifests[key] = m
+				}
+			}
+		}
+	})
+	h := dashboard(f)
+	has(t, h, "/", http.StatusOK, `title="since 2020-01-02 03:04:05 UTC"`, `title="since 2020-01-02 06:07:08 UTC"`)
+	has(t, h, "/manifests/nginx?status=failed", http.StatusOK, `title="since 2020-01-02 03:04:05 UTC"`)
+	if body := has(t, h, "/nodes/web003", http.StatusOK); strings.Count(body, `title="since 2020-01-02 03:04:05 UTC"`) < 2 {
+		t.Error("the manifest of a node that fails says nothing of for how long")
+	}
+}
+
+// TestTermsOfAssignments are where assignments are listed: an expired one looks like any other else.
+func TestTermsOfAssignments(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		for i := range d.Entries {
+			if strings.HasSuffix(d.Entries[i].Key, ".nginx") {
+				d.Entries[i].Terms = &model.Terms{Noop: true, Expires: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), When: "a < b", Priority: 3, Signed: true}
+			}
+		}
+	})
+	h := dashboard(f)
+	for _, path := range []string{"/manifests/nginx", "/audit"} {
+		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	}
 }
 
 // TestPendingHasAReasonAndAnAge also where a node gives no reason.

@@ -125,7 +125,7 @@ func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 	return newEntry(key, m), nil
 }
 
-// newEntry returns a revision with who wrote it, and the digest of what runs.
+// newEntry returns a revision with who wrote it, its terms, and the digest of what runs.
 func newEntry(key string, m kvstore.Message) model.Entry {
 	e := kvstore.NewEntry(key, m)
 	e.By = kvstore.AuthorOf(m)
@@ -133,7 +133,7 @@ func newEntry(key string, m kvstore.Message) model.Entry {
 		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
 	}
 	if !e.Deleted {
-		e.Digest = assigned.Digest(key, e.Value)
+		e.Digest, e.Terms = assigned.Summary(key, e.Value)
 	}
 
 	return e

@@ -16,7 +16,7 @@ import (
 )
 
 // List returns the assignments of some families, or of all for none, in the order
-// of their keys and without values, but with the digests of these. The error wraps
+// of their keys and without values, but with the digests and the terms of these. The error wraps
 // model.ErrInvalidName.
 func (s Bucket) List(ctx context.Context, families ...string) ([]model.Entry, error) {
 	for _, f := range families {
@@ -84,7 +84,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 			e := kvstore.NewEntry(key, m)
 			e.By = kvstore.AuthorOf(m)
 			if e.Deleted = false; !headersOnly {
-				e.Digest = assigned.Digest(key, m.Data)
+				e.Digest, e.Terms = assigned.Summary(key, m.Data)
 			}
 			e.Value = nil
 			all = append(all, e)

@@ -23,6 +23,7 @@ import (
 // Data is what is known of a fleet.
 type Data struct {
 	Progress view.Progress
+	Webhooks []view.WebhookProblem
 	// Version is that with which the ones of nodes are compared.
 	Version string
 	// Nodes are by name.
@@ -101,7 +102,7 @@ func (f *Fleet) Progress() view.Progress { return f.get().Progress }
 func (f *Fleet) Overview() view.Overview {
 	d := f.get()
 
-	return view.Overview{Progress: d.Progress, Summary: summary.Of(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top}
+	return view.Overview{Progress: d.Progress, Summary: summary.Of(d.Nodes, d.Entries, d.Version, f.now()), History: d.History, Top: d.Top, Webhooks: d.Webhooks}
 }
 
 // details returns what is known of each node.
@@ -229,7 +230,7 @@ func (d Data) manifests(now time.Time) []view.ManifestRow {
 		r := view.ManifestRow{Manifest: m}
 		for _, e := range d.Entries {
 			if _, name, err := fleet.ParseKey(e.Key); err == nil && name == m.Name {
-				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By})
+				r.Keys = append(r.Keys, view.Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 				if e.Time.After(r.Changed) {
 					r.Changed = e.Time
 				}

@@ -1,6 +1,7 @@
 package fleetcmd
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strconv"
@@ -131,13 +132,13 @@ func (c *lsCommand) print(entries []model.Entry, invalid int) {
 		if target, parsed, err := fleet.ParseKey(e.Key); err == nil && !e.Invalid {
 			family, name, digest = target.String(), parsed, print.ShortDigest(e.Digest)
 		}
-		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now)}
+		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now), cmp.Or(print.OneLine(e.By), "-"), cmp.Or(print.OneLine(strings.Join(e.Terms.Words(now, print.Time), ", ")), "-")}
 	}
 	none := "no assignments"
 	if c.HasTargets() || c.name != "" {
 		none += " match"
 	}
-	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE"}, rows, none)
+	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE", "BY", "TERMS"}, rows, none)
 	if invalid > 0 {
 		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))
 	}

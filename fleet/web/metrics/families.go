@@ -126,11 +126,20 @@ func webhookFamilies() metric.Families[snapshot] {
 				emit(float64(c.Refused), name, "refused")
 			}
 		}, "webhook", "outcome"),
-		metric.Gauge("muster_fleet_webhook_failing", "Whether the newest try to deliver a webhook failed.", func(s *snapshot, emit metric.Emit) {
-			for name, c := range s.webhooks {
-				emit(metric.Flag(c.Failing), name)
-			}
-		}, "webhook"),
+		metric.Gauge("muster_fleet_webhook_failing", "Whether a webhook is not delivered: the newest try failed, or its reports cannot be read.", readFailing, "webhook"),
+	}
+}
+
+func readFailing(s *snapshot, emit metric.Emit) {
+	failing := map[string]bool{}
+	for name, c := range s.webhooks {
+		failing[name] = c.Failing
+	}
+	for _, p := range s.Webhooks {
+		failing[p.Webhook] = true
+	}
+	for name, is := range failing {
+		emit(metric.Flag(is), name)
 	}
 }
 

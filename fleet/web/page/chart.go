@@ -32,8 +32,9 @@ type chart struct {
 	// top is what the upper end stands for.
 	top                             int
 	runs, changed, failed, repaired int
-	first, last                     time.Time
-	points                          []view.Point
+	// first is when it begins, until when its last interval ends.
+	first, until time.Time
+	points       []view.Point
 }
 
 // newChart makes the chart of a history: as many columns as can be told apart.
@@ -47,11 +48,23 @@ func newChart(history []view.Point) chart {
 	for i, p := range c.points {
 		c.columns = append(c.columns, c.column(i, p))
 	}
-	if n := len(c.points); n > 0 {
-		c.first, c.last = c.points[0].At, c.points[n-1].At
+	if len(c.points) > 0 {
+		c.first, c.until = c.points[0].At, history[len(history)-1].At
+		if n := len(history); n > 1 {
+			c.until = c.until.Add(history[n-1].At.Sub(history[n-2].At))
+		}
 	}
 
 	return c
+}
+
+// end returns where the last interval ends, at most now.
+func (c chart) end(now time.Time) time.Time {
+	if c.until.After(now) {
+		return now
+	}
+
+	return c.until
 }
 
 func (c chart) column(i int, p view.Point) column {

@@ -20,7 +20,7 @@ type concern struct {
 	// nodes are the first of those that are concerned, of all.
 	nodes []string
 	all   int
-	// since is when it began, zero where nobody knows.
+	// since is when it began on the first of them, zero where nobody knows.
 	since time.Time
 }
 
@@ -35,7 +35,7 @@ func concernsOf(o view.Overview) []concern {
 	out = append(out, pending(o.Manifests)...)
 	for _, s := range o.States {
 		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
-			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State), url: stateURL(s.State), nodes: s.First, all: s.Nodes})
+			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
@@ -43,7 +43,7 @@ func concernsOf(o view.Overview) []concern {
 	}
 	if n := len(o.Clocks); n > 0 {
 		c := o.Clocks[0]
-		out = append(out, concern{look: look{"clock", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
+		out = append(out, concern{look: look{"audit", "wait", "Clock"}, what: texts.Count(n, "clock") + differ(n), why: "furthest off: " + c.Node + ", " + c.ClockOffset.String(), url: NodeURL(c.Node), nodes: nodesOf(o.Clocks, func(c summary.Clock) string { return c.Node }), all: n})
 	}
 	if n := len(o.Outboxes); n > 0 {
 		b := o.Outboxes[0]
@@ -64,7 +64,7 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 			more, nodes = more+1, nodes+f.Nodes
 			continue
 		}
-		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes})
+		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
 	}
 	if more > 0 {
 		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: texts.Count(nodes, "failure") + " in all, on these nodes or others", url: stateURL(status)})
@@ -96,7 +96,7 @@ func whyAbsent(s fleet.Status) string {
 		return "what they report cannot be read by this version of muster"
 	}
 
-	return "no update arrived in the time that they promise one"
+	return "no update for longer than the state_ttl of their agents"
 }
 
 func nodesOf[T any](all []T, name func(T) string) []string {

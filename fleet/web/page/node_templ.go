@@ -398,8 +398,8 @@ func Node(d view.NodeDetail, a Acts, now time.Time) templ.Component {
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
-				if s.Late() {
-					templ_7745c5c3_Err = since(s.Assigned, now).Render(ctx, templ_7745c5c3_Buffer)
+				if at := s.Began(); !at.IsZero() {
+					templ_7745c5c3_Err = since(at, now).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -862,7 +862,7 @@ func assignmentTable(all []summary.Assignment, now time.Time) templ.Component {
 			templ_7745c5c3_Var35 = templ.NopComponent
 		}
 		ctx = templ.ClearChildren(ctx)
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<table><caption class=\"sr\">Nodes of the manifest</caption> <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Node</th><th scope=\"col\" class=\"col-m right\">Desired</th><th scope=\"col\" class=\"col-m right\">Current</th><th scope=\"col\" class=\"col-m\">Last run</th><th scope=\"col\" class=\"col-m\">Why</th><th scope=\"col\" class=\"right\">Late for</th></tr></thead> <tbody>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 64, "<table><caption class=\"sr\">Nodes of the manifest</caption> <thead><tr><th scope=\"col\">Status</th><th scope=\"col\">Node</th><th scope=\"col\" class=\"col-m right\">Desired</th><th scope=\"col\" class=\"col-m right\">Current</th><th scope=\"col\" class=\"col-m\">Last run</th><th scope=\"col\" class=\"col-m\">Why</th><th scope=\"col\" class=\"right\">For</th></tr></thead> <tbody>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
@@ -978,23 +978,18 @@ func assignmentTable(all []summary.Assignment, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			if s.Late() {
-				templ_7745c5c3_Err = since(s.Assigned, now).Render(ctx, templ_7745c5c3_Buffer)
-				if templ_7745c5c3_Err != nil {
-					return templ_7745c5c3_Err
-				}
-			} else {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "<span class=\"muted\">–</span>")
+			if at := s.Began(); !at.IsZero() {
+				templ_7745c5c3_Err = since(at, now).Render(ctx, templ_7745c5c3_Buffer)
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
 			}
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "</td></tr>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 75, "</td></tr>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 77, "</tbody></table>")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 76, "</tbody></table>")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -62,6 +62,11 @@ func TestChart(t *testing.T) {
 	if len(c.columns) > maxBars || c.runs != 5000 || c.repaired != 500 {
 		t.Errorf("%d columns, %d runs, %d repaired", len(c.columns), c.runs, c.repaired)
 	}
+	// The last label is where the last interval ends, which is not after now.
+	end := time.Unix(60*500, 0)
+	if got, cut := c.end(end.Add(time.Hour)), c.end(end.Add(-time.Second)); !got.Equal(end) || !cut.Equal(end.Add(-time.Second)) {
+		t.Errorf("ends at %s and %s, not %s", got, cut, end)
+	}
 	for n, want := range map[int]int{1: 1, 2: 2, 3: 4, 9: 10, 10: 10, 11: 20, 120: 200, 5001: 6000} {
 		if got := roundUp(n); got != want {
 			t.Errorf("above %d: %d, want %d", n, got, want)

@@ -64,14 +64,23 @@ func DecodeContent(key string, content []byte) (Value, model.Problems) {
 // Digest returns the digest that nodes report for the value of a key: of the manifest or
 // the bundle, or of all that it holds where they reject it.
 func Digest(key string, value []byte) string {
+	digest, _ := Summary(key, value)
+
+	return digest
+}
+
+// Summary returns the Digest of the value of a key, and its terms: nil for none, and but for a signature where nodes
+// reject it.
+func Summary(key string, value []byte) (digest string, terms *model.Terms) {
 	v, problems := Decode(key, value)
+	terms = v.Terms(signed.IsEnvelope(value))
 	switch {
 	case problems == nil:
-		return v.ContentDigest()
+		return v.ContentDigest(), terms
 	case v.Content != nil:
-		return model.DigestOf(v.Content)
+		return model.DigestOf(v.Content), terms
 	default:
-		return model.DigestOf(value)
+		return model.DigestOf(value), terms
 	}
 }
 

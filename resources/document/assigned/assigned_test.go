@@ -1,6 +1,7 @@
 package assigned_test
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -37,6 +38,31 @@ func TestDigest(t *testing.T) {
 	} {
 		if got := assigned.Digest(key, []byte(c.value)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestTermsAreThoseOfTheDocument, with a signature or without; of what nodes reject only the signature is told.
+func TestTermsAreThoseOfTheDocument(t *testing.T) {
+	t.Parallel()
+	const document = "protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\nnoop: true\npriority: 3\nexpires: 2026-01-02T03:04:05Z\n"
+	want := model.Terms{Noop: true, Priority: 3, Expires: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	signed := want
+	signed.Signed = true
+	for name, c := range map[string]struct {
+		value string
+		want  *model.Terms
+	}{
+		"bare":            {"muster: {}\n", nil},
+		"no terms":        {"protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\n", nil},
+		"terms":           {document, &want},
+		"signed":          {string(envelope(t, document)), &signed},
+		"signed bare":     {string(envelope(t, "muster: {}\n")), &model.Terms{Signed: true}},
+		"rejected":        {document + "nope: 1\n", nil},
+		"signed rejected": {string(envelope(t, document+"nope: 1\n")), &model.Terms{Signed: true}},
+	} {
+		if _, got := assigned.Summary(key, []byte(c.value)); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
 }

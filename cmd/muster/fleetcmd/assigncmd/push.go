@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/trust"
@@ -119,19 +120,19 @@ func (c *pushCommand) run(ctx context.Context) error {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
 	case err != nil && len(push.Targets) > 1:
-		return fmt.Errorf("%w\n%s", err, summary(done, len(push.Targets)))
+		return fmt.Errorf("%w\n%s", err, tally(done, len(push.Targets)))
 	case err != nil:
 		return err
 	}
-	var statuses []fleet.RolloutStatus
+	var statuses []summary.Assignment
 	var waited error
 	if c.wait {
 		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument()}.Run(ctx, store, pushedGoal(done))
 	}
 	if c.IsDocument() {
 		document := struct {
-			Pushed   []fleet.Pushed        `json:"pushed"`
-			Statuses []fleet.RolloutStatus `json:"statuses,omitempty"`
+			Pushed   []fleet.Pushed       `json:"pushed"`
+			Statuses []summary.Assignment `json:"statuses,omitempty"`
 		}{done, statuses}
 		if err := c.Print.Document(document, c.YAML); err != nil {
 			return err
@@ -205,8 +206,8 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 	}
 }
 
-// summary counts what became of targets.
-func summary(done []fleet.Pushed, targets int) string {
+// tally counts what became of targets.
+func tally(done []fleet.Pushed, targets int) string {
 	unchanged := 0
 	for _, p := range done {
 		if p.Unchanged {

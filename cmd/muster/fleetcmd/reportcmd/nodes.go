@@ -44,8 +44,8 @@ type nodesCommand struct {
 type nodeStatus struct {
 	model.Node
 	// State is the status of the node as a whole, as target expressions have it.
-	State    fleet.Status          `json:"state"`
-	Statuses []fleet.RolloutStatus `json:"statuses"`
+	State    fleet.Status         `json:"state"`
+	Statuses []summary.Assignment `json:"statuses"`
 	// Flooding is what a node publishes more of than is kept.
 	Flooding string `json:"flooding,omitempty"`
 }
@@ -54,7 +54,7 @@ type nodeStatus struct {
 func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
-	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
+	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
@@ -99,11 +99,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	for i := range list {
 		list[i].Flooding = flooding[list[i].Node.Node]
 	}
-	statuses := make([][]fleet.RolloutStatus, len(list))
-	for i, n := range list {
-		statuses[i] = n.Statuses
-	}
-	if err := fleet.ExplainSkipped(ctx, store.Get, statuses...); err != nil {
+	if err := explainSkipped(ctx, store, list); err != nil {
 		return err
 	}
 
@@ -113,7 +109,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		for _, n := range list {
 			rows = append(rows, nodeRows(c.Print, n, now)...)
 		}
-		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "REASON"}, rows, none)
+		c.Print.Table([]string{"NODE", "VERSION", "UPTIME", "LAST SEEN", "OUTBOX", "GROUPS", "MANIFEST", "REVISION", "STATUS", "LATE FOR", "REASON"}, rows, none)
 		c.Order.Remark(c.Print, len(list), matching)
 	})
 	if err == nil && c.exitCode && matching+len(found.Undecided) > 0 {
@@ -139,7 +135,7 @@ func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStat
 	for i, n := range all {
 		rows[i].nodeStatus = n
 		if c.Sort != "" {
-			node := summary.NewNode(n.Node, n.Statuses, assigned)
+			node := summary.NewNode(n.Node, rollouts(n), assigned)
 			rows[i].row = query.Node{NodeRow: view.RowOf(&node), Known: n.Node}
 		}
 	}
@@ -228,13 +224,42 @@ func (c *nodesCommand) none() string {
 
 // withStatuses compares nodes with their assignments.
 func withStatuses(nodes []model.Node, entries []model.Entry) []nodeStatus {
-	statuses := fleet.Overview(nodes, entries)
+	statuses, assigned := fleet.Overview(nodes, entries), fleet.NewAssigned(entries)
 	out := make([]nodeStatus, len(nodes))
 	for i, n := range nodes {
-		out[i] = nodeStatus{Node: n, State: fleet.NodeStatus(n, statuses[i]), Statuses: statuses[i]}
+		node := summary.NewNode(n, statuses[i], assigned)
+		out[i] = nodeStatus{Node: n, State: node.State, Statuses: node.Statuses}
 	}
 
 	return out
+}
+
+// rollouts returns the statuses of a node without when the revisions were assigned.
+func rollouts(n nodeStatus) []fleet.RolloutStatus {
+	out := make([]fleet.RolloutStatus, len(n.Statuses))
+	for i, s := range n.Statuses {
+		out[i] = s.RolloutStatus
+	}
+
+	return out
+}
+
+// explainSkipped is fleet.ExplainSkipped.
+func explainSkipped(ctx context.Context, store *fleetcli.Store, list []nodeStatus) error {
+	all := make([][]fleet.RolloutStatus, len(list))
+	for i, n := range list {
+		all[i] = rollouts(n)
+	}
+	if err := fleet.ExplainSkipped(ctx, store.Get, all...); err != nil {
+		return err
+	}
+	for i, statuses := range all {
+		for j, s := range statuses {
+			list[i].Statuses[j].RolloutStatus = s
+		}
+	}
+
+	return nil
 }
 
 // nodeRows returns a row for each manifest of a node, the first with the node itself. What
@@ -256,7 +281,7 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 	first := []string{n.Node.Node, cmp.Or(print.Cut(n.Version, maxWord), "-"), uptime, print.Age(n.Heard, now), strconv.Itoa(n.Outbox), groupsOf(n)}
 	var rows [][]string
 	if len(n.Statuses) == 0 || n.Message != "" {
-		rows = append(rows, append(first, "-", "", word, print.OneLine(n.Message)))
+		rows = append(rows, append(first, "-", "", word, "", print.OneLine(n.Message)))
 		first = make([]string, len(first))
 	}
 	shown, more := withoutMost(n.Statuses)
@@ -268,11 +293,15 @@ func nodeRows(p print.Printer, n nodeStatus, now time.Time) [][]string {
 		case !s.Done():
 			word = string(s.Status)
 		}
-		rows = append(rows, append(first, s.Key, revisions(s), cmp.Or(word, "-"), print.OneLine(s.Reason)))
+		late := ""
+		if s.Late() {
+			late = print.Age(s.Assigned, now)
+		}
+		rows = append(rows, append(first, s.Key, revisions(s.RolloutStatus), cmp.Or(word, "-"), late, print.OneLine(s.Reason)))
 		first = make([]string, len(first))
 	}
 	if more > 0 {
-		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "the node says that it runs them (see --json)"))
+		rows = append(rows, append(first, fmt.Sprintf("and %d more", more), "", string(fleet.StatusUnassigned), "", "the node says that it runs them (see --json)"))
 	}
 
 	return rows
@@ -301,7 +330,7 @@ func groupsOf(n nodeStatus) string {
 
 // withoutMost returns statuses with the first ones of what a node says to run without an
 // assignment, and how many more it says.
-func withoutMost(all []fleet.RolloutStatus) (shown []fleet.RolloutStatus, more int) {
+func withoutMost(all []summary.Assignment) (shown []summary.Assignment, more int) {
 	unassigned := 0
 	for _, s := range all {
 		if s.Status == fleet.StatusUnassigned {

@@ -53,7 +53,7 @@ func TestNodeThatRunsWhatIsNotAssigned(t *testing.T) {
 	for _, row := range nodeRows(print.Printer{}, n, now) {
 		got = append(got, strings.Join(row[6:], " | "))
 	}
-	want := "group.all.motd | 7 | stable | \ngroup.all.sshd | 9 | unassigned | runs, but is not assigned"
+	want := "group.all.motd | 7 | stable |  | \ngroup.all.sshd | 9 | unassigned |  | runs, but is not assigned"
 	if strings.Join(got, "\n") != want {
 		t.Errorf("got\n%s", strings.Join(got, "\n"))
 	}
@@ -72,21 +72,21 @@ func TestNodeThatFloodsIsNamed(t *testing.T) {
 		n := withStatuses(all, entries)[i]
 		n.Flooding = flooding[n.Node.Node]
 		row := nodeRows(print.Printer{}, n, now)[0]
-		if got := row[0] + " " + row[9]; got != want {
+		if got := row[0] + " " + row[10]; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
 }
 
 // What is wrong with a node hides nothing of its manifests, and is no reason of one of them:
-// it has a row of its own.
+// it has a row of its own. What is late says for how long.
 func TestNodeAndManifestWithAReason(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	state := model.NodeState{Node: "web01", Message: "configuration rejected", Manifests: map[string]model.ManifestState{"group.all.motd": {Revision: 6, Seen: 7, Late: "refused: x"}}}
-	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, []model.Entry{{Key: "group.all.motd", Revision: 7}})[0]
+	n := withStatuses([]model.Node{{NodeState: state, Heard: now}}, []model.Entry{{Key: "group.all.motd", Revision: 7, Time: now.Add(-47 * time.Minute)}})[0]
 	rows := nodeRows(print.Printer{}, n, now)
-	if len(rows) != 2 || strings.Join(rows[0][6:], "|") != "-|||configuration rejected" || strings.Join(rows[1][6:], "|") != "group.all.motd|6 of 7|rejected|x" {
+	if len(rows) != 2 || strings.Join(rows[0][6:], "|") != "-||||configuration rejected" || strings.Join(rows[1][6:], "|") != "group.all.motd|6 of 7|rejected|47m|x" {
 		t.Errorf("%q", rows)
 	}
 }

@@ -116,15 +116,20 @@ func wait(ctx context.Context, c <-chan struct{}, most time.Duration) {
 // persist calls read until it returns nil or ctx ends, and says in the view why it has to try
 // again.
 func (f *feed) persist(ctx context.Context, what string, read func(context.Context) error) {
+	f.persistFor(ctx, f.to, what, read)
+}
+
+// persistFor is persist that says in show why it has to try again.
+func (f *feed) persistFor(ctx context.Context, show notices, what string, read func(context.Context) error) {
 	pause := firstPause
 	var failing time.Time
 	for ctx.Err() == nil {
 		began := time.Now()
-		works := time.AfterFunc(worksAfter, func() { f.to.Clear(what) })
+		works := time.AfterFunc(worksAfter, func() { show.Clear(what) })
 		err := read(ctx)
 		works.Stop()
 		if err == nil {
-			f.to.Clear(what)
+			show.Clear(what)
 		}
 		if ctx.Err() != nil || err == nil {
 			return
@@ -136,7 +141,7 @@ func (f *feed) persist(ctx context.Context, what string, read func(context.Conte
 			failing = time.Now()
 			f.log.Warn("cannot be read, will retry", "what", what, "error", err)
 		}
-		f.to.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
+		show.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
 		if kvstore.Pause(ctx, pause) != nil {
 			return
 		}

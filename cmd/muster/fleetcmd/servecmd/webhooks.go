@@ -83,12 +83,12 @@ func (w *webhooks) close() {
 	}
 }
 
-// couriers returns one for each webhook. With all, one that nobody has read for yet begins with the
+// couriers returns one for each webhook, which shows its notices where show says. With all, one that nobody has read for yet begins with the
 // oldest report.
-func (w *webhooks) couriers(stream reports.Stream, show notices, log *slog.Logger, all bool) []*courier {
+func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) notices, log *slog.Logger, all bool) []*courier {
 	out := make([]*courier, len(w.senders))
 	for i, s := range w.senders {
-		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show, log: log, reading: subscription(s.Hook)}
+		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook)}
 		out[i].reading.All = all
 	}
 

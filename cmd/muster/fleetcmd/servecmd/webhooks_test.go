@@ -19,6 +19,7 @@ import (
 
 	"github.com/nats-io/jsm.go/api"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -145,7 +146,7 @@ func deliver(t *testing.T, store *kvtest.Store, w *webhooks, show notices) (stop
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	c := w.couriers(reports.New(store.Store), show, slog.New(slog.DiscardHandler), false)[0]
+	c := w.couriers(reports.New(store.Store), func(string) notices { return show }, slog.New(slog.DiscardHandler), false)[0]
 	go func() { done <- c.deliver(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -315,7 +316,7 @@ func TestWebhookTakenAtTheEnd(t *testing.T) {
 	_, store := kvtest.New(t)
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	ctx, end := context.WithCancel(t.Context())
-	c := hooked(t, r.URL).couriers(reports.New(store.Store), ends{end}, slog.New(slog.DiscardHandler), true)[0]
+	c := hooked(t, r.URL).couriers(reports.New(store.Store), func(string) notices { return ends{end} }, slog.New(slog.DiscardHandler), true)[0]
 	report(t, store, "web01", "r")
 	if err := c.deliver(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
@@ -340,6 +341,42 @@ func TestWebhooksOfServe(t *testing.T) {
 		f.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 		return strings.Contains(answer.Body.String(), `muster_fleet_webhook_reports_total{outcome="sent",webhook="pager"} 1`), ""
 	})
+}
+
+// TestWebhookThatFailsIsNoProblemOfTheFigures: the overview and a metric of its own say it, nothing says that the
+// figures are not current.
+func TestWebhookThatFailsIsNoProblemOfTheFigures(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusServiceUnavailable })
+	f := &follower{store: store.Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Second, webhooks: hooked(t, r.URL)}
+	run(t, f)
+	reads(t, store)
+	report(t, store, "web01", "r")
+	get := func(path string) string {
+		answer := httptest.NewRecorder()
+		f.ServeHTTP(answer, httptest.NewRequest(http.MethodGet, path, nil))
+		return answer.Body.String()
+	}
+	var overview view.Overview
+	kvtest.Eventually(t, "the overview", func() (bool, string) {
+		overview = view.Overview{}
+		text := get("/api/v1/overview")
+		err := json.Unmarshal([]byte(text), &overview)
+		return err == nil && len(overview.Webhooks) == 1, text
+	})
+	if w := overview.Webhooks[0]; w.Webhook != "pager" || !strings.Contains(w.Problem, "webhook pager cannot be delivered since") || len(overview.Progress.Problems) > 0 {
+		t.Errorf("%+v, %q", w, overview.Progress.Problems)
+	}
+	if text := get("/metrics"); !strings.Contains(text, "\nmuster_fleet_problems 0\n") || !strings.Contains(text, "\nmuster_fleet_webhook_failing{webhook=\"pager\"} 1\n") {
+		t.Error(text)
+	}
+	if text := get("/"); strings.Count(text, "cannot be delivered") != 1 {
+		t.Error(text)
+	}
+	if text := get("/nodes"); strings.Contains(text, "cannot be delivered") {
+		t.Error(text)
+	}
 }
 
 func TestWebhookFiles(t *testing.T) {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -160,7 +161,7 @@ type Wait struct {
 
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
 // waited for, or that it failed there.
-func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]fleet.RolloutStatus, error) {
+func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Assignment, error) {
 	rollout, err := g.rollout(ctx, s)
 	if err != nil {
 		return nil, err
@@ -182,31 +183,43 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]fleet.Rollo
 	if err != nil {
 		return nil, err
 	}
+	assigned := fleet.NewAssigned(rollout.Entries)
+	all := make([]summary.Assignment, len(statuses))
+	for i, status := range statuses {
+		all[i] = summary.Assignment{RolloutStatus: status, Assigned: assigned.Assigned(status.Key)}
+	}
 	if !w.Quiet {
-		printStatuses(w.Print, statuses)
+		printStatuses(w.Print, all, time.Now())
+		printTally(w.Print, fleet.TallyOf(statuses))
 	}
 
-	return statuses, w.verdict(ctx, s, g.Name, statuses)
+	return all, w.verdict(ctx, s, g.Name, statuses)
 }
 
-// printStatuses prints the nodes that are not up to date, or on which something flaps, and
-// counts the others.
-func printStatuses(p print.Printer, statuses []fleet.RolloutStatus) {
+// printStatuses prints the nodes that are not up to date, or on which something flaps.
+func printStatuses(p print.Printer, statuses []summary.Assignment, now time.Time) {
 	var rows [][]string
 	for _, s := range statuses {
 		if s.Status == fleet.StatusUpToDate && s.Reason == "" {
 			continue
 		}
-		current := "-"
+		current, late := "-", ""
 		if s.Current > 0 {
 			current = strconv.FormatUint(s.Current, 10)
 		}
-		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, print.OneLine(s.Reason)})
+		if s.Late() {
+			late = print.Age(s.Assigned, now)
+		}
+		rows = append(rows, []string{s.Node, s.Key, string(s.Status), strconv.FormatUint(s.Desired, 10), current, late, print.OneLine(s.Reason)})
 	}
 	if len(rows) > 0 {
-		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "REASON"}, rows, "")
+		p.Table([]string{"NODE", "KEY", "STATUS", "DESIRED", "CURRENT", "LATE FOR", "REASON"}, rows, "")
 	}
-	switch t := fleet.TallyOf(statuses); {
+}
+
+// printTally counts the nodes that are up to date.
+func printTally(p print.Printer, t fleet.Tally) {
+	switch {
 	case t.Targets > 0:
 		p.Printf("%d/%d nodes up to date\n", t.UpToDate, t.Targets)
 	case t.All > 0:
