@@ -48,6 +48,14 @@ type changes struct {
 	Matching int                      `json:"matching" doc:"How many there are without limit"`
 }
 
+// assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
+// that were removed.
+type assignmentChanges struct {
+	Changes  []describe.AssignmentChange `json:"changes"`
+	Matching int                         `json:"matching" doc:"How many there are without limit"`
+	More     bool                        `json:"more" doc:"The bucket has older ones"`
+}
+
 // services are what nodes registered.
 type services struct {
 	Registrations []registration.Registration `json:"registrations"`
@@ -88,6 +96,13 @@ func (a *api) addSource(routes huma.API) {
 				out.Revisions = append(out.Revisions, e)
 			}
 			return out, err
+		})
+	})
+	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
+		return ask(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
+			all, more, err := a.Source.Assigned(ctx)
+			found := describe.Assignments(all, in.Search)
+			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {

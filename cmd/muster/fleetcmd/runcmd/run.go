@@ -113,7 +113,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
 	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
 		req.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, req), req.ID, part, list, to.Known)
+		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, to.Sender(), req), req.ID, part, list, to.Known)
 	})
 	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err
