@@ -194,6 +194,13 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		t.m.note("tried %s", s.Name)
 		return resource.Outcome{Untouched: true}, err
 	}
+	if strings.HasPrefix(s.FailAt, "end") {
+		env.AtEnd(func(context.Context) error {
+			t.m.note("end %s", s.Name)
+			t.event("end", s.Name)
+			return t.failing(s, "end-fails")
+		})
+	}
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {
 		t.m.set(s.Name, s.Value)

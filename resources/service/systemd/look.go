@@ -128,6 +128,9 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 			return nil, err
 		}
 	}
+	if p.isOwn(ctx, env, u.id) {
+		u.active = p.own.active()
+	}
 	state, err := stateOf(name, u.active, answer)
 	if err != nil {
 		return nil, err

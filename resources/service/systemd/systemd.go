@@ -40,6 +40,7 @@ type Provider struct {
 	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
 	names    names
+	own      own
 	booted   bootTime
 }
 
@@ -53,7 +54,9 @@ type reading struct {
 // New returns the provider for the machine whose files are below root: "/" for
 // this one.
 func New(root string) *Provider {
-	return &Provider{root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1)}
+	return &Provider{
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: own{unit: ownUnit(root)},
+	}
 }
 
 // Name is systemd.
@@ -148,6 +151,9 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 // Change applies an action to a service.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	names := p.names.resolve([]string{name})
+	if p.putsOff(ctx, env, action, names[0]) {
+		return p.putOff(ctx, env, action)
+	}
 	switch action {
 	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
 		return p.startAndCheck(ctx, env, action, names[0])
