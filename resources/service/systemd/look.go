@@ -34,6 +34,16 @@ func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*
 // of is-active and is-enabled follow. Services that reload or stop are read
 // again for up to 5 s.
 func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
+	return p.look(ctx, env, names, p.names.note)
+}
+
+// outcomes is StatusAll after a change, of units that were observed by whatever names before.
+func (p *Provider) outcomes(ctx context.Context, env resource.Env, units []string) ([]*service.State, []error) {
+	return p.look(ctx, env, units, func(string, string, string) error { return nil })
+}
+
+// look is StatusAll with what notes the unit of each name, in a run.
+func (p *Provider) look(ctx context.Context, env resource.Env, names []string, note func(run, name, unit string) error) ([]*service.State, []error) {
 	states, errs := make([]*service.State, len(names)), make([]error, len(names))
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("systemd did not answer within %s", answerTimeout))
 	defer cancel()
@@ -43,7 +53,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	}
 	pause := settlePause
 	for deadline := time.Now().Add(settleTime); ; pause = min(2*pause, maxSettlePause) {
-		p.readStates(ctx, env, names, todo, states, errs)
+		p.readStates(ctx, env, names, todo, note, states, errs)
 		var unsettled []int
 		for _, i := range todo {
 			if errors.Is(errs[i], errUnsettled) {
@@ -65,7 +75,7 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 }
 
 // readStates fills in the states of the services numbered by todo.
-func (p *Provider) readStates(ctx context.Context, env resource.Env, names []string, todo []int, states []*service.State, errs []error) {
+func (p *Provider) readStates(ctx context.Context, env resource.Env, names []string, todo []int, note func(run, name, unit string) error, states []*service.State, errs []error) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
 		asked[at] = names[i]
@@ -74,7 +84,7 @@ func (p *Provider) readStates(ctx context.Context, env resource.Env, names []str
 	if err != nil && len(todo) > 1 && ctx.Err() == nil {
 		// One of the names may be invalid for systemd.
 		for _, i := range todo {
-			p.readStates(ctx, env, names, []int{i}, states, errs)
+			p.readStates(ctx, env, names, []int{i}, note, states, errs)
 		}
 		return
 	}
@@ -82,7 +92,7 @@ func (p *Provider) readStates(ctx context.Context, env resource.Env, names []str
 	for at, i := range todo {
 		states[i], errs[i] = nil, err
 		if err == nil {
-			states[i], errs[i] = p.state(ctx, env, names[i], units[at], links)
+			states[i], errs[i] = p.state(ctx, env, names[i], units[at], links, note)
 		}
 	}
 }
@@ -108,7 +118,7 @@ func (p *Provider) show(ctx context.Context, env resource.Env, names []string) (
 // state returns the state of a unit, and runs is-enabled where systemd's memory
 // may be outdated. A service may be named by any name of its unit, but only by one
 // of them in a run.
-func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links) (*service.State, error) {
+func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links, note func(run, name, unit string) error) (*service.State, error) {
 	asked := service.UnitName(name)
 	if u.load == "bad-setting" || u.load == "error" {
 		return nil, unreadable(ctx, env, name, u)
@@ -118,7 +128,7 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 			return nil, cmp.Or(err, fmt.Errorf("%s: %w", name, service.ErrNotFound))
 		}
 	}
-	if err := p.names.note(env.RunID, asked, u.id); err != nil {
+	if err := note(env.RunID, asked, u.id); err != nil {
 		return nil, err
 	}
 	answer, sure := u.isEnabled(links, hasScript(p.root, u.id))

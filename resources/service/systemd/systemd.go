@@ -150,7 +150,7 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 
 // Change applies an action to a service.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	names := p.names.resolve([]string{name})
+	names := p.names.resolve(env.RunID, []string{name})
 	if p.putsOff(ctx, env, action, names[0]) {
 		return p.putOff(ctx, env, action)
 	}
@@ -214,9 +214,9 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	began := time.Now()
 	err := p.change(ctx, env, action, name)
 	if err == nil {
-		var state *service.State
-		if state, err = p.Status(ctx, env, name); err == nil && !state.Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, state.Metadata.Active, systemctl, action)
+		states, errs := p.outcomes(ctx, env, []string{name})
+		if err = errs[0]; err == nil && !states[0].Metadata.Running {
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
 		}
 	}
 	if err == nil {
