@@ -21,8 +21,8 @@ func TestIsActive(t *testing.T) {
 		"failed":     {ensure: "stopped"},
 		"activating": {ensure: "stopped"},
 		// Other: those that pass are looked at again.
-		"reloading":    {err: "web: it is changing state, still reloading after 5s"},
-		"deactivating": {err: "web: it is changing state, still deactivating after 5s"},
+		"reloading":    {err: "web: it is changing state, still reloading"},
+		"deactivating": {err: "web: it is changing state, still deactivating"},
 		"maintenance":  {err: `web: invalid systemctl is-active output: "maintenance"`},
 		"unknown":      {err: `web: invalid systemctl is-active output: "unknown"`},
 		"":             {err: `web: invalid systemctl is-active output: ""`},

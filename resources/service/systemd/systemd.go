@@ -235,6 +235,10 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
+	if unit == p.own.unit {
+		// It runs whatever happens to it: it would be looked at whenever it is told to end.
+		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
+	}
 	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	for _, entry := range entries(filepath.Join(p.root, units)) {
 		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {
