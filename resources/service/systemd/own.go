@@ -3,7 +3,6 @@ package systemd
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -24,37 +23,6 @@ type own struct {
 	asked, ends bool
 	// stops is that it is to be stopped at the end of a run.
 	stops bool
-}
-
-// ownUnit returns the unit of this process on the machine with a root.
-func ownUnit(root string) string {
-	text, err := os.ReadFile(filepath.Join(root, "proc/self/cgroup"))
-	if err != nil {
-		return ""
-	}
-
-	return unitOfGroup(string(text))
-}
-
-// unitOfGroup returns the unit of the system that control groups are of, those of
-// /proc/self/cgroup; empty where they are of none that may be managed.
-func unitOfGroup(groups string) string {
-	for line := range strings.Lines(groups) {
-		// Of version 2, and the one of version 1 that systemd keeps.
-		_, rest, _ := strings.Cut(strings.TrimSpace(line), ":")
-		controllers, path, _ := strings.Cut(rest, ":")
-		if controllers != "" && controllers != "name=systemd" {
-			continue
-		}
-		for name := range strings.SplitSeq(path, "/") {
-			// systemd puts it before names that control groups have a meaning for.
-			if name = strings.TrimPrefix(name, "_"); strings.HasSuffix(name, ".service") {
-				return name
-			}
-		}
-	}
-
-	return ""
 }
 
 // isOwn reports whether a unit is the one that muster runs in, and a stop of it ends muster.

@@ -14,25 +14,6 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestUnitOfGroup takes the unit of the system from the control groups of a process.
-func TestUnitOfGroup(t *testing.T) {
-	for groups, want := range map[string]string{
-		"0::/system.slice/muster.service\n":                                                "muster.service",
-		"0::/system.slice/muster.service/muster-12-1\n":                                    "muster.service",
-		"0::/system.slice/system-muster.slice/muster@a.service\n":                          "muster@a.service",
-		"12:cpu,cpuacct:/system.slice/a.service\n1:name=systemd:/system.slice/b.service\n": "b.service",
-		"12:cpu,cpuacct:/system.slice/a.service\n":                                         "",
-		"0::/system.slice/__x.service\n":                                                   "_x.service",
-		"0::/user.slice/user-1.slice/user@1.service/app.slice/muster.service\n":            "user@1.service",
-		"0::/user.slice/user-1.slice/session-2.scope\n":                                    "",
-		"0::/\n": "", "": "", "oops": "",
-	} {
-		if got := unitOfGroup(groups); got != want {
-			t.Errorf("%q is of %q, not %q", groups, got, want)
-		}
-	}
-}
-
 // TestEndsWith knows which processes of a unit end with it.
 func TestEndsWith(t *testing.T) {
 	for properties, want := range map[string]bool{

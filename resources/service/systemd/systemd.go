@@ -55,7 +55,7 @@ type reading struct {
 // this one.
 func New(root string) *Provider {
 	return &Provider{
-		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: own{unit: ownUnit(root)},
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: own{unit: command.OwnUnit(root)},
 	}
 }
 
