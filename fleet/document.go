@@ -86,6 +86,16 @@ func ofManifest(key string, v assigned.Value) model.Problems {
 	return problems
 }
 
+// CheckValue returns why nodes reject a value of a key, as far as that does not depend on the node.
+func CheckValue(key string, value []byte) model.Problems {
+	v, problems := assigned.Decode(key, value)
+	if len(problems) > 0 {
+		return problems
+	}
+
+	return ofManifest(key, v)
+}
+
 // Invalid says in one line that nodes reject a value, and why.
 func Invalid(problems model.Problems) string {
 	return "nodes reject this: " + strings.Join(strings.Fields(problems.Error()), " ")

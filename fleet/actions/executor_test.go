@@ -412,7 +412,7 @@ func TestACancelSaysNothingOfNodes(t *testing.T) {
 	x := actions.New(actions.Options{Model: f, Backend: silentNodes{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
 	for kind, want := range map[actions.Kind]string{actions.Run: "[{no result 2}]", actions.Preview: "[{running 1} {no result 1}]"} {
-		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: actions.Expect{Nodes: 2}, Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
+		a, err := x.Start(actions.Spec{Kind: kind, Target: actions.Target{Nodes: []string{"web000", "db001"}}, By: "anna", Expect: actions.Expect{Nodes: 2}, Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}})
 		if err == nil {
 			_, err = x.Cancel(a.ID, "bob")
 		}
@@ -529,7 +529,7 @@ func TestAPanicEndsOneAction(t *testing.T) {
 	x := actions.New(actions.Options{Model: f, Backend: panics{&webfleet.Backend{Fleet: f}}, Log: slog.New(slog.DiscardHandler)})
 	t.Cleanup(x.Close)
 	for range 5 { // so its place is free again
-		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "x"}})
+		a := done(t, x, actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "muster: {}"}})
 		if a.Ended.IsZero() || a.OK() || !strings.Contains(a.Error, "nobody foresaw") {
 			t.Errorf("%+v", a)
 		}
@@ -543,14 +543,34 @@ func TestAPanicEndsOneAction(t *testing.T) {
 func TestPreviewsOfManyNodesAreShort(t *testing.T) {
 	t.Parallel()
 	x, backend := executor(t, 600)
-	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: strings.Repeat("x", actions.MaxPreviewed)}}
+	o := actions.Spec{Kind: actions.Preview, Target: actions.Target{On: "true"}, By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: "muster: {} #" + strings.Repeat("x", actions.MaxPreviewed-12)}}
 	var refused *actions.Refusal
 	if _, err := x.Start(o); !errors.As(err, &refused) || !strings.Contains(err.Error(), "600 nodes") || len(backend.Done()) > 0 {
 		t.Errorf("it was sent: %v", err)
 	}
-	o.Previewed = &actions.Previewed{Name: "motd", Value: strings.Repeat("x", 64<<10)}
+	o.Previewed = &actions.Previewed{Name: "motd", Value: "muster: {} #" + strings.Repeat("x", 60<<10)}
 	if a := done(t, x, o); a.Error != "" || len(backend.Done()) != 1 {
 		t.Errorf("a shorter one was not: %+v", a.Error)
+	}
+}
+
+// TestWhatNodesRejectIsNotPreviewed: it is refused with the places, as a push does, before any node is asked.
+func TestWhatNodesRejectIsNotPreviewed(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	for value, want := range map[string]string{
+		"muster: [":                                 "motd:1:1: invalid YAML: ",
+		"muster:\n  resource: []\n":                 "motd:2:3: unknown key `resource`",
+		"protocol: io.muster.v1.assignment\n":       "either a `manifest` or a `bundle`",
+		"muster:\n" + strings.Repeat("  x: 1\n", 9): "twice, first at motd:2:3 (keep one of them); and 5 more",
+	} {
+		var refused *actions.Refusal
+		if _, err := x.Start(actions.Spec{Kind: actions.Preview, Target: on("web000"), By: "anna", Previewed: &actions.Previewed{Name: "motd", Value: value}}); !errors.As(err, &refused) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %s", value, err, want)
+		}
+	}
+	if len(backend.Done()) > 0 {
+		t.Error("nodes were asked")
 	}
 }
 
