@@ -248,6 +248,21 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
+// TestOnlyTheVersionOfTheServerIsInOrder: nobody knows whether another one is earlier than a build without a number.
+func TestOnlyTheVersionOfTheServerIsInOrder(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		d.Version = "(devel)"
+		d.Nodes[0].Version = "(devel)"
+		d.Nodes[1].Version = "0.1.0"
+	})
+	body := has(t, dashboard(f), "/", http.StatusOK, "0.1.0", "Another one than this server&#39;s")
+	if n := strings.Count(body, "That of this server"); n != 1 {
+		t.Errorf("%d versions are that of the server", n)
+	}
+}
+
 // TestTermsOfAssignments are where assignments are listed: an expired one looks like any other else.
 func TestTermsOfAssignments(t *testing.T) {
 	t.Parallel()
