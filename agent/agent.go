@@ -36,6 +36,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -337,6 +338,10 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	last := a.loop.set.Memory()
 	var all sync.WaitGroup
 	all.Go(func() { a.killLate(ctx, work, kill) })
+	all.Go(func() {
+		<-ctx.Done()
+		a.host.EndWaiters(work, command.OwnUnit("/"))
+	})
 	all.Go(func() {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})

@@ -31,7 +31,7 @@ func (n *node) runRequest(id string, change func(*model.RunRequest)) []byte {
 // askRun asks for a run of what is assigned.
 func (n *node) askRun(data []byte) *answers {
 	a := &answers{}
-	n.agent.Requests().Run(n.t.Context(), data, a.respond)
+	n.agent.Requests().Run(n.t.Context(), nil, data, a.respond)
 	n.after(lanes.Patience)
 
 	return a

@@ -242,7 +242,7 @@ func TestCancelIsRejected(t *testing.T) {
 			if got := n.ask(n.cancelRequest(id, nil)).last(); got.Phase != "" || !strings.Contains(got.Error, "cannot be recorded") {
 				t.Errorf("%s: %+v", id, got)
 			}
-			if err := n.agent.Requests().Command(t.Context(), "x", n.cancelRequest(id, nil)); err == nil {
+			if err := n.agent.Requests().Command(t.Context(), nil, "x", n.cancelRequest(id, nil)); err == nil {
 				t.Errorf("%s: the command does not come again", id)
 			}
 		}
@@ -296,7 +296,7 @@ func TestTrustOfCancels(t *testing.T) {
 			if got := n.ask(c.data).last(); !strings.Contains(got.Error, c.reason) || got.Phase == model.EnsureCancelled {
 				t.Errorf("%s: %+v", name, got)
 			}
-			if err := n.agent.Requests().Command(t.Context(), "queued "+name, c.data); err != nil {
+			if err := n.agent.Requests().Command(t.Context(), nil, "queued "+name, c.data); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			n.settle()

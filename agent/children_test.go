@@ -146,7 +146,7 @@ func TestRequestWithAChild(t *testing.T) {
 		}
 		ask := func(name string) model.EnsureResponse {
 			var got []model.EnsureResponse
-			n.agent.Requests().Ensure(t.Context(), []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+name+`"}}`), func(r model.EnsureResponse) { got = append(got, r) })
+			n.agent.Requests().Ensure(t.Context(), nil, []byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "apply", "properties": {"name": "`+name+`"}}`), func(r model.EnsureResponse) { got = append(got, r) })
 			n.settle()
 			return got[len(got)-1]
 		}

@@ -58,7 +58,7 @@ func (n *node) request(id, name, content, more string) []byte {
 
 func (n *node) ask(data []byte) *answers {
 	a := &answers{}
-	n.agent.Requests().Ensure(n.t.Context(), data, a.respond)
+	n.agent.Requests().Ensure(n.t.Context(), nil, data, a.respond)
 	n.settle()
 
 	return a
@@ -67,7 +67,7 @@ func (n *node) ask(data []byte) *answers {
 // command hands over a request that waited in the stream.
 func (n *node) command(data []byte) {
 	n.t.Helper()
-	if err := n.agent.Requests().Command(n.t.Context(), "", data); err != nil {
+	if err := n.agent.Requests().Command(n.t.Context(), nil, "", data); err != nil {
 		n.t.Fatal(err)
 	}
 	n.settle()
@@ -261,7 +261,7 @@ func TestCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		command := func(id string, data []byte) error {
-			err := n.agent.Requests().Command(t.Context(), id, data)
+			err := n.agent.Requests().Command(t.Context(), nil, id, data)
 			n.settle()
 			return err
 		}

@@ -26,7 +26,7 @@ func TestRequestsThatParsersPanicOn(t *testing.T) {
 					t.Errorf("answered %+v", a.last())
 				}
 				n.take()
-				if err := n.agent.Requests().Command(t.Context(), "evil1", []byte(unhashable)); err != nil {
+				if err := n.agent.Requests().Command(t.Context(), nil, "evil1", []byte(unhashable)); err != nil {
 					t.Error(err)
 				}
 				n.settle()
@@ -38,7 +38,7 @@ func TestRequestsThatParsersPanicOn(t *testing.T) {
 				n.stop()
 				n.start()
 				n.take()
-				if err := n.agent.Requests().Command(t.Context(), "evil1", []byte(unhashable)); err != nil {
+				if err := n.agent.Requests().Command(t.Context(), nil, "evil1", []byte(unhashable)); err != nil {
 					t.Error(err)
 				}
 				n.settle()

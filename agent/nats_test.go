@@ -103,7 +103,7 @@ func TestWithARealServer(t *testing.T) {
 	eventually(t, "the manifest is applied", holds("one"))
 	eventually(t, "all is reported", func() bool { return running.State().Outbox == 0 })
 	server.Stop()
-	running.Requests().Ensure(t.Context(), n.request("r1", "asked", "while away", ""), func(model.EnsureResponse) {})
+	running.Requests().Ensure(t.Context(), nil, n.request("r1", "asked", "while away", ""), func(model.EnsureResponse) {})
 	eventually(t, "a request is executed without NATS", func() bool { return running.State().Outbox > 0 })
 	server.Start(t)
 	eventually(t, "an operator can push again", func() bool {

@@ -432,7 +432,7 @@ func TestTrustOfRequests(t *testing.T) {
 			if got := a.last(); got.Phase != model.EnsureFailed || !strings.Contains(got.Error, c.reason) {
 				t.Errorf("%s: %+v", name, got)
 			}
-			if err := n.agent.Requests().Command(t.Context(), "queued "+name, c.data); err != nil {
+			if err := n.agent.Requests().Command(t.Context(), nil, "queued "+name, c.data); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
 			n.settle()
@@ -465,7 +465,7 @@ func TestTrustOfRequests(t *testing.T) {
 			n.stop()
 			n.start()
 			n.ask(good)
-			if err := n.agent.Requests().Command(t.Context(), "another", good); err != nil {
+			if err := n.agent.Requests().Command(t.Context(), nil, "another", good); err != nil {
 				t.Error(err)
 			}
 			n.settle()
@@ -481,7 +481,7 @@ func TestTrustTurnedOnAfterRequests(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		queued := func(id string, data []byte) {
 			t.Helper()
-			if err := n.agent.Requests().Command(t.Context(), id, data); err != nil {
+			if err := n.agent.Requests().Command(t.Context(), nil, id, data); err != nil {
 				t.Error(err)
 			}
 			n.settle()

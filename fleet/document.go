@@ -58,6 +58,17 @@ func Readable(key string, value []byte) string {
 	return string(text)
 }
 
+// ProblemsOf returns why nodes reject what a key would assign, as far as that does not depend on the node; nil
+// where they do not.
+func ProblemsOf(key string, content []byte) model.Problems {
+	v, problems := assigned.DecodeContent(key, content)
+	if problems == nil {
+		problems = ofManifest(key, v)
+	}
+
+	return problems
+}
+
 // AssignmentYAML returns an assignment document as YAML.
 func AssignmentYAML(a model.Assignment) ([]byte, error) {
 	encoded, err := model.EncodeAssignment(a)
@@ -84,16 +95,6 @@ func ofManifest(key string, v assigned.Value) model.Problems {
 	}
 
 	return problems
-}
-
-// CheckValue returns why nodes reject a value of a key, as far as that does not depend on the node.
-func CheckValue(key string, value []byte) model.Problems {
-	v, problems := assigned.Decode(key, value)
-	if len(problems) > 0 {
-		return problems
-	}
-
-	return ofManifest(key, v)
 }
 
 // Invalid says in one line that nodes reject a value, and why.

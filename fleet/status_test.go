@@ -173,7 +173,7 @@ func TestStatus(t *testing.T) {
 	}
 }
 
-// Of assignments of one name a node obeys its own, then its groups' in their
+// Of assignments of one name a node uses its own, then its groups' in their
 // order, then that of all.
 func TestStatusesOfOneName(t *testing.T) {
 	entries := []model.Entry{

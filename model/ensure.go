@@ -43,6 +43,14 @@ func (p EnsurePhase) Final() bool {
 	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired || p == EnsureCancelled
 }
 
+// Sender is who sent a request, and to how many nodes, as the sender said: nobody verifies that, and a
+// node repeats it.
+type Sender struct {
+	By string `json:"by,omitempty" jsonschema_description:"Whoever sent it; nobody verifies that"`
+	// Nodes are those of all its messages, zero where that is not known.
+	Nodes int `json:"nodes,omitempty" jsonschema_description:"How many nodes it was sent to"`
+}
+
 // EnsureResponse answers an ensure request with either the transaction or an
 // error (io.choria.ccm.v1.resource.ensure.response). ID, Phase and Node are
 // used over NATS only. With Runs it answers a run request (io.muster.v1.run.response).
@@ -56,6 +64,8 @@ type EnsureResponse struct {
 	Node     string       `json:"node,omitempty"`
 	// Unknown is that a cancel names a request that the node does not know.
 	Unknown bool `json:"unknown,omitempty" jsonschema_description:"Of a cancel: the node does not know the request, and does not execute it should it come within a day"`
+	// Sender is who sent the request, nil where that is not known.
+	Sender *Sender `json:"sender,omitempty" jsonschema_description:"Who sent the request, as the sender said"`
 	// Runs are what came of the manifests that a run request is about, by key.
 	Runs []RequestedRun `json:"runs,omitempty" jsonschema_description:"Of a run request: what came of each manifest"`
 }

@@ -29,7 +29,7 @@ func NodeFamily(node string) string { return kindNode + "." + node }
 // GroupFamily is the family of a group's assignments.
 func GroupFamily(group string) string { return kindGroup + "." + group }
 
-// Families are the families a node obeys: its own, its groups in order, and
+// Families are the families whose keys apply to a node: its own, its groups in order, and
 // that of all nodes; a group named twice counts once.
 func Families(node string, groups []string) []string {
 	families := []string{NodeFamily(node)}

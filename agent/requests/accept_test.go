@@ -64,7 +64,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 		return Opened{Request: data}, nil
 	})
 	for range 2 {
-		if err := s.Command(t.Context(), "c1", []byte("evil")); err != nil {
+		if err := s.Command(t.Context(), nil, "c1", []byte("evil")); err != nil {
 			t.Error(err)
 		}
 	}
@@ -73,7 +73,7 @@ func TestAPanicEndsOneRequest(t *testing.T) {
 	}
 	var got []model.EnsureResponse
 	for _, data := range []string{"evil", `{"protocol": "` + model.ProtocolEnsureRequest + `", "type": "file", "properties": {}}`} {
-		s.Ensure(t.Context(), []byte(data), func(r model.EnsureResponse) { got = append(got, r) })
+		s.Ensure(t.Context(), nil, []byte(data), func(r model.EnsureResponse) { got = append(got, r) })
 	}
 	if len(got) != 2 || got[0].Phase != model.EnsureFailed || got[1].Phase != model.EnsureAcknowledged {
 		t.Errorf("answered %+v", got)
@@ -111,7 +111,7 @@ func FuzzRequest(f *testing.F) {
 	})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var got []model.EnsureResponse
-		s.Ensure(t.Context(), data, func(r model.EnsureResponse) { got = append(got, r) })
+		s.Ensure(t.Context(), nil, data, func(r model.EnsureResponse) { got = append(got, r) })
 		if len(got) == 0 {
 			t.Fatal("no response")
 		}
@@ -134,7 +134,7 @@ func TestACommandOfTheFutureIsJudgedAgain(t *testing.T) {
 	})
 	for want, reason := range []error{signed.ErrFuture, signed.ErrExpired, nil, nil} {
 		why = reason
-		if err := s.Command(t.Context(), "c1", []byte("{}")); err != nil {
+		if err := s.Command(t.Context(), nil, "c1", []byte("{}")); err != nil {
 			t.Error(err)
 		}
 		if got := len(*reported); got != min(want+1, 2) {

@@ -39,8 +39,8 @@ func TestACancelBesideItsRequest(t *testing.T) {
 	for i := range count {
 		id := fmt.Sprint("r", i)
 		request := encode(model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "file", Properties: []byte(`{"name":"/x"}`), ID: id})
-		all.Go(func() { s.Ensure(t.Context(), request, note) })
-		all.Go(func() { s.Ensure(t.Context(), cancelOf(id), note) })
+		all.Go(func() { s.Ensure(t.Context(), nil, request, note) })
+		all.Go(func() { s.Ensure(t.Context(), nil, cancelOf(id), note) })
 	}
 	all.Wait()
 	for execute := s.Next(); execute != nil; execute = s.Next() {
@@ -67,12 +67,12 @@ func TestACancelBeforeExecution(t *testing.T) {
 		return Opened{Request: data}, nil
 	})
 	var got []model.EnsureResponse
-	s.Run(t.Context(), encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)}), func(r model.EnsureResponse) { got = append(got, r) })
+	s.Run(t.Context(), nil, encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)}), func(r model.EnsureResponse) { got = append(got, r) })
 	r := s.NextRun(t.Context())
 	if err := r.MayBegin(); err != nil {
 		t.Fatal(err)
 	}
-	s.Ensure(t.Context(), cancelOf("r1"), func(model.EnsureResponse) {})
+	s.Ensure(t.Context(), nil, cancelOf("r1"), func(model.EnsureResponse) {})
 	if err := r.MayBegin(); err == nil || err.Error() != "cancelled by ann" {
 		t.Errorf("it may begin: %v", err)
 	}
@@ -115,14 +115,14 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 	})
 	request := encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)})
 	var first model.EnsureResponse
-	s.Run(t.Context(), request, func(r model.EnsureResponse) { first = r })
+	s.Run(t.Context(), nil, request, func(r model.EnsureResponse) { first = r })
 	r := s.NextRun(t.Context())
 	r.Begin(t.Context())
 	cancel := cancelOf("r1")
 	heard := 0
 	for range 2000 {
-		s.Run(t.Context(), request, func(model.EnsureResponse) {})
-		s.Ensure(t.Context(), cancel, func(model.EnsureResponse) { heard++ })
+		s.Run(t.Context(), nil, request, func(model.EnsureResponse) {})
+		s.Ensure(t.Context(), nil, cancel, func(model.EnsureResponse) { heard++ })
 	}
 	if waiting := len(s.store.open[fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
 		t.Errorf("%d wait, %d were answered", waiting, heard)
@@ -131,12 +131,12 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 	if first.Phase != model.EnsureDone || heard <= 2000 {
 		t.Errorf("who asked first heard %+v, the others %d", first, heard)
 	}
-	s.Ensure(t.Context(), cancelOf("unknown"), func(model.EnsureResponse) {})
+	s.Ensure(t.Context(), nil, cancelOf("unknown"), func(model.EnsureResponse) {})
 	before, err := os.Stat(s.canceller.early.path)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.Ensure(t.Context(), cancelOf("unknown"), func(r model.EnsureResponse) {
+	s.Ensure(t.Context(), nil, cancelOf("unknown"), func(r model.EnsureResponse) {
 		if r.Phase != model.EnsureCancelled {
 			t.Errorf("answered %+v", r)
 		}

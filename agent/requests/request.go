@@ -47,6 +47,8 @@ type request struct {
 	Run bool `json:"run,omitempty"`
 	// Command is a request that waits in the stream, and comes again after a restart.
 	Command bool `json:"command,omitempty"`
+	// Sender is who sent it, as they said.
+	Sender *model.Sender `json:"sender,omitempty"`
 	// Response is the last one.
 	Response model.EnsureResponse `json:"response"`
 

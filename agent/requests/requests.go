@@ -118,24 +118,25 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 // must not block. A request whose id came before is not executed again: respond
 // gets the recorded response and those still to come. What was acknowledged is
 // executed also after a restart, unless it has expired or is sensitive. A
-// rejected request that has an id is reported too.
+// rejected request that has an id is reported too. Responses repeat from, which is who sent it as they
+// said, nil where they did not: nothing depends on it.
 //
 // A cancel comes the same way: respond gets the last response to the request that it names. One
 // that has not begun is not executed, one that is being executed begins nothing more; a cancel
 // that comes first is remembered.
-func (s *Service) Ensure(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+func (s *Service) Ensure(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	if isCancel(data) {
 		_ = s.canceller.cancel(ctx, data, false, respond) // that it is rejected was said
 		return
 	}
-	if response, err := s.open(ctx, &request{}, data, respond); err != nil {
+	if response, err := s.open(ctx, &request{Sender: from}, data, respond); err != nil {
 		respond(s.responder.reject(response, err))
 	}
 }
 
 // Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun.
-func (s *Service) Run(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
-	response, err := s.open(ctx, &request{Run: true}, data, respond)
+func (s *Service) Run(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
+	response, err := s.open(ctx, &request{Run: true, Sender: from}, data, respond)
 	switch {
 	case errors.Is(err, errTooManyRuns): // of which nothing is reported: there may be any number
 		response.Phase, response.Error = model.EnsureFailed, err.Error()
@@ -149,14 +150,14 @@ func (s *Service) Run(ctx context.Context, data []byte, respond func(model.Ensur
 // is that of the request where it has none. Its responses are reported, also that it
 // is rejected: that once, although it comes again at each start. With an error the
 // request may be accepted when it comes again.
-func (s *Service) Command(ctx context.Context, id string, data []byte) error {
+func (s *Service) Command(ctx context.Context, from *model.Sender, id string, data []byte) error {
 	if s.refusals.has(id, data) {
 		return nil
 	}
 	if isCancel(data) {
 		return s.cancelCommand(ctx, id, data)
 	}
-	response, err := s.open(ctx, &request{ID: id, Command: true}, data, func(model.EnsureResponse) {})
+	response, err := s.open(ctx, &request{ID: id, Command: true, Sender: from}, data, func(model.EnsureResponse) {})
 	switch {
 	case err == nil, errors.Is(err, errNotRecorded):
 		return err

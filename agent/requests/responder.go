@@ -18,7 +18,7 @@ type responder struct {
 
 // response returns a response to a request, without a phase.
 func (r *responder) response(q *request) model.EnsureResponse {
-	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.node, ID: q.ID}
+	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: r.node, ID: q.ID, Sender: q.Sender}
 	if q.Run {
 		out.Protocol = model.ProtocolRunResponse
 	}

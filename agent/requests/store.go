@@ -205,7 +205,7 @@ func (s *store) cancel(ctx context.Context, id, why string, respond func(model.E
 	response := q.Response
 	response.Phase, response.Error = model.EnsureCancelled, why
 	// What it asks for may be read by who is about to execute it.
-	if err := s.host.WriteRecord(ctx, s.path(name), &request{ID: q.ID, At: q.At, Sum: q.Sum, Run: q.Run, Command: q.Command, Response: response}); err != nil {
+	if err := s.host.WriteRecord(ctx, s.path(name), &request{ID: q.ID, At: q.At, Sum: q.Sum, Run: q.Run, Command: q.Command, Sender: q.Sender, Response: response}); err != nil {
 		return nil, nil, err
 	}
 	q.Response = response

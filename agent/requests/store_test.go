@@ -75,7 +75,7 @@ func TestManyRunsAreBounded(t *testing.T) {
 	})
 	run := func(i int) (last model.EnsureResponse) {
 		text := fmt.Sprintf(`{"protocol":%q,"id":"%d","expires":%q}`, model.ProtocolRunRequest, i, time.Now().Add(time.Hour).Format(time.RFC3339))
-		s.Run(t.Context(), []byte(text), func(r model.EnsureResponse) { last = r })
+		s.Run(t.Context(), nil, []byte(text), func(r model.EnsureResponse) { last = r })
 		return last
 	}
 	for i := range maxOpenRuns {

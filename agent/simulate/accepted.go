@@ -23,6 +23,8 @@ type request struct {
 	// run is what a run request asks for, nil for one of a resource.
 	run  *model.RunRequest
 	name string
+	// from is who sent it, as they said.
+	from *model.Sender
 	// last is its last response, respond are those who wait for others.
 	last    model.EnsureResponse
 	respond []func(model.EnsureResponse)

@@ -64,7 +64,7 @@ func (anybody) Pause(context.Context, model.Entry, string) error { return nil }
 // Groups accepts all groups.
 func (anybody) Groups(context.Context, model.Entry, string) error { return nil }
 
-// openControl makes what has the node obey its operators.
+// openControl makes what has the node take over what operators write about it.
 func (n *Node) openControl(all Control, at *clock.Clock) error {
 	c, err := control.Open(control.Options{
 		Source: documents{all, n.machine}, Gate: anybody{}, Clock: at, Families: n.machine.families, Changed: n.noteControl, Log: n.log,

@@ -29,19 +29,19 @@ type Requests struct {
 
 // Ensure accepts an ensure request, or a cancel, whoever signed it, and calls respond with each of its
 // responses, as an agent does.
-func (r *Requests) Ensure(_ context.Context, data []byte, respond func(model.EnsureResponse)) {
-	r.accept("", data, respond)
+func (r *Requests) Ensure(_ context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
+	r.accept(from, "", data, respond)
 }
 
 // Command accepts an ensure request, or a cancel, that waited for the node under an id.
-func (r *Requests) Command(id string, data []byte) {
-	r.accept(id, data, func(model.EnsureResponse) {})
+func (r *Requests) Command(from *model.Sender, id string, data []byte) {
+	r.accept(from, id, data, func(model.EnsureResponse) {})
 }
 
 // Run accepts a run request, whoever signed it, as Ensure does.
-func (r *Requests) Run(_ context.Context, data []byte, respond func(model.EnsureResponse)) {
+func (r *Requests) Run(_ context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
-	q := &request{run: &model.RunRequest{}}
+	q := &request{run: &model.RunRequest{}, from: from}
 	if err == nil {
 		*q.run, err = model.DecodeRunRequest(content)
 	}
@@ -62,13 +62,13 @@ func (r *Requests) Status(_ context.Context, data []byte) (any, error) {
 }
 
 // accept accepts an ensure request; id is that of one without.
-func (r *Requests) accept(id string, data []byte, respond func(model.EnsureResponse)) {
+func (r *Requests) accept(from *model.Sender, id string, data []byte, respond func(model.EnsureResponse)) {
 	content, err := signed.Content(data)
 	if err == nil && model.IsCancelRequest(content) {
 		r.cancel(content, id != "", respond)
 		return
 	}
-	q := &request{}
+	q := &request{from: from}
 	if err == nil {
 		q.EnsureRequest, _, err = manifest.ParseRequest("request", content)
 	}
@@ -109,7 +109,7 @@ func (r *Requests) paused(q *request) error {
 
 // response returns a response of the machine to a request.
 func (m *machine) response(q *request, phase model.EnsurePhase) model.EnsureResponse {
-	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: q.ID, Phase: phase, Node: m.Node}
+	out := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: q.ID, Phase: phase, Node: m.Node, Sender: q.from}
 	if q.run != nil {
 		out.Protocol = model.ProtocolRunResponse
 	}

@@ -42,7 +42,7 @@ func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io
 	stop := cli.NewInterrupt()
 	defer stop.Watch(cancel)()
 	out := print.NewOutput(stdout)
-	err := execute(ctx, cli.NewEnv(types, stdin, out, stderr, stop), args)
+	err := print.WithoutReader(execute(ctx, cli.NewEnv(types, stdin, out, stderr, stop), args))
 	code := cli.Report(stderr, err)
 	if failure := out.Failure(); failure != nil && !errors.Is(err, failure) {
 		fmt.Fprintf(stderr, "muster: cannot write all of the output: %v\n", failure)

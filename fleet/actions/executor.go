@@ -50,7 +50,7 @@ type Options struct {
 	Model   Model
 	Backend Backend
 	Log     *slog.Logger
-	// Now is the clock; nil is time.Now. Patience is how long nodes have to obey what was written
+	// Now is the clock; nil is time.Now. Patience is how long nodes have to confirm what was written
 	// about them; 0 is 20 seconds.
 	Now      func() time.Time
 	Patience time.Duration

@@ -1,9 +1,8 @@
 package actions
 
 import (
-	"fmt"
+	"cmp"
 	"slices"
-	"strings"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -31,32 +30,12 @@ func (p *Previewed) check() error {
 	if err := model.CheckName(p.Name); err != nil {
 		return refuse("%v", err)
 	}
-	if p.Key != "" {
-		return nil
-	}
-	key := fleet.Target{Group: model.GroupAll}.Key(p.Name)
-	if why := wrong(fleet.CheckValue(key, []byte(p.Value))); why != "" {
-		// It is under no key: places have its name.
-		return refuse("nodes reject this: %s", strings.ReplaceAll(why, key+":", p.Name+":"))
+	key := cmp.Or(p.Key, model.Key(model.GroupFamily(model.GroupAll), p.Name))
+	if problems := fleet.ProblemsOf(key, []byte(p.Value)); len(problems) > 0 {
+		return refuse("%s", fleet.Invalid(problems))
 	}
 
 	return nil
-}
-
-// maxProblems is how many problems are told of what is previewed.
-const maxProblems = 3
-
-// wrong names the first problems, empty for none.
-func wrong(problems model.Problems) string {
-	var words []string
-	for _, problem := range problems[:min(len(problems), maxProblems)] {
-		words = append(words, problem.Error())
-	}
-	if more := problems.Count() - len(words); more > 0 {
-		words = append(words, fmt.Sprintf("and %d more", more))
-	}
-
-	return strings.Join(words, "; ")
 }
 
 // MaxPreviewed is how many bytes may be previewed: nodes get it in one message. All of them together get

@@ -54,6 +54,19 @@ func Report(r model.Report) (subject, summary string) {
 	return r.Manifest, summary
 }
 
+// Sender returns who sent the request that a report answers, as the sender said; empty for none.
+func Sender(r model.Report) string {
+	if r.Kind != model.KindEnsure {
+		return ""
+	}
+	a := decoded[model.EnsureResponse](r.Data)
+	if a.Sender == nil {
+		return ""
+	}
+
+	return a.Sender.By
+}
+
 // decoded decodes a document; an invalid one is empty, and the report shows its
 // envelope only.
 func decoded[T any](data json.RawMessage) T {

@@ -40,7 +40,7 @@ type Event struct {
 	Revision uint64        `json:"revision,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Cause    model.Cause   `json:"cause,omitempty"`
-	// By is who wrote a revision, as they said.
+	// By is who wrote a revision, or sent a request, as they said.
 	By      string `json:"by,omitempty"`
 	Details string `json:"details,omitempty"`
 	RunID   string `json:"run_id,omitempty"`
@@ -111,7 +111,7 @@ func OfReport(r model.Report) (Event, bool) {
 	case model.KindHealth:
 		e.Kind, e.About, e.Revision = KindHealth, subject, 0
 	case model.KindEnsure:
-		e.Kind, e.About, e.Revision = KindRequest, subject, 0
+		e.Kind, e.About, e.Revision, e.By = KindRequest, subject, 0, describe.Sender(r)
 	case model.KindNode:
 		e.Kind = KindAgent
 	default:

@@ -85,7 +85,7 @@ func (f *Fleet) add(t *told, at place) {
 	}
 	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
 	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !f.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
-		f.requests.add(at, e)
+		f.requests.add(at, t)
 	}
 }
 
@@ -93,5 +93,5 @@ func (f *Fleet) add(t *told, at place) {
 func (i interned) compactEvent(e *Event) {
 	e.Node, e.Kind, e.Manifest, e.Resource = i.share(e.Node), i.share(e.Kind), i.share(e.Manifest), i.share(e.Resource)
 	e.Outcome, e.Cause = model.Outcome(i.share(string(e.Outcome))), model.Cause(i.share(string(e.Cause)))
-	e.CorrelationID = i.share(e.CorrelationID)
+	e.CorrelationID, e.By = i.share(e.CorrelationID), i.share(e.By)
 }

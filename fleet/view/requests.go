@@ -9,17 +9,23 @@ const maxRequests = 1000
 type requests struct {
 	*bounded[*RequestRow]
 	byID map[string]*RequestRow
+	// agree is by how many more answers a row's sender was named than by others, by id.
+	agree map[string]int
 }
 
 func newRequests() requests {
-	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}}
-	r.dropped = func(it *item[*RequestRow]) { delete(r.byID, it.value.ID) }
+	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}, map[string]int{}}
+	r.dropped = func(it *item[*RequestRow]) {
+		delete(r.byID, it.value.ID)
+		delete(r.agree, it.value.ID)
+	}
 
 	return r
 }
 
 // add counts an answer. A node could answer what nobody asked: the request takes of its share.
-func (r requests) add(at place, e *Event) {
+func (r requests) add(at place, t *told) {
+	e := &t.Event
 	row := r.byID[e.CorrelationID]
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
@@ -27,6 +33,7 @@ func (r requests) add(at place, e *Event) {
 		r.put(&item[*RequestRow]{place: at, node: e.Node, value: row})
 	}
 	row.Answers++
+	r.name(row, t)
 	if row.Resource == "" {
 		row.Resource = e.Resource
 	}
@@ -41,6 +48,20 @@ func (r requests) add(at place, e *Event) {
 		row.Failed++
 	case e.Outcome == model.OutcomeChanged, e.Outcome == model.OutcomeRefreshed:
 		row.Changed++
+	}
+}
+
+// name takes over who sent a request by an answer. One node may name anybody: what most of them say counts,
+// those of older agents say nothing.
+func (r requests) name(row *RequestRow, t *told) {
+	switch isNamed := t.By != "" || t.asked > 0; {
+	case !isNamed:
+	case row.By == t.By && row.Nodes == t.asked:
+		r.agree[row.ID]++
+	case r.agree[row.ID] > 0:
+		r.agree[row.ID]--
+	default:
+		row.By, row.Nodes, r.agree[row.ID] = t.By, t.asked, 1
 	}
 }
 

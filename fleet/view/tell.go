@@ -16,6 +16,8 @@ type told struct {
 	// run is nil for all but the summary of a run, repaired how much drift it repaired.
 	run      *RunRow
 	repaired int
+	// asked is how many nodes a request was sent to that the report answers.
+	asked int
 	// attention are the resources that fail, drift or flap by it.
 	attention []attention
 }
@@ -111,6 +113,9 @@ func (t *told) tellAnswer(r *model.EnsureResponse) {
 		t.Resource = "run"
 	}
 	t.Text = line(describe.Answer(*r), maxText)
+	if r.Sender != nil {
+		t.By, t.asked = line(r.Sender.By, maxWord), max(r.Sender.Nodes, 0)
+	}
 }
 
 func (t *told) tellNode(n *model.NodeState, r model.Report) {

@@ -205,6 +205,8 @@ type Event struct {
 	RunID    string        `json:"run_id,omitempty"`
 	// CorrelationID is that of the request which it answers.
 	CorrelationID string `json:"correlation_id,omitempty"`
+	// By is who sent that request, as the sender said and the node repeats.
+	By string `json:"by,omitempty"`
 	// Text is what happened, in a line that is cut where it is long.
 	Text string `json:"text"`
 }
@@ -232,7 +234,11 @@ type EventPage struct {
 // RequestRow is a request that nodes were sent, by what they answered.
 type RequestRow struct {
 	// ID is the correlation id of the answers.
-	ID       string    `json:"id"`
+	ID string `json:"id"`
+	// By is who sent it and Nodes to how many, as the sender said and most of the nodes that answered
+	// repeat; empty and zero where that is not known.
+	By       string    `json:"by,omitempty"`
+	Nodes    int       `json:"nodes,omitempty"`
 	Resource string    `json:"resource"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`

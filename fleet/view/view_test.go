@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -218,5 +219,30 @@ func TestInvalidReports(t *testing.T) {
 	f.Clear("reports")
 	if got := f.Progress().Problems; len(got) != 1 {
 		t.Errorf("problems %q", got)
+	}
+}
+
+// TestWhoAskedIsWhatMostNodesSay: each repeats what the sender said, and one may name anybody.
+func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	answers := func(seq uint64, node string, from *model.Sender) {
+		r := document(node, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: node, ID: "q1", Phase: model.EnsureDone, Sender: from})
+		r.CorrelationID = "q1"
+		f.Add(message(seq, time.Minute, r))
+	}
+	anna := &model.Sender{By: "anna@desk", Nodes: 4}
+	answers(1, "liar", &model.Sender{By: "bob\n\x1b[2J", Nodes: -5})
+	if got := f.Requests(); len(got) != 1 || strings.ContainsAny(got[0].By, "\n") || got[0].Nodes != 0 {
+		t.Errorf("of one node: %+v", got)
+	}
+	answers(2, "old", nil)
+	answers(3, "web1", anna)
+	answers(4, "web2", anna)
+	if got := f.Requests(); len(got) != 1 || got[0].By != "anna@desk" || got[0].Nodes != 4 || got[0].Answers != 4 {
+		t.Errorf("of four nodes: %+v", got)
+	}
+	if got := f.Events(view.EventQuery{Node: "web1"}).Events; len(got) != 1 || got[0].By != "anna@desk" {
+		t.Errorf("events %+v", got)
 	}
 }

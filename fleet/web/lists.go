@@ -9,6 +9,7 @@ import (
 	"github.com/aymanbagabas/go-udiff"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
@@ -38,22 +39,12 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 	return page.ManifestsData{Progress: p, Search: search, Offset: from, Rows: matching[min(from, len(matching)):min(from+page.PageSize, len(matching))], Matching: len(matching)}
 }
 
-// auditOf returns a page of the assignments that have a text, those that were changed last first.
-func auditOf(all []view.ManifestRow, p view.Progress, search string, from int) page.AuditData {
-	d := page.AuditData{Progress: p, Search: search, Offset: from}
-	var rows []view.Assigned
-	for _, m := range all {
-		for _, k := range m.Keys {
-			if strings.Contains(strings.ToLower(k.Key+" "+k.Digest+" "+k.By), strings.ToLower(search)) {
-				rows = append(rows, k)
-			}
-		}
-	}
-	slices.SortFunc(rows, func(a, b view.Assigned) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(a.Key, b.Key)) })
-	d.Matching = len(rows)
-	d.Rows = rows[min(from, len(rows)):min(from+page.PageSize, len(rows))]
+// auditOf returns a page of the revisions of assignments that have a text; more is that there are older ones.
+func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
+	found := describe.Assignments(all, search)
+	from = min(from, len(found))
 
-	return d
+	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), All: len(all), More: more}
 }
 
 // maxRevision is how many bytes of a revision are compared.

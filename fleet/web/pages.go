@@ -181,9 +181,14 @@ func (s *site) audit(r *http.Request) screen {
 	search, from := searchOf(r), offsetOf(r)
 
 	return screen{
-		Frame: s.frame("Audit", "Audit"), live: true, controls: page.SearchControls("Audit", "/audit", "Part of a key, a digest or a name", search, true),
-		content: func(_ context.Context, now time.Time) (content, error) {
-			return shown(page.Audit(auditOf(s.Model.Manifests(), s.Model.Progress(), search, from), now))
+		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit", "Part of a key or a name, or: assigned, removed", search, false),
+		content: func(ctx context.Context, now time.Time) (content, error) {
+			all, more, err := s.Source.Assigned(ctx)
+			if err != nil {
+				return content{}, err
+			}
+
+			return shown(page.Audit(auditOf(all, more, search, from), now))
 		},
 	}
 }

@@ -65,8 +65,8 @@ var pages = map[string][]string{
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
 	"/requests":                       {"service#nginx", "req-7c1f", "300"},
 	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
-	"/audit":                          {"6 assignments", "group.web.nginx", "node db006", "anna@desk", "not known"},
-	"/audit/group.web.nginx":          {"Revision 1054", "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
+	"/audit":                          {"12 changes", "group.web.nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
+	"/audit/group.web.nginx":          {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
 	"/nodes?state=failed":             {`aria-current="true"`, "of 500 nodes"},
 	"/nodes?on=group(%22db%22)":       {"100 of 500 nodes", "db001", "offset=50"},
 	"/nodes?q=web003":                 {"1 of 500 nodes"},
@@ -75,14 +75,16 @@ var pages = map[string][]string{
 	"/manifests/nginx?status=failed":  {`aria-current="true"`},
 	"/events?outcome=failed&kind=run": {"No event matches"},
 	"/events?kind=health":             {"Health check: Warning"},
+	"/events?kind=helth":              {"No event matches", `<option value="helth" selected>helth</option>`},
+	"/events?outcome=warning":         {"Health check: Warning", `<option value="warning" selected>warning</option>`},
 	"/events?before=184200":           {"Resume the feed", "Paused"},
 	"/events?q=req-7c1f":              {"restarted the service"},
 	"/registrations?q=postgres":       {"4 registrations"},
 	"/manifests?q=SSH":                {"1 manifest<", "sshd"},
-	"/audit?q=node.":                  {"1 assignment<", "node.db006.tuning"},
-	"/audit?q=BOB":                    {"2 assignments", "group.all.sshd"},
+	"/audit?q=node.":                  {"2 changes<", "node.db006.tuning"},
+	"/audit?q=BOB":                    {"4 changes", "group.all.sshd"},
 	"/audit/group.all.sshd":           {"by bob@ops1, "},
-	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model"},
+	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model", `<h2 class="wraps break">`},
 	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
 }
 
@@ -175,9 +177,34 @@ func TestEmptyFleet(t *testing.T) {
 	has(t, h, "/nodes/web000", http.StatusOK, "Nothing is assigned to this node", "muster fleet push --node web000", "No run is known", "No event is known")
 	has(t, h, "/nodes?q=zzz", http.StatusOK, "No node matches", "--on")
 	has(t, h, "/manifests?q=zzz", http.StatusOK, "No manifest has that name")
-	has(t, h, "/audit?q=zzz", http.StatusOK, "No assignment has that")
+	has(t, h, "/audit?q=zzz", http.StatusOK, "No change has that")
 	has(t, h, "/registrations?q=zzz", http.StatusOK, "No registration has that")
 	has(t, h, "/nodes/web000/facts?q=zzz", http.StatusOK, "No fact has that")
+}
+
+// TestAuditHasWhatWasRemoved, and who did it, beside what is assigned, and what no node reads.
+func TestAuditHasWhatWasRemoved(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		now := time.Now()
+		d.Revisions["group.web.gone"] = []model.Entry{
+			{Key: "group.web.gone", Revision: 2001, Time: now.Add(-time.Hour), By: "anna@desk"}, {Key: "group.web.gone", Revision: 2002, Time: now, Deleted: true, By: "mallory@desk"},
+		}
+		d.Revisions["stray"] = []model.Entry{{Key: "stray", Revision: 2003, Time: now, Invalid: true}}
+		d.Revisions["group.web.forged"] = []model.Entry{{Key: "group.web.forged", Revision: 2004, Time: now, Refused: "it was forged"}}
+		for i := range 100 {
+			d.Revisions["group.all.many"] = append(d.Revisions["group.all.many"], model.Entry{Key: "group.all.many", Revision: uint64(3000 + i), Time: now.Add(-time.Minute)})
+		}
+	})
+	h := dashboard(f)
+	has(t, h, "/audit", http.StatusOK, "116 changes", "Removed", "mallory@desk", `href="/audit/group.web.gone#revision-2002"`, "its key is not node.", "it was forged", `href="/audit?offset=`)
+	if text := has(t, h, "/audit?q=removed", http.StatusOK, "1 change<", "mallory@desk"); strings.Contains(text, "anna@desk") {
+		t.Error("what was assigned is among what was removed")
+	}
+	if text := has(t, h, "/audit", http.StatusOK); strings.Contains(text, `href="/audit/stray`) {
+		t.Error("a key without a history has a link to it")
+	}
 }
 
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
@@ -196,7 +223,7 @@ func TestIncomplete(t *testing.T) {
 	} {
 		f.Change(c.change)
 		h = dashboard(f)
-		for _, path := range []string{"/", "/nodes", "/nodes/web000", "/manifests", "/manifests/nginx", "/events", "/requests", "/audit"} {
+		for _, path := range []string{"/", "/nodes", "/nodes/web000", "/manifests", "/manifests/nginx", "/events", "/requests"} {
 			has(t, h, path, http.StatusOK, c.text)
 		}
 	}
@@ -275,9 +302,7 @@ func TestTermsOfAssignments(t *testing.T) {
 		}
 	})
 	h := dashboard(f)
-	for _, path := range []string{"/manifests/nginx", "/audit"} {
-		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
-	}
+	has(t, h, "/manifests/nginx", http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
 }
 
 // TestPendingHasAReasonAndAnAge also where a node gives no reason.
@@ -337,7 +362,7 @@ func TestSourceFails(t *testing.T) {
 	f := sample(5)
 	f.Change(func(d *webfleet.Data) { d.Err = io.ErrUnexpectedEOF })
 	h := dashboard(f)
-	for _, path := range []string{"/registrations", "/nodes/web000/facts", "/runs/" + webfleet.FailedRun, "/audit/group.web.nginx"} {
+	for _, path := range []string{"/registrations", "/audit", "/nodes/web000/facts", "/runs/" + webfleet.FailedRun, "/audit/group.web.nginx"} {
 		has(t, h, path, http.StatusServiceUnavailable, "This cannot be shown now", "unexpected EOF")
 	}
 	has(t, h, "/", http.StatusOK)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -98,6 +99,9 @@ func (s *Sender) Send(ctx context.Context, now time.Time, id string, body []byte
 	var known *url.Error
 	if errors.As(err, &known) {
 		err = known.Err // without the URL, of which a part may be secret
+	}
+	if timedOut := net.Error(nil); ctx.Err() == nil && errors.As(err, &timedOut) && timedOut.Timeout() {
+		return fmt.Errorf("the receiver did not answer within %s", s.client.Timeout)
 	}
 	if err != nil {
 		return err

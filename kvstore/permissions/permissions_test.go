@@ -112,7 +112,7 @@ func job(t *testing.T, g kvtest.Guarded, node string) {
 	commands.Has(t, node+"-early", node+"-live")
 	stop()
 
-	stop = kvtest.Serve(t, s, requests.ServeOptions{Node: node, Groups: kvtest.GroupsOf[node], Ensure: func(_ context.Context, _ []byte, respond func(model.EnsureResponse)) {
+	stop = kvtest.Serve(t, s, requests.ServeOptions{Node: node, Groups: kvtest.GroupsOf[node], Ensure: func(_ context.Context, _ *model.Sender, _ []byte, respond func(model.EnsureResponse)) {
 		for _, phase := range []model.EnsurePhase{model.EnsureAcknowledged, model.EnsureRunning, model.EnsureDone} {
 			respond(model.EnsureResponse{Phase: phase})
 		}
@@ -403,7 +403,7 @@ func TestWhatAnotherNodeHasDeliveredIsNotExecuted(t *testing.T) {
 		t.Fatal(err)
 	}
 	executed := make(chan string, 100)
-	kvtest.Serve(t, other, requests.ServeOptions{Node: "web02", Groups: kvtest.GroupsOf["web02"], Ensure: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+	kvtest.Serve(t, other, requests.ServeOptions{Node: "web02", Groups: kvtest.GroupsOf["web02"], Ensure: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
 		executed <- string(request)
 	}})
 	kvtest.TakeCommands(t, other, requests.CommandOptions{Node: "web02", Groups: kvtest.GroupsOf["web02"], Audit: kvtest.Never}, func(c requests.Command) { executed <- string(c.Data) })

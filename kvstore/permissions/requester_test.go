@@ -22,6 +22,13 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
+// fromAnybody accepts a request whoever sent it.
+func fromAnybody(accept func(context.Context, []byte, func(model.EnsureResponse))) func(context.Context, *model.Sender, []byte, func(model.EnsureResponse)) {
+	return func(ctx context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
+		accept(ctx, request, respond)
+	}
+}
+
 // serving has the nodes accept every kind of request, and returns what they accepted.
 func serving(t *testing.T, connect func(node string) *nats.Conn) <-chan string {
 	t.Helper()
@@ -35,7 +42,7 @@ func serving(t *testing.T, connect func(node string) *nats.Conn) <-chan string {
 				}
 			}
 		}
-		kvtest.Serve(t, kvtest.BindTo(t, connect(node)), requests.ServeOptions{Node: node, Groups: groups, Ensure: accept("ensure"), Run: accept("run"), Preview: accept("preview")})
+		kvtest.Serve(t, kvtest.BindTo(t, connect(node)), requests.ServeOptions{Node: node, Groups: groups, Ensure: fromAnybody(accept("ensure")), Run: fromAnybody(accept("run")), Preview: accept("preview")})
 	}
 
 	return accepted

@@ -15,13 +15,20 @@ import (
 	"github.com/nats-io/nuid"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/model"
 )
 
 // Client sends requests to nodes, and serves those of one.
-type Client struct{ store *kvstore.Store }
+type Client struct {
+	store  *kvstore.Store
+	sender model.Sender
+}
 
 // New returns the client of a fleet.
-func New(s *kvstore.Store) Client { return Client{s} }
+func New(s *kvstore.Store) Client { return Client{store: s} }
+
+// From returns a client whose requests say who sends them.
+func (s Client) From(sender model.Sender) Client { return Client{s.store, sender} }
 
 // ErrNobody is a request that no node listens to: none is connected, or none has
 // that name or group.
@@ -137,7 +144,10 @@ func (s Client) newQuestion() question {
 // had accepted them: of one request, only among these is that nobody listens.
 func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
 	for _, r := range all {
-		if err := s.store.Conn().PublishRequest(r.Subject, reply, r.Data); err != nil {
+		m := nats.NewMsg(r.Subject)
+		m.Reply, m.Data = reply, r.Data
+		kvstore.SetSender(m, s.sender)
+		if err := s.store.Conn().PublishMsg(m); err != nil {
 			return 0, err
 		}
 	}

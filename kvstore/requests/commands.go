@@ -31,6 +31,8 @@ type Command struct {
 	Data []byte
 	// Time is when it was put.
 	Time time.Time
+	// Sender is who put it, as they said; nil where they did not.
+	Sender *model.Sender
 	// Refused is why it must not be executed; it has no Data then.
 	Refused error
 }
@@ -55,6 +57,7 @@ func (s Client) PutCommand(ctx context.Context, family, id string, request []byt
 		return fmt.Errorf("%w: the time to live of a command is %s, at most %s", model.ErrTooLarge, ttl, kvstore.MaxCommandTTL)
 	}
 	m := kvstore.NewMsg(s.store.Names().Command(family, kvstore.Token(id)), request)
+	kvstore.SetSender(m, s.sender)
 	if _, err := s.store.Publish(ctx, m, jetstream.WithMsgTTL(kvstore.WholeSeconds(ttl))); err != nil {
 		return fmt.Errorf("put command for %s: %w", family, err)
 	}
@@ -231,7 +234,7 @@ func (c *commands) do(ctx context.Context, q *queue, m kvstore.Message) error {
 	if sequence, handled := q.handled[m.Subject]; handled && sequence == m.Sequence {
 		return nil
 	}
-	command := Command{ID: id, Family: q.family, Data: m.Data, Time: m.Time}
+	command := Command{ID: id, Family: q.family, Data: m.Data, Time: m.Time, Sender: kvstore.SenderOf(m.Header)}
 	switch {
 	case !ok:
 		command.Refused = fmt.Errorf("%w: %s", model.ErrInvalidName, m.Subject)

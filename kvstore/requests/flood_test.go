@@ -103,7 +103,7 @@ func TestALostConnectionEndsNoQuestion(t *testing.T) {
 	resumed := make(chan struct{})
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{
 		Node: "web01",
-		Ensure: func(_ context.Context, _ []byte, respond func(model.EnsureResponse)) {
+		Ensure: func(_ context.Context, _ *model.Sender, _ []byte, respond func(model.EnsureResponse)) {
 			respond(model.EnsureResponse{Phase: model.EnsureAcknowledged})
 			go func() {
 				<-resumed

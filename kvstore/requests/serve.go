@@ -35,10 +35,11 @@ type ServeOptions struct {
 	// acknowledgement or rejection, and later with its result. It must return soon:
 	// requests of one subject arrive one after the other. respond does not block and
 	// may be called from any goroutine until Serve has returned; later responses, and
-	// those to a request without a reply subject, are lost.
-	Ensure func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	// those to a request without a reply subject, are lost. Who sent it is what the sender said, nil for
+	// nothing.
+	Ensure func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
 	// Run does so with a run request.
-	Run func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	Run func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
 	// Preview does so with a preview request.
 	Preview func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
@@ -121,7 +122,13 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 // handlers returns the handlers of options, by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
-	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: v.o.Preview} {
+	preview := acceptor(nil)
+	if v.o.Preview != nil {
+		preview = func(ctx context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
+			v.o.Preview(ctx, request, respond)
+		}
+	}
+	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: preview} {
 		if accept != nil {
 			all[verb] = func(ctx context.Context, r micro.Request) { v.accept(ctx, r, accept) }
 		}
@@ -166,11 +173,11 @@ func (v *server) stop() {
 }
 
 // acceptor accepts a request that has several responses, see ServeOptions.Ensure.
-type acceptor = func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+type acceptor = func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
 
 func (v *server) accept(ctx context.Context, r micro.Request, accept acceptor) {
 	reply := r.Reply()
-	accept(ctx, r.Data(), func(response model.EnsureResponse) {
+	accept(ctx, kvstore.SenderOf(nats.Header(r.Headers())), r.Data(), func(response model.EnsureResponse) {
 		response.Node = v.o.Node
 		data, err := json.Marshal(response)
 		if err == nil && v.store.Sizes().CheckMessage("answer", data) != nil {

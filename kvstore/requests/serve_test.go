@@ -129,7 +129,7 @@ func TestEnsureIsAnsweredInPhases(t *testing.T) {
 	var later sync.WaitGroup
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{
 		Node: "web01",
-		Ensure: func(_ context.Context, request []byte, respond func(model.EnsureResponse)) {
+		Ensure: func(_ context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
 			respond(model.EnsureResponse{ID: string(request), Phase: model.EnsureAcknowledged})
 			later.Go(func() {
 				respond(model.EnsureResponse{Phase: model.EnsureRunning})
@@ -177,7 +177,7 @@ func TestStatusOfANodeEndsNoQuestion(t *testing.T) {
 	pretend := make(chan struct{})
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{
 		Node: "web01",
-		Ensure: func(_ context.Context, _ []byte, respond func(model.EnsureResponse)) {
+		Ensure: func(_ context.Context, _ *model.Sender, _ []byte, respond func(model.EnsureResponse)) {
 			respond(model.EnsureResponse{Phase: model.EnsureAcknowledged})
 			go func() {
 				<-pretend
@@ -225,8 +225,10 @@ func TestWhatAConsumerDeliversIsNotExecuted(t *testing.T) {
 	srv, store := kvtest.New(t)
 	executed := make(chan string, 10)
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{
-		Node:   "web02",
-		Ensure: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) { executed <- string(request) },
+		Node: "web02",
+		Ensure: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
+			executed <- string(request)
+		},
 	})
 	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web02"}, func(c requests.Command) { executed <- string(c.Data) })
 	kvtest.Answers(t, store, "muster.ping.all", nil, 1)

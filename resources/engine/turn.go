@@ -22,6 +22,9 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
+	if d.Kind == plan.Fail && errors.Is(d.Err, resource.ErrUnsettled) {
+		d = r.settled(ctx, n)
+	}
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
 		if d.For == plan.Creator {
 			r.turn(ctx, work, d.Creator)
@@ -44,6 +47,15 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 		}
 	}
 	r.act(ctx, work, n, t, d)
+}
+
+// settled decides on a node that was in between when it was observed with others.
+func (r *run) settled(ctx context.Context, n *graph.Node) plan.Decision {
+	looking, cancel := apply.Attempt(ctx, n)
+	defer cancel()
+	r.observer.Read(looking, []*graph.Node{n})
+
+	return r.decide(ctx, n)
 }
 
 // limit counts a change, or returns until when it is put off. That of one that includes

@@ -194,6 +194,13 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		t.m.note("tried %s", s.Name)
 		return resource.Outcome{Untouched: true}, err
 	}
+	if strings.HasPrefix(s.FailAt, "end") {
+		env.AtEnd(func(context.Context) error {
+			t.m.note("end %s", s.Name)
+			t.event("end", s.Name)
+			return t.failing(s, "end-fails")
+		})
+	}
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {
 		t.m.set(s.Name, s.Value)
@@ -226,6 +233,11 @@ func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs
 	states, errs := make([]*state, len(specs)), make([]error, len(specs))
 	for i, s := range specs {
 		states[i], errs[i] = t.Status(ctx, env, p, s)
+		if settled := s.Name + " settled"; len(specs) == 1 {
+			t.m.set(settled, "1")
+		} else if s.FailAt == "unsettled" && t.m.get(settled) == "" {
+			states[i], errs[i] = nil, fmt.Errorf("it %w", resource.ErrUnsettled)
+		}
 	}
 	return states, errs
 }

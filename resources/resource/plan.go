@@ -92,6 +92,10 @@ func (e BatchError) Err() error {
 // Error joins the texts of the errors.
 func (e BatchError) Error() string { return fmt.Sprint(errors.Join(e...)) }
 
+// ErrUnsettled is a state that is about to be another by itself: it is observed once more, alone,
+// when the resource has its turn. A type waits for it as long as it is likely to pass.
+var ErrUnsettled = errors.New("is changing state")
+
 // TimedOut is an error within a BatchError: the change used up the timeout of its
 // resource, and is made again only as often as retry says.
 type TimedOut struct{ Err error }

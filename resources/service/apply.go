@@ -25,6 +25,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 			return p.Change(ctx, env, action, service)
 		}
 	}
+	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
 	var errs []error
 	for _, change := range plan.Changes {
 		act, known := actions[Action(change.Action)]
@@ -36,7 +37,32 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 		cancel()
 	}
 
-	return resource.Outcome{}, errors.Join(errs...)
+	return resource.Outcome{Unchanged: others[0]}, errors.Join(errs...)
+}
+
+// startedByOthers reports which services are only to be started, and are so without muster: in a
+// repair of drift somebody may restart what was seen to stop.
+func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
+	out := make([]bool, len(specs))
+	looker, can := p.(Onlooker)
+	if !env.Part || !can {
+		return out
+	}
+	var names []string
+	var at []int
+	for i, plan := range plans {
+		if len(plan.Changes) == 1 && plan.Changes[0].Action == string(Start) {
+			names, at = append(names, specs[i].Name), append(at, i)
+		}
+	}
+	if len(names) == 0 {
+		return out
+	}
+	for k, started := range looker.AreStarted(ctx, env, names) {
+		out[at[k]] = started
+	}
+
+	return out
 }
 
 // timeFor extends the time of enabling and disabling: a start that took all of
@@ -54,7 +80,10 @@ func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.De
 
 // ApplyAll changes many services with one command a step.
 func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
-	failed := make(resource.BatchError, len(specs))
+	failed, outcomes := make(resource.BatchError, len(specs)), make([]resource.Outcome, len(specs))
+	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
+		outcomes[i].Unchanged = others
+	}
 	for at, s := range steps(plans) {
 		names := make([]string, len(s.services))
 		for k, i := range s.services {
@@ -71,7 +100,7 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 		cancel()
 	}
 
-	return make([]resource.Outcome, len(specs)), failed.Err()
+	return outcomes, failed.Err()
 }
 
 // step is an action on services, by their indexes.

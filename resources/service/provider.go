@@ -53,6 +53,12 @@ type ServiceProvider interface {
 	Reload(ctx context.Context, env resource.Env) error
 }
 
+// Onlooker is a service manager that starts services for others too.
+type Onlooker interface {
+	// AreStarted reports which services run, or are about to because somebody else asked for it.
+	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
+}
+
 // Watcher is a service manager that tells when a service changes.
 type Watcher interface {
 	// Watches returns what changes when a service does.

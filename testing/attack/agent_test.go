@@ -40,10 +40,10 @@ func (f *fleet) serve(t *testing.T) {
 	}
 	kvtest.Serve(t, store, requests.ServeOptions{
 		Node: victim, Groups: groups, Status: answer("status"), Facts: answer("facts"), Ping: answer("ping"),
-		Ensure: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+		Ensure: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
 			a.note("ensure " + string(request))
 		},
-		Run: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
+		Run: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
 			a.note("run " + string(request))
 		},
 		Preview: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {

@@ -56,7 +56,7 @@ await step('pause', async (p) => {
   await p.keyboard.press('Enter');
   await p.waitForURL(/\/actions\/\w{27}$/);
   await text(p, '1 of 1 node paused');
-  await text(p, 'by anna (dashboard): disk <b>is</b> replaced');
+  await text(p, 'disk <b>is</b> replaced');
   await look(p, 'act-paused');
   const url = p.url();
   await p.reload();
@@ -72,7 +72,7 @@ await step('resume', async (p) => {
   await p.waitForURL('**/actions/resume?*');
   await tabTo(p, 'Resume 1 node');
   await p.keyboard.press('Enter');
-  await text(p, 'is not paused');
+  await text(p, '1 of 1 node resumed');
 });
 
 await step('run now', async (p) => {

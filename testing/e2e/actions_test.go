@@ -322,7 +322,7 @@ func TestActionsWithoutAnAdministrator(t *testing.T) {
 		return text
 	}
 	const node = `{"target":{"nodes":["web01"]}}`
-	obeys := func(s *site, verb string) {
+	confirmed := func(s *site, verb string) {
 		t.Helper()
 		if status, a := s.call("actions/"+verb+"?wait=50", token, node); status != http.StatusAccepted || !strings.Contains(fmt.Sprint(a["results"]), "state:done") {
 			t.Errorf("%s: %d %v", verb, status, a)
@@ -331,8 +331,8 @@ func TestActionsWithoutAnAdministrator(t *testing.T) {
 
 	s := serveActions(t, dir, as(kvtest.Requester), tokens, "--inbox-prefix", "_INBOX_"+kvtest.Requester)
 	await(t, "the node is shown", func() bool { return strings.Contains(get(s, "nodes/web01"), "Run now") })
-	obeys(s, "pause")
-	obeys(s, "resume")
+	confirmed(s, "pause")
+	confirmed(s, "resume")
 	if err := os.WriteFile(motd, []byte("drifted"), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -363,8 +363,8 @@ func TestActionsWithoutAnAdministrator(t *testing.T) {
 	if text := get(s, "nodes/web01"); strings.Contains(text, "Run now") {
 		t.Error("there is a button that does nothing")
 	}
-	obeys(s, "pause")
-	obeys(s, "resume")
+	confirmed(s, "pause")
+	confirmed(s, "resume")
 	for _, kind := range []string{"run", "preview"} {
 		document := strings.TrimSuffix(node, "}") + `,"name":"x","manifest":"muster: {resources: []}"}`
 		if kind == "run" {

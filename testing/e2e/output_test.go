@@ -47,6 +47,14 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = full.Close() })
+	r, left, err := os.Pipe()
+	if err == nil {
+		err = r.Close()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = left.Close() })
 	if code, said := muster(full, "fleet", "init", "--yes"); code == 0 || !strings.Contains(said, "no space left on device") {
 		t.Fatalf("exit code %d, it says %q", code, said)
 	}
@@ -60,6 +68,7 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 		"apply --json " + manifest, "apply --render " + manifest, "ensure exec true --json", "ensure api pipe", "status exec true",
 		"facts", "schema", "schema manifest", "version", "agent config", "--help", "apply --help", "--version",
 		"apply --noop " + changing,
+		"fleet query --csv", "fleet query --json", "fleet reports --no-follow", "fleet reports --no-follow --yaml", "fleet reports --no-follow --reverse --limit 5", "fleet history n1",
 		"fleet ls", "fleet ls --json", "fleet show node.n1.m", "fleet nodes --json", "fleet permissions n1", "fleet reports --no-follow --json",
 	} {
 		t.Run(line, func(t *testing.T) {
@@ -67,10 +76,21 @@ func TestOutputThatCannotBeWritten(t *testing.T) {
 			if code, said := muster(full, args...); code != 1 || strings.Contains(said, "panic") || !strings.Contains(said, "no space left on device") {
 				t.Errorf("exit code %d, it says %q", code, said)
 			}
+			// A reader that left, such as head, has what it wanted.
+			if code, said := muster(left, args...); code != 0 || strings.Contains(said, "broken pipe") {
+				t.Errorf("without a reader: exit code %d, it says %q", code, said)
+			}
 			if code, said := muster(nil, args...); code != 0 {
 				t.Errorf("it fails by itself: exit code %d, it says %q", code, said)
 			}
 		})
+	}
+	// What a command finds wrong stays its exit code.
+	if code, said := muster(nil, "fleet", "push", "--node", "n1", "--name", "other", write(t, filepath.Join(dir, "other.yaml"), "muster: {resources: [{exec: [{\"false\": {}}]}]}")); code != 0 {
+		t.Error(said)
+	}
+	if code, said := muster(left, "fleet", "wait", "node.n1.other", "--json"); code != 1 || strings.Contains(said, "broken pipe") {
+		t.Errorf("what failed, without a reader: exit code %d, it says %q", code, said)
 	}
 	if code, said := muster(full, "fleet", "reports", "--follow"); code == 0 || !strings.Contains(said, "no space left on device") {
 		t.Errorf("following goes on: exit code %d, it says %q", code, said)

@@ -36,7 +36,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 	}
 	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
 	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "batched", Expires: time.Now().Add(kvtest.Deadline)}
-	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), req)
+	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
 	for range 2 {
 		asked := 0
 		got, err := live.Send(ctx, to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {

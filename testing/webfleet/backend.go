@@ -13,10 +13,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Backend does with a Fleet what operators do: its nodes obey at once.
+// Backend does with a Fleet what operators do: it takes effect on its nodes at once.
 type Backend struct {
 	Fleet *Fleet
-	// Deaf has nodes obey nothing, and Held, where it is not nil, has requests wait until it is closed.
+	// Deaf has nothing take effect on nodes, and Held, where it is not nil, has requests wait until it is closed.
 	Deaf bool
 	Held chan struct{}
 	// Denied is why no node can be asked, nil where they can, and Unpermitted those kinds by which

@@ -352,6 +352,25 @@ func found[T any](v T, ok bool, err error) (T, error) {
 	return v, err
 }
 
+// Assigned returns the revisions of assignments, and one of each that has none of its own.
+func (f *Fleet) Assigned(context.Context) ([]model.Entry, bool, error) {
+	d := f.get()
+	var out []model.Entry
+	for _, all := range d.Revisions {
+		out = append(out, all...)
+	}
+	for _, m := range f.Manifests() {
+		for _, k := range m.Keys {
+			if len(d.Revisions[k.Key]) == 0 {
+				out = append(out, model.Entry{Key: k.Key, Revision: k.Revision, Time: k.Time, By: k.By})
+			}
+		}
+	}
+	slices.SortFunc(out, func(a, b model.Entry) int { return cmp.Or(b.Time.Compare(a.Time), cmp.Compare(b.Revision, a.Revision)) })
+
+	return out, false, d.Err
+}
+
 // Control returns what operators wrote about nodes.
 func (f *Fleet) Control(context.Context) ([]model.Entry, error) {
 	d := f.get()

@@ -61,7 +61,7 @@ func (s *nodeService) serve(ctx context.Context) error {
 				s.agent.Requests().Refuse(ctx, c.ID, c.Refused)
 				return nil
 			}
-			return s.agent.Requests().Command(ctx, c.ID, c.Data)
+			return s.agent.Requests().Command(ctx, c.Sender, c.ID, c.Data)
 		})
 	})
 	for {

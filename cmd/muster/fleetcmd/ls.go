@@ -24,15 +24,20 @@ type lsCommand struct {
 	print.Format
 	fleetcli.Targets
 	fleetcli.Order
-	name string
+	name    string
+	removed bool
 }
 
 func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	c := &lsCommand{Env: env}
 	cmd := parent.Command("ls", "List assignments")
-	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last")
+	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last\n  muster fleet ls --removed         what was removed, and by whom")
 	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
+	cmd.Flag("removed", "List what was removed instead, as far as the bucket knows it").UnNegatableBoolVar(&c.removed)
 	c.AddTargets(env, cmd, "group")
+	cmd.GetFlag("node").Help("Filter by node that is the target; repeatable")
+	cmd.GetFlag("group").Help("Filter by group that is the target; repeatable")
+	cmd.GetFlag("all").Help("Filter by what is assigned to all nodes")
 	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -100,6 +105,9 @@ func (c *lsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if c.removed {
+		return c.listRemoved(ctx, store, families)
+	}
 	entries, err := store.Named(ctx, families, c.name)
 	if err != nil {
 		return err
@@ -118,6 +126,34 @@ func (c *lsCommand) run(ctx context.Context) error {
 	return c.Print.Result(c.Format, shown, func() {
 		c.print(shown, len(invalid))
 		c.Order.Remark(c.Print, len(shown), len(entries))
+	})
+}
+
+// listRemoved lists the assignments that were removed.
+func (c *lsCommand) listRemoved(ctx context.Context, store *fleetcli.Store, families []string) error {
+	all, err := store.Removed(ctx)
+	if err != nil {
+		return err
+	}
+	all = slices.DeleteFunc(all, func(e model.Entry) bool {
+		return len(families) > 0 && !slices.Contains(families, e.Family) || c.name != "" && c.name != e.Name && c.name != e.Key
+	})
+	for i := range all {
+		all[i].Deleted = true
+	}
+	shown := c.sorted(all)
+
+	return c.Print.Result(c.Format, shown, func() {
+		now := time.Now()
+		rows := make([][]string, len(shown))
+		for i, e := range shown {
+			rows[i] = []string{e.Family, e.Name, strconv.FormatUint(e.Revision, 10), cmp.Or(print.OneLine(e.By), "-"), print.Age(e.Time, now)}
+		}
+		c.Print.Table([]string{"TARGET", "NAME", "REVISION", "REMOVED BY", "AGE"}, rows, "nothing removed is known")
+		if len(shown) > 0 {
+			c.Print.Remark("for what it was see: muster fleet history KEY")
+		}
+		c.Order.Remark(c.Print, len(shown), len(all))
 	})
 }
 

@@ -3,6 +3,8 @@ package print
 import (
 	"errors"
 	"io"
+	"io/fs"
+	"os"
 	"sync"
 	"syscall"
 )
@@ -39,6 +41,30 @@ func (o *Output) Failure() error {
 	}
 
 	return o.err
+}
+
+// WithoutReader returns an error without those of a reader of standard output that left: it has what it wanted.
+func WithoutReader(err error) error {
+	switch all := err.(type) {
+	case nil:
+		return nil
+	case interface{ Unwrap() []error }:
+		var rest []error
+		for _, one := range all.Unwrap() {
+			if one = WithoutReader(one); one != nil {
+				rest = append(rest, one)
+			}
+		}
+		if len(rest) == len(all.Unwrap()) {
+			return err
+		}
+		return errors.Join(rest...)
+	}
+	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Path == os.Stdout.Name() && errors.Is(failed.Err, syscall.EPIPE) {
+		return nil
+	}
+
+	return err
 }
 
 // DiscardErrors is a writer whose errors are lost: fisk panics where it cannot

@@ -95,7 +95,7 @@ func (p Printer) Document(v any, asYAML bool) error {
 	}
 	_, err = io.WriteString(p.Out, Visible(string(text)))
 
-	return err
+	return WithoutReader(err)
 }
 
 // Table writes rows in columns below a header, or the remark none without rows. It cuts

@@ -82,6 +82,9 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		mux.HandleFunc("GET /login/callback", g.endOIDC)
 	}
 	mux.Handle("/", g.protect(next))
+	g.crossOrigin.SetDenyHandler(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		refuse(w, r, "another site sent this: do it on a page of muster; programs send their token in the header Authorization")
+	}))
 	guarded := g.crossOrigin.Handler(mux)
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -94,6 +97,11 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		if !g.mayName(r.Host) {
 			problem(w, http.StatusMisdirectedRequest, "this name is not one of muster: open it by an address of loopback, or start it with --url")
+			return
+		}
+		// No other site can have a browser send that header, and with it no cookie counts.
+		if g.credentialOf(r).bearer {
+			mux.ServeHTTP(w, r)
 			return
 		}
 		guarded.ServeHTTP(w, r)

@@ -110,7 +110,7 @@ func acting(k actions.Kind, summary string) huma.Operation {
 	return huma.Operation{
 		OperationID: string(k) + "-nodes", Method: http.MethodPost, Path: "/actions/" + string(k), Summary: summary, MaxBodyBytes: maxBody, DefaultStatus: http.StatusAccepted,
 		Description: "It needs the role operate, and muster fleet serve with --actions. The answer has what came of it so far; with ended it is over. A target expression that is not valid is a 422 with the line, the column and a hint.",
-		Errors:      []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity, http.StatusServiceUnavailable},
+		Errors:      everywhere(http.StatusBadRequest, http.StatusForbidden, http.StatusNotFound, http.StatusConflict, http.StatusRequestEntityTooLarge, http.StatusUnsupportedMediaType, http.StatusServiceUnavailable),
 	}
 }
 
@@ -147,6 +147,9 @@ func (a *api) addActions(routes huma.API) {
 			return nil, err
 		}
 		if in.Body.Key != "" {
+			if err := checkKey(in.Body.Key, "body.key"); err != nil {
+				return nil, err
+			}
 			all, err := ask(ctx, a, "history of "+in.Body.Key, Prefix+"/manifests has the keys", func(ctx context.Context) ([]model.Entry, error) { return a.Source.History(ctx, in.Body.Key) })
 			if err != nil {
 				return nil, err
@@ -160,7 +163,7 @@ func (a *api) addActions(routes huma.API) {
 	cancelling := huma.Operation{
 		OperationID: "cancel-action", Method: http.MethodPost, Path: "/actions/{id}/cancel", Summary: "End an action that is in progress, whoever started it", DefaultStatus: http.StatusAccepted,
 		Description: "It needs the role operate. What nodes have begun they go on with, and what was written stays, as the notes of the action say. One that has ended stays as it is: without cancelled_by nobody cancelled it.",
-		Errors:      []int{http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound},
+		Errors:      everywhere(http.StatusForbidden, http.StatusNotFound),
 	}
 	huma.Register(routes, cancelling, func(ctx context.Context, in *cancelInput) (*acted, error) {
 		if err := a.mayAct(ctx); err != nil {

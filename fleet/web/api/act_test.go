@@ -103,6 +103,9 @@ func TestActingWrongly(t *testing.T) {
 		{"/actions/run?wait=51", a.Operate, node, http.StatusUnprocessableEntity, "validation failed"},
 		{"/actions/preview", a.Read, node, http.StatusForbidden, "wall may only read"},
 		{"/actions/preview", a.Operate, node, http.StatusUnprocessableEntity, "there is nothing to preview"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"name":"x","manifest":"muster: ["}`, http.StatusUnprocessableEntity, "nodes reject this: group.all.x:1:1: invalid YAML"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"name":"x","manifest":"uptime"}`, http.StatusUnprocessableEntity, "nodes reject this: group.all.x:1:1: a manifest must be a mapping"},
+		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"nope"}`, http.StatusUnprocessableEntity, `key "nope", write node.`},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
 		{"/actions/none", a.Operate, node, http.StatusMethodNotAllowed, "this path only reads"},
@@ -116,8 +119,12 @@ func TestActingWrongly(t *testing.T) {
 	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
 		t.Errorf("%+v", p)
 	}
-	if r := a.post("/actions/pause", a.Operate, node, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden {
+	cookie := "__Host-muster=" + a.Operate
+	if r := a.post("/actions/pause", "", node, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "another site") {
 		t.Errorf("by a page of another site: %s", r.Status)
+	}
+	if r := a.post("/actions/pause", "", "{}", "Cookie", cookie, "Sec-Fetch-Site", "same-origin"); r.StatusCode != http.StatusUnprocessableEntity {
+		t.Errorf("by a page of this site: %s", r.Status)
 	}
 	if got := a.Backend.Done(); len(got) > 0 {
 		t.Errorf("it did %q", got)

@@ -122,9 +122,15 @@ func (a *api) routes(mux *http.ServeMux) huma.API {
 	return routes
 }
 
+// everywhere are the statuses of errors that every path can answer with: nobody signed in, a name that is none
+// of muster, a parameter that is unknown, and too many attempts to sign in.
+func everywhere(statuses ...int) []int {
+	return append([]int{http.StatusUnauthorized, http.StatusMisdirectedRequest, http.StatusUnprocessableEntity, http.StatusTooManyRequests}, statuses...)
+}
+
 // operation is a GET, with the statuses of its errors.
 func operation(id, path, summary string, statuses ...int) huma.Operation {
-	return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: append([]int{http.StatusUnauthorized}, statuses...)}
+	return huma.Operation{OperationID: id, Method: http.MethodGet, Path: path, Summary: summary, Errors: everywhere(statuses...)}
 }
 
 // answer is an answer with a document.

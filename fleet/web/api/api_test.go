@@ -61,6 +61,9 @@ func TestAnswers(t *testing.T) {
 		"/events":                            `"text":"line\nof \u003ctext\u003e"`,
 		"/requests":                          `"id":"q1"`,
 		"/registrations":                     `"cluster":"test"`,
+		"/audit/assignments":                 `{"changes":[{"key":"group.web.app","revision":9,"at":"2026-01-02T03:04:05Z","kind":"removed","by":"bob@desk"},{"key":"stray","revision":8,"at":"2026-01-02T03:04:05Z","kind":"refused","problem":"its key is not `,
+		"/audit/assignments?search=ASSIGNED": `{"changes":[{"key":"group.web.app","revision":3,"at":"2026-01-02T03:04:05Z","kind":"assigned","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e"}],"matching":1,"more":true}`,
+		"/audit/assignments?limit=1":         `"by":"bob@desk"}],"matching":3,"more":true}`,
 		"/audit/nodes":                       `{"changes":[{"key":"node.web01.pause","revision":9,"at":"2026-01-02T03:04:05Z","kind":"resumed","by":"bob (dashboard)","text":"resumed"},{"key":"group.db.labels","revision":8,`,
 		"/audit/nodes?search=RACK&limit=1":   `{"changes":[{"key":"group.db.labels","revision":8,"at":"2026-01-02T03:04:05Z","kind":"written","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e","text":"labels rack=a3"}],"matching":1}`,
 		"/audit/nodes?limit=1":               `"text":"resumed"}],"matching":2}`,
@@ -160,6 +163,7 @@ func TestBounds(t *testing.T) {
 		"/nodes/web01/runs/" + long(65):          "path.run_id",
 		"/assignments/" + long(256) + "/history": "path.key",
 		"/assignments/nope/history":              "path.key",
+		"/audit/assignments?limit=501":           "query.limit",
 		"/audit/nodes?limit=501":                 "query.limit",
 		"/registrations?service=" + long(129):    "query.service",
 	} {
@@ -287,6 +291,33 @@ func TestTheDocumentIsFresh(t *testing.T) {
 		cancel()
 		if w.Code != http.StatusOK || methods["get"].OperationID == "" || len(methods) != 1 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)
+		}
+	}
+}
+
+// TestTheDocumentHasTheErrors that every path answers, and those of a document that is sent.
+func TestTheDocumentHasTheErrors(t *testing.T) {
+	t.Parallel()
+	var document struct {
+		Paths map[string]map[string]struct {
+			RequestBody any
+			Responses   map[string]any
+		}
+	}
+	if err := json.Unmarshal([]byte(body(t, get(t, serve(newFixture()), "/openapi.json"))), &document); err != nil {
+		t.Fatal(err)
+	}
+	for path, methods := range document.Paths {
+		for method, operation := range methods {
+			want := []string{"401", "421", "422", "429"}
+			if operation.RequestBody != nil {
+				want = append(want, "400", "403", "413", "415")
+			}
+			for _, status := range want {
+				if operation.Responses[status] == nil {
+					t.Errorf("%s %s has no %s", method, path, status)
+				}
+			}
 		}
 	}
 }

@@ -124,6 +124,14 @@ func (f *fixture) History(_ context.Context, key string) ([]model.Entry, error) 
 	return []model.Entry{{Key: key, Revision: 3, Value: []byte("secret"), By: "anna@desk"}}, f.fails
 }
 
+func (f *fixture) Assigned(context.Context) ([]model.Entry, bool, error) {
+	return []model.Entry{
+		{Key: "group.web.app", Revision: 9, Deleted: true, Time: at, By: "bob@desk"},
+		{Key: "stray", Revision: 8, Invalid: true, Time: at},
+		{Key: "group.web.app", Revision: 3, Time: at, By: hostile},
+	}, true, f.fails
+}
+
 func (f *fixture) Control(context.Context) ([]model.Entry, error) {
 	return []model.Entry{
 		{Key: "node.web01.pause", Revision: 9, Deleted: true, Time: at, By: "bob (dashboard)"},

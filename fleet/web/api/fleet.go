@@ -44,7 +44,7 @@ func (a *api) addFleet(routes huma.API) {
 	huma.Register(routes, operation("overview", "/overview", "The fleet as a whole"), func(context.Context, *struct{}) (*answer[view.Overview], error) {
 		return found(a.Model.Overview())
 	})
-	list := operation("nodes", "/nodes", "Nodes by target expression, state or text, a page at a time", http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+	list := operation("nodes", "/nodes", "Nodes by target expression, state or text, a page at a time", http.StatusServiceUnavailable)
 	list.Description = "A target expression that is not valid is a 422 with the line, the column and a hint."
 	huma.Register(routes, list, func(_ context.Context, in *nodesInput) (*answer[view.NodePage], error) {
 		if in.Sort == "node" {

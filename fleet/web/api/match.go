@@ -35,7 +35,7 @@ const maxFirst = 100
 
 // addMatch adds what is asked before an action.
 func (a *api) addMatch(routes huma.API) {
-	match := operation("match", "/actions/match", "Whom a target means now, and a digest of these nodes for an action", http.StatusForbidden, http.StatusNotFound, http.StatusUnprocessableEntity, http.StatusServiceUnavailable)
+	match := operation("match", "/actions/match", "Whom a target means now, and a digest of these nodes for an action", http.StatusForbidden, http.StatusNotFound, http.StatusServiceUnavailable)
 	match.Description = "An action that is sent the digest as expect_digest is done for these nodes, or not at all."
 	huma.Register(routes, match, func(_ context.Context, in *matchInput) (*answer[Matched], error) {
 		if a.Actions == nil {

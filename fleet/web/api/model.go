@@ -32,6 +32,7 @@ type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	History(ctx context.Context, key string) ([]model.Entry, error)
+	Assigned(ctx context.Context) (all []model.Entry, more bool, err error)
 	Control(ctx context.Context) ([]model.Entry, error)
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

@@ -48,6 +48,14 @@ type changes struct {
 	Matching int                      `json:"matching" doc:"How many there are without limit"`
 }
 
+// assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
+// that were removed.
+type assignmentChanges struct {
+	Changes  []describe.AssignmentChange `json:"changes"`
+	Matching int                         `json:"matching" doc:"How many there are without limit"`
+	More     bool                        `json:"more" doc:"The bucket has older ones"`
+}
+
 // services are what nodes registered.
 type services struct {
 	Registrations []registration.Registration `json:"registrations"`
@@ -77,8 +85,8 @@ func (a *api) addSource(routes huma.API) {
 		})
 	})
 	huma.Register(routes, operation("history", "/assignments/{key}/history", "The stored revisions of an assignment, the oldest first", sourceErrors[:]...), func(ctx context.Context, in *keyInput) (*answer[history], error) {
-		if err := model.CheckKey(in.Key); err != nil {
-			return nil, huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: "path.key", Value: in.Key})
+		if err := checkKey(in.Key, "path.key"); err != nil {
+			return nil, err
 		}
 		return ask(ctx, a, "history of "+in.Key, Prefix+"/manifests has the keys", func(ctx context.Context) (history, error) {
 			all, err := a.Source.History(ctx, in.Key)
@@ -88,6 +96,13 @@ func (a *api) addSource(routes huma.API) {
 				out.Revisions = append(out.Revisions, e)
 			}
 			return out, err
+		})
+	})
+	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
+		return ask(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
+			all, more, err := a.Source.Assigned(ctx)
+			found := describe.Assignments(all, in.Search)
+			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
@@ -103,4 +118,14 @@ func (a *api) addSource(routes huma.API) {
 			return services{registration.Filter(*in).Of(all)}, err
 		})
 	})
+}
+
+// checkKey returns the problem of what is no key of an assignment, which is at a location of the request.
+func checkKey(key, location string) error {
+	err := model.CheckKey(key)
+	if err == nil {
+		return nil
+	}
+
+	return huma.Error422UnprocessableEntity(fmt.Sprintf("%v: %s/manifests has the keys", err, Prefix), &huma.ErrorDetail{Message: err.Error(), Location: location, Value: key})
 }

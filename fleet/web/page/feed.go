@@ -1,6 +1,8 @@
 package page
 
 import (
+	"slices"
+
 	"github.com/a-h/templ"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -15,6 +17,11 @@ type EventsData struct {
 
 // option is a choice of a filter.
 type option struct{ value, word string }
+
+// isOther reports whether a filter holds that is not among the choices: it is shown all the same.
+func isOther(current string, all []option) bool {
+	return current != "" && !slices.ContainsFunc(all, func(o option) bool { return o.value == current })
+}
 
 func kinds() []option {
 	return []option{{model.KindRun, "run"}, {model.KindTransaction, "resource"}, {model.KindHealth, "health check"}, {model.KindEnsure, "request"}, {model.KindNode, "agent"}}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
@@ -18,13 +19,37 @@ func addressOf(r registration.Registration) string {
 	return texts.Row(net.JoinHostPort(r.Address, strconv.Itoa(r.Port)))
 }
 
-// AuditData is what the page of all assignments shows.
+// AuditData is what the page of the revisions of assignments shows.
 type AuditData struct {
-	Progress view.Progress
 	Search   string
 	Offset   int
-	Rows     []view.Assigned
+	Rows     []describe.AssignmentChange
 	Matching int
+	// All is how many there are whatever is searched, More that the bucket has older ones.
+	All  int
+	More bool
+}
+
+// older says what is not among them.
+func (d AuditData) older() string {
+	if d.More {
+		return "these are the newest " + texts.Number(d.All)
+	}
+
+	return "these are all"
+}
+
+// isKey reports whether nodes read a key, so that it has a history.
+func isKey(key string) bool { return model.CheckKey(key) == nil }
+
+// revisionURL is the place of a revision in the history of its key.
+func revisionURL(c describe.AssignmentChange) templ.SafeURL {
+	return auditURL(c.Key) + "#" + revisionID(c.Revision)
+}
+
+// revisionID is the id of a revision on the page of its history.
+func revisionID(revision uint64) templ.SafeURL {
+	return templ.SafeURL("revision-" + strconv.FormatUint(revision, 10))
 }
 
 func (d AuditData) pageURL(from int) templ.SafeURL {

@@ -176,6 +176,8 @@ func ofChange(k describe.ChangeKind) look {
 		return look{"play", "ok", "Resumed"}
 	case describe.ChangeRemoved:
 		return look{"minus", "off", "Removed"}
+	case describe.ChangeAssigned:
+		return look{"delta", "changed", "Assigned"}
 	case describe.ChangePaused:
 		return look{"pause", "off", "Paused"}
 	default:

@@ -33,6 +33,7 @@ var (
 type Runner struct {
 	onStart func(argv []string)
 	groups  *cgroups
+	waiters waiters
 }
 
 // New returns a runner that calls onStart, unless nil, right before each start.
@@ -76,6 +77,9 @@ type Result struct {
 	Stdout Output
 	Stderr Output
 }
+
+// exitTerminated is the exit code of what SIGTERM ended.
+const exitTerminated = 128 + int(unix.SIGTERM)
 
 // drainDelay is how long output is still read after a command has ended while a
 // background process holds its pipes.
@@ -139,11 +143,15 @@ func (r *Runner) Run(ctx context.Context, c Command) (Result, error) {
 	if err != nil {
 		return Result{}, startError(c, program, err)
 	}
+	r.waiters.begin(cmd.Process.Pid)
 	if c.EndGroup {
 		endGroup(group, cmd.Process.Pid, env)
 	}
 	err = cmd.Wait()
 	result := Result{ExitCode: exitCode(cmd.ProcessState), Killed: !cmd.ProcessState.Exited(), Stdout: stdout.end(), Stderr: stderr.end()}
+	if r.waiters.end(cmd.Process.Pid) && result.ExitCode == exitTerminated {
+		result.ExitCode, result.Killed = 0, false
+	}
 	switch {
 	case killed && result.ExitCode != 0:
 		return result, commandError(c, context.Cause(ctx))

@@ -2,18 +2,43 @@ package systemd
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// names are the names under which units were observed in a run.
+// maxNamed is of how many runs the names are known: of those that go on at the same time.
+const maxNamed = 16
+
+// names are the names under which units were observed in runs.
 type names struct {
-	mu  sync.Mutex
+	mu sync.Mutex
+	// runs are those of runs, the newest last.
+	runs []named
+}
+
+// named are the names of a run.
+type named struct {
 	run string
 	// units are the units by their names, first the names under which they were
 	// observed first.
 	units, first map[string]string
+}
+
+// of returns the names of a run. Those of none are forgotten each time. The lock is held.
+func (n *names) of(run string) named {
+	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
+	if at >= 0 && run != "" {
+		return n.runs[at]
+	}
+	if at >= 0 {
+		n.runs = slices.Delete(n.runs, at, at+1)
+	}
+	r := named{run: run, units: map[string]string{}, first: map[string]string{}}
+	n.runs = append(n.runs[max(0, len(n.runs)-maxNamed+1):], r)
+
+	return r
 }
 
 // note records the unit of a name. A second name of a unit in a run
@@ -21,14 +46,12 @@ type names struct {
 func (n *names) note(run, name, unit string) error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.units == nil || run == "" || n.run != run {
-		n.run, n.units, n.first = run, map[string]string{}, map[string]string{}
+	r := n.of(run)
+	if r.first[unit] == "" {
+		r.first[unit] = name
 	}
-	if n.first[unit] == "" {
-		n.first[unit] = name
-	}
-	n.units[name] = unit
-	if other := n.first[unit]; other != name {
+	r.units[name] = unit
+	if other := r.first[unit]; other != name {
 		return fmt.Errorf("%s and %s are names of one unit, %s, which is declared twice: leave one of them out", other, name, unit)
 	}
 
@@ -36,15 +59,18 @@ func (n *names) note(run, name, unit string) error {
 }
 
 // resolve returns the units of services, as far as they were observed under other
-// names.
-func (n *names) resolve(services []string) []string {
+// names in a run.
+func (n *names) resolve(run string, services []string) []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out := make([]string, len(services))
+	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
+	out := slices.Clone(services)
 	for i, name := range services {
-		out[i] = name
-		if unit := service.UnitName(name); n.units[unit] != "" && n.units[unit] != unit {
-			out[i] = n.units[unit]
+		if at < 0 {
+			break
+		}
+		if unit := service.UnitName(name); n.runs[at].units[unit] != "" && n.runs[at].units[unit] != unit {
+			out[i] = n.runs[at].units[unit]
 		}
 	}
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 )
 
@@ -18,8 +19,6 @@ const (
 var (
 	errIsActive  = errors.New("invalid systemctl is-active output")
 	errIsEnabled = errors.New("invalid systemctl is-enabled output")
-	// errUnsettled is a service between two states.
-	errUnsettled = errors.New("is changing state")
 )
 
 // stateOf returns the state for the answers of is-active and is-enabled.
@@ -53,7 +52,7 @@ func isRunning(answer string) (bool, error) {
 	case "inactive", "failed", activating:
 		return false, nil
 	case "reloading", "deactivating":
-		return false, fmt.Errorf("it %w, still %s after %s", errUnsettled, answer, settleTime)
+		return false, fmt.Errorf("it %w, still %s", resource.ErrUnsettled, answer)
 	default:
 		return false, fmt.Errorf("%w: %q", errIsActive, answer)
 	}

@@ -2,6 +2,7 @@ package systemd
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -20,8 +21,8 @@ func TestIsActive(t *testing.T) {
 		"failed":     {ensure: "stopped"},
 		"activating": {ensure: "stopped"},
 		// Other: those that pass are looked at again.
-		"reloading":    {err: "web: it is changing state, still reloading after 5s"},
-		"deactivating": {err: "web: it is changing state, still deactivating after 5s"},
+		"reloading":    {err: "web: it is changing state, still reloading"},
+		"deactivating": {err: "web: it is changing state, still deactivating"},
 		"maintenance":  {err: `web: invalid systemctl is-active output: "maintenance"`},
 		"unknown":      {err: `web: invalid systemctl is-active output: "unknown"`},
 		"":             {err: `web: invalid systemctl is-active output: ""`},
@@ -143,7 +144,44 @@ func TestNames(t *testing.T) {
 			t.Errorf("%+v: %v", c, err)
 		}
 	}
-	if got := n.resolve([]string{"b", "b.service", "c"}); !slices.Equal(got, []string{"a.service", "a.service", "c"}) {
-		t.Errorf("they are %q", got)
+	for run, want := range map[string][]string{
+		"1": {"a.service", "a.service", "c"}, "2": {"a.service", "a.service", "c"}, "": {"a.service", "a.service", "c"}, "3": {"b", "b.service", "c"},
+	} {
+		if got := n.resolve(run, []string{"b", "b.service", "c"}); !slices.Equal(got, want) {
+			t.Errorf("in run %q they are %q", run, got)
+		}
+	}
+	for i := range 3 * maxNamed {
+		_ = n.note(fmt.Sprint("run ", i), "a.service", "a.service")
+	}
+	if len(n.runs) > maxNamed {
+		t.Errorf("it knows %d runs", len(n.runs))
+	}
+}
+
+// TestAlias has a service changed by a name that is not that of its unit.
+func TestAlias(t *testing.T) {
+	calls := fakeSystemctl(t, "case \"$*\" in is-enabled*) echo enabled;; esac")
+	p, env := ofMuster(t, memory{"sshd.service": running("ssh.service"), "ssh.service": running("ssh.service")})
+	for _, action := range []service.Action{service.Start, service.Restart, service.Reload, service.Disable, service.Stop} {
+		if _, err := p.Status(t.Context(), env, "sshd"); err != nil {
+			t.Fatal(err)
+		}
+		calls()
+		if err := p.Change(t.Context(), env, action, "sshd"); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if got := calls(); !slices.Contains(got, string(action)+" --system ssh.service") {
+			t.Errorf("%s: it called %q", action, got)
+		}
+		if errs := p.ChangeAll(t.Context(), env, action, []string{"sshd"}); errs[0] != nil {
+			t.Errorf("%s: %v", action, errs)
+		}
+		if got := calls(); !slices.Contains(got, string(action)+" --system ssh.service") {
+			t.Errorf("%s together: it called %q", action, got)
+		}
+	}
+	if _, err := p.Status(t.Context(), env, "ssh"); err == nil || !strings.Contains(err.Error(), "declared twice") {
+		t.Errorf("declared twice: %v", err)
 	}
 }

@@ -77,9 +77,21 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 		property(properties, "NeedDaemonReload", &u.needReload), property(properties, "CanReload", &u.canReload),
 		property(properties, "ActiveEnterTimestampMonotonic", &since),
 	)
+	u.job = hasJob(properties["Job"])
 	u.activeSince = time.Duration(since) * time.Microsecond
 
 	return u, err
+}
+
+// hasJob reports whether the property Job, a number and a path, is that of a job.
+func hasJob(property dbus.Variant) bool {
+	job, _ := property.Value().([]any)
+	if len(job) == 0 {
+		return false
+	}
+	number, _ := job[0].(uint32)
+
+	return number != 0
 }
 
 // property reads one property into a value of its type.

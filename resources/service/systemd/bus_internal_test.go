@@ -118,6 +118,10 @@ func web(id string) map[string]dbus.Variant {
 	for name, value := range map[string]any{
 		"Id": id, "LoadState": "loaded", "ActiveState": "active", "UnitFileState": "enabled", "NeedDaemonReload": true, "CanReload": true,
 		"ActiveEnterTimestampMonotonic": uint64(81276590), "Description": "of no use",
+		"Job": struct {
+			ID   uint32
+			Path dbus.ObjectPath
+		}{7, "/org/freedesktop/systemd1/job/7"},
 	} {
 		out[name] = dbus.MakeVariant(value)
 	}
@@ -142,7 +146,7 @@ func TestBus(t *testing.T) {
 			t.Fatalf("%d units of %d: %v", len(units), len(names), err)
 		}
 		for i, name := range names {
-			want := unit{id: name, load: "loaded", active: "active", unitFile: "enabled", needReload: true, canReload: true, activeSince: 81276590 * time.Microsecond}
+			want := unit{id: name, load: "loaded", active: "active", unitFile: "enabled", needReload: true, canReload: true, job: true, activeSince: 81276590 * time.Microsecond}
 			if units[i] != want {
 				t.Errorf("%s is %+v", name, units[i])
 			}

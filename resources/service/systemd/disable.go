@@ -20,7 +20,7 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 	if err := p.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
-	states, errs := p.StatusAll(ctx, env, names)
+	states, errs := p.outcomes(ctx, env, names)
 	var atRuntime []string
 	for i, state := range states {
 		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {

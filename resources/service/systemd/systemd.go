@@ -40,6 +40,7 @@ type Provider struct {
 	// reloaded is when systemd last read its units. It is guarded by turn.
 	reloaded reading
 	names    names
+	own      own
 	booted   bootTime
 }
 
@@ -53,7 +54,9 @@ type reading struct {
 // New returns the provider for the machine whose files are below root: "/" for
 // this one.
 func New(root string) *Provider {
-	return &Provider{root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1)}
+	return &Provider{
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: own{unit: command.OwnUnit(root)},
+	}
 }
 
 // Name is systemd.
@@ -147,7 +150,10 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 
 // Change applies an action to a service.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	names := p.names.resolve([]string{name})
+	names := p.names.resolve(env.RunID, []string{name})
+	if p.putsOff(ctx, env, action, names[0]) {
+		return p.putOff(ctx, env, action)
+	}
 	switch action {
 	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
 		return p.startAndCheck(ctx, env, action, names[0])
@@ -208,9 +214,9 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 	began := time.Now()
 	err := p.change(ctx, env, action, name)
 	if err == nil {
-		var state *service.State
-		if state, err = p.Status(ctx, env, name); err == nil && !state.Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, state.Metadata.Active, systemctl, action)
+		states, errs := p.outcomes(ctx, env, []string{name})
+		if err = errs[0]; err == nil && !states[0].Metadata.Running {
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
 		}
 	}
 	if err == nil {
@@ -229,6 +235,10 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
+	if unit == p.own.unit {
+		// It runs whatever happens to it: it would be looked at whenever it is told to end.
+		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
+	}
 	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
 	for _, entry := range entries(filepath.Join(p.root, units)) {
 		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {

@@ -3,6 +3,7 @@ package systemd
 import (
 	"context"
 	"math"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -16,7 +17,14 @@ import (
 // failure. The failed ones are then found by their states, also when ctx has
 // ended: they are not retried alone, so their errors carry their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
-	errs, units := make([]error, len(names)), p.names.resolve(names)
+	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
+	if own := slices.IndexFunc(units, func(unit string) bool { return p.putsOff(ctx, env, action, unit) }); own >= 0 {
+		errs := p.ChangeAll(ctx, env, action, slices.Delete(slices.Clone(names), own, own+1))
+		return slices.Insert(errs, own, p.putOff(ctx, env, action))
+	}
+	if len(names) == 0 {
+		return errs
+	}
 	began, start := sinceBoot(), time.Now()
 	err := p.changeMany(ctx, env, action, units)
 	if err == nil {
@@ -56,7 +64,7 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 		}
 		return done
 	}
-	states, errs := p.StatusAll(ctx, env, names)
+	states, errs := p.outcomes(ctx, env, names)
 	for i, state := range states {
 		if errs[i] != nil {
 			continue

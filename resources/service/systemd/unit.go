@@ -36,12 +36,14 @@ func (showCommand) units(ctx context.Context, env resource.Env, names []string) 
 }
 
 // properties are read of each unit.
-const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload"
+const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitFileState,NeedDaemonReload,CanReload,Job"
 
 // unit is what systemd has in memory of a unit.
 type unit struct {
 	id, load, active, unitFile string
 	needReload, canReload      bool
+	// job is that systemd has one for it: to start, stop, restart or reload it.
+	job bool
 	// activeSince is when it last became active, counted from boot.
 	activeSince time.Duration
 }
@@ -78,6 +80,8 @@ func (p *parser) line(line string) {
 		u.unitFile = value
 	case "NeedDaemonReload":
 		u.needReload = value == "yes"
+	case "Job":
+		u.job = value != "" && value != "0"
 	case "CanReload":
 		u.canReload = value == "yes"
 	}

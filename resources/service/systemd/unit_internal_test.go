@@ -35,6 +35,11 @@ func TestParse(t *testing.T) {
 	if got := parse(string(text)); !slices.Equal(got, want) {
 		t.Errorf("%+v", got)
 	}
+	for text, want := range map[string]bool{"Id=a\nJob=712\n": true, "Id=a\nJob=\n": false, "Id=a\nJob=0\n": false, "Id=a\n": false} {
+		if got := parse(text); got[0].job != want {
+			t.Errorf("%q gives %+v", text, got)
+		}
+	}
 	for text, units := range map[string]int{"": 0, "\n\n": 0, "Id=a\n\n\n\nId=b": 2, "Running in chroot, ignoring command 'show'\n": 1} {
 		if got := parse(text); len(got) != units {
 			t.Errorf("%q gives %+v", text, got)

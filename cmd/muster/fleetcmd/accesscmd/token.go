@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"strings"
 
 	"github.com/choria-io/fisk"
 	"golang.org/x/sys/unix"
@@ -53,8 +55,12 @@ func (c *tokenCommand) run(context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	if c.file != "" {
-		if err := appendLine(c.file, line); err != nil {
+		before, err := appendLine(c.file, line)
+		if err != nil {
 			return cli.FileError("file of tokens", c.file, err)
+		}
+		for _, role := range rolesOf(before, c.name) {
+			c.Log.Warn(fmt.Sprintf("%s has another token of %s, which permits to %s, and goes on: delete its line, or take another name", c.file, c.name, role))
 		}
 	}
 
@@ -66,32 +72,45 @@ func (c *tokenCommand) run(context.Context) error {
 	})
 }
 
-// appendLine appends to a file that only its owner may read, and makes it.
-func appendLine(path, line string) error {
+// rolesOf returns the roles of the tokens that a name has in a file of tokens.
+func rolesOf(file, name string) []string {
+	var out []string
+	for line := range strings.Lines(file) {
+		if words := strings.Fields(line); len(words) == 3 && words[1] == name {
+			out = append(out, words[0])
+		}
+	}
+
+	return out
+}
+
+// maxTokens is how much of a file of tokens is read.
+const maxTokens = 1 << 20
+
+// appendLine appends to a file that only its owner may read, and makes it. It returns what was there before.
+func appendLine(path, line string) (before string, err error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_APPEND|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	switch {
 	case err != nil:
-		return err
+		return "", err
 	case !info.Mode().IsRegular():
-		return fmt.Errorf("%s is no file", path)
+		return "", fmt.Errorf("%s is no file", path)
 	case info.Mode().Perm()&0o077 != 0:
-		return fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
+		return "", fmt.Errorf("%s has mode %04o, so others may read it: chmod 600 %s", path, info.Mode().Perm(), path)
 	}
-	if size := info.Size(); size > 0 {
-		last := make([]byte, 1)
-		if _, err := f.ReadAt(last, size-1); err != nil {
-			return err
-		}
-		if last[0] != '\n' {
-			line = "\n" + line
-		}
+	text, err := io.ReadAll(io.LimitReader(f, maxTokens))
+	if err != nil {
+		return "", err
+	}
+	if len(text) > 0 && text[len(text)-1] != '\n' {
+		line = "\n" + line
 	}
 	_, err = f.WriteString(line)
 
-	return errors.Join(err, f.Sync())
+	return string(text), errors.Join(err, f.Sync())
 }

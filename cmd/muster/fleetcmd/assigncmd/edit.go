@@ -63,9 +63,6 @@ func (c *editCommand) run(ctx context.Context) error {
 	if e.argv, err = editor(); err != nil {
 		return err
 	}
-	if !c.yes && !c.CanAsk() {
-		return cli.Usagef("there is nobody to ask whether the changes are right: give --yes")
-	}
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {
 		return err
 	}
@@ -76,6 +73,9 @@ func (c *editCommand) run(ctx context.Context) error {
 	e.store = store
 	if e.current, err = fleet.Revision(all, 0); err != nil {
 		return fmt.Errorf("%s: %w", key, err)
+	}
+	if !c.yes && !c.CanAsk() {
+		return cli.Usagef("there is nobody to ask whether the changes are right: give --yes")
 	}
 	if e.current.Refused != "" {
 		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.current.Revision, e.current.Refused, key)

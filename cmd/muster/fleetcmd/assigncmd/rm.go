@@ -199,9 +199,8 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key
 	if len(keys) > 0 {
 		return cli.Usagef("%s is assigned as %s: give that key, or --node NODE, --group GROUP or --all", key, fleetcli.JoinKeys(keys))
 	}
-	_, err = c.TargetList()
 
-	return err
+	return store.NotAssigned(ctx, key)
 }
 
 // warnUnsigned warns that what was signed is replaced by what is not.

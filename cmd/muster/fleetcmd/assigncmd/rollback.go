@@ -61,6 +61,11 @@ func (c *rollbackCommand) run(ctx context.Context) error {
 		return fmt.Errorf("%s: %w", key, err)
 	}
 	now := all[len(all)-1]
+	if id := fleet.Identity(key, now.Value); signer == nil && !now.Deleted && id != "" && id == fleet.Identity(key, from.Value) {
+		return c.Print.Result(c.Format, map[string]any{"key": key, "revision": now.Revision, "from": from.Revision, "unchanged": true}, func() {
+			c.Print.Printf("%s revision %d unchanged, the same as revision %d\n", key, now.Revision, from.Revision)
+		})
+	}
 	value, err := c.content(ctx, store, from, now)
 	if err != nil {
 		return err

@@ -145,8 +145,17 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 	return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", errors.Join(unknown...))
 }
 
-// written is what was written under one key.
+// written is what was written under one key; without a revision there is nothing under it.
 type written struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
+}
+
+// line returns what is under the key, with its revision.
+func (w written) line(content string) string {
+	if w.Revision == 0 {
+		return fmt.Sprintf("%s: %s\n", w.Key, content)
+	}
+
+	return fmt.Sprintf("%s revision %d: %s\n", w.Key, w.Revision, content)
 }

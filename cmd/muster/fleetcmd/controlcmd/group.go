@@ -79,6 +79,10 @@ func (c *groupCommand) run(ctx context.Context) error {
 	states := found.states()
 	groups := updater[model.Groups]{
 		bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
+		// With a key to sign with, what is there is signed again.
+		idle: func(before model.Groups) bool {
+			return signer == nil && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
+		},
 		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
 			return c.sign(ctx, signer, family, edit.kept(now), value, current)
 		},
@@ -92,7 +96,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	})
 	err = c.Print.Result(c.Format, done, func() {
 		for _, g := range done {
-			c.Print.Printf("%s revision %d: %s\n", g.Key, g.Revision, cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
+			c.Print.Printf("%s", g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups")))
 		}
 	})
 

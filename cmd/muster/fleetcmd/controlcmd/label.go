@@ -68,14 +68,16 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	labels := updater[model.Labels]{bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels}
+	labels := updater[model.Labels]{bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
+		return edit.isIdle(func(name string) bool { _, has := before.Labels[name]; return has })
+	}}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {
 		u, err := labels.update(ctx, t.String())
 		return labeled{u.written, u.now.Labels}, err
 	})
 	err = c.Print.Result(c.Format, done, func() {
 		for _, l := range done {
-			c.Print.Printf("%s revision %d: %s\n", l.Key, l.Revision, cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
+			c.Print.Printf("%s", l.line(cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels")))
 		}
 	})
 

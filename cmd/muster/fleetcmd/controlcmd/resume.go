@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 
 	"github.com/choria-io/fisk"
 
@@ -59,22 +57,30 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(store.KV).By(fleetcli.Operator()), Signer: signer}
-	states := found.states()
 	var done []writtenPause
+	idle := 0
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, by, t, states)
-		switch {
-		case errors.Is(err, model.ErrNotFound) && found.byExpression && len(found.targets) > 1:
-			// Who matches need not be paused.
+		w, err := c.end(ctx, by, t, found.known)
+		switch isOne := !found.byExpression || len(found.targets) == 1; {
+		case errors.Is(err, errNotPaused):
+			if idle++; isOne {
+				c.Print.Remark("%s is not paused", t)
+			}
+		case errors.Is(err, model.ErrNotFound) && !isOne:
+			// Who matches need not be paused by itself.
 		case err != nil:
 			failed = append(failed, err)
 		default:
 			done = append(done, writtenPause{Written: w, change: pausestate.Change{Key: w.Key}, target: t})
 		}
 	}
-	if len(done) == 0 && len(failed) == 0 {
-		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", print.Count(len(found.targets), "node")))
+	switch matched := print.Count(len(found.targets), "node"); {
+	case len(done)+len(failed) > 0:
+	case idle < len(found.targets):
+		failed = append(failed, fmt.Errorf("none of %s that match is paused by itself", matched))
+	case idle > 1 && found.byExpression:
+		c.Print.Remark("none of %s that match is paused", matched)
 	}
 	waited := c.await(ctx, c.Env, store, found.known, done)
 	err = c.Print.Result(c.Format, done, func() {
@@ -87,20 +93,31 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	return errors.Join(append(failed, err, waited, found.undecided)...)
 }
 
-// end ends the pause of a target; the error wraps model.ErrNotFound where it is not paused. states
-// are those of the known nodes.
-func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, states map[string]model.Node) (pauses.Written, error) {
-	from := ""
-	n, known := states[t.Node]
-	if n.Paused != nil {
-		from = n.Paused.From
+// errNotPaused is a target that is known, and paused by nothing: there is nothing to end.
+var errNotPaused = errors.New("not paused")
+
+// end ends the pause of a target; the error wraps model.ErrNotFound where it has none, and errNotPaused where
+// nothing else pauses it either. known are the states of the nodes.
+func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, known []model.Node) (pauses.Written, error) {
+	from, isKnown := "", false
+	for _, n := range known {
+		isKnown = isKnown || t.Includes(n.NodeState)
+		if t.Node != "" && n.Node == t.Node && n.Paused != nil {
+			from = n.Paused.From
+		}
 	}
 	w, err := by.End(ctx, t.String(), from)
 	switch isMissing := errors.Is(err, model.ErrNotFound); {
-	case isMissing && t.Node != "" && !known:
-		return w, fmt.Errorf("%s is not paused%s: %w", t, cli.DidYouMean(t.Node, slices.Collect(maps.Keys(states))), model.ErrNotFound)
+	case isMissing && !isKnown:
+		meant := fleetcli.NearTarget(t, known)
+		if meant != "" {
+			meant = ", did you mean " + meant + "?"
+		}
+		return w, fmt.Errorf("%s is not paused%s: %w", t, meant, model.ErrNotFound)
+	case isMissing && from != "":
+		return w, fmt.Errorf("%s is paused by %s, and by nothing of its own: %w", t, print.Text(from), model.ErrNotFound)
 	case isMissing:
-		return w, notPaused(t, from)
+		return w, fmt.Errorf("%s: %w: %w", t, errNotPaused, model.ErrNotFound)
 	}
 	if w.Unsigned {
 		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", w.Key)
@@ -110,13 +127,4 @@ func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Targe
 	}
 
 	return w, err
-}
-
-// notPaused is the error of a target that has no pause of its own, with what pauses a node.
-func notPaused(t fleet.Target, from string) error {
-	if from != "" {
-		return fmt.Errorf("%s is paused by %s, and by nothing of its own: %w", t, print.Text(from), model.ErrNotFound)
-	}
-
-	return fmt.Errorf("%s is not paused: %w", t, model.ErrNotFound)
 }

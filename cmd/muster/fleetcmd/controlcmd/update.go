@@ -60,6 +60,11 @@ func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error)
 	return nodes, e, nil
 }
 
+// isIdle reports whether an edit takes back only what is not there.
+func (e edit) isIdle(has func(name string) bool) bool {
+	return len(e.set) == 0 && !slices.ContainsFunc(e.remove, has)
+}
+
 // names returns the names that are set, in order.
 func (e edit) names() []string { return slices.Sorted(maps.Keys(e.set)) }
 
@@ -90,6 +95,9 @@ type updater[D document] struct {
 	decode func(value []byte) (D, error)
 	// change returns what becomes of a document, of the zero value where there is none.
 	change func(D) D
+	// idle reports whether that takes back only what a document does not have, which writes nothing; nil is
+	// never.
+	idle func(D) bool
 	// sign signs the value of a document, nil for never; current is the value that it replaces.
 	sign func(family string, now D, value, current []byte) ([]byte, error)
 }
@@ -127,6 +135,10 @@ func (u updater[D]) updateOnce(ctx context.Context, family string) (out updated[
 		return out, err
 	}
 	out.now = u.change(out.before)
+	if u.idle != nil && u.idle(out.before) {
+		out.Key, out.Revision = key, current.Revision
+		return out, nil
+	}
 	if err := out.now.Check(); err != nil {
 		return out, fmt.Errorf("%s: %w", key, err)
 	}

@@ -137,7 +137,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	if err != nil {
 		return err
 	}
-	sender := sender{store.KV, signer, c.Log}
+	sender := sender{store.KV, signer, c.Log, aim.Sender()}
 	if !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueAll(ctx, sender, aim.List, req), aim.Undecided)
 	}

@@ -64,7 +64,7 @@ func (c *execCommand) run(ctx context.Context) error {
 	case isResumed:
 		return c.resume(ctx)
 	case len(c.words) == 0:
-		return cli.Usagef("required argument 'command' not provided")
+		return cli.Usagef("no command: write it behind --, as in muster fleet exec --all -- uptime (see muster fleet exec --help)")
 	}
 	properties := commandLine(c.words, c.shell, c.within)
 	typ, _ := c.Types.Get("exec")

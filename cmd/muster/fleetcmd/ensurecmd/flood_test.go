@@ -42,7 +42,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 		return errors.Join(append(sent, answer(m.Reply, "db01", `{"phase":"done"}`))...)
 	})
 	var log bytes.Buffer
-	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil))}
+	by := sender{store.Store, nil, slog.New(slog.NewTextHandler(&log, nil)), model.Sender{}}
 	known := nodeList{{NodeState: model.NodeState{Node: "web01"}}, {NodeState: model.NodeState{Node: "db01"}}}
 	ensurer := request.Ensurer{Asker: by.asker(model.EnsureRequest{}), Nodes: known, Silence: time.Minute}
 	result, err := ensurer.Ensure(t.Context(), []fleet.Target{{Group: model.GroupAll}}, model.EnsureRequest{})
@@ -64,7 +64,7 @@ func TestFloodOfAnswersLeavesAResult(t *testing.T) {
 func TestQueueWaitsForTheConnection(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	by := sender{store.Store, nil, slog.New(slog.DiscardHandler)}
+	by := sender{store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}}
 	srv.Stop()
 	kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return by.Away() != nil, "" })
 	srv.Start(t)

@@ -19,11 +19,12 @@ type sender struct {
 	*kvstore.Store
 	signer *signing.Signing
 	log    *slog.Logger
+	from   model.Sender
 }
 
 // asker returns what sends a request to nodes at once.
 func (s sender) asker(req model.EnsureRequest) live.Asker {
-	return live.Asker{Store: s.Store, Log: s.log, Verb: kvstore.VerbEnsure, Encode: func(ctx context.Context, family string) ([]byte, error) {
+	return live.Asker{Store: s.Store, Log: s.log, Verb: kvstore.VerbEnsure, Sender: s.from, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		return s.encode(ctx, family, req)
 	}}
 }
@@ -36,7 +37,7 @@ func (s sender) queue(ctx context.Context, target fleet.Target, req model.Ensure
 		return err
 	}
 
-	return requests.New(s.Store).PutCommand(ctx, target.String(), req.ID, data, ttl)
+	return requests.New(s.Store).From(s.from).PutCommand(ctx, target.String(), req.ID, data, ttl)
 }
 
 // queueMissing queues the request for the nodes that did not answer. The connection

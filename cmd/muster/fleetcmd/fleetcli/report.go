@@ -13,6 +13,9 @@ import (
 // ReportLine returns a report as a line of text.
 func ReportLine(p print.Printer, r model.Report) string {
 	subject, summary := describe.Report(r)
+	if by := describe.Sender(r); by != "" {
+		summary = strings.TrimPrefix(summary+", by "+by, ", ")
+	}
 	if subject != "" && summary != "" {
 		subject += ": "
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -77,6 +78,11 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	}
 
 	return out, nil
+}
+
+// Sender returns who sends a request to these, which are as many nodes as are known.
+func (a Aimed) Sender() model.Sender {
+	return model.Sender{By: fleetcli.Operator(), Nodes: len(request.NodesOf(a.List, a.Known))}
 }
 
 // ConfirmAll asks before a request to all of a fleet that is not small.

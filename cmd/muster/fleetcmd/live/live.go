@@ -38,6 +38,8 @@ type Asker struct {
 	Log   *slog.Logger
 	// Verb is that of the subject.
 	Verb string
+	// Sender is who sends it.
+	Sender model.Sender
 	// Encode returns the message to the nodes of a family.
 	Encode func(ctx context.Context, family string) ([]byte, error)
 	// Decode decodes an answer, nil for a model.EnsureResponse. Several goroutines call it. What it
@@ -72,7 +74,7 @@ func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.Ensur
 			}
 			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data}
 		}
-		for reply, err := range requests.New(a.Store).AskEach(ctx, all) {
+		for reply, err := range requests.New(a.Store).From(a.Sender).AskEach(ctx, all) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				// Nodes without an answer show that nobody is there.
@@ -128,9 +130,9 @@ func decodeResponse(data []byte) (model.EnsureResponse, error) {
 	return out, nil
 }
 
-// RunAsker returns what sends a run request to nodes, signed where signer is not nil.
-func RunAsker(store *kvstore.Store, signer *signing.Signing, log *slog.Logger, request model.RunRequest) Asker {
-	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Encode: func(ctx context.Context, family string) ([]byte, error) {
+// RunAsker returns what sends a run request of somebody to nodes, signed where signer is not nil.
+func RunAsker(store *kvstore.Store, signer *signing.Signing, log *slog.Logger, from model.Sender, request model.RunRequest) Asker {
+	return Asker{Store: store, Log: log, Verb: kvstore.VerbRun, Sender: from, Encode: func(ctx context.Context, family string) ([]byte, error) {
 		data, err := model.EncodeJSON(request)
 		if err != nil || signer == nil {
 			return data, err

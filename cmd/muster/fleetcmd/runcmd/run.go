@@ -41,7 +41,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and answer with the results; equal ones are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
 	c.AddAim(env, cmd, "group", "a run on")
-	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").StringsVar(&c.manifests)
+	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").HintAction(env.CompleteManifests).StringsVar(&c.manifests)
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
@@ -113,7 +113,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
 	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
 		req.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, req), req.ID, part, list, to.Known)
+		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, to.Sender(), req), req.ID, part, list, to.Known)
 	})
 	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err

@@ -44,6 +44,17 @@ func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
 	return through(ctx, g, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
 }
 
+// Assigned returns revisions of assignments, or errBusy.
+func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err error) {
+	all, err = through(ctx, g, func() ([]model.Entry, error) {
+		all, older, err := g.source.Assigned(ctx)
+		more = older
+		return all, err
+	})
+
+	return all, more, err
+}
+
 // Control returns what operators wrote about nodes, or errBusy.
 func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
 	return through(ctx, g, func() ([]model.Entry, error) { return g.source.Control(ctx) })

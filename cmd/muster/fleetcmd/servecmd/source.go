@@ -40,6 +40,11 @@ func (s source) History(ctx context.Context, key string) ([]model.Entry, error) 
 	return assignments.New(s.store).History(ctx, key)
 }
 
+// Assigned returns the newest revisions of assignments.
+func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
+	return assignments.New(s.store).Latest(ctx, maxChanges)
+}
+
 // maxChanges is of how many of the last changes about nodes those are shown that are kept.
 const maxChanges = 500
 

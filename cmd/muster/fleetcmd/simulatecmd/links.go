@@ -110,7 +110,7 @@ func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, 
 	all.Go(func() {
 		ended <- client.Commands(ctx, requests.CommandOptions{Node: n.Name(), Groups: groups, Log: log}, func(_ context.Context, c requests.Command) error {
 			if c.Refused == nil {
-				n.Requests().Command(c.ID, c.Data)
+				n.Requests().Command(c.Sender, c.ID, c.Data)
 			}
 			return nil
 		})

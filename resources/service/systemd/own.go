@@ -1,0 +1,102 @@
+package systemd
+
+import (
+	"context"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+)
+
+// own is the unit that muster itself runs in. systemd stops it by ending muster, and waits for
+// that, so muster must not wait for systemd.
+type own struct {
+	// unit is that of the control group of this process, empty for none.
+	unit string
+
+	mu sync.Mutex
+	// asked and ends are whether it is known that a stop of the unit ends this process, and is so.
+	asked, ends bool
+	// stops is that it is to be stopped at the end of a run.
+	stops bool
+}
+
+// isOwn reports whether a unit is the one that muster runs in, and a stop of it ends muster.
+func (p *Provider) isOwn(ctx context.Context, env resource.Env, unit string) bool {
+	if unit == "" || unit != p.own.unit {
+		return false
+	}
+	p.own.mu.Lock()
+	defer p.own.mu.Unlock()
+	if p.own.asked {
+		return p.own.ends
+	}
+	result, err := run(ctx, env, nil, systemctl, "show", "--system", "--property=MainPID,KillMode", "--", unit)
+	if err != nil || result.ExitCode != 0 {
+		env.Log.DebugContext(ctx, "cannot tell whether a stop of the unit ends muster", "unit", unit)
+		return true
+	}
+	p.own.asked, p.own.ends = true, endsWith(result.Stdout.String(), os.Getpid())
+
+	return p.own.ends
+}
+
+// endsWith reports whether a process of a unit with these properties ends when that is stopped:
+// of some, such as cron, only the main process does.
+func endsWith(properties string, pid int) bool {
+	lines := strings.Fields(properties)
+
+	return slices.Contains(lines, "MainPID="+strconv.Itoa(pid)) || !slices.Contains(lines, "KillMode=process") && !slices.Contains(lines, "KillMode=none")
+}
+
+// putsOff reports whether an action on a unit would end muster, or wait for its end.
+func (p *Provider) putsOff(ctx context.Context, env resource.Env, action service.Action, unit string) bool {
+	switch action {
+	case service.Start, service.Stop, service.Restart, service.ReloadOrRestart:
+		return p.isOwn(ctx, env, service.UnitName(unit))
+	default:
+		return false
+	}
+}
+
+// putOff has an action on muster's own unit asked for at the end of the run, not waited for.
+func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.Action) error {
+	p.own.setStops(action == service.Stop)
+	ask := func(ctx context.Context) error {
+		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", p.own.unit)
+		err := p.change(ctx, env, action, "--no-block", p.own.unit)
+		if err != nil {
+			p.own.setStops(false)
+		}
+
+		return err
+	}
+	if env.AtEnd == nil {
+		return ask(ctx)
+	}
+	env.AtEnd(ask)
+
+	return nil
+}
+
+func (o *own) setStops(stops bool) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.stops = stops
+}
+
+// active returns whether the unit counts as active: it is what muster runs in, whatever it is
+// about to be, until it is to be stopped.
+func (o *own) active() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.stops {
+		return "inactive"
+	}
+
+	return "active"
+}

@@ -1,0 +1,154 @@
+package systemd
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// TestEndsWith knows which processes of a unit end with it.
+func TestEndsWith(t *testing.T) {
+	for properties, want := range map[string]bool{
+		"MainPID=7\nKillMode=mixed\n": true, "MainPID=7\nKillMode=control-group\n": true, "MainPID=42\nKillMode=process\n": true,
+		"MainPID=7\nKillMode=process\n": false, "MainPID=7\nKillMode=none\n": false, "MainPID=421\nKillMode=process\n": false,
+	} {
+		if got := endsWith(properties, 42); got != want {
+			t.Errorf("%q: %t", properties, got)
+		}
+	}
+}
+
+// fakeSystemctl has a systemctl in PATH that notes how it was called, and fails where the script
+// says so.
+func fakeSystemctl(t *testing.T, script string) (calls func() []string) {
+	t.Helper()
+	dir := t.TempDir()
+	log := filepath.Join(dir, "calls")
+	text := "#!/bin/sh\necho \"$*\" >> " + log + "\n" + script + "\n"
+	if err := os.WriteFile(filepath.Join(dir, systemctl), []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("PATH", dir+":"+os.Getenv("PATH"))
+
+	return func() []string {
+		t.Helper()
+		text, err := os.ReadFile(log)
+		if err != nil && !errors.Is(err, os.ErrNotExist) {
+			t.Fatal(err)
+		}
+		_ = os.Remove(log)
+		return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
+	}
+}
+
+// memory is what systemd has in memory, by the name that is asked for.
+type memory map[string]unit
+
+func (m memory) units(_ context.Context, _ resource.Env, names []string) ([]unit, error) {
+	out := make([]unit, len(names))
+	for i, name := range names {
+		out[i] = m[name]
+	}
+
+	return out, nil
+}
+
+// running is a unit that runs, and is static.
+func running(id string) unit {
+	return unit{id: id, load: "loaded", active: "active", unitFile: "static"}
+}
+
+// ofMuster is a provider of a machine on which muster runs as muster.service.
+func ofMuster(t *testing.T, m memory) (*Provider, resource.Env) {
+	p := New(t.TempDir())
+	p.sources, p.own.unit = []source{m}, "muster.service"
+
+	return p, resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunID: "1"}
+}
+
+// TestOwnUnit is asked for at the end of the run, and not waited for; others are.
+func TestOwnUnit(t *testing.T) {
+	calls := fakeSystemctl(t, "")
+	for _, action := range []service.Action{service.Restart, service.Stop, service.ReloadOrRestart} {
+		p, env := ofMuster(t, memory{"muster.service": running("muster.service"), "web.service": running("web.service")})
+		var late []func(context.Context) error
+		env.AtEnd = func(f func(context.Context) error) { late = append(late, f) }
+		if err := errors.Join(p.ChangeAll(t.Context(), env, action, []string{"web", "muster", "db"})...); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if got := calls(); !slices.Contains(got, string(action)+" --system web db") || slices.ContainsFunc(got, func(c string) bool { return strings.HasPrefix(c, string(action)) && strings.Contains(c, "muster") }) {
+			t.Errorf("%s: it called %q", action, got)
+		}
+		if err := p.Change(t.Context(), env, action, "muster.service"); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if got := calls(); len(got) != 1 || got[0] != "" {
+			t.Errorf("%s before the end of the run: it called %q", action, got)
+		}
+		if state, err := p.Status(t.Context(), env, "muster"); err != nil || state.Metadata.Running != (action != service.Stop) {
+			t.Errorf("%s: %+v, %v", action, state, err)
+		}
+		calls()
+		if len(late) != 2 {
+			t.Fatalf("%s: %d things are put off", action, len(late))
+		}
+		if err := late[1](t.Context()); err != nil {
+			t.Errorf("%s: %v", action, err)
+		}
+		if got := calls(); !slices.Equal(got, []string{string(action) + " --system --no-block muster.service"}) {
+			t.Errorf("%s at the end of the run: it called %q", action, got)
+		}
+	}
+}
+
+// TestOwnUnitFails is an error, and it runs on.
+func TestOwnUnitFails(t *testing.T) {
+	fakeSystemctl(t, `case "$*" in stop*) echo "it is refused" >&2; exit 1;; esac`)
+	p, env := ofMuster(t, memory{"muster.service": running("muster.service")})
+	err := p.Change(t.Context(), env, service.Stop, "muster")
+	var said resource.CommandError
+	if !errors.As(err, &said) || said.Output != "it is refused" {
+		t.Errorf("the error is %v", err)
+	}
+	if state, err := p.Status(t.Context(), env, "muster"); err != nil || !state.Metadata.Running {
+		t.Errorf("%+v, %v", state, err)
+	}
+}
+
+// TestOwnUnitRuns whatever systemd says of it: muster is told before it is ready, and while it is stopped.
+func TestOwnUnitRuns(t *testing.T) {
+	fakeSystemctl(t, "")
+	for _, active := range []string{"activating", "deactivating", "reloading", "active"} {
+		u := running("muster.service")
+		u.active = active
+		p, env := ofMuster(t, memory{"muster.service": u})
+		if state, err := p.Status(t.Context(), env, "muster"); err != nil || !state.Metadata.Running || state.Starting {
+			t.Errorf("%s: %+v, %v", active, state, err)
+		}
+	}
+}
+
+// TestUnitThatLeavesMusterAlone is waited for: of cron only the main process ends.
+func TestUnitThatLeavesMusterAlone(t *testing.T) {
+	calls := fakeSystemctl(t, `case "$*" in show*) printf 'MainPID=1\nKillMode=process\n';; esac`)
+	p, env := ofMuster(t, memory{"muster.service": running("muster.service")})
+	env.AtEnd = func(func(context.Context) error) { t.Error("it is put off") }
+	for range 2 {
+		if err := p.Change(t.Context(), env, service.Restart, "muster"); err != nil {
+			t.Error(err)
+		}
+	}
+	if got := calls(); !slices.Equal(got, []string{
+		"show --system --property=MainPID,KillMode -- muster.service", "daemon-reload --system", "restart --system muster", "restart --system muster",
+	}) {
+		t.Errorf("it called %q", got)
+	}
+}
