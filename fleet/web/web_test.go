@@ -298,11 +298,15 @@ func TestTermsOfAssignments(t *testing.T) {
 		for i := range d.Entries {
 			if strings.HasSuffix(d.Entries[i].Key, ".nginx") {
 				d.Entries[i].Terms = &model.Terms{Noop: true, Expires: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), When: "a < b", Priority: 3, Signed: true}
+				all := d.Revisions[d.Entries[i].Key]
+				all[len(all)-1].Terms = d.Entries[i].Terms
 			}
 		}
 	})
 	h := dashboard(f)
-	has(t, h, "/manifests/nginx", http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx"} {
+		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	}
 }
 
 // TestPendingHasAReasonAndAnAge also where a node gives no reason.
