@@ -40,6 +40,8 @@ type Version struct {
 	Version string `json:"version"`
 	// Older reports whether it is earlier than the one that it was compared with.
 	Older bool `json:"older"`
+	// Current reports whether it is that one.
+	Current bool `json:"current"`
 	Members
 }
 
@@ -90,11 +92,11 @@ func (c *counter) version(n *model.Node) {
 }
 
 // sortedVersions returns versions, the newest first, with those marked that are earlier than
-// one given. A node could claim any version, so none of theirs counts as the newest there is.
+// one given, or that one. A node could claim any version, so none of theirs counts as the newest there is.
 func sortedVersions(versions map[string]*Version, current string) []Version {
 	out := []Version{}
 	for _, v := range versions {
-		v.Older = IsOlder(v.Version, current)
+		v.Older, v.Current = IsOlder(v.Version, current), strings.TrimPrefix(v.Version, "v") == strings.TrimPrefix(current, "v")
 		out = append(out, *v)
 	}
 	slices.SortFunc(out, func(a, b Version) int {

@@ -135,9 +135,9 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 	}
 	var versions []string
 	for _, v := range got.Versions {
-		versions = append(versions, fmt.Sprint(v.Version, " ", v.Older, " ", v.First))
+		versions = append(versions, fmt.Sprint(v.Version, " ", v.Older, v.Current, " ", v.First))
 	}
-	if want := "99.0.0 false [d]; 1.10.0 false [a]; v1.9.0 true [b]; devel-abc false [c]"; strings.Join(versions, "; ") != want {
+	if want := "99.0.0 false false [d]; 1.10.0 false true [a]; v1.9.0 true false [b]; devel-abc false false [c]"; strings.Join(versions, "; ") != want {
 		t.Errorf("versions: %s", strings.Join(versions, "; "))
 	}
 	if len(got.Flapping) != 1 || got.Flapping[0].Nodes != 2 || got.Flapping[0].Resource != "file#/etc/motd" || got.Flapping[0].Manifest != "motd" || got.Flapping[0].By != "probably written by cron" {

@@ -275,6 +275,21 @@ func TestSinceWhen(t *testing.T) {
 	}
 }
 
+// TestOnlyTheVersionOfTheServerIsInOrder: nobody knows whether another one is earlier than a build without a number.
+func TestOnlyTheVersionOfTheServerIsInOrder(t *testing.T) {
+	t.Parallel()
+	f := sample(20)
+	f.Change(func(d *webfleet.Data) {
+		d.Version = "(devel)"
+		d.Nodes[0].Version = "(devel)"
+		d.Nodes[1].Version = "0.1.0"
+	})
+	body := has(t, dashboard(f), "/", http.StatusOK, "0.1.0", "Another one than this server&#39;s")
+	if n := strings.Count(body, "That of this server"); n != 1 {
+		t.Errorf("%d versions are that of the server", n)
+	}
+}
+
 // TestTermsOfAssignments are where assignments are listed: an expired one looks like any other else.
 func TestTermsOfAssignments(t *testing.T) {
 	t.Parallel()
@@ -283,11 +298,15 @@ func TestTermsOfAssignments(t *testing.T) {
 		for i := range d.Entries {
 			if strings.HasSuffix(d.Entries[i].Key, ".nginx") {
 				d.Entries[i].Terms = &model.Terms{Noop: true, Expires: time.Date(2020, 1, 2, 3, 4, 5, 0, time.UTC), When: "a < b", Priority: 3, Signed: true}
+				all := d.Revisions[d.Entries[i].Key]
+				all[len(all)-1].Terms = d.Entries[i].Terms
 			}
 		}
 	})
 	h := dashboard(f)
-	has(t, h, "/manifests/nginx", http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx"} {
+		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	}
 }
 
 // TestPendingHasAReasonAndAnAge also where a node gives no reason.

@@ -245,6 +245,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 		want   string
 	}{
 		{errors.New("no responders"), http.StatusBadGateway, "facts of web01: no responders"},
+		{fmt.Errorf("%w (disconnected)", api.ErrUnavailable), http.StatusServiceUnavailable, "facts of web01: NATS cannot be reached now (disconnected): try again"},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), http.StatusGatewayTimeout, "NATS did not answer within 10s"},
 		{context.Canceled, http.StatusServiceUnavailable, "shuts down"},
 	} {

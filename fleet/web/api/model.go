@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
@@ -23,7 +24,10 @@ type Model interface {
 	Follow(q view.EventQuery) (events <-chan view.Event, cancel func())
 }
 
-// Source is asked for what the model does not have: fleet/web.Source is one.
+// ErrUnavailable is a source that has no connection to what it reads.
+var ErrUnavailable = errors.New("NATS cannot be reached now")
+
+// Source is asked for what the model does not have: fleet/web.Source is one. Its errors may wrap ErrUnavailable.
 type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	Facts(ctx context.Context, node string) (json.RawMessage, error)

@@ -108,6 +108,8 @@ func ask[T any](ctx context.Context, a *api, what, remedy string, get func(conte
 		return found(v)
 	case errors.Is(err, model.ErrNotFound):
 		return nil, huma.Error404NotFound(fmt.Sprintf("%s: %v; %s", what, err, remedy))
+	case errors.Is(err, ErrUnavailable):
+		return nil, busy(fmt.Sprintf("%s: %v: try again", what, err))
 	case errors.Is(err, context.Canceled):
 		return nil, busy("the server shuts down, or the client left")
 	case errors.Is(err, context.DeadlineExceeded):

@@ -1,6 +1,8 @@
 package page
 
 import (
+	"slices"
+
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/describe"
@@ -138,8 +140,12 @@ func ofAction(a actions.Action) look {
 		return look{"ban", "wait", "Cancelled"}
 	case a.Error != "":
 		return look{"cross", "bad", "Failed"}
-	default:
+	case slices.ContainsFunc(a.States, func(s actions.StateCount) bool { return s.State == request.StateDone }):
 		return look{"warning", "wait", "Not on all nodes"}
+	case len(a.States) == 1 && a.States[0].State == request.StateFailed:
+		return look{"cross", "bad", "Failed"}
+	default:
+		return look{"warning", "wait", "On no node"}
 	}
 }
 

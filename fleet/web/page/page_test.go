@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
 )
@@ -131,6 +133,21 @@ func TestWithoutPlace(t *testing.T) {
 	} {
 		if got := withoutPlace(text, "group.web.nginx"); got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestAnActionThatFailedOnAllNodesFailed: it is not one that is done on some.
+func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
+	t.Parallel()
+	for want, states := range map[string][]actions.StateCount{
+		"Done":             {{State: request.StateDone, Nodes: 2}},
+		"Failed":           {{State: request.StateFailed, Nodes: 1}},
+		"Not on all nodes": {{State: request.StateFailed, Nodes: 1}, {State: request.StateDone, Nodes: 1}},
+		"On no node":       {{State: request.StateFailed, Nodes: 1}, {State: request.StateUnreachable, Nodes: 1}},
+	} {
+		if got := ofAction(actions.Action{Ended: time.Unix(1, 0), States: states}).word; got != want {
+			t.Errorf("%v: %s, want %s", states, got, want)
 		}
 	}
 }

@@ -72,7 +72,9 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	if executor != nil {
 		defer executor.Close()
 	}
-	h := newHandler(ctx, model, newGated(source{f.store, f.log}), executor, f.webhooks.figures.All, f.log)
+	asked := newGated(source{f.store, f.log})
+	asked.away = f.store.Away
+	h := newHandler(ctx, model, asked, executor, f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {
 		close(f.begun)
 	}

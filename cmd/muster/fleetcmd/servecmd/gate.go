@@ -4,9 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
 )
@@ -21,28 +23,30 @@ var errBusy = errors.New("too many read from NATS at the same time: try again")
 type gated struct {
 	source web.Source
 	places chan struct{}
+	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
+	away func() error
 }
 
-func newGated(s web.Source) gated { return gated{s, make(chan struct{}, maxAsked)} }
+func newGated(s web.Source) gated { return gated{source: s, places: make(chan struct{}, maxAsked)} }
 
 // Run returns a run, or errBusy.
 func (g gated) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
-	return through(ctx, g.places, func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
+	return through(ctx, g, func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
 }
 
 // Facts returns the facts of a node, or errBusy.
 func (g gated) Facts(ctx context.Context, node string) (json.RawMessage, error) {
-	return through(ctx, g.places, func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
+	return through(ctx, g, func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
 }
 
 // History returns the revisions of an assignment, or errBusy.
 func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
-	return through(ctx, g.places, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
+	return through(ctx, g, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
 }
 
 // Assigned returns revisions of assignments, or errBusy.
 func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err error) {
-	all, err = through(ctx, g.places, func() ([]model.Entry, error) {
+	all, err = through(ctx, g, func() ([]model.Entry, error) {
 		all, older, err := g.source.Assigned(ctx)
 		more = older
 		return all, err
@@ -53,19 +57,24 @@ func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err 
 
 // Control returns what operators wrote about nodes, or errBusy.
 func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
-	return through(ctx, g.places, func() ([]model.Entry, error) { return g.source.Control(ctx) })
+	return through(ctx, g, func() ([]model.Entry, error) { return g.source.Control(ctx) })
 }
 
 // Registrations returns what nodes registered, or errBusy.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
-	return through(ctx, g.places, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+	return through(ctx, g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
 }
 
-// through calls get when there is a place.
-func through[T any](ctx context.Context, places chan struct{}, get func() (T, error)) (none T, err error) {
+// through calls get when there is a place, and a connection.
+func through[T any](ctx context.Context, g gated, get func() (T, error)) (none T, err error) {
+	if g.away != nil {
+		if err := g.away(); err != nil {
+			return none, fmt.Errorf("%w (%w)", api.ErrUnavailable, err)
+		}
+	}
 	select {
-	case places <- struct{}{}:
-		defer func() { <-places }()
+	case g.places <- struct{}{}:
+		defer func() { <-g.places }()
 		return get()
 	case <-ctx.Done():
 		return none, errBusy

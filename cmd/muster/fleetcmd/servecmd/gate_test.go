@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -25,6 +26,19 @@ func (s slowSource) Run(context.Context, string, string) (view.RunDetail, error)
 	<-s.released
 
 	return view.RunDetail{}, model.ErrNotFound
+}
+
+// TestNothingIsReadWithoutAConnection: who asks has the answer at once, and waits for no timeout.
+func TestNothingIsReadWithoutAConnection(t *testing.T) {
+	t.Parallel()
+	g := newGated(nil) // which would panic
+	g.away = func() error { return errors.New("disconnected") }
+	h := newHandler(t.Context(), view.New(view.Options{}), g, nil, nil, slog.New(slog.DiscardHandler))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/api/v1/nodes/web01/facts", nil))
+	if w.Code != http.StatusServiceUnavailable || w.Header().Get("Retry-After") == "" || !strings.Contains(w.Body.String(), "NATS cannot be reached now (disconnected)") {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
 }
 
 // TestFewReadAtOnce: however many pages are asked for, few of them read from NATS at the same time.
