@@ -109,7 +109,7 @@ func Overview(o view.Overview, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			if len(o.Progress.Incomplete) > 0 {
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"muted\">These lists do not count all reports, either: see the history.</p>")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 8, "<p class=\"muted\">These lists do not count all reports, either: see Over time.</p>")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}
