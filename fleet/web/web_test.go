@@ -224,7 +224,9 @@ func TestIncomplete(t *testing.T) {
 		}
 	}
 	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")
-	f.Change(func(d *webfleet.Data) { d.Progress.Incomplete = []string{"Older ones are not counted: web000 (run stable)."} })
+	f.Change(func(d *webfleet.Data) {
+		d.Progress.Incomplete = []string{"Older ones are not counted: web000 (run stable)."}
+	})
 	h = dashboard(f)
 	for _, path := range []string{"/", "/nodes/web000", "/manifests/nginx", "/events"} {
 		has(t, h, path, http.StatusOK, "Older ones are not counted: web000 (run stable).")
