@@ -13,7 +13,9 @@ import (
 // request that was rejected: what nodes report of it says who sent it first.
 func TestResponsesNameTheSender(t *testing.T) {
 	t.Parallel()
-	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) { return Opened{Request: data}, nil })
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	})
 	anna, bob := &model.Sender{By: "anna@desk", Nodes: 2}, &model.Sender{By: "bob@desk"}
 	var got []model.EnsureResponse
 	note := func(r model.EnsureResponse) { got = append(got, r) }

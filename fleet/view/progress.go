@@ -12,6 +12,7 @@ type progress struct {
 	nodes, assignments, lastRuns, history bool
 
 	since    time.Time
+	shares   fullShares
 	problems map[string]string
 	// invalid counts reports that cannot be read, lastInvalid is why the last cannot.
 	invalid     int
@@ -27,13 +28,21 @@ func (f *Fleet) Progress() Progress {
 }
 
 func (p *progress) get() Progress {
-	out := Progress{Nodes: p.nodes && p.assignments, LastRuns: p.lastRuns, History: p.history, Since: p.since, Problems: []string{}}
+	out := Progress{Nodes: p.nodes && p.assignments, LastRuns: p.lastRuns, History: p.history, Since: p.since, Problems: []string{}, Incomplete: p.shares.missing("", time.Now())}
 	for _, about := range slices.Sorted(maps.Keys(p.problems)) {
 		out.Problems = append(out.Problems, p.problems[about])
 	}
 	if p.invalid > 0 {
 		out.Problems = append(out.Problems, fmt.Sprintf("messages of the stream of reports that cannot be read, and are left out: %d; the last: %s", p.invalid, p.lastInvalid))
 	}
+
+	return out
+}
+
+// of is get for what is known of a node.
+func (p *progress) of(node string) Progress {
+	out := p.get()
+	out.Incomplete = p.shares.missing(node, time.Now())
 
 	return out
 }

@@ -141,7 +141,7 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 		return NodeDetail{}, false
 	}
 
-	return NodeDetail{Progress: f.progress.get(), Node: *k.Node, Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
+	return NodeDetail{Progress: f.progress.of(name), Node: *k.Node, Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
 }
 
 func valuesOf(all []*RunRow) []RunRow {

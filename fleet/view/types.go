@@ -22,6 +22,9 @@ type Progress struct {
 	// Problems are why it may not be up to date: NATS cannot be reached since, reports that
 	// cannot be read, and how many.
 	Problems []string `json:"problems"`
+	// Incomplete is what the history lacks, although all was read that the stream has: reports of nodes
+	// of which it keeps only the newest.
+	Incomplete []string `json:"incomplete,omitempty"`
 }
 
 // Overview is the fleet as a whole.

@@ -63,7 +63,7 @@ func hostileData() webfleet.Data {
 	d.Progress.Problems = []string{hostile}
 	d.Events = []view.Event{{Seq: 9, ID: hostile, Node: "evil", Kind: hostile, Outcome: model.Outcome(hostile), Cause: model.Cause(hostile), Manifest: hostile, Resource: hostile, RunID: hostile, CorrelationID: hostile, Text: huge, Time: now}}
 	d.Runs = []view.RunRow{{RunID: hostile, Node: "evil", Manifest: key, Outcome: model.Outcome(hostile), Cause: model.Cause(hostile), Error: hostile, Started: now}}
-	d.Requests = []view.RequestRow{{ID: hostile, Resource: hostile, First: now, Last: now}}
+	d.Requests = []view.RequestRow{{ID: hostile, By: hostile, Nodes: 1 << 40, Resource: hostile, First: now, Last: now}}
 	d.Registrations = []registration.Registration{{Cluster: hostile, Service: hostile, ProtocolName: hostile, Address: hostile, Node: hostile, Annotations: map[string]string{hostile: hostile}}}
 	d.Facts["evil"], _ = json.Marshal(map[string]any{hostile: map[string]any{hostile: []any{hostile, 1, nil}}})
 	d.Revisions[key] = []model.Entry{{Key: key, Revision: 1, Time: now, Value: []byte("a: 1\n")}, {Key: key, Revision: 2, Time: now, Value: []byte(huge), Refused: hostile, Digest: hostile, By: hostile}}

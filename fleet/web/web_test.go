@@ -63,7 +63,7 @@ var pages = map[string][]string{
 	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>", "signed by a key"},
 	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
-	"/requests":                       {"service#nginx", "req-7c1f", "300"},
+	"/requests":                       {"service#nginx", "req-7c1f", "300", "anna@desk", "of 305 nodes", "not known", "--resume ID"},
 	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
 	"/audit":                          {"12 changes", "group.web.nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
 	"/audit/group.web.nginx":          {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
@@ -228,6 +228,14 @@ func TestIncomplete(t *testing.T) {
 		}
 	}
 	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")
+	f.Change(func(d *webfleet.Data) {
+		d.Progress.Incomplete = []string{"Older ones are not counted: web000 (run stable)."}
+	})
+	h = dashboard(f)
+	for _, path := range []string{"/", "/nodes/web000", "/manifests/nginx", "/events"} {
+		has(t, h, path, http.StatusOK, "Older ones are not counted: web000 (run stable).")
+	}
+	has(t, h, "/", http.StatusOK, "These lists do not count all reports")
 }
 
 // TestWebhooksHaveOneNotice on the overview, however many are not delivered.

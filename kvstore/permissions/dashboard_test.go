@@ -57,6 +57,12 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 	if _, err := bucket.Get(t.Context(), "node.web02.pause"); !errors.Is(err, model.ErrNotFound) {
 		t.Errorf("get: %v", err)
 	}
+	if _, err := g.Admin.Put(t.Context(), "group.web.audited", []byte("x")); err != nil {
+		t.Error(err)
+	}
+	if all, _, err := s.Latest(t.Context(), 1); err != nil || len(all) != 1 || all[0].Key != "group.web.audited" {
+		t.Errorf("assignments: %+v, %v", all, err)
+	}
 	_, labeled := bucket.Put(t.Context(), "node.web01.labels", []byte("x"))
 	_, assigned := s.Put(t.Context(), "group.web.motd", []byte("x"))
 	_, removed := s.Delete(t.Context(), "group.web.motd")

@@ -272,7 +272,7 @@ func (s *sample) events() {
 
 func (s *sample) others() {
 	s.data.Requests = []view.RequestRow{
-		{ID: "req-7c1f", Resource: "service#nginx", First: s.now.Add(-41 * time.Minute), Last: s.now.Add(-40 * time.Minute), Answers: 300, Failed: 2, Changed: 298},
+		{ID: "req-7c1f", By: "anna@desk", Nodes: 305, Resource: "service#nginx", First: s.now.Add(-41 * time.Minute), Last: s.now.Add(-40 * time.Minute), Answers: 300, Failed: 2, Changed: 298},
 		{ID: "req-66d0", Resource: "exec#/usr/bin/uptime", First: s.now.Add(-3 * time.Hour), Last: s.now.Add(-3 * time.Hour), Answers: 498},
 	}
 	for i := range 12 {

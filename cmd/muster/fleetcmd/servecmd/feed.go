@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
@@ -54,6 +55,8 @@ type feed struct {
 	after, until uint64
 	// block is the part of the past that is being read, zero where none is.
 	block block
+	// shares counts what the stream had of each node when this began.
+	shares fleetcli.Shares
 }
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {

@@ -264,6 +264,38 @@ func TestHistory(t *testing.T) {
 	}
 }
 
+// TestWhatTheStreamDroppedIsSaid of a node that reports more than is kept of it, and of no other: one that follows
+// since before knows more.
+func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	bounds, err := reports.New(store.Store).Bounds(t.Context())
+	if err != nil || bounds.PerSubject == 0 {
+		t.Fatalf("%+v, %v", bounds, err)
+	}
+	before := follow(t, store)
+	is(t, before, "[] [] true true true")
+	for i := range bounds.PerSubject + 1 {
+		report(t, store, "web01", fmt.Sprintf("r%d", i))
+	}
+	report(t, store, "web02", "other")
+	counted := func(f *view.Fleet) (runs int) {
+		for _, p := range f.Overview().History {
+			runs += p.Runs
+		}
+		return runs
+	}
+	kvtest.Eventually(t, "all are counted", func() (bool, string) { n := counted(before); return n == bounds.PerSubject+2, fmt.Sprint(n) })
+	after := follow(t, store)
+	kvtest.Eventually(t, "what is missing is said", func() (bool, string) {
+		got := after.Progress().Incomplete
+		return after.Progress().History && len(got) == 1 && strings.Contains(got[0], ": web01 (run stable) before 20") && !strings.Contains(got[0], "web02"), fmt.Sprint(got)
+	})
+	if got := before.Progress().Incomplete; len(got) != 0 || counted(after) != bounds.PerSubject+1 {
+		t.Errorf("%d runs are counted by the one that started later; the other one lacks %q", counted(after), got)
+	}
+}
+
 // TestHistoryGoesOn: where reading the past fails, it goes on behind what was told, which counts once.
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -44,6 +45,9 @@ func (f *feed) followReports(ctx context.Context) error {
 	return each(f.reports.Messages(ctx, reports.Range{After: f.after, Follow: true}), math.MaxUint64, func(m reports.Message) {
 		f.to.Add(told(m))
 		f.after = m.Sequence
+		if !f.isBegun {
+			f.shares.Add(m)
+		}
 		if first.IsZero() {
 			first = m.Stored
 		}
@@ -140,11 +144,30 @@ func (f *feed) readHistory(ctx context.Context) error {
 			size = blockSize
 		}
 	}
+	if err := f.tellShares(ctx); err != nil {
+		return err
+	}
 	if read >= maxHistory {
 		f.to.Problem("the past", fmt.Sprintf("the reports of the last %s are more than %d GiB: older ones are not counted", f.keep, maxHistory>>30))
 		return nil
 	}
 	f.to.SetSince(oldest, true)
+
+	return nil
+}
+
+// tellShares tells of which nodes the stream has only the newest reports of those that are to be kept.
+func (f *feed) tellShares(ctx context.Context) error {
+	bounds, err := f.reports.Bounds(ctx)
+	if err != nil {
+		return err
+	}
+	var out []view.Share
+	for _, s := range f.shares.Full(bounds) {
+		out = append(out, view.Share{Node: s.Node, Name: s.Name, Oldest: s.Oldest})
+	}
+	f.to.SetShares(bounds.PerSubject, out)
+	f.shares = fleetcli.Shares{}
 
 	return nil
 }
@@ -170,6 +193,7 @@ func (f *feed) tellPast(rest iter.Seq2[reports.Message, error], oldest time.Time
 		}
 		if !m.Stored.Before(oldest) {
 			f.to.Add(told(m))
+			f.shares.Add(m)
 		}
 	})
 }
