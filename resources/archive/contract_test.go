@@ -125,7 +125,6 @@ func holds(name, content string) setup {
 const (
 	downloaded  = "Would have downloaded"
 	extracted   = "Would have extracted"
-	modeSet     = "Would have set its mode"
 	cleanedUp   = "Would have cleaned up"
 	removed     = "Would have removed"
 	markerOfApp = "DIR/opt/app/bin/tool"
@@ -175,9 +174,6 @@ func applyCases(t *testing.T, s stand) []typetest.Case {
 	return []typetest.Case{
 		{Name: "what it creates is gone again", Properties: swept, Message: downloaded + ". " + extracted + ". " + cleanedUp, Drift: func(t testing.TB, dir string) { check(t, os.RemoveAll(dir+"/opt/app")) }},
 		{Name: "the archive is gone again", Properties: s.of(t, nil), Message: downloaded, Drift: func(t testing.TB, dir string) { check(t, os.Remove(dir+"/a.tar.gz")) }},
-		{Name: "its mode is another", Setup: all(withFile("a.tar.gz", s.new), chmod("a.tar.gz", 0o777)), Properties: s.of(t, nil), Message: modeSet, Check: mode0640},
-		{Name: "its mode is another, and it is extracted", Setup: all(withFile("a.tar.gz", s.old), chmod("a.tar.gz", 0o600)), Properties: s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp}),
-			Message: modeSet + ". " + extracted, Check: all(mode0640, holds("opt/app/bin/tool", "1\n"))},
 		{Name: "no extraction asked for", Properties: s.of(t, nil), Message: downloaded, Check: holds("a.tar.gz", s.new)},
 		{Name: "a download is extracted without creates", Properties: s.of(t, typetest.Properties{"extract_parent": "DIR/opt"}), Message: downloaded + ". " + extracted, Check: holds("opt/app/conf", "new\n")},
 		{Name: "no download is not extracted without creates", Setup: withFile("a.tar.gz", s.new), Properties: s.of(t, typetest.Properties{"extract_parent": "DIR/opt"}), Check: holds("opt/app/conf", "")},
@@ -249,37 +245,6 @@ func (o *one) due() (resource.State, resource.Plan) {
 
 func (o *one) apply(plan resource.Plan) (resource.Outcome, error) {
 	return o.typ.Apply(o.t.Context(), o.env, o.provider, o.spec, plan)
-}
-
-// mode0640 checks the mode of the archive.
-func mode0640(t *testing.T, dir string) {
-	t.Helper()
-	info, err := os.Stat(dir + "/a.tar.gz")
-	check(t, err)
-	if info.Mode() != 0o640 {
-		t.Errorf("its mode is %s", info.Mode())
-	}
-}
-
-func chmod(name string, mode os.FileMode) setup {
-	return func(t *testing.T, dir string) { check(t, os.Chmod(dir+"/"+name, mode)) }
-}
-
-// TestWhyItIsExtracted is what is missing.
-func TestWhyItIsExtracted(t *testing.T) {
-	s, dir := newStand(t), t.TempDir()
-	o := newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp})(dir))
-	_, plan := o.due()
-	if last := plan.Changes[len(plan.Changes)-1]; last.Property != "extract_parent" || last.To != dir+"/opt" {
-		t.Errorf("a download: %+v", plan.Changes)
-	}
-	_, err := o.apply(plan)
-	check(t, err)
-	check(t, os.RemoveAll(dir+"/opt/app/bin/tool"))
-	_, plan = o.due()
-	if len(plan.Changes) != 1 || plan.Changes[0].Property != "creates" || plan.Changes[0].From != "absent" || plan.Changes[0].To != dir+"/opt/app/bin/tool" {
-		t.Errorf("what it creates is missing: %+v", plan.Changes)
-	}
 }
 
 // TestOwnerOrGroupDiffers is the last row of the decision table, as far as

@@ -11,7 +11,6 @@ import (
 // The actions of a plan.
 const (
 	actionDownload = "download"
-	actionMode     = "mode"
 	actionExtract  = "extract"
 	actionCleanup  = "cleanup"
 	actionRemove   = "remove"
@@ -57,18 +56,11 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if len(plan.Changes) > 0 {
 		plan.Changes[0].Message = "Would have downloaded"
 		err = state.want.parent
-	} else if found := state.Entry.Mode; found != mode {
-		plan.Add(model.Change{Action: actionMode, Message: "Would have set its mode", Property: "mode", From: octal(found), To: octal(mode)})
 	}
-	isFetched := plan.Has(actionDownload)
-	if spec.ExtractParent == "" || !isFetched && !missing && !pending {
+	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
 	}
-	because, to := "extract_parent", spec.ExtractParent
-	if missing && !isFetched && !pending {
-		because, to = "creates", spec.Creates
-	}
-	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: because, From: model.EnsureAbsent, To: to})
+	plan.Add(model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: model.EnsureAbsent, To: spec.ExtractParent})
 	if spec.Cleanup {
 		plan.Add(removal(actionCleanup, cleaned))
 	}
@@ -78,9 +70,6 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 
 	return plan, err
 }
-
-// octal is a mode as administrators write it.
-func octal(m uint32) string { return fmt.Sprintf("%04o", m) }
 
 const cleaned = "Would have cleaned up"
 

@@ -49,15 +49,6 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ArchiveProvider, spec
 		}
 		outcome.Values = map[string]any{checksumValue: checksum}
 	}
-	if plan.Has(actionMode) {
-		attrs, err := attributes(ctx, env, spec)
-		if err != nil {
-			return outcome, err
-		}
-		if err := env.Host.SetAttrs(spec.Name, attrs); err != nil {
-			return outcome, err
-		}
-	}
 	if plan.Has(actionExtract) {
 		if err := extract(ctx, env, p, spec, checksum); err != nil {
 			return outcome, err
