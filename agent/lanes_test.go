@@ -150,6 +150,11 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 		n.write("b", "drifted")
 		n.after(time.Hour)
 		n.has("b", "drifted")
+		if !slices.ContainsFunc(n.agent.Describe().Running, func(r model.RunningRun) bool {
+			return r.WaitsFor == "group.all.m" && slices.Equal(r.Part, []model.Ref{{Type: "file", Name: n.path("b")}})
+		}) {
+			t.Errorf("the repair that waits is not named: %+v", n.agent.Describe().Running)
+		}
 		close(s.release)
 		n.settle()
 		n.has("b", "two")

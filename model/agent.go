@@ -48,6 +48,7 @@ type RunningRun struct {
 	RunID    string    `json:"run_id"`
 	Manifest string    `json:"manifest" jsonschema_description:"Key of the manifest, or ensure for a request"`
 	Cause    Cause     `json:"cause"`
+	Part     []Ref     `json:"part,omitempty" jsonschema_description:"Resources that it is about; all of the manifest where there are none"`
 	Started  time.Time `json:"started" jsonschema_description:"When it began, or began to wait"`
 	// WaitsFor is empty for one that does not wait.
 	WaitsFor string `json:"waits_for,omitempty" jsonschema_description:"The run that it waits for: they share a path, or packages or services"`

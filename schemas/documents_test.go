@@ -53,7 +53,7 @@ func documents() []struct {
 		{"agent", "full", &model.AgentStatus{
 			Protocol: model.ProtocolAgent, Node: "web01", Groups: []string{"web"}, Version: "v1", PID: 1, StateDir: "/var/lib/muster", Started: at, At: at,
 			NATS:    model.Connected{Connected: true, Server: "nats://127.0.0.1:4222", Since: at, Error: "x", ErrorAt: at},
-			Running: []model.RunningRun{{RunID: "2abd", Manifest: "node.web01.motd", Cause: model.CauseDrift, Started: at}},
+			Running: []model.RunningRun{{RunID: "2abd", Manifest: "node.web01.motd", Cause: model.CauseDrift, Part: []model.Ref{{Type: "file", Name: "/etc/motd"}}, Started: at}},
 			Manifests: []model.AssignedManifest{{Key: "node.web01.motd", State: model.ManifestState{Revision: 6, Digest: "sha256-00", Counts: counts}, Last: &model.LastRun{
 				RunID: "2abd", Revision: 6, Cause: model.CauseManifest, Outcome: model.OutcomeFailed, Started: at, Duration: model.Duration(time.Second), Counts: counts, Errors: []string{"x"},
 				Deviations: []model.Deviation{{Resource: "file#/etc/motd", Outcome: model.OutcomeFailed, Reason: "x"}}, More: 1,

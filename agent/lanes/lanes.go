@@ -52,6 +52,8 @@ type Lane struct {
 	Kind Kind
 	// Key is that of the manifest; empty for a request.
 	Key string
+	// Part are the resources that the run of a part is about.
+	Part []model.Ref
 	// Turn counts the runs from 1, in the order in which they entered.
 	Turn int
 

@@ -92,7 +92,7 @@ var errInactive = errors.New("the manifest is not active any more")
 // reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
 // for the whole manifest where there is no such part.
 func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Options) {
-	r.lane = lane
+	r.lane, lane.Part = lane, r.wake.Part
 	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
 		waited := o.Waited
 		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {

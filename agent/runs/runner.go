@@ -77,7 +77,7 @@ func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Turn = "muster agent", lane.Turn
-	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Started: time.Now().UTC()})()
+	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
 		run, err = reconcile.Run(ctx, g, o)
 		return err

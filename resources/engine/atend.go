@@ -22,7 +22,8 @@ func (a *atEnd) add(f func(context.Context) error) {
 	a.late = append(a.late, f)
 }
 
-// do does what was put off, in its order, unless ctx has ended.
+// do does what was put off, in its order, unless ctx has ended. It ends ctx, as a rule, while it is
+// still being done.
 func (a *atEnd) do(ctx context.Context) error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -32,7 +33,7 @@ func (a *atEnd) do(ctx context.Context) error {
 			break
 		}
 		errs = append(errs, func() error {
-			ctx, cancel := context.WithTimeout(ctx, atEndTime)
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
 			defer cancel()
 
 			return f(ctx)

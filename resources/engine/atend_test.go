@@ -57,3 +57,18 @@ func TestAtEndOfAStoppedRun(t *testing.T) {
 		t.Errorf("it did %q", did)
 	}
 }
+
+// TestAtEndEndsTheRun: it is not broken off by what it leads to, and the next one is left out.
+func TestAtEndEndsTheRun(t *testing.T) {
+	w := newWorld(t)
+	stop := w.stoppable()
+	w.hook = func(event, _ string) {
+		if event == "end" {
+			stop()
+		}
+	}
+	run := w.run(w.graph("thing a value=1 fail_at=end", "thing b value=1 fail_at=end"))
+	if did := w.m.actions(); !slices.Equal(did, []string{"set a", "set b", "end a"}) || len(run.Errors) > 0 {
+		t.Errorf("it did %q: %q", did, run.Errors)
+	}
+}

@@ -195,9 +195,12 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		return resource.Outcome{Untouched: true}, err
 	}
 	if strings.HasPrefix(s.FailAt, "end") {
-		env.AtEnd(func(context.Context) error {
+		env.AtEnd(func(ctx context.Context) error {
 			t.m.note("end %s", s.Name)
 			t.event("end", s.Name)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
 			return t.failing(s, "end-fails")
 		})
 	}

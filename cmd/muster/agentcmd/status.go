@@ -98,6 +98,22 @@ func (c *askCommand) status(ctx context.Context) error {
 	return c.Print.Result(c.Format, found, func() { showStatus(c.Print, found, time.Now()) })
 }
 
+// maxNamed is how many resources of a run are named.
+const maxNamed = 3
+
+// about names what a run is about.
+func about(r model.RunningRun) string {
+	out := r.Manifest
+	for i, ref := range r.Part {
+		if i == maxNamed {
+			return fmt.Sprintf("%s and %d more", out, len(r.Part)-maxNamed)
+		}
+		out += " " + ref.String()
+	}
+
+	return out
+}
+
 // showStatus prints a status for people.
 func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	line := func(name, format string, args ...any) {
@@ -117,9 +133,9 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 	}
 	for _, r := range s.Running {
 		if r.WaitsFor == "" {
-			line("running", "%s (%s) since %s", r.Manifest, r.Cause, age(now, r.Started))
+			line("running", "%s (%s) since %s", about(r), r.Cause, age(now, r.Started))
 		} else {
-			line("waiting", "%s (%s) since %s, for %s", r.Manifest, r.Cause, age(now, r.Started), r.WaitsFor)
+			line("waiting", "%s (%s) since %s, for %s", about(r), r.Cause, age(now, r.Started), r.WaitsFor)
 		}
 	}
 	line("outbox", "%s waiting", print.Count(s.Outbox, "report"))
