@@ -83,7 +83,7 @@ func families() metric.Families[snapshot] {
 		metric.Gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit metric.Emit) {
 			all := 0
 			for _, o := range s.Outboxes {
-				all += o.Reports
+				all += min(o.Reports, maxWaiting)
 			}
 			emit(float64(all))
 		}),
@@ -195,3 +195,6 @@ func readReports(s *snapshot, emit metric.Emit) {
 		emit(float64(n), of[0], of[1])
 	}
 }
+
+// maxWaiting is how many reports of one node count as waiting: nodes say how many there are.
+const maxWaiting = 1_000_000

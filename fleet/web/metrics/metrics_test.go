@@ -3,6 +3,7 @@ package metrics_test
 import (
 	"fmt"
 	"log/slog"
+	"math"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -42,7 +43,7 @@ func busy() view.Overview {
 			},
 			Flapping: []summary.Flapping{{Members: summary.Members{Nodes: 3}}, {Members: summary.Members{Nodes: 1}}},
 			Clocks:   make([]summary.Clock, 2),
-			Outboxes: []summary.Outbox{{Node: "web01", Reports: 40}, {Node: "web02", Reports: 2}},
+			Outboxes: []summary.Outbox{{Node: "liar", Reports: math.MaxInt}, {Node: "web01", Reports: 40}, {Node: "web02", Reports: 2}},
 			Versions: []summary.Version{{Version: "1.2.3", Members: summary.Members{Nodes: 5}}, {Version: "other", Members: summary.Members{Nodes: 1}}},
 		},
 	}
@@ -118,7 +119,7 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds", `{manifest="motd"} 1.8e+09`)
 	has(t, all, "muster_fleet_flapping_resources", " 4")
 	has(t, all, "muster_fleet_clocks_off", " 2")
-	has(t, all, "muster_fleet_outbox_", "nodes 2", "reports 42")
+	has(t, all, "muster_fleet_outbox_", "nodes 3", "reports 1.000042e+06")
 	has(t, all, "muster_fleet_versions", `{version="1.2.3"} 5`, `{version="other"} 1`)
 	has(t, all, "muster_fleet_complete", `{part="history"} 0`, `{part="last_runs"} 0`, `{part="nodes"} 1`)
 	has(t, all, "muster_fleet_problems", " 1")
