@@ -13,7 +13,8 @@ const (
 	firstWait     = time.Second
 	firstLongWait = 8 * time.Second
 	// maxHeld bounds how long events of the latter wait: a failed start of a service has events of its
-	// own, and so has somebody who mends it.
+	// own, and so has somebody who mends it, for whom MaxDelay is too long. So a service that cannot be
+	// started is tried each minute.
 	maxHeld = time.Minute
 )
 

@@ -33,6 +33,8 @@ type files struct {
 	// overflow is when all is marked because events were lost, zero for not, and marked when that
 	// was last.
 	overflow, marked time.Time
+	// told is when the log last had directories that are not watched.
+	told time.Time
 	// watches are those of points, and those of lock files. failed are those of points
 	// with an error, and retry is when to try again to watch them.
 	watches, failed map[*pathWatch]struct{}
@@ -223,6 +225,7 @@ func (f *files) read() {
 		case errors.Is(err, os.ErrClosed):
 			return
 		case errors.Is(err, os.ErrDeadlineExceeded):
+			// Nothing was read: the queue may be full.
 			n = 0
 		case err != nil:
 			f.log.Error("watches of files failed", "error", err)
@@ -261,7 +264,7 @@ func (f *files) handle(buffer []byte) []func() {
 	if f.closed {
 		return nil
 	}
-	isLast := len(buffer) < bufferSize-maxEvent
+	isLast := 0 < len(buffer) && len(buffer) < bufferSize-maxEvent
 	for len(buffer) > 0 {
 		e, rest, err := nextEvent(buffer)
 		if err != nil {
@@ -312,11 +315,15 @@ func (f *files) handleEvent(e event) {
 
 // quieten ends the watches of directories, which are refused when they are tried again.
 func (f *files) quieten(loud []*dir) {
+	if now := time.Now(); len(loud) > 0 && now.Sub(f.told) >= lossWithin {
+		// Whoever has a tree may have thousands of them, and make others all the time.
+		f.told = now
+		f.log.Warn("directories not watched, too many events come from them", "directory", f.nameOf(loud[0]), "count", len(loud), "for", loudFor)
+	}
 	for _, d := range loud {
 		if f.inotify.dirs[d.wd] != d {
 			continue
 		}
-		f.log.Warn("directory not watched, too many events come from it", "directory", f.nameOf(d), "for", loudFor)
 		f.inotify.forget(d)
 		f.dirRemoved(d)
 	}

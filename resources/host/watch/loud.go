@@ -3,6 +3,7 @@ package watch
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -46,6 +47,7 @@ func (n *noise) lost(now time.Time) (loud []*dir) {
 			delete(n.losses, id)
 		}
 	}
+	maps.DeleteFunc(n.loud, func(_ identity, until time.Time) bool { return !now.Before(until) })
 	for _, d := range n.loudest() {
 		l, known := n.losses[d.id]
 		if !known {

@@ -37,6 +37,9 @@ func TestLoud(t *testing.T) {
 			t.Errorf("%v after %s: %v, not %v", c.d.id, c.at, err, c.want)
 		}
 	}
+	if n.lost(now.Add(at + 2*loudFor)); len(n.loud) > 0 {
+		t.Errorf("%d directories are remembered that are not loud any more", len(n.loud))
+	}
 	n.counts[loud] = 1
 	n.empty()
 	if got := n.lost(now); got != nil {
