@@ -94,10 +94,13 @@ func arguments(pid int) []string {
 // waitsFor reports whether a program with its arguments is a systemctl that waits for a stop of a
 // unit.
 func waitsFor(argv []string, unit string) bool {
-	if len(argv) == 0 || filepath.Base(argv[0]) != "systemctl" || slices.Contains(argv, "--no-block") {
+	if len(argv) == 0 || filepath.Base(argv[0]) != "systemctl" || slices.Contains(argv, "--no-block") || slices.ContainsFunc(argv, isElsewhere) {
 		return false
 	}
 	verbs := []string{"stop", "restart", "try-restart", "reload-or-restart", "try-reload-or-restart"}
+	if slices.Contains(argv, "--now") {
+		verbs = append(verbs, "disable", "mask")
+	}
 	at := slices.IndexFunc(argv, func(word string) bool { return slices.Contains(verbs, word) })
 	if at < 0 {
 		return false
@@ -108,4 +111,16 @@ func waitsFor(argv []string, unit string) bool {
 
 		return matches || name == strings.TrimSuffix(unit, ".service")
 	})
+}
+
+// isElsewhere reports whether an option of systemctl is about another manager than the one that
+// muster runs below.
+func isElsewhere(option string) bool {
+	for _, other := range []string{"--user", "--host", "--machine", "-H", "-M"} {
+		if strings.HasPrefix(option, other) {
+			return true
+		}
+	}
+
+	return false
 }
