@@ -53,7 +53,9 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 func (r *run) settled(ctx context.Context, n *graph.Node) plan.Decision {
 	looking, cancel := apply.Attempt(ctx, n)
 	defer cancel()
+	r.env.InTurn = true
 	r.observer.Read(looking, []*graph.Node{n})
+	r.env.InTurn = false
 
 	return r.decide(ctx, n)
 }

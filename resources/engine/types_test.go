@@ -236,7 +236,7 @@ func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs
 	states, errs := make([]*state, len(specs)), make([]error, len(specs))
 	for i, s := range specs {
 		states[i], errs[i] = t.Status(ctx, env, p, s)
-		if settled := s.Name + " settled"; len(specs) == 1 {
+		if settled := s.Name + " settled"; env.InTurn {
 			t.m.set(settled, "1")
 		} else if s.FailAt == "unsettled" && t.m.get(settled) == "" {
 			states[i], errs[i] = nil, fmt.Errorf("it %w", resource.ErrUnsettled)

@@ -90,6 +90,9 @@ type Env struct {
 	// Part reports whether the run is one of a part of its manifest, such as a repair of
 	// drift: what is done once in each run as a precaution is left out there.
 	Part bool
+	// InTurn reports whether a resource is observed once more because its state was ErrUnsettled, when
+	// it has its turn: then others do not wait for it any more than for a change.
+	InTurn bool
 	// AtEnd, unless nil, has f called at the end of the run, once no resource is left and no
 	// refresh that was made is pending any more: for what ends muster itself. A run that is
 	// stopped leaves it out. An error fails the run.

@@ -44,21 +44,23 @@ func TestPendingJob(t *testing.T) {
 		takes time.Duration
 		names []string
 		run   string
+		turn  bool
 		err   string
 		// again is that it is observed once more, when it has its turn.
 		again bool
 	}{
-		"a restart":              {stopping, 14 * time.Second, []string{"web"}, "1", "", false},
-		"one that does not end":  {stopping, time.Hour, []string{"web"}, "1", "web: it is changing state, still deactivating after 5m0s", false},
-		"beside others":          {stopping, 14 * time.Second, []string{"web", "db"}, "1", "web: it is changing state, still deactivating after 5s", true},
-		"beside others, quick":   {stopping, 4 * time.Second, []string{"web", "db"}, "1", "", false},
-		"of no run":              {stopping, 14 * time.Second, []string{"web"}, "", "web: it is changing state, still deactivating after 5s", false},
-		"by itself":              {alone, 14 * time.Second, []string{"web"}, "1", "web: it is changing state, still deactivating after 5s", false},
-		"by itself, with others": {alone, 14 * time.Second, []string{"web", "db"}, "1", "web: it is changing state, still deactivating after 5s", false},
+		"a restart":              {stopping, 14 * time.Second, []string{"web"}, "1", true, "", false},
+		"one that does not end":  {stopping, time.Hour, []string{"web"}, "1", true, "web: it is changing state, still deactivating after 5m0s", false},
+		"before its turn":        {stopping, 14 * time.Second, []string{"web"}, "1", false, "web: it is changing state, still deactivating after 5s", true},
+		"beside others":          {stopping, 14 * time.Second, []string{"web", "db"}, "1", false, "web: it is changing state, still deactivating after 5s", true},
+		"beside others, quick":   {stopping, 4 * time.Second, []string{"web", "db"}, "1", false, "", false},
+		"of no run":              {stopping, 14 * time.Second, []string{"web"}, "", true, "web: it is changing state, still deactivating after 5s", false},
+		"by itself":              {alone, 14 * time.Second, []string{"web"}, "1", true, "web: it is changing state, still deactivating after 5s", false},
+		"by itself, with others": {alone, 14 * time.Second, []string{"web", "db"}, "1", false, "web: it is changing state, still deactivating after 5s", false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, env := ofMuster(t, nil)
-			env.RunID = c.run
+			env.RunID, env.InTurn = c.run, c.turn
 			synctest.Test(t, func(t *testing.T) {
 				p.turn = make(turn, 1)
 				p.sources = []source{changing{c.now, active, time.Now().Add(c.takes)}}

@@ -63,13 +63,13 @@ func (p *Provider) look(ctx context.Context, env resource.Env, names []string, n
 			}
 			isQueued := errors.As(errs[i], new(queued)) && env.RunID != ""
 			limit := settleTime
-			if isQueued && len(names) == 1 {
+			if isQueued && env.InTurn {
 				limit = jobTime
 			}
 			switch {
 			case waited < limit:
 				unsettled = append(unsettled, i)
-			case isQueued && len(names) > 1: // it is waited for when it has its turn
+			case isQueued && !env.InTurn: // it is waited for when it has its turn
 				errs[i] = fmt.Errorf("%w after %s", errs[i], limit)
 			default:
 				errs[i] = fmt.Errorf("%v after %s", errs[i], limit)
@@ -162,7 +162,7 @@ func (p *Provider) state(ctx context.Context, env resource.Env, name string, u u
 		}
 	}
 	if p.isOwn(ctx, env, u.id) {
-		u.active = p.own.active()
+		u.active = p.own.active(env.RunID)
 	}
 	state, err := stateOf(name, u.active, answer)
 	if u.job && errors.Is(err, resource.ErrUnsettled) {

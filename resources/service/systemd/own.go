@@ -21,8 +21,9 @@ type own struct {
 	mu sync.Mutex
 	// asked and ends are whether it is known that a stop of the unit ends this process, and is so.
 	asked, ends bool
-	// stops is that it is to be stopped at the end of a run.
-	stops bool
+	// stops is the run at whose end it is to be stopped: for that it counts as stopped. Others, such as
+	// after one that was cancelled, see what is so.
+	stops string
 }
 
 // isOwn reports whether a unit is the one that muster runs in, and a stop of it ends muster.
@@ -65,12 +66,15 @@ func (p *Provider) putsOff(ctx context.Context, env resource.Env, action service
 
 // putOff has an action on muster's own unit asked for at the end of the run, not waited for.
 func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.Action) error {
-	p.own.setStops(action == service.Stop)
+	p.own.setStops("")
+	if action == service.Stop {
+		p.own.setStops(env.RunID)
+	}
 	ask := func(ctx context.Context) error {
 		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", p.own.unit)
 		err := p.change(ctx, env, action, "--no-block", p.own.unit)
 		if err != nil {
-			p.own.setStops(false)
+			p.own.setStops("")
 		}
 
 		return err
@@ -83,18 +87,18 @@ func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.
 	return nil
 }
 
-func (o *own) setStops(stops bool) {
+func (o *own) setStops(run string) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.stops = stops
+	o.stops = run
 }
 
-// active returns whether the unit counts as active: it is what muster runs in, whatever it is
-// about to be, until it is to be stopped.
-func (o *own) active() string {
+// active returns whether the unit counts as active in a run: it is what muster runs in, whatever
+// it is about to be, unless the run is to stop it.
+func (o *own) active(run string) string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.stops {
+	if run != "" && o.stops == run {
 		return "inactive"
 	}
 

@@ -96,6 +96,11 @@ func TestOwnUnit(t *testing.T) {
 		if state, err := p.Status(t.Context(), env, "muster"); err != nil || state.Metadata.Running != (action != service.Stop) {
 			t.Errorf("%s: %+v, %v", action, state, err)
 		}
+		other := env
+		other.RunID = "2"
+		if state, err := p.Status(t.Context(), other, "muster"); err != nil || !state.Metadata.Running {
+			t.Errorf("%s, for another run: %+v, %v", action, state, err)
+		}
 		calls()
 		if len(late) != 2 {
 			t.Fatalf("%s: %d things are put off", action, len(late))
