@@ -32,12 +32,7 @@ type manifest struct {
 }
 
 func (m manifest) add(one summary.Manifest) manifest {
-	m.UpToDate += one.UpToDate
-	m.Failed += one.Failed
-	m.Rejected += one.Rejected
-	m.Unreachable += one.Unreachable
-	m.Unreadable += one.Unreadable
-	m.Pending += one.Pending
+	m.AddAll(one.Tally)
 	m.noop += one.Noop
 	if p := one.Oldest; p != nil && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
 		m.oldest = p.Since

@@ -21,7 +21,7 @@ type own struct {
 	mu sync.Mutex
 	// asked and ends are whether it is known that a stop of the unit ends this process, and is so.
 	asked, ends bool
-	// stops is the run at whose end it is to be stopped: for that it counts as stopped. Others, such as
+	// stops is the run that stops it at its end: for that it counts as stopped. Others, such as
 	// after one that was cancelled, see what is so.
 	stops string
 }

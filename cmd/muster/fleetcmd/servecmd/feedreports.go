@@ -156,7 +156,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 	return nil
 }
 
-// tellShares tells of which nodes the stream has only the newest reports of those that are to be kept.
+// tellShares names the nodes of whose reports the stream has only the newest.
 func (f *feed) tellShares(ctx context.Context) error {
 	bounds, err := f.reports.Bounds(ctx)
 	if err != nil {
