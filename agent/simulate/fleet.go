@@ -34,7 +34,7 @@ type Link struct {
 	Assignments Assignments
 	States      status.Store
 	Publisher   Publisher
-	// Serve answers requests to the node until ctx ends.
+	// Serve answers requests to the node until ctx ends. It calls Node.Listening once it misses none.
 	Serve func(ctx context.Context, n *Node) error
 }
 
@@ -86,7 +86,7 @@ const (
 )
 
 // Run is the fleet until ctx ends. joined is called once all nodes know what is assigned to
-// them and have stored their state. It returns when everything has ended that it started; the
+// them, have stored their state and listen to requests. It returns when everything has ended that it started; the
 // error is that of Connect.
 func (f *Fleet) Run(ctx context.Context, joined func()) error {
 	ctx, cancel := context.WithCancel(ctx)

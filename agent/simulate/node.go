@@ -106,6 +106,9 @@ func (n *Node) Requests() *Requests { return n.requests }
 // Previews returns what answers previews.
 func (n *Node) Previews() Previews { return Previews{n.assigned} }
 
+// Listening is called when the node misses no request any more.
+func (n *Node) Listening() { n.joining.listening.Do(n.joining.note) }
+
 // State returns the state of the node.
 func (n *Node) State() model.NodeState { return n.machine.identified(n.status.State()) }
 

@@ -13,15 +13,16 @@ import (
 // joining is what it takes until a node has joined its fleet.
 type joining struct {
 	// done is closed when nothing is missing any more.
-	done    chan struct{}
-	missing atomic.Int32
-	stored  sync.Once
+	done              chan struct{}
+	missing           atomic.Int32
+	stored, listening sync.Once
 }
 
-// newJoining returns that of a node without its assignments, and whose state is not stored.
+// newJoining returns that of a node without its assignments, whose state is not stored, and which does not
+// listen to requests.
 func newJoining() *joining {
 	j := &joining{done: make(chan struct{})}
-	j.missing.Store(2)
+	j.missing.Store(3)
 
 	return j
 }

@@ -44,6 +44,8 @@ type ServeOptions struct {
 	Preview func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
+	// Ready, if set, is called once the server has all subscriptions: from then on no request is missed.
+	Ready func()
 	// Log is for administrators.
 	Log *slog.Logger
 }
@@ -70,6 +72,9 @@ func (s Client) Serve(ctx context.Context, o ServeOptions) error {
 		return fmt.Errorf("serve: %w", err)
 	}
 	err = v.offer(ctx, service)
+	if err == nil {
+		err = v.ready(ctx)
+	}
 	if err == nil {
 		select {
 		case <-ctx.Done():
@@ -115,6 +120,24 @@ func (v *server) offer(ctx context.Context, service micro.Service) error {
 			}
 		}
 	}
+
+	return nil
+}
+
+// ready calls Ready when the server has the subscriptions.
+func (v *server) ready(ctx context.Context) error {
+	if v.o.Ready == nil {
+		return nil
+	}
+	waiting, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	defer cancel()
+	if err := v.store.Conn().FlushWithContext(waiting); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	v.o.Ready()
 
 	return nil
 }

@@ -316,6 +316,23 @@ func TestServeSurvivesARestart(t *testing.T) {
 	kvtest.Answers(t, store, "muster.ping.node.web01", nil, 1)
 }
 
+// TestServeIsReady tells when no request is missed any more: the ones that follow are asked once.
+func TestServeIsReady(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for i := range 20 {
+		ready, node := make(chan struct{}), fmt.Sprintf("web%02d", i)
+		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Groups: []string{"web", "dmz"}, Ready: func() { close(ready) }})
+		<-ready
+		for reply, err := range store.Ask(t.Context(), store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
+			if err != nil || reply.Node != node {
+				t.Errorf("%s answers %+v, %v", node, reply, err)
+			}
+			break
+		}
+	}
+}
+
 func TestServeRefusesAndEnds(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

@@ -102,7 +102,7 @@ func serveGroups(ctx context.Context, client requests.Client, n *simulate.Node, 
 	groups := n.Groups()
 	all.Go(func() {
 		ended <- client.Serve(ctx, requests.ServeOptions{
-			Node: n.Name(), Groups: groups, Version: n.Version(), Log: log, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
+			Node: n.Name(), Groups: groups, Version: n.Version(), Log: log, Ready: n.Listening, Ensure: n.Requests().Ensure, Run: n.Requests().Run, Preview: n.Previews().Preview, Status: n.Requests().Status,
 			Facts: func(context.Context, []byte) (any, error) { return n.Facts(), nil },
 			Ping:  func(context.Context, []byte) (any, error) { return n.State(), nil },
 		})
