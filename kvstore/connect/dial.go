@@ -109,6 +109,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		checked,
 	)
 	opts = append(opts, o.handlers(serverurl.WithoutCredentials(b.servers))...)
+	opts = append(opts, ownFirst)
 	nc, err = nats.Connect(b.servers, opts...)
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), err)
