@@ -2,6 +2,7 @@ package connect
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -24,6 +25,9 @@ const (
 	maxMessage = 65 << 20
 	// maxLine bounds a line: the longest is an INFO that lists the servers of a cluster.
 	maxLine = 1 << 20
+	// minPayload is what a message may have at least: the client sends none that is larger than the server
+	// says, and asks no server anything that says nothing is.
+	minPayload = 1 << 10
 )
 
 // operations are the lines that nats-server writes, but for those that announce a message. The client
@@ -87,8 +91,27 @@ func (p *protocol) checkLine(line []byte) error {
 	if m == nil {
 		return fmt.Errorf("%w: %.40q", ErrProtocol, line)
 	}
+	if text, is := bytes.CutPrefix(line, []byte("INFO ")); is {
+		return checkInfo(text)
+	}
 	if problem := string(m[1]); problem != "" && !isSurvived(problem) {
 		return fmt.Errorf("%w: %.200q", ErrEnded, strings.Trim(problem, "'"))
+	}
+
+	return nil
+}
+
+// checkInfo checks what a server says about itself.
+func checkInfo(text []byte) error {
+	var info struct {
+		MaxPayload int64 `json:"max_payload"`
+	}
+	err := json.Unmarshal(text, &info)
+	if err != nil {
+		return fmt.Errorf("%w: INFO: %w", ErrProtocol, err)
+	}
+	if info.MaxPayload < minPayload {
+		return fmt.Errorf("%w: it takes messages of %d bytes (max_payload), muster needs %d at least", ErrProtocol, info.MaxPayload, minPayload)
 	}
 
 	return nil

@@ -41,6 +41,12 @@ func TestProtocol(t *testing.T) {
 		"\r\n":                                                                             false,
 		"INFO " + strings.Repeat("x", maxLine):                                             false,
 		"GET / HTTP/1.1\r\n":                                                               false,
+		`INFO {"server_id":"x","max_payload":-5}` + "\r\n":                                 false,
+		`INFO {"max_payload":1048576,"MAX_PAYLOAD":1}` + "\r\n":                            false,
+		`INFO {"max_payload":1048576,"max_payload":1e9}` + "\r\n":                          false,
+		`INFO {"server_id":"x"}` + "\r\n":                                                  false,
+		`INFO {"max_payload":1024}` + "\r\n":                                               true,
+		"INFO x\r\n":                                                                       false,
 	} {
 		for _, size := range []int{1, 2, 7, len(sent)} {
 			var p protocol

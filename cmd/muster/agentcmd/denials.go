@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 const (
@@ -18,15 +19,20 @@ const (
 	denialQuiet = time.Second
 	// denialRepeat is after how long the same denial is logged again.
 	denialRepeat = time.Hour
+	// maxDenials is how many are known: a server may report any number of them.
+	maxDenials = 1000
 )
 
 // denials logs what is denied on a connection, a moment later and on few lines.
 type denials struct {
-	log *slog.Logger
+	log   *slog.Logger
+	lines sparse.Log
 
 	mu sync.Mutex
 	// noted is when a denial was logged, by its reason: each connection meets it again.
 	noted map[string]time.Time
+	// forgot is when those that were logged long ago were last forgotten.
+	forgot time.Time
 	// waiting are those to be logged, by the timer.
 	waiting []*denial.Denial
 	timer   *time.Timer
@@ -49,15 +55,28 @@ func (d *denials) note(denied *denial.Denial) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.unanswered = d.unanswered || denied.Cause != nil && denied.IsOfSubscription()
-	now := time.Now()
-	maps.DeleteFunc(d.noted, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
-	if _, known := d.noted[reason(denied)]; known {
+	now, why := time.Now(), reason(denied)
+	if at, known := d.noted[why]; known && now.Sub(at) <= denialRepeat {
 		return
 	}
-	d.noted[reason(denied)] = now
+	if len(d.noted) >= maxDenials && !d.forget(now) {
+		return
+	}
+	d.noted[why] = now
 	if d.waiting = append(d.waiting, denied); len(d.waiting) == 1 {
 		d.timer = time.AfterFunc(denialQuiet, d.flush)
 	}
+}
+
+// forget forgets the denials that were logged long ago, and reports whether there is room for others. It looks once a
+// second at most: all of them come together.
+func (d *denials) forget(now time.Time) bool {
+	if now.Sub(d.forgot) >= denialQuiet {
+		d.forgot = now
+		maps.DeleteFunc(d.noted, func(_ string, at time.Time) bool { return now.Sub(at) > denialRepeat })
+	}
+
+	return len(d.noted) < maxDenials
 }
 
 // reason returns the cause of a denial, or else what is denied.
@@ -99,7 +118,7 @@ func (d *denials) flush() {
 	slices.SortFunc(causes, byText)
 	slices.SortFunc(plain, byText)
 	for _, denied := range causes {
-		d.log.Warn("NATS permission denied", "error", denied)
+		d.lines.Log(context.Background(), d.log, slog.LevelWarn, "NATS permission denied", "error", denied)
 	}
 	level := slog.LevelWarn
 	if explained {
@@ -110,7 +129,12 @@ func (d *denials) flush() {
 		if others := len(plain) - 1; i == 0 && others > 0 {
 			attributes = append(attributes, "others", others)
 		}
-		d.log.Log(context.Background(), level, "NATS permission denied, see muster fleet permissions", attributes...)
+		const event = "NATS permission denied, see muster fleet permissions"
+		if level == slog.LevelWarn {
+			d.lines.Log(context.Background(), d.log, level, event, attributes...)
+		} else {
+			d.log.Log(context.Background(), level, event, attributes...)
+		}
 		level = slog.LevelDebug
 	}
 }

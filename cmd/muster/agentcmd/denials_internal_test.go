@@ -1,0 +1,32 @@
+package agentcmd
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/kvstore/denial"
+	"github.com/musterfleet/muster/testing/hosttest"
+)
+
+// TestManyDenials: a server may report any number of them. What is known stays bounded, and few lines are logged.
+func TestManyDenials(t *testing.T) {
+	t.Parallel()
+	var text hosttest.LogText
+	d := newDenials(slog.New(slog.NewTextHandler(&text, nil)))
+	c := denial.Connection{Inbox: "_INBOX_web01", Mistaken: func(string) error { return nil }, Node: func() string { return "" }}
+	for i := range 50 * maxDenials {
+		d.note(c.Of(fmt.Errorf("nats: Permissions Violation for Subscription to %q", fmt.Sprintf("evil.%d", i))))
+		if i%1000 == 0 {
+			d.flush()
+		}
+	}
+	d.flush()
+	if len(d.noted) > maxDenials {
+		t.Errorf("%d are known", len(d.noted))
+	}
+	if n := strings.Count(text.String(), "\n"); n == 0 || n > 10 {
+		t.Errorf("%d lines were logged", n)
+	}
+}
