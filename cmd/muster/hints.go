@@ -15,8 +15,7 @@ func (l line) otherFlag(flag string) string {
 	has := func(name string) bool { _, has := l.flag(name); return has }
 	for _, other := range []struct{ wanted, instead, hint string }{
 		{"within", "timeout", ", did you mean --timeout?"},
-		{"timeout", "within", ", did you mean --within?"},
-		{"group", "in-group", ": a target group is --in-group here, where resources have a group"},
+		{"in-group", "group", ", did you mean --group?"},
 	} {
 		if wanted == other.wanted && has(other.instead) {
 			return other.hint

@@ -101,26 +101,30 @@ func (c Case) ways(noop bool) []way {
 		}
 		return answers[0].(map[string]any)["state"]
 	}
-	flags := append([]string{c.Type.Name, c.name()}, c.flags()...)
+	flags := func(taken ...string) []string { return append([]string{c.Type.Name, c.name()}, c.flags(taken...)...) }
 	fleet := []string{"fleet", "ensure", "--node", Node, "--json"}
 	ensure := []string{"ensure", "--json"}
 	if noop {
-		fleet, ensure = append(fleet, "--dry-run"), append(ensure, "--dry-run")
+		fleet, ensure = append(fleet, "--noop"), append(ensure, "--noop")
 	}
 
 	return []way{
-		{"by flags", "", append(ensure, flags...), own},
+		{"by flags", "", append(ensure, flags()...), own},
 		{"a request over standard input", c.request(noop), []string{"ensure", "api", "pipe"}, response},
 		{"a request on the fleet", c.request(noop), append(slices.Clone(fleet), "request", "-"), answer},
-		{"by flags on the fleet", "", append(slices.Clone(fleet), flags...), answer},
+		{"by flags on the fleet", "", append(slices.Clone(fleet), flags("group", "noop", "timeout")...), answer},
 	}
 }
 
-// flags returns the properties as the flags of the type's command.
-func (c Case) flags() []string {
+// flags returns the properties as the flags of the type's command, which has those that are taken for
+// something else.
+func (c Case) flags(taken ...string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.Properties)) {
 		flag := "--" + strings.ReplaceAll(key, "_", "-")
+		if slices.Contains(taken, key) {
+			flag = "--" + c.Type.Name + "-" + key
+		}
 		switch v := c.Properties[key].(type) {
 		case bool:
 			if !v {
