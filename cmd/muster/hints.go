@@ -21,12 +21,27 @@ func (l line) otherFlag(flag string) string {
 			return other.hint
 		}
 	}
+	if wanted == "on" {
+		return l.assignedOn()
+	}
 	isArgument := func(e *fisk.ParseElement) bool { _, is := e.Clause.(*fisk.ArgClause); return is }
 	if l.command == "muster fleet exec" && len(l.args) == len(l.given) && slices.ContainsFunc(l.parsed.Elements, isArgument) {
 		return ": put -- before the command, so that its flags are its own"
 	}
 
 	return ""
+}
+
+// assignedOn returns what to write instead of --on where something is assigned, empty for other commands.
+func (l line) assignedOn() string {
+	switch l.command {
+	case "muster fleet push":
+		return ": an assignment is for nodes and groups, so that it holds for those that join later; put the nodes into a group, with muster fleet group --on EXPR +GROUP, and give --group GROUP; muster fleet preview --on EXPR shows what it would change"
+	case "muster fleet edit", "muster fleet rollback", "muster fleet rm":
+		return ": it changes an assignment for all that it is for, nodes and groups; muster fleet ls shows whom; to push to others see muster fleet push --help"
+	default:
+		return ""
+	}
 }
 
 // unexpected returns the error of an argument too much.
