@@ -4,7 +4,6 @@ package controlcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -127,22 +126,11 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 	if !a.refusesUnknown || a.yes {
 		return nil
 	}
-	states := found.states()
-	var unknown []error
-	for _, t := range found.targets {
-		if _, known := states[t.Node]; t.Node != "" && !known {
-			unknown = append(unknown, store.NoSuchNode(ctx, t.Node))
-		}
-		in := func(n model.Node) bool { return t.Includes(n.NodeState) }
-		if t.Group != "" && t.Group != model.GroupAll && !slices.ContainsFunc(found.known, in) {
-			unknown = append(unknown, fleetcli.NoSuchGroup(t, found.known))
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
+	if err := store.NoSuchTargets(ctx, found.targets, found.known); err != nil {
+		return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", err)
 	}
 
-	return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", errors.Join(unknown...))
+	return nil
 }
 
 // written is what was written under one key; without a revision there is nothing under it.

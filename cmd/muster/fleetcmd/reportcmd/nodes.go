@@ -36,6 +36,7 @@ type nodesCommand struct {
 	fleetcli.On
 	fleetcli.Order
 	names    []string
+	flagged  []string
 	groups   []string
 	exitCode bool
 }
@@ -56,6 +57,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
+	cmd.Flag("node", "Filter by node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.flagged)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)
@@ -73,6 +75,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err := c.Check(sortedBy()...); err != nil {
 		return err
 	}
+	c.names = append(c.names, c.flagged...)
 	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, nil), fleetcli.AnyOf(nil, c.groups))
 	if err != nil {
 		return err
