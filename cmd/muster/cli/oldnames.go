@@ -39,9 +39,10 @@ func FlagNames(cmd *fisk.CmdClause) []string {
 // noteOldNames notes of each old name that is given the flag that it is, and logs the new name. The error is
 // that both are given: one of them may be meant for the resource, whose flag once had the new name.
 func (e *Env) noteOldNames(old []string, cmd *fisk.CmdClause) error {
+	isCompletion := e.given[CompletionFlag]
 	for _, o := range old {
 		now := newName(o)
-		if e.given[now] {
+		if e.given[now] && !isCompletion {
 			hint := ""
 			if cmd != nil && cmd.GetFlag(typeFlag(cmd.Model().Name, now)) != nil {
 				hint = fmt.Sprintf("; that of the resource is --%s", typeFlag(cmd.Model().Name, now))
@@ -51,7 +52,7 @@ func (e *Env) noteOldNames(old []string, cmd *fisk.CmdClause) error {
 	}
 	for _, o := range old {
 		e.given[newName(o)] = true
-		if !e.given[CompletionFlag] {
+		if !isCompletion {
 			e.Log.Warn(fmt.Sprintf("--%s is --%s now", o, newName(o)))
 		}
 	}
