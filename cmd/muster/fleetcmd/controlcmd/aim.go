@@ -6,11 +6,13 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -137,6 +139,25 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 type written struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
+}
+
+// maxLines is how many nodes have a line of their own.
+const maxLines = 10
+
+// printWritten prints what was written, as lines; of many nodes it prints how many there are, and the first.
+func printWritten(p print.Printer, what string, all []written, lines []string) {
+	if len(all) <= maxLines {
+		for _, line := range lines {
+			p.Printf("%s", line)
+		}
+		return
+	}
+	names := make([]string, len(all))
+	for i, w := range all {
+		family, _, _ := model.SplitKey(w.Key)
+		names[i] = strings.TrimPrefix(family, model.NodeFamily(""))
+	}
+	p.Printf("%s of %s: %s\n", what, print.Count(len(all), "node"), print.Some(names, "--json has all"))
 }
 
 // line returns what is under the key, with its revision.
