@@ -15,12 +15,14 @@ func (l line) otherFlag(flag string) string {
 	has := func(name string) bool { _, has := l.flag(name); return has }
 	for _, other := range []struct{ wanted, instead, hint string }{
 		{"within", "timeout", ", did you mean --timeout?"},
-		{"timeout", "within", ", did you mean --within?"},
-		{"group", "in-group", ": a target group is --in-group here, where resources have a group"},
+		{"in-group", "group", ", did you mean --group?"},
 	} {
 		if wanted == other.wanted && has(other.instead) {
 			return other.hint
 		}
+	}
+	if wanted == "on" {
+		return l.assignedOn()
 	}
 	isArgument := func(e *fisk.ParseElement) bool { _, is := e.Clause.(*fisk.ArgClause); return is }
 	if l.command == "muster fleet exec" && len(l.args) == len(l.given) && slices.ContainsFunc(l.parsed.Elements, isArgument) {
@@ -30,10 +32,22 @@ func (l line) otherFlag(flag string) string {
 	return ""
 }
 
+// assignedOn returns what to write instead of --on where something is assigned, empty for other commands.
+func (l line) assignedOn() string {
+	switch l.command {
+	case "muster fleet push":
+		return ": an assignment is for nodes and groups, so that it holds for those that join later; put the nodes into a group, with muster fleet group --on EXPR +GROUP, and give --group GROUP; muster fleet preview --on EXPR shows what it would change"
+	case "muster fleet edit", "muster fleet rollback", "muster fleet rm":
+		return ": it changes an assignment for all that it is for, nodes and groups; muster fleet ls shows whom; to push to others see muster fleet push --help"
+	default:
+		return ""
+	}
+}
+
 // unexpected returns the error of an argument too much.
 func (l line) unexpected(err error) error {
 	word := l.parsed.Peek().Value
-	if _, has := l.flag("node"); has && !l.hasArguments {
+	if _, has := l.flag("node"); has && (!l.hasArguments || l.command == "muster fleet wait") {
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
 	}
 

@@ -57,6 +57,7 @@ func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
 	app := commands(env)
 	line := newLine(app, args)
+	app.PreAction(completer{env, app, line}.complete)
 	if slices.Equal(args, []string{helpMan}) {
 		return printMan(env.Print.Out, app, line.parsed)
 	}

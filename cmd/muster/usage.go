@@ -110,7 +110,9 @@ func (l line) explain(err error) error {
 func (l line) unknownFlag(flag string) error {
 	var names []string
 	for _, f := range l.flags {
-		names = append(names, f.Name)
+		if !f.Hidden {
+			names = append(names, f.Name)
+		}
 	}
 	if hint := l.otherFlag(flag); hint != "" {
 		return fmt.Errorf("unknown flag %s%s", flag, hint)

@@ -140,7 +140,7 @@ func TestArchiveCredentials(t *testing.T) {
 		"with the wrong ones":    {"http://joe:s3cret-token@releases.example.com", "", nil, 1, "the server answered 401 Unauthorized"},
 		"a wrong checksum":       {"http://joe:hunter2@releases.example.com", "", []string{"--checksum", strings.Repeat("0", 64)}, 1, "the checksum does not match"},
 		"a URL that is none":     {"ftp://joe:hunter2@releases.example.com", "", nil, 64, "the scheme of the url must be http or https"},
-		"noop says nothing else": {"http://joe:hunter2@releases.example.com", "", []string{"--dry-run", "--extract-parent", t.TempDir()}, 0, "Would have downloaded. Would have extracted"},
+		"noop says nothing else": {"http://joe:hunter2@releases.example.com", "", []string{"--noop", "--extract-parent", t.TempDir()}, 0, "Would have downloaded. Would have extracted"},
 	} {
 		for _, format := range []string{"text", "json"} {
 			t.Run(name+"/"+format, func(t *testing.T) {

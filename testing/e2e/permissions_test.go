@@ -76,7 +76,7 @@ func TestNewPermissionsByReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a request of the group is answered", func() bool {
-		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--in-group", "db", "--within", "2s"}, admin...)...).wait()
+		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--group", "db", "--timeout", "2s"}, admin...)...).wait()
 		return code == 0
 	})
 	muster(t, dir, append([]string{"fleet", "group", "web01", "+ops"}, admin...)...)
@@ -89,7 +89,7 @@ func TestNewPermissionsByReload(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, "a request of the new group is answered", func() bool {
-		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--in-group", "ops", "--within", "2s"}, admin...)...).wait()
+		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--group", "ops", "--timeout", "2s"}, admin...)...).wait()
 		return code == 0
 	})
 	node.signal(syscall.SIGTERM)

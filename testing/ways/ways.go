@@ -101,26 +101,41 @@ func (c Case) ways(noop bool) []way {
 		}
 		return answers[0].(map[string]any)["state"]
 	}
-	flags := append([]string{c.Type.Name, c.name()}, c.flags()...)
+	flags := func(taken ...string) []string { return append([]string{c.Type.Name, c.name()}, c.flags(taken...)...) }
 	fleet := []string{"fleet", "ensure", "--node", Node, "--json"}
 	ensure := []string{"ensure", "--json"}
 	if noop {
-		fleet, ensure = append(fleet, "--dry-run"), append(ensure, "--dry-run")
+		fleet, ensure = append(fleet, "--noop"), append(ensure, "--noop")
 	}
 
 	return []way{
-		{"by flags", "", append(ensure, flags...), own},
+		{"by flags", "", append(ensure, flags(takenLocally()...)...), own},
 		{"a request over standard input", c.request(noop), []string{"ensure", "api", "pipe"}, response},
 		{"a request on the fleet", c.request(noop), append(slices.Clone(fleet), "request", "-"), answer},
-		{"by flags on the fleet", "", append(slices.Clone(fleet), flags...), answer},
+		{"by flags on the fleet", "", append(slices.Clone(fleet), flags(takenOnFleet()...)...), answer},
 	}
 }
 
+// takenLocally are the flags that muster ensure itself has, takenOnFleet those of a request: a property of that
+// name has the type before it.
+func takenLocally() []string { return []string{"noop"} }
+func takenOnFleet() []string { return []string{"group", "noop", "timeout"} }
+
+// flag returns the name of the flag of a property.
+func (c Case) flag(key string, taken []string) string {
+	name := strings.ReplaceAll(key, "_", "-")
+	if slices.Contains(taken, name) {
+		return c.Type.Name + "-" + name
+	}
+
+	return name
+}
+
 // flags returns the properties as the flags of the type's command.
-func (c Case) flags() []string {
+func (c Case) flags(taken ...string) []string {
 	var out []string
 	for _, key := range slices.Sorted(maps.Keys(c.Properties)) {
-		flag := "--" + strings.ReplaceAll(key, "_", "-")
+		flag := "--" + c.flag(key, taken)
 		switch v := c.Properties[key].(type) {
 		case bool:
 			if !v {
@@ -228,13 +243,14 @@ func withoutTimes(v any) any {
 // help checks that the help of the type describes it and all its properties.
 func (c Case) help(t *testing.T, m Machine) {
 	t.Helper()
-	for _, command := range [][]string{{"ensure"}, {"status"}, {"fleet", "ensure"}} {
+	for _, w := range []struct{ command, taken []string }{{[]string{"ensure"}, takenLocally()}, {[]string{"status"}, nil}, {[]string{"fleet", "ensure"}, takenOnFleet()}} {
+		command := w.command
 		code, text := m.Muster(t, "", append(command, c.Type.Name, "--help")...)
 		if code != 0 || !strings.Contains(text, c.Type.Summary) || !strings.Contains(text, c.Type.NameHelp) {
 			t.Errorf("%s %s --help: exit code %d\n%s", strings.Join(command, " "), c.Type.Name, code, text)
 		}
 		for _, p := range c.Type.Properties {
-			flag := strings.ReplaceAll(p.Key, "_", "-")
+			flag := c.flag(p.Key, w.taken)
 			has := strings.Contains(text, "--"+flag+"=") || strings.Contains(text, "--[no-]"+flag)
 			if !has && p.Key != "name" && p.GoType.Kind() != reflect.Struct {
 				t.Errorf("%s %s --help says nothing of --%s", strings.Join(command, " "), c.Type.Name, flag)

@@ -70,7 +70,7 @@ var formats = []string{"dot", "json", "prometheus", "yaml"}
 
 // prepare notes which flags are given; at most one may choose a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
-	var chosen []string
+	var chosen, old []string
 	for _, element := range c.Elements {
 		flag, is := element.Clause.(*fisk.FlagClause)
 		if !is {
@@ -80,6 +80,9 @@ func (e *Env) prepare(c *fisk.ParseContext) error {
 		if slices.Contains(formats, name) && !e.given[name] {
 			chosen = append(chosen, "--"+name)
 		}
+		if flag.Model().Hidden && newName(name) != "" && !e.given[name] {
+			old = append(old, name)
+		}
 		e.given[name] = true
 	}
 	e.SetLog(print.NewLogger(e.Print.Err, e.Flags.LogFormat, print.Level(e.Flags.LogLevel)))
@@ -87,7 +90,7 @@ func (e *Env) prepare(c *fisk.ParseContext) error {
 		return fmt.Errorf("give one of %s", strings.Join(chosen, ", "))
 	}
 
-	return nil
+	return e.noteOldNames(old, c.SelectedCommand)
 }
 
 // SetLog makes l the log of the process.

@@ -19,13 +19,14 @@ import (
 type Decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
 
 // AddTypes adds to parent a command for each resource type, with a flag for each
-// of its properties, and calls act with those that are set and that decode accepts.
-func (e *Env) AddTypes(parent *fisk.CmdClause, decode Decode, act func(ctx context.Context, typ *resource.Type, properties document.Value) error) {
+// of its properties, and calls act with those that are set and that decode accepts. The flag of a property
+// whose name is taken is --TYPE-PROPERTY.
+func (e *Env) AddTypes(parent *fisk.CmdClause, taken []string, decode Decode, act func(ctx context.Context, typ *resource.Type, properties document.Value) error) {
 	for _, t := range e.Types {
 		cmd := parent.Command(t.Name, t.Summary)
 		var name string
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
-		flags := addProperties(cmd, t)
+		flags := addProperties(cmd, t, taken)
 		cmd.Action(e.Action(func(ctx context.Context) error {
 			v := document.Value{Kind: document.Map}
 			v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
@@ -35,16 +36,29 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, decode Decode, act func(ctx conte
 				}
 			}
 			if _, problems := decode(t, v, v.Pos); len(problems) > 0 {
-				return &ExitError{Code: ExitUsage, Err: problems}
+				return &ExitError{Code: ExitUsage, Err: withFlags(problems, flags)}
 			}
 			return act(ctx, t, v)
 		}))
 	}
 }
 
+// withFlags names the flags of properties that are missing, where they have not the name of the property.
+func withFlags(problems model.Problems, flags []*propertyFlag) model.Problems {
+	for i, p := range problems {
+		for _, f := range flags {
+			if p.Property == f.Key && !f.set && f.name != flagOf(f.Key) {
+				problems[i].Hint = "give --" + f.name
+			}
+		}
+	}
+
+	return problems
+}
+
 // addProperties adds the flags in the order of a type's help: what there shall
 // be, the type's own properties, and those of every resource.
-func addProperties(cmd *fisk.CmdClause, t *resource.Type) []*propertyFlag {
+func addProperties(cmd *fisk.CmdClause, t *resource.Type, taken []string) []*propertyFlag {
 	rank := func(p resource.Property) int {
 		switch {
 		case p.Key == "ensure":
@@ -60,7 +74,10 @@ func addProperties(cmd *fisk.CmdClause, t *resource.Type) []*propertyFlag {
 	for _, p := range properties {
 		// A single structure (control) is for manifests only.
 		if p.Key != "name" && p.GoType.Kind() != reflect.Struct {
-			f := &propertyFlag{Property: p}
+			f := &propertyFlag{Property: p, name: flagOf(p.Key)}
+			if slices.Contains(taken, f.name) {
+				f.name = typeFlag(t.Name, f.name)
+			}
 			f.add(cmd)
 			flags = append(flags, f)
 		}
@@ -72,14 +89,32 @@ func addProperties(cmd *fisk.CmdClause, t *resource.Type) []*propertyFlag {
 // propertyFlag is a property as a flag.
 type propertyFlag struct {
 	resource.Property
+	name  string
 	set   bool
 	text  string
 	flag  bool
 	items []string
 }
 
-func (f *propertyFlag) name() string        { return strings.ReplaceAll(f.Key, "_", "-") }
-func (f *propertyFlag) pos() model.Position { return model.Position{File: "--" + f.name()} }
+// flagOf returns the name of the flag of a property.
+func flagOf(key string) string { return strings.ReplaceAll(key, "_", "-") }
+
+// typeFlag returns the name of the flag of a property where the command has another flag of its name.
+func typeFlag(typ, name string) string { return typ + "-" + name }
+
+// TypeFlags returns the names of the flags of a type's properties whose own names are taken.
+func TypeFlags(t *resource.Type, taken []string) []string {
+	var out []string
+	for _, p := range t.Properties {
+		if name := flagOf(p.Key); slices.Contains(taken, name) {
+			out = append(out, typeFlag(t.Name, name))
+		}
+	}
+
+	return out
+}
+
+func (f *propertyFlag) pos() model.Position { return model.Position{File: "--" + f.name} }
 
 // isStructures reports whether the property is a list of structures, each given
 // as a document.
@@ -97,7 +132,7 @@ func (f *propertyFlag) add(cmd *fisk.CmdClause) {
 	if f.isStructures() {
 		help += "; each a mapping in YAML or JSON"
 	}
-	clause := cmd.Flag(f.name(), help).IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
+	clause := cmd.Flag(f.name, help).IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
 	switch f.GoType.Kind() {
 	case reflect.Bool:
 		clause.BoolVar(&f.flag)

@@ -128,7 +128,7 @@ func (d *demo) awaitRun(ctx context.Context, is func(model.Run) bool) error {
 // ensure requests one resource of the node, by subject.
 func (d *demo) ensure(ctx context.Context) ([]string, error) {
 	path := d.path("adhoc")
-	err := d.command(ctx, "fleet", "ensure", "--node", nodeName, "file", path, "--content", "asked for", "--owner", fmt.Sprint(os.Geteuid()), "--group", fmt.Sprint(os.Getegid()), "--mode", "0600")
+	err := d.command(ctx, "fleet", "ensure", "--node", nodeName, "file", path, "--content", "asked for", "--owner", fmt.Sprint(os.Geteuid()), "--file-group", fmt.Sprint(os.Getegid()), "--mode", "0600")
 	if err != nil {
 		return nil, err
 	}

@@ -34,7 +34,7 @@ func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last\n  muster fleet ls --removed         what was removed, and by whom")
 	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
 	cmd.Flag("removed", "List what was removed instead, as far as the bucket knows it").UnNegatableBoolVar(&c.removed)
-	c.AddTargets(env, cmd, "group")
+	c.AddTargets(env, cmd)
 	cmd.GetFlag("node").Help("Filter by node that is the target; repeatable")
 	cmd.GetFlag("group").Help("Filter by group that is the target; repeatable")
 	cmd.GetFlag("all").Help("Filter by what is assigned to all nodes")

@@ -22,7 +22,7 @@ import (
 type ensureCommand struct {
 	runner
 	cli.Inputs
-	dryRun, yaml bool
+	noop, yaml bool
 }
 
 func addEnsure(env *cli.Env, app *fisk.Application) {
@@ -30,11 +30,12 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	cmd := app.Command("ensure", "Ensure the state of one resource of this machine")
 	cmd.HelpLong("  muster ensure file /etc/motd --content 'hello' --owner root --group root --mode 0644\n\n" +
 		"In a session (see muster session) require and subscribe reach the resources of earlier commands.")
-	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
-	c.addFlags(cmd, "Show diffs of files; default with --dry-run", "Print the transaction event")
+	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
+	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
+	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print the transaction event")
 	c.AddFacts(cmd)
 	c.AddMaxDepth(cmd)
-	env.AddTypes(cmd, resource.Decode, c.run)
+	env.AddTypes(cmd, cli.FlagNames(cmd), resource.Decode, c.run)
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
@@ -43,7 +44,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 }
 
 func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
-	run, err := c.one(ctx, t.Name, properties, c.dryRun, nil)
+	run, err := c.one(ctx, t.Name, properties, c.noop, nil)
 	if err != nil {
 		return err
 	}
@@ -156,7 +157,7 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	env.AddTypes(cmd, resource.DecodeQuestion, c.run)
+	env.AddTypes(cmd, nil, resource.DecodeQuestion, c.run)
 }
 
 func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {

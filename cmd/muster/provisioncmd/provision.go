@@ -34,14 +34,14 @@ type initCommand struct {
 	commandSize            model.Size
 	reportMax, stateMax    model.Size
 	registrationSize       model.Size
-	yes, dryRun            bool
+	yes, noop              bool
 }
 
 func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	c := &initCommand{Env: env}
 	cmd := fleet.Command("init", "Create or update the buckets and streams of a fleet")
 	cmd.HelpLong("Prints what it does. A second run changes only what differs. It asks before it changes an existing stream, unless --yes is given, and never shrinks one that holds data.\n\n" +
-		"  muster fleet init --dry-run\n  muster fleet init --replicas 3 --report-age 30d")
+		"  muster fleet init --noop\n  muster fleet init --replicas 3 --report-age 30d")
 	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
 	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
 	cmd.Flag("report-size", "Maximum size of all reports (default on creation: 1GiB)").PlaceHolder("SIZE").SetValue(size{&c.reportSize})
@@ -52,7 +52,8 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
 	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
-	cmd.Flag("dry-run", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	cmd.Flag("noop", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.noop)
+	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -85,7 +86,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	if !c.IsDocument() {
 		c.PrintDifferences(changes)
 	}
-	due := !cli.Noop(c.dryRun) && len(changes) > 0
+	due := !cli.Noop(c.noop) && len(changes) > 0
 	if due {
 		c.warnReplicas()
 		if err := c.confirm(changes); err != nil {

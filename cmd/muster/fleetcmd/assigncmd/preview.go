@@ -23,7 +23,6 @@ import (
 type previewCommand struct {
 	pushCommand
 	fleetcli.On
-	within time.Duration
 }
 
 // AddPreview adds muster fleet preview.
@@ -37,8 +36,9 @@ func AddPreview(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment, which it would replace (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Send a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("within", "Time limit; guards are ended after it").Default("2m").DurationVar(&c.within)
-	c.AddTargets(env, cmd, "group")
+	cmd.Flag("timeout", "Time limit; guards are ended after it").Default("2m").DurationVar(&c.timeout)
+	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
+	c.AddTargets(env, cmd)
 	c.AddOn(cmd)
 	c.addTerms(cmd)
 	c.AddSignKey(cmd)
@@ -51,8 +51,8 @@ func (c *previewCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.within < time.Second || c.within > model.MaxPreview {
-		return cli.Usagef("--within must be at least 1s, and at most %s", model.MaxPreview)
+	if c.timeout < time.Second || c.timeout > model.MaxPreview {
+		return cli.Usagef("--timeout must be at least 1s, and at most %s", model.MaxPreview)
 	}
 	push, err := c.prepare(ctx, targets)
 	if err != nil {
@@ -66,7 +66,7 @@ func (c *previewCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: known, Signer: signer, Within: c.within})
+	found, err := previewcmd.Ask(ctx, c.Env, store, previewcmd.Question{Push: push, Known: known, Signer: signer, Within: c.timeout})
 	if found == nil {
 		return err
 	}

@@ -64,7 +64,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
-	c.AddTargets(env, cmd, "group")
+	c.AddTargets(env, cmd)
 	c.addTerms(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)

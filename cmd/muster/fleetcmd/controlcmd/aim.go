@@ -4,14 +4,15 @@ package controlcmd
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -127,28 +128,36 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 	if !a.refusesUnknown || a.yes {
 		return nil
 	}
-	states := found.states()
-	var unknown []error
-	for _, t := range found.targets {
-		if _, known := states[t.Node]; t.Node != "" && !known {
-			unknown = append(unknown, store.NoSuchNode(ctx, t.Node))
-		}
-		in := func(n model.Node) bool { return t.Includes(n.NodeState) }
-		if t.Group != "" && t.Group != model.GroupAll && !slices.ContainsFunc(found.known, in) {
-			unknown = append(unknown, fleetcli.NoSuchGroup(t, found.known))
-		}
-	}
-	if len(unknown) == 0 {
-		return nil
+	if err := store.NoSuchTargets(ctx, found.targets, found.known); err != nil {
+		return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", err)
 	}
 
-	return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", errors.Join(unknown...))
+	return nil
 }
 
 // written is what was written under one key; without a revision there is nothing under it.
 type written struct {
 	Key      string `json:"key"`
 	Revision uint64 `json:"revision"`
+}
+
+// maxLines is how many nodes have a line of their own.
+const maxLines = 10
+
+// printWritten prints what was written, as lines; of many nodes it prints how many there are, and the first.
+func printWritten(p print.Printer, what string, all []written, lines []string) {
+	if len(all) <= maxLines {
+		for _, line := range lines {
+			p.Printf("%s", line)
+		}
+		return
+	}
+	names := make([]string, len(all))
+	for i, w := range all {
+		family, _, _ := model.SplitKey(w.Key)
+		names[i] = strings.TrimPrefix(family, model.NodeFamily(""))
+	}
+	p.Printf("%s of %s: %s\n", what, print.Count(len(all), "node"), print.Some(names, "--json has all"))
 }
 
 // line returns what is under the key, with its revision.

@@ -95,9 +95,11 @@ func (c *groupCommand) run(ctx context.Context) error {
 		return grouped{u.written, u.now.Groups}, err
 	})
 	err = c.Print.Result(c.Format, done, func() {
-		for _, g := range done {
-			c.Print.Printf("%s", g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups")))
+		all, lines := make([]written, len(done)), make([]string, len(done))
+		for i, g := range done {
+			all[i], lines[i] = g.written, g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
 		}
+		printWritten(c.Print, "groups", all, lines)
 	})
 
 	return errors.Join(failed, err, found.undecided)

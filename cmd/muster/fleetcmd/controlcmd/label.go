@@ -76,9 +76,11 @@ func (c *labelCommand) run(ctx context.Context) error {
 		return labeled{u.written, u.now.Labels}, err
 	})
 	err = c.Print.Result(c.Format, done, func() {
-		for _, l := range done {
-			c.Print.Printf("%s", l.line(cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels")))
+		all, lines := make([]written, len(done)), make([]string, len(done))
+		for i, l := range done {
+			all[i], lines[i] = l.written, l.line(cmp.Or(print.Text(model.Labels{Labels: l.Labels}.String()), "no labels"))
 		}
+		printWritten(c.Print, "labels", all, lines)
 	})
 
 	return errors.Join(failed, err, found.undecided)

@@ -35,11 +35,11 @@ type ensureCommand struct {
 	live.Resume
 	live.Cancel
 	fleetcli.Signing
-	within time.Duration
+	timeout time.Duration
 	// grace is how much longer answers are awaited.
 	grace   time.Duration
 	queue   time.Duration
-	dryRun  bool
+	noop    bool
 	request string
 	// place is where a document declares the resource.
 	place model.Position
@@ -54,41 +54,59 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &ensureCommand{Env: env}
 	cmd := parent.Command("ensure", "Ensure the state of one resource on many nodes, now")
 	cmd.HelpLong("Prints answers as they come, and the nodes that did not answer. Exit code 0: every node answered and nothing failed.\n\n" +
-		"  muster fleet ensure file /etc/motd --content hello --owner root --group root --mode 0644 --all\n" +
-		"  muster fleet ensure exec 'systemctl reload nginx' --in-group web --within 30s\n" +
+		"  muster fleet ensure file /etc/motd --content hello --owner root --file-group root --mode 0644 --all\n" +
+		"  muster fleet ensure exec 'systemctl reload nginx' --group web --timeout 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddAim(env, cmd, "in-group", "a request to")
-	cmd.Flag("within", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.within)
+	c.AddAim(env, cmd, "a request to")
+	c.AddOldGroup(cmd)
+	cmd.Flag("timeout", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.timeout)
+	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	cmd.Flag("queue", "Queue the request for unreachable nodes, for this long; they are no failure then").PlaceHolder("DURATION").DurationVar(&c.queue)
-	cmd.Flag("dry-run", "Show what would change, and change nothing").UnNegatableBoolVar(&c.dryRun)
+	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
+	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
-	env.AddTypes(cmd, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
+	taken := cli.FlagNames(cmd)
+	env.AddTypes(cmd, taken, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
+		if err := c.checkGroup(t); err != nil {
+			return err
+		}
 		encoded, err := model.EncodeJSON(properties.Plain())
 		if err != nil {
 			return err
 		}
 		return c.run(ctx, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: t.Name, Properties: encoded}, properties)
 	})
-	for _, name := range env.Types.Names() {
+	for _, t := range env.Types {
 		// Help of a command shows its own flags only.
-		cmd.GetCommand(name).HelpLong("Targets are --node NODE, --in-group GROUP and --all, or --on EXPR. For --yes, --within, --queue, --dry-run, --batch, --max-failures, --json and --yaml see muster fleet ensure --help.")
+		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
 	resume := cmd.Command("resume", "Send nothing: show the results of a request that was sent before")
-	resume.HelpLong("Reads the results from the stream of reports, and waits --within for those of the targets: --node NODE, --in-group GROUP and --all, or --on EXPR. Without a target it shows those that there are.")
+	resume.HelpLong("Reads the results from the stream of reports, and waits --timeout for those of the targets: --node NODE, --group GROUP and --all, or --on EXPR. Without a target it shows those that there are.")
 	resume.Arg("id", "Id of the request").Required().StringVar(&c.ID)
 	resume.Action(env.Action(c.resume))
 	cancel := cmd.Command("cancel", "Cancel a request that was sent before")
-	cancel.HelpLong("On the targets, --node NODE, --in-group GROUP and --all, or --on EXPR: nodes that did not start the request do not execute it; those that execute it finish the change in progress, or with --kill stop it; those that are done answer with their result. A queued request is removed from the queue. Exit code 0: no node executes it any more.\n\n" +
-		"  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --all\n  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --in-group web --kill")
+	cancel.HelpLong("On the targets, --node NODE, --group GROUP and --all, or --on EXPR: nodes that did not start the request do not execute it; those that execute it finish the change in progress, or with --kill stop it; those that are done answer with their result. A queued request is removed from the queue. Exit code 0: no node executes it any more.\n\n" +
+		"  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --all\n  muster fleet ensure cancel 35Vq5kqs9oGQ0rZJ1JnYb3yTqzT --group web --kill")
 	cancel.Arg("id", "Id of the request").Required().StringVar(&c.CancelID)
 	c.AddKill(cancel)
 	cancel.Action(env.Action(c.cancel))
+}
+
+// checkGroup returns the error of a --group that may be meant for the resource, as it once was, beside other
+// targets: it would widen them.
+func (c *ensureCommand) checkGroup(t *resource.Type) error {
+	own := t.Name + "-group"
+	if !slices.Contains(cli.TypeFlags(t, []string{"group"}), own) || c.Given(own, "in-group") || !c.Given("group") || !c.Given("node", "all") {
+		return nil
+	}
+
+	return cli.Usagef("--group is a target here, beside the others: the group of the %s is --%s; without one, write the targets as --on 'group(\"web\") || node == \"db01\"'", t.Name, own)
 }
 
 // runDocument sends a request that is a document.
@@ -115,8 +133,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	if err != nil {
 		return err
 	}
-	if c.within < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
-		return cli.Usagef("--within and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
+	if c.timeout < time.Second || c.queue != 0 && c.queue < time.Second || c.queue > kvstore.MaxCommandTTL {
+		return cli.Usagef("--timeout and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
 	}
 	limits, err := c.Limits()
 	switch {
@@ -163,7 +181,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 
 // resume shows the results of a request that was sent before.
 func (c *ensureCommand) resume(ctx context.Context) error {
-	resumed := live.Resumed{ID: c.ID, Within: c.within, OnAnswer: func(r model.EnsureResponse) {
+	resumed := live.Resumed{ID: c.ID, Within: c.timeout, OnAnswer: func(r model.EnsureResponse) {
 		if !c.IsDocument() && !c.together {
 			c.printAnswer(r.Node, r)
 		}
@@ -181,7 +199,7 @@ func (c *ensureCommand) resume(ctx context.Context) error {
 // cancel cancels a request that was sent before.
 func (c *ensureCommand) cancel(ctx context.Context) error {
 	return live.Canceller{
-		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.within, Signing: &c.Signing, Resume: c.conclusion(c.CancelID).Resume,
+		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.timeout, Signing: &c.Signing, Resume: c.conclusion(c.CancelID).Resume,
 	}.Run(ctx, &c.Aim)
 }
 
@@ -215,7 +233,7 @@ func names(list []fleet.Target) []string {
 // complete fills in the fields that a request lacks.
 func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 	r.ID = cmp.Or(r.ID, ksuid.New().String())
-	r.Noop = cli.Noop(r.Noop || c.dryRun)
+	r.Noop = cli.Noop(r.Noop || c.noop)
 
 	return r
 }
@@ -224,9 +242,9 @@ func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 // now unless its document has one.
 func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureRequest, part string, list []fleet.Target, known live.Nodes) (*request.Ensured, error) {
 	if req.Expires.IsZero() {
-		req.Expires = time.Now().Add(c.within).UTC()
+		req.Expires = time.Now().Add(c.timeout).UTC()
 	}
-	limit, done := context.WithTimeout(ctx, c.within+c.grace)
+	limit, done := context.WithTimeout(ctx, c.timeout+c.grace)
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()

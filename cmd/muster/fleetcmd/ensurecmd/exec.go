@@ -36,11 +36,12 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --all -- uptime -p\n" +
 		"  muster fleet exec --group web --shell -- 'df -h / | tail -1'\n" +
 		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
-		"  muster fleet exec --node web01 --within 10m -- apt-get update")
+		"  muster fleet exec --node web01 --timeout 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
-	c.AddAim(env, cmd, "group", "a command on")
+	c.AddAim(env, cmd, "a command on")
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
-	cmd.Flag("within", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.within)
+	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
+	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
 	c.AddCancel(cmd)
@@ -66,7 +67,7 @@ func (c *execCommand) run(ctx context.Context) error {
 	case len(c.words) == 0:
 		return cli.Usagef("no command: write it behind --, as in muster fleet exec --all -- uptime (see muster fleet exec --help)")
 	}
-	properties := commandLine(c.words, c.shell, c.within)
+	properties := commandLine(c.words, c.shell, c.timeout)
 	typ, _ := c.Types.Get("exec")
 	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {
 		return &cli.ExitError{Code: cli.ExitUsage, Err: problems}
@@ -81,10 +82,10 @@ func (c *execCommand) run(ctx context.Context) error {
 
 // commandLine returns the properties of a command with arguments, or of a text for a shell,
 // that is ended after the time.
-func commandLine(words []string, shell bool, within time.Duration) document.Value {
+func commandLine(words []string, shell bool, timeout time.Duration) document.Value {
 	text := func(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
 	entry := func(key string, v document.Value) document.Entry { return document.Entry{Key: key, Value: v} }
-	out := document.Value{Kind: document.Map, Entries: []document.Entry{entry("timeout", text(within.String()))}}
+	out := document.Value{Kind: document.Map, Entries: []document.Entry{entry("timeout", text(timeout.String()))}}
 	if shell {
 		out.Entries = append(out.Entries, entry("name", text(strings.Join(words, " "))), entry("provider", text("shell")))
 		return out

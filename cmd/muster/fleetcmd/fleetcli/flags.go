@@ -17,16 +17,18 @@ import (
 type Targets struct {
 	nodes, groups []string
 	all           bool
-	groupFlag     string
 }
 
-// AddTargets adds the flags. The name of the group flag differs where a resource
-// has a property of that name.
-func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause, group string) {
-	t.groupFlag = group
+// AddTargets adds the flags.
+func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause) {
 	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&t.nodes)
-	cmd.Flag(group, "Target group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&t.groups)
+	cmd.Flag("group", "Target group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&t.groups)
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
+}
+
+// AddOldGroup adds the old name of --group.
+func (t *Targets) AddOldGroup(cmd *fisk.CmdClause) {
+	cli.OldFlag(cmd, "in-group").StringsVar(&t.groups)
 }
 
 // HasTargets reports whether any target is given.
@@ -39,7 +41,7 @@ func (t *Targets) TargetFlags() []string {
 		out = append(out, "--node", n)
 	}
 	for _, g := range t.groups {
-		out = append(out, "--"+t.groupFlag, g)
+		out = append(out, "--group", g)
 	}
 	if t.all {
 		out = append(out, "--all")
@@ -59,11 +61,11 @@ func (t *Targets) TargetList() ([]fleet.Target, error) {
 	list := fleet.Targets(t.nodes, t.groups, t.all)
 	switch {
 	case len(list) == 0:
-		return nil, cli.Usagef("no target: give --node NODE, --%s GROUP or --all", t.groupFlag)
+		return nil, cli.Usagef("no target: give --node NODE, --group GROUP or --all")
 	case slices.Contains(t.nodes, ""):
 		return nil, cli.Usagef("--node needs a name, this one is empty")
 	case slices.Contains(t.groups, ""):
-		return nil, cli.Usagef("--%s needs a name, this one is empty", t.groupFlag)
+		return nil, cli.Usagef("--group needs a name, this one is empty")
 	}
 	return list, CheckTargets(list)
 }

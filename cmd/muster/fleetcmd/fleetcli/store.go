@@ -7,9 +7,11 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/denial"
@@ -94,6 +96,24 @@ func (s *Store) NoSuchNode(ctx context.Context, name string) error {
 	}
 
 	return unknownNode(name + cli.DidYouMean(name, known))
+}
+
+// NoSuchTargets returns the error of targets that no known node is in, nil for none; it wraps model.ErrNotFound
+// for a node.
+func (s *Store) NoSuchTargets(ctx context.Context, targets []fleet.Target, known []model.Node) error {
+	var unknown []error
+	for _, t := range targets {
+		in := func(n model.Node) bool { return t.Includes(n.NodeState) }
+		switch {
+		case t.Group == model.GroupAll || slices.ContainsFunc(known, in):
+		case t.Node != "":
+			unknown = append(unknown, s.NoSuchNode(ctx, t.Node))
+		default:
+			unknown = append(unknown, NoSuchGroup(t, known))
+		}
+	}
+
+	return errors.Join(unknown...)
 }
 
 // unknownNode is a node that is not known, with what may be meant.

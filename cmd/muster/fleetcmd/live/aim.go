@@ -22,10 +22,9 @@ type Aim struct {
 	yes bool
 }
 
-// AddAim adds the flags; group is the name of that of groups, what is what is not asked about
-// with --yes.
-func (a *Aim) AddAim(env *cli.Env, cmd *fisk.CmdClause, group, what string) {
-	a.AddTargets(env, cmd, group)
+// AddAim adds the flags; what is what is not asked about with --yes.
+func (a *Aim) AddAim(env *cli.Env, cmd *fisk.CmdClause, what string) {
+	a.AddTargets(env, cmd)
 	a.AddOn(cmd)
 	cmd.Flag("yes", "Do not ask for confirmation of "+what+" all nodes of a fleet").Short('y').UnNegatableBoolVar(&a.yes)
 }

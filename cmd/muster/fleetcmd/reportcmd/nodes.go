@@ -36,6 +36,7 @@ type nodesCommand struct {
 	fleetcli.On
 	fleetcli.Order
 	names    []string
+	flagged  []string
 	groups   []string
 	exitCode bool
 }
@@ -56,6 +57,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
+	cmd.Flag("node", "Filter by node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.flagged)
 	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)
@@ -73,6 +75,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err := c.Check(sortedBy()...); err != nil {
 		return err
 	}
+	c.names = append(c.names, c.flagged...)
 	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, nil), fleetcli.AnyOf(nil, c.groups))
 	if err != nil {
 		return err
@@ -103,6 +106,9 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 
+	if c.IsDocument() && len(list) == 0 {
+		c.Print.Remark("%s", none)
+	}
 	err = c.Print.Result(c.Format, list, func() {
 		var rows [][]string
 		now := time.Now()
@@ -180,8 +186,9 @@ func withUnknown(all []model.Node, flooding map[string]string) []model.Node {
 // there are none. Behind the known nodes are those that have no state.
 func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *target.Expression, all []model.Node, known int) (found fleet.Selection, none string, err error) {
 	if on == nil {
+		none = c.none(all)
 		found.Nodes, err = c.filter(all)
-		return found, c.none(), err
+		return found, none, err
 	}
 	for i := known; i < len(all); i++ {
 		all[i].Unreadable = "it has stored none"
@@ -212,14 +219,22 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 	}), nil
 }
 
-// none returns the remark for an empty table. A name that is unknown is an error
-// already.
-func (c *nodesCommand) none() string {
-	if len(c.groups) > 0 {
-		return "no known node is in group " + strings.Join(c.groups, " or ")
+// none returns the remark for an empty list, and warns of groups that no node is in where others have one. A
+// name that is unknown is an error already.
+func (c *nodesCommand) none(all []model.Node) string {
+	groups := fleet.Targets(nil, c.groups, false)
+	unknown := slices.DeleteFunc(slices.Clone(groups), func(t fleet.Target) bool { return slices.ContainsFunc(all, t.MayInclude) })
+	switch {
+	case len(groups) == 0:
+		return "no known nodes; nodes run muster agent run"
+	case len(unknown) < len(groups):
+		fleetcli.WarnUnknown(c.Log, unknown, all)
+		return fmt.Sprintf("none of these nodes is in group %s: %s", strings.Join(c.groups, " or "), print.Some(c.names, "and others"))
+	case len(groups) == 1:
+		return fleetcli.NoSuchGroup(groups[0], all).Error()
+	default:
+		return fmt.Sprintf("no known node is in group %s (see muster fleet nodes)", strings.Join(c.groups, " or "))
 	}
-
-	return "no known nodes; nodes run muster agent run"
 }
 
 // withStatuses compares nodes with their assignments.

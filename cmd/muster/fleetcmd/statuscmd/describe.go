@@ -36,7 +36,7 @@ const (
 type describeCommand struct {
 	*cli.Env
 	print.Format
-	node string
+	node, flagged string
 }
 
 // described is what is shown of a node.
@@ -51,12 +51,19 @@ func AddDescribe(env *cli.Env, parent *fisk.CmdClause) {
 	c := &describeCommand{Env: env}
 	cmd := parent.Command("describe", "Show everything about one node")
 	cmd.HelpLong("Its state, its manifests and why one is late, and its newest report of each kind and outcome: what ran, what failed, what the node noticed. muster fleet reports --node NODE has the others.\n\n  muster fleet describe web01\n  muster fleet describe web01 --json")
-	cmd.Arg("node", "Name of the node").Required().HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Arg("node", "Name of the node").HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.flagged)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *describeCommand) run(ctx context.Context) error {
+	if c.Given("node") {
+		if c.node != "" {
+			return cli.Usagef("name one node: NODE or --node NODE")
+		}
+		c.node = c.flagged
+	}
 	if err := checkNode(c.node); err != nil {
 		return err
 	}

@@ -18,7 +18,7 @@ import (
 type factsCommand struct {
 	*cli.Env
 	print.Format
-	node, query string
+	node, query, flagged string
 }
 
 // AddFacts adds muster fleet facts.
@@ -26,14 +26,21 @@ func AddFacts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &factsCommand{Env: env}
 	cmd := parent.Command("facts", "Show the facts of a node")
 	cmd.HelpLong("They are those that its agent stored last, also of a node that is away.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
-	cmd.Arg("node", "Name of the node").Required().HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Arg("node", "Name of the node, unless --node is given").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
+	cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.flagged)
 	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
 	cmd.Action(env.Action(c.run))
 }
 
 func (c *factsCommand) run(ctx context.Context) error {
+	if c.Given("node") {
+		if c.query != "" {
+			return cli.Usagef("name one node: NODE or --node NODE")
+		}
+		c.node, c.query = c.flagged, c.node
+	}
 	if err := checkNode(c.node); err != nil {
 		return err
 	}
@@ -58,6 +65,9 @@ func (c *factsCommand) run(ctx context.Context) error {
 
 // checkNode checks the name of a node on the command line.
 func checkNode(name string) error {
+	if name == "" {
+		return cli.Usagef("no node: name one, as muster fleet nodes lists them")
+	}
 	if !model.IsToken(name) {
 		return cli.Usagef("node %q: write one word of letters, digits, - and _", name)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/model"
 )
@@ -24,9 +25,10 @@ type waitCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.On
-	name     string
-	revision uint64
-	timeout  time.Duration
+	name          string
+	nodes, groups []string
+	revision      uint64
+	timeout       time.Duration
 }
 
 // Add adds muster fleet wait.
@@ -38,6 +40,8 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
+	cmd.Flag("node", "Wait for this node only; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	cmd.Flag("group", "Wait for the nodes of this group only; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -47,7 +51,11 @@ func (c *waitCommand) run(ctx context.Context) error {
 	if err := fleetcli.CheckNameOrKey(c.name); err != nil {
 		return err
 	}
-	on, err := c.Compile(c.Env)
+	among := fleetcli.AnyOf(c.nodes, c.groups)
+	on, err := c.Compile(c.Env, among)
+	if err == nil {
+		err = fleetcli.CheckTargets(fleet.Targets(c.nodes, c.groups, false))
+	}
 	if err != nil {
 		return err
 	}
@@ -71,11 +79,16 @@ func (c *waitCommand) run(ctx context.Context) error {
 		g.Keys, g.Revisions = []string{key}, map[string]uint64{key: c.revision}
 	}
 	var found fleet.Selection
-	if on != nil {
+	switch {
+	case on != nil:
 		if found, err = store.SelectNow(ctx, on); err != nil {
 			return err
 		}
 		g.Nodes = found.Names()
+	case among != "":
+		if g.Nodes, err = c.named(ctx, store); err != nil {
+			return err
+		}
 	}
 	statuses, waited := Wait{c.Env, c.timeout, c.IsDocument()}.Run(ctx, store, g)
 	if c.IsDocument() && statuses != nil {
@@ -85,6 +98,24 @@ func (c *waitCommand) run(ctx context.Context) error {
 	}
 
 	return errors.Join(waited, fleetcli.UndecidedError(found))
+}
+
+// named returns the nodes that flags name, or that are in groups that they name. The error is that nobody is.
+func (c *waitCommand) named(ctx context.Context, store *fleetcli.Store) (map[string]bool, error) {
+	known, err := store.Nodes(ctx)
+	if err != nil {
+		return nil, err
+	}
+	targets := fleet.Targets(c.nodes, c.groups, false)
+	if err := store.NoSuchTargets(ctx, targets, known); err != nil {
+		return nil, err
+	}
+	out := map[string]bool{}
+	for _, name := range request.NodesOf(targets, known) {
+		out[name] = true
+	}
+
+	return out, nil
 }
 
 // checkRevision returns the error of a revision that never existed. One before those that are kept may
