@@ -19,6 +19,10 @@ func (r *run) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	}
 	r.End(n)
 	r.register(n, t, interrupted)
+	if r.isLate(n.Ref) {
+		r.report.Hold(n, t)
+		return
+	}
 	r.report.End(n, t)
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -261,6 +262,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 		r.fail(ctx, c.Node, t, res.Err)
 		return
 	}
+	planned := slices.Clone(t.Changes)
 	for i, change := range t.Changes {
 		t.Changes[i] = change.Done()
 	}
@@ -270,17 +272,25 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 		result.ChangedAt = report.Now()
 	}
 	r.outputs.keep(c.Node, res.Outcome)
-	if t.Changed {
-		r.report.NoteDrift(c.Node, c.Plan, true)
-		seen := r.seen(c.Node)
-		if seen.IsZero() {
-			seen = r.opts.Woken
-		}
-		r.report.Repaired(t, c.Plan, seen, res.Made)
+	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
+	if res.Outcome.AtEnd != nil {
+		r.late = append(r.late, lateChange{c, t, planned, res.Outcome.AtEnd, cleared})
+		return
 	}
-	if c.Refresh {
-		r.refreshes.Made(ctx, c.Node)
+	r.repaired(c.Node, t, c.Plan, res.Made)
+}
+
+// repaired counts and describes the repair of drift that a change was, unless nobody noticed any.
+func (r *run) repaired(n *graph.Node, t *model.Transaction, p resource.Plan, made time.Time) {
+	if !t.Changed {
+		return
 	}
+	r.report.NoteDrift(n, p, true)
+	seen := r.seen(n)
+	if seen.IsZero() {
+		seen = r.opts.Woken
+	}
+	r.report.Repaired(t, p, seen, made)
 }
 
 // seen returns when drift of a resource was first noticed; zero is not known.

@@ -54,23 +54,23 @@ func endsWith(properties string, pid int) bool {
 	return slices.Contains(lines, "MainPID="+strconv.Itoa(pid)) || !slices.Contains(lines, "KillMode=process") && !slices.Contains(lines, "KillMode=none")
 }
 
-// putsOff reports whether an action on a unit would end muster, or wait for its end.
-func (p *Provider) putsOff(ctx context.Context, env resource.Env, action service.Action, unit string) bool {
+// Postpone returns what asks for a change of muster's own unit, which would end muster or wait for
+// its end: at the end of the run, and not waited for. It is nil for any other change.
+func (p *Provider) Postpone(ctx context.Context, env resource.Env, action service.Action, name string) func(context.Context) error {
 	switch action {
 	case service.Start, service.Stop, service.Restart, service.ReloadOrRestart:
-		return p.isOwn(ctx, env, service.UnitName(unit))
 	default:
-		return false
+		return nil
 	}
-}
-
-// putOff has an action on muster's own unit asked for at the end of the run, not waited for.
-func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.Action) error {
+	if !p.isOwn(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0])) {
+		return nil
+	}
 	p.own.setStops("")
 	if action == service.Stop {
 		p.own.setStops(env.RunID)
 	}
-	ask := func(ctx context.Context) error {
+
+	return func(ctx context.Context) error {
 		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", p.own.unit)
 		err := p.change(ctx, env, action, "--no-block", p.own.unit)
 		if err != nil {
@@ -79,12 +79,6 @@ func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.
 
 		return err
 	}
-	if env.AtEnd == nil {
-		return ask(ctx)
-	}
-	env.AtEnd(ask)
-
-	return nil
 }
 
 func (o *own) setStops(run string) {

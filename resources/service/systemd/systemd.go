@@ -148,12 +148,9 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 	return p.Change(ctx, env, service.Disable, name)
 }
 
-// Change applies an action to a service.
+// Change applies an action to a service. What Postpone returns something for must not be changed by it.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	names := p.names.resolve(env.RunID, []string{name})
-	if p.putsOff(ctx, env, action, names[0]) {
-		return p.putOff(ctx, env, action)
-	}
 	switch action {
 	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
 		return p.startAndCheck(ctx, env, action, names[0])

@@ -3,7 +3,6 @@ package systemd
 import (
 	"context"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,13 +17,6 @@ import (
 // ended: they are not retried alone, so their errors carry their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
 	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
-	if own := slices.IndexFunc(units, func(unit string) bool { return p.putsOff(ctx, env, action, unit) }); own >= 0 {
-		errs := p.ChangeAll(ctx, env, action, slices.Delete(slices.Clone(names), own, own+1))
-		return slices.Insert(errs, own, p.putOff(ctx, env, action))
-	}
-	if len(names) == 0 {
-		return errs
-	}
 	began, start := sinceBoot(), time.Now()
 	err := p.changeMany(ctx, env, action, units)
 	if err == nil {
