@@ -3,11 +3,13 @@ package agent_test
 import (
 	"context"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -69,6 +71,15 @@ func (*slow) Info() resource.Info {
 	return resource.Info{Name: "slow", Ensures: []string{"present"}, Reads: resource.Units, Writes: resource.Units}
 }
 
+// Watches have those watched whose names are paths.
+func (*slow) Watches(_ slowProvider, spec *slowSpec) []watch.Point {
+	if !strings.HasPrefix(spec.Name, "/") {
+		return nil
+	}
+
+	return resource.WatchPaths(spec.Name)
+}
+
 func (*slow) New() *slowSpec { return &slowSpec{} }
 
 func (s *slow) Status(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec) (*slowState, error) {
@@ -104,7 +115,7 @@ func (*slow) Plan(spec *slowSpec, st *slowState, _ bool) (resource.Plan, error) 
 
 func (s *slow) Apply(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec, _ resource.Plan) (resource.Outcome, error) {
 	s.begun <- spec.Name
-	if strings.HasPrefix(spec.Name, "wait") {
+	if strings.HasPrefix(path.Base(spec.Name), "wait") {
 		select {
 		case <-s.release:
 		case <-ctx.Done():

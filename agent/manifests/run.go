@@ -27,14 +27,15 @@ import (
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	m.scheduleAsked(now)
-	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
-		if !m.mayRun(key) {
-			return false
+	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
+		if part == nil {
+			return nil, m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 		}
-		if part {
-			return m.o.Running.Lanes.MayAddPart(key)
+		if m.mayRun(key) {
+			part = m.o.Running.Lanes.Admitted(key, m.o.Set.Active(key).Resolution.Graph, part)
+			return part, len(part) > 0
 		}
-		return !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
+		return nil, false
 	})
 	if key == "" {
 		return false
