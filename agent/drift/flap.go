@@ -84,7 +84,7 @@ func (f *flap) close() {
 // it is left alone, and until ctx ends it is noted who writes it.
 func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
-	if f == nil || f.retried || !f.backoff.repaired(now, m.of(key).limits) {
+	if f == nil || f.retry.retried || !f.backoff.repaired(now, m.of(key).limits) {
 		return
 	}
 	f.flap = &flap{state: model.FlappingState{Manifest: key, Resource: ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, tellBy: now.Add(tellWithin), checkAt: now}

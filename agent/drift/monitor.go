@@ -83,24 +83,13 @@ type follower struct {
 	// that has none.
 	path string
 	left files.Mark
-	// fallback is why it is polled; every is how often, and next when.
-	fallback error
-	every    time.Duration
-	next     time.Time
-	// held is until when events of one that failed, and has no path, are not looked at: they may be
-	// its own.
-	held time.Time
+	polling polling
 	// isCommand is that nobody knows what its change alters.
 	isCommand bool
 	// seen is when drift was first taken of one that did not reach its state since.
 	seen time.Time
-	// again is when one is looked at again that failed, wait after how long.
-	again time.Time
-	wait  time.Duration
-	// unreached is that the last try failed; retried that what is taken of it is that once
-	// more, and nobody was seen to have changed it since.
-	unreached, retried bool
 
+	retry   retry
 	backoff backoff
 	// putOff is until when a limit puts its repair off.
 	putOff time.Time
@@ -147,7 +136,7 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 			m.endFlapping(id{key, r.Ref()}, f)
 			f.backoff = backoff{}
 		}
-		f.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
+		f.polling.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
 		now[r.Ref()] = f
 	}
 	for ref, f := range before {
@@ -180,7 +169,7 @@ func (m *Monitor) arm(i id, f *follower) {
 		}
 		f.watches = append(f.watches, w)
 	}
-	f.fallback = nil
+	f.polling.reason = nil
 	delete(m.polled, i)
 }
 
@@ -194,7 +183,7 @@ func (f *follower) close() {
 
 // waits returns until when what happens to a resource waits.
 func (f *follower) waits() time.Time {
-	return tasks.Later(tasks.Later(f.backoff.until, f.putOff), f.held)
+	return tasks.Later(tasks.Later(f.backoff.until, f.putOff), f.retry.held)
 }
 
 // drop forgets a resource.
@@ -262,8 +251,8 @@ func (m *Monitor) Watched() (watched, polled int, reason error) {
 		watched += len(all.resources)
 	}
 	for _, f := range m.polled {
-		if reason == nil || f.fallback.Error() < reason.Error() {
-			reason = f.fallback
+		if reason == nil || f.polling.reason.Error() < reason.Error() {
+			reason = f.polling.reason
 		}
 	}
 

@@ -62,7 +62,7 @@ func (m *Monitor) gather(now time.Time) {
 	add := func(i id, s sighting, retried bool) {
 		f := m.of(i.key).resources[i.ref]
 		before, known := m.pending[i]
-		if f.retried = retried && (f.retried || !known); known {
+		if f.retry.retried = retried && (f.retry.retried || !known); known {
 			s.unchecked = s.unchecked && before.unchecked
 			if before.at.Before(s.at) {
 				s.at = before.at
@@ -84,7 +84,7 @@ func (m *Monitor) gather(now time.Time) {
 			m.fallBack(i, f, err)
 		}
 		// Events of a unit that failed may be those of its own tries.
-		isTry := f.unreached && f.path == "" && !f.isCommand
+		isTry := f.retry.failed && f.path == "" && !f.isCommand
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
@@ -95,14 +95,14 @@ func (m *Monitor) gather(now time.Time) {
 		}
 	}
 	for i, f := range m.polled {
-		if !now.Before(f.next) {
-			f.next = now.Add(f.every)
+		if !now.Before(f.polling.next) {
+			f.polling.next = now.Add(f.polling.every)
 			m.arm(i, f)
-			add(i, sighting{at: now}, f.unreached)
+			add(i, sighting{at: now}, f.retry.failed)
 		}
 	}
 	for i, f := range m.failing {
-		if !now.Before(f.again) {
+		if !now.Before(f.retry.next) {
 			delete(m.failing, i)
 			add(i, sighting{at: now}, true)
 		}
@@ -137,10 +137,10 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 // Next returns when Take has something that was not seen just now; zero is never.
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
-		next = tasks.Sooner(next, f.next)
+		next = tasks.Sooner(next, f.polling.next)
 	}
 	for _, f := range m.failing {
-		next = tasks.Sooner(next, f.again)
+		next = tasks.Sooner(next, f.retry.next)
 	}
 	for i := range m.pending {
 		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].waits())
