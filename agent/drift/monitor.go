@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
@@ -81,8 +81,8 @@ type follower struct {
 	watches []watch.Watch
 	// path has the mark left, by the last run that came to the resource; empty for one
 	// that has none.
-	path string
-	left files.Mark
+	path    string
+	left    files.Mark
 	polling polling
 	// isCommand is that nobody knows what its change alters.
 	isCommand bool
@@ -183,7 +183,7 @@ func (f *follower) close() {
 
 // waits returns until when what happens to a resource waits.
 func (f *follower) waits() time.Time {
-	return tasks.Later(tasks.Later(f.backoff.until, f.putOff), f.retry.held)
+	return times.Later(times.Later(f.backoff.until, f.putOff), f.retry.held)
 }
 
 // drop forgets a resource.

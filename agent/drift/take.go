@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // Drift is that resources of a manifest may have drifted.
@@ -39,13 +39,13 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		if s.unchecked && m.isAsLeft(f) {
 			continue
 		}
-		f.seen = tasks.Sooner(f.seen, s.at)
+		f.seen = times.Sooner(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
 			d = &Drift{Key: i.key, Since: f.seen}
 			byKey[i.key] = d
 		}
-		d.Refs, d.Since = append(d.Refs, i.ref), tasks.Sooner(d.Since, f.seen)
+		d.Refs, d.Since = append(d.Refs, i.ref), times.Sooner(d.Since, f.seen)
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {
@@ -137,17 +137,17 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 // Next returns when Take has something that was not seen just now; zero is never.
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
-		next = tasks.Sooner(next, f.polling.next)
+		next = times.Sooner(next, f.polling.next)
 	}
 	for _, f := range m.failing {
-		next = tasks.Sooner(next, f.retry.next)
+		next = times.Sooner(next, f.retry.next)
 	}
 	for i := range m.pending {
-		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].waits())
+		next = times.Sooner(next, m.of(i.key).resources[i.ref].waits())
 	}
 	for i, f := range m.flapping {
-		next = tasks.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))
-		next = tasks.Sooner(next, f.flap.next())
+		next = times.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))
+		next = times.Sooner(next, f.flap.next())
 	}
 
 	return next

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // turn is when an active manifest runs.
@@ -124,13 +125,13 @@ func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 // holds at once.
 func (s *Schedule) Within(key string, interval time.Duration) {
 	t := s.of(key)
-	t.next = tasks.Earliest(t.next, s.after(interval))
+	t.next = times.Earliest(t.next, s.after(interval))
 }
 
 // Resume has a manifest run at a time, unless it runs before; zero is not.
 func (s *Schedule) Resume(key string, at time.Time) {
 	t := s.of(key)
-	t.next = tasks.Sooner(at, t.next)
+	t.next = times.Sooner(at, t.next)
 }
 
 // Forget drops a manifest that is not assigned any more.
@@ -204,7 +205,7 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 // before.
 func (s *Schedule) Retry(key string) {
 	t := s.of(key)
-	t.next = tasks.Earliest(t.next, time.Now().Add(t.again.Next()))
+	t.next = times.Earliest(t.next, time.Now().Add(t.again.Next()))
 }
 
 // nextDue returns the first manifest that a run was asked for, else the one whose
