@@ -26,24 +26,24 @@ type own struct {
 	stops string
 }
 
-// isOwn reports whether a unit is the one that muster runs in, and a stop of it ends muster.
-func (p *Provider) isOwn(ctx context.Context, env resource.Env, unit string) bool {
-	if unit == "" || unit != p.own.unit {
+// is reports whether a unit is the one that muster runs in, and a stop of it ends muster.
+func (o *own) is(ctx context.Context, env resource.Env, unit string) bool {
+	if unit == "" || unit != o.unit {
 		return false
 	}
-	p.own.mu.Lock()
-	defer p.own.mu.Unlock()
-	if p.own.asked {
-		return p.own.ends
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked {
+		return o.ends
 	}
 	result, err := run(ctx, env, nil, systemctl, "show", "--system", "--property=MainPID,KillMode", "--", unit)
 	if err != nil || result.ExitCode != 0 {
 		env.Log.DebugContext(ctx, "cannot tell whether a stop of the unit ends muster", "unit", unit)
 		return true
 	}
-	p.own.asked, p.own.ends = true, endsWith(result.Stdout.String(), os.Getpid())
+	o.asked, o.ends = true, endsWith(result.Stdout.String(), os.Getpid())
 
-	return p.own.ends
+	return o.ends
 }
 
 // endsWith reports whether a process of a unit with these properties ends when that is stopped:
@@ -62,19 +62,20 @@ func (p *Provider) Postpone(ctx context.Context, env resource.Env, action servic
 	default:
 		return nil
 	}
-	if !p.isOwn(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0])) {
+	own := p.reader.own
+	if !own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0])) {
 		return nil
 	}
-	p.own.setStops("")
+	own.setStops("")
 	if action == service.Stop {
-		p.own.setStops(env.RunID)
+		own.setStops(env.RunID)
 	}
 
 	return func(ctx context.Context) error {
-		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", p.own.unit)
-		err := p.change(ctx, env, action, "--no-block", p.own.unit)
+		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", own.unit)
+		err := p.changer.change(ctx, env, action, "--no-block", own.unit)
 		if err != nil {
-			p.own.setStops("")
+			own.setStops("")
 		}
 
 		return err

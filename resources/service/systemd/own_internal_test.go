@@ -70,7 +70,7 @@ func running(id string) unit {
 // ofMuster is a provider of a machine on which muster runs as muster.service.
 func ofMuster(t *testing.T, m memory) (*Provider, resource.Env) {
 	p := New(t.TempDir())
-	p.sources, p.own.unit = []source{m}, "muster.service"
+	p.reader.sources, p.reader.own.unit = []source{m}, "muster.service"
 
 	return p, resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunID: "1"}
 }
