@@ -24,7 +24,7 @@ type lateChange struct {
 }
 
 // isLate reports whether the change of a resource is made at the end of the run.
-func (r *run) isLate(ref model.Ref) bool {
+func (r *recorder) isLate(ref model.Ref) bool {
 	for _, l := range r.late {
 		if l.Node.Ref == ref {
 			return true
@@ -37,7 +37,7 @@ func (r *run) isLate(ref model.Ref) bool {
 // finish makes the changes that were put off, in their order, and hands their transactions on. Once
 // ctx has ended the rest are left out, and count as made: so are, most often, what it ended for. It
 // ends, as a rule, while one is still being made.
-func (r *run) finish(ctx context.Context) {
+func (r *recorder) finish(ctx context.Context) {
 	for _, l := range r.late {
 		n := r.Graph.Node(l.Node.Ref)
 		var err error

@@ -29,7 +29,7 @@ type run struct {
 	announcer *announcer
 	checks    *checks
 	outputs   *outputs
-	late      []lateChange
+	recorder  *recorder
 	cursor    int // all before it had their turns
 }
 
@@ -67,9 +67,11 @@ func newRun(g *graph.Graph, opts Options) *run {
 		ann.end(n)
 	}
 
+	refreshes := journal.NewRefreshes(opts.Journal, up, opts.Env.Log)
+
 	return &run{
 		access: a, opts: opts, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
-		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), announcer: ann,
+		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
 		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}
 }
@@ -92,7 +94,7 @@ func (r *run) do(ctx context.Context) {
 		r.turn(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
-	r.finish(ctx)
+	r.recorder.finish(ctx)
 	if err := leave(); err != nil {
 		r.report.AddError(err.Error())
 	}
