@@ -40,8 +40,9 @@ type Options struct {
 type Monitor struct {
 	o         Options
 	manifests map[string]*followed
-	// polled cannot be watched, flapping flap.
-	polled, flapping map[id]*follower
+	// polled cannot be watched.
+	polled   map[id]*follower
+	flapping flapping
 	// failing did not reach their state, and are looked at again.
 	failing map[id]*follower
 	// pending were seen, and wait for their backoff.
@@ -103,10 +104,13 @@ const DefaultPoll = time.Minute
 
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
-	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{}, failing: map[id]*follower{},
+	m := &Monitor{
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, failing: map[id]*follower{},
 		pending: map[id]sighting{}, events: events{at: map[id]time.Time{}},
 	}
+	m.flapping = flapping{&m.o, map[id]*follower{}}
+
+	return m
 }
 
 // Follow follows the resources of a manifest, and no others: those that are watched by
@@ -133,7 +137,7 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 			fresh = append(fresh, id{key, r.Ref()})
 		}
 		if limits.Repairs == 0 && f.flap != nil {
-			m.endFlapping(id{key, r.Ref()}, f)
+			m.flapping.end(id{key, r.Ref()}, f)
 			f.backoff = backoff{}
 		}
 		f.polling.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
@@ -189,7 +193,7 @@ func (f *follower) waits() time.Time {
 // drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
-	m.endFlapping(i, f)
+	m.flapping.end(i, f)
 	delete(m.polled, i)
 	delete(m.failing, i)
 	delete(m.pending, i)

@@ -22,7 +22,7 @@ type Drift struct {
 // limit, stays for a later call. Before, it tells which resources flap from now on, or no
 // longer do.
 func (m *Monitor) Take(now time.Time) []Drift {
-	m.tellFlapping(now)
+	m.flapping.tell(now, m.limits)
 	m.gather(now)
 	m.logUnwatched()
 	byKey := map[string]*Drift{}
@@ -145,10 +145,6 @@ func (m *Monitor) Next() (next time.Time) {
 	for i := range m.pending {
 		next = times.Sooner(next, m.of(i.key).resources[i.ref].waits())
 	}
-	for i, f := range m.flapping {
-		next = times.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))
-		next = times.Sooner(next, f.flap.next())
-	}
 
-	return next
+	return times.Sooner(next, m.flapping.next(m.limits))
 }
