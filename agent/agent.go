@@ -17,7 +17,6 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
@@ -95,9 +94,8 @@ type Agent struct {
 	config *settings
 	host   *host.Host
 	watch  Assignments
-	// written is what operators write about the node, nil for nothing, control what is made of it.
-	written   Watched
-	control   *control.Control
+	// operators is what they write about the node.
+	operators *operators
 	outbox    *outbox.Outbox
 	report    *reporter.Reporter
 	status    *status.Node
@@ -137,7 +135,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 	}
 	config := &settings{config: o.Config}
 	a := &Agent{
-		config: config, host: o.Host, watch: o.Assignments, written: o.Control, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
+		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
@@ -196,7 +194,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		Inspect: a.inspect(dir, o.OnHeartbeat),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()
-			a.control.Wake()
+			a.operators.control.Wake()
 		},
 		Facts:     func() (model.Facts, string) { f := a.facts.now(); return f.Values, f.Stable },
 		Duplicate: func(message string) { a.report.Node("", model.NodeDuplicate, message) },
@@ -210,7 +208,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 
 // inspect returns what is called at each heartbeat.
 func (a *Agent) inspect(dir string, also func()) func() {
-	directory := a.inspectDirectory(dir)
+	directory := inspectDirectory(dir, a.status)
 
 	return func() {
 		if directory != nil {
@@ -222,8 +220,8 @@ func (a *Agent) inspect(dir string, also func()) func() {
 	}
 }
 
-// inspectDirectory returns what notices that the state directory is not there any more.
-func (a *Agent) inspectDirectory(dir string) func() {
+// inspectDirectory returns what notes in a status that the state directory is not there any more.
+func inspectDirectory(dir string, in *status.Node) func() {
 	before, err := os.Stat(dir)
 	if err != nil {
 		return nil
@@ -234,7 +232,7 @@ func (a *Agent) inspectDirectory(dir string) func() {
 		if now, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) || err == nil && !os.SameFile(before, now) {
 			problem = "the state directory " + dir + " was removed or replaced, so nothing is kept: restart the agent"
 		}
-		a.status.SetDirectory(problem)
+		in.SetDirectory(problem)
 	}
 }
 
@@ -277,12 +275,12 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		},
 		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
 		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
-		Paused:  a.pauseText,
+		Paused:  a.operators.pauseText,
 	})
 	a.previews = a.newPreviews(o, trust, set, running, runner)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
-		watch: o.Assignments, control: a.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
+		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,
 		started: make(chan struct{}), goal: o.Goal, log: a.log,
 		unconverged: func(keys []string, known model.Sync) []string {
 			found := a.Describe()
@@ -345,7 +343,7 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 	all.Go(func() {
 		tasks.Repeat(ctx, a.log, "watching assignments", a.reconnected, func(ctx context.Context) error { return a.follow(ctx, last) })
 	})
-	a.followControl(ctx, &all)
+	a.operators.follow(ctx, &all)
 	all.Go(func() { tasks.Repeat(background, a.log, "syncing reports", nil, a.outbox.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "publishing reports", a.delivery.Connected, a.delivery.Run) })
 	all.Go(func() { tasks.Repeat(background, a.log, "storing node state", a.heartbeat.Connected, a.heartbeat.Run) })
@@ -444,10 +442,10 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	a.log.InfoContext(ctx, event, attributes...)
 	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
-		a.control.Rejudge()
+		a.operators.control.Rejudge()
 	}
 	if slices.Contains(applied, "groups") {
-		a.watchGroups()
+		a.operators.watchGroups()
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))
 	a.status.SetConfig("")

@@ -12,23 +12,36 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/sparse"
 )
 
+// operators is what operators write about the node, and what follows from it.
+type operators struct {
+	control *control.Control
+	// written is where they write it, nil for nowhere, assignments what is watched by their groups, too.
+	written     Watched
+	assignments Assignments
+	config      *settings
+	status      *status.Node
+	log         *slog.Logger
+}
+
 // openControl opens what is on disk of what operators wrote about the node.
 func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err error) {
-	rejected := sparse.Log{}
-	a.control, err = control.Open(control.Options{
+	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, sparse.Log{}
+	a.operators = by
+	by.control, err = control.Open(control.Options{
 		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {
-			a.noteControl()
-			if a.takeGroups() {
+			by.show()
+			if by.takeGroups() {
 				a.config.warnUnsignable(context.Background(), a.log)
 				wakes.assignmentsChanged()
-				a.control.Wake()
+				by.control.Wake()
 				o.GroupsChanged()
 			}
 			wakes.signal.Notify()
@@ -39,8 +52,8 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 		},
 	})
 	if err == nil {
-		a.noteControl()
-		a.takeGroups()
+		by.show()
+		by.takeGroups()
 	}
 
 	return err
@@ -48,54 +61,54 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 
 // takeGroups has the node be in the groups that operators put it into, beside those of its
 // configuration, and reports whether these are others than before.
-func (a *Agent) takeGroups() bool {
-	groups := a.control.Groups()
-	if !a.config.setGroups(groups) {
+func (o *operators) takeGroups() bool {
+	groups := o.control.Groups()
+	if !o.config.setGroups(groups) {
 		return false
 	}
-	a.log.Info("groups of operators in effect", "groups", strings.Join(groups, ","))
-	a.watchGroups()
-	a.status.Changed.Notify()
+	o.log.Info("groups of operators in effect", "groups", strings.Join(groups, ","))
+	o.watchGroups()
+	o.status.Changed.Notify()
 
 	return true
 }
 
 // watchGroups has the buckets be watched for the groups that the node is in now.
-func (a *Agent) watchGroups() {
-	a.config.useGroups(func(groups []string) {
-		a.watch.SetGroups(slices.Clone(groups))
-		if a.written != nil {
-			a.written.SetGroups(slices.Clone(groups))
+func (o *operators) watchGroups() {
+	o.config.useGroups(func(groups []string) {
+		o.assignments.SetGroups(slices.Clone(groups))
+		if o.written != nil {
+			o.written.SetGroups(slices.Clone(groups))
 		}
 	})
 }
 
-// noteControl shows what operators wrote about the node.
-func (a *Agent) noteControl() { a.control.Show(a.status.SetControl) }
+// show shows what operators wrote about the node.
+func (o *operators) show() { o.control.Show(o.status.SetControl) }
 
 // pauseText describes the pause that holds, empty for none.
-func (a *Agent) pauseText() string {
-	if p := a.control.Paused(); p != nil {
-		return p.String()
+func (o *operators) pauseText() string {
+	if pause := o.control.Paused(); pause != nil {
+		return pause.String()
 	}
 
 	return ""
 }
 
-// followControl keeps what operators write about the node current until ctx ends.
-func (a *Agent) followControl(ctx context.Context, all *sync.WaitGroup) {
-	if a.written == nil {
+// follow keeps what operators write about the node current until ctx ends.
+func (o *operators) follow(ctx context.Context, all *sync.WaitGroup) {
+	if o.written == nil {
 		return
 	}
-	last := a.control.Memory()
+	last := o.control.Memory()
 	all.Go(func() {
-		tasks.Repeat(ctx, a.log, "watching control documents", nil, func(ctx context.Context) error {
-			err := a.written.Run(ctx, last, func([]string) { a.control.Wake() })
+		tasks.Repeat(ctx, o.log, "watching control documents", nil, func(ctx context.Context) error {
+			err := o.written.Run(ctx, last, func([]string) { o.control.Wake() })
 			if err == nil {
 				err = errors.New("it ended by itself")
 			}
 			return err
 		})
 	})
-	all.Go(func() { tasks.Repeat(ctx, a.log, "reading control documents", nil, a.control.Run) })
+	all.Go(func() { tasks.Repeat(ctx, o.log, "reading control documents", nil, o.control.Run) })
 }

@@ -379,6 +379,31 @@ func TestRepairThatFailsIsTriedAgain(t *testing.T) {
 	})
 }
 
+// TestRefreshThatIsRefusedAtTheEnd of a run, such as a restart of the agent's own unit, is made by
+// the repairs of what failed, later and later.
+func TestRefreshThatIsRefusedAtTheEnd(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		n.bucket.put("group.all.m", n.manifest("a", "one")+"    - slow:\n        - /late: {ensure: present, subscribe: [\"file#"+n.path("a")+"\"]}\n")
+		n.settle()
+		n.take()
+		s.refused = 2
+		n.write("a", "drifted")
+		n.tells("transaction changed file#a", "transaction failed slow#/late", "run failed group.all.m drift")
+		if m := n.agent.State().Manifests["group.all.m"]; m.Outcome != model.OutcomeFailed || !strings.Contains(m.Error, "it is refused") {
+			t.Errorf("the state is %+v", m)
+		}
+		n.after(8 * time.Second)
+		n.tells("run failed group.all.m drift") // a failure that is the same is told once
+		n.after(15 * time.Second)
+		n.tells()
+		n.after(time.Second)
+		n.tells("transaction refreshed slow#/late", "run changed group.all.m drift", "run stable group.all.m schedule")
+	})
+}
+
 // TestFlapping has somebody who writes a file each time it was repaired.
 func TestFlapping(t *testing.T) {
 	drifting(t, func(t *testing.T, n *node) {

@@ -28,7 +28,7 @@ func TestGroupsChangeAtOnce(t *testing.T) {
 	t.Parallel()
 	for i := range 10_000 {
 		w := &watched{}
-		a := &Agent{config: &settings{}, watch: w}
+		a := &operators{config: &settings{}, assignments: w}
 		var both sync.WaitGroup
 		both.Go(func() {
 			a.config.setGroups([]string{fmt.Sprintf("operated%d", i)})

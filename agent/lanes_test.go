@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -173,6 +174,47 @@ func TestDriftBesideItsOwnManifest(t *testing.T) {
 		}
 		if slices.Index(told, "transaction changed file#b") < slices.Index(told, "transaction changed slow#tied") {
 			t.Errorf("reported %q: the repair did not wait for what is tied to it", told)
+		}
+	})
+}
+
+// TestFilesBesideLongRepairs of their own manifest are repaired, however many of those there are.
+func TestFilesBesideLongRepairs(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		s := newSlow(n)
+		n.start()
+		manifest := n.manifest("a", "one") + "    - slow:\n"
+		for i := range lanes.Most + 1 {
+			manifest += fmt.Sprintf("        - /wait%d: {ensure: present}\n", i)
+		}
+		go func() {
+			for range lanes.Most + 1 {
+				s.release <- struct{}{}
+			}
+		}()
+		n.bucket.put("group.all.m", manifest)
+		n.settle()
+		n.has("a", "one")
+		n.take()
+		for i := range lanes.Most + 1 {
+			s.forget(fmt.Sprintf("/wait%d", i))
+			n.machine.happens(fmt.Sprintf("/wait%d", i), false)
+			n.settle()
+		}
+		n.write("a", "drifted")
+		n.has("a", "one")
+		n.tells("transaction changed file#a", "run changed group.all.m drift")
+		close(s.release)
+		n.settle()
+		repaired := 0
+		for _, told := range n.told() {
+			if strings.HasPrefix(told, "transaction changed slow#/wait") {
+				repaired++
+			}
+		}
+		if repaired != lanes.Most+1 {
+			t.Errorf("%d long repairs were made", repaired)
 		}
 	})
 }

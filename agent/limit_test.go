@@ -298,3 +298,30 @@ func TestLimitPutsOffARefreshOfHealth(t *testing.T) {
 		}
 	})
 }
+
+// TestTurnThatIsNotNeeded: what was put off longest is in its state when its turn comes, and the
+// next one that waits has the turn, wherever it is in the manifest.
+func TestTurnThatIsNotNeeded(t *testing.T) {
+	for _, order := range [][]string{{"a", "b", "c"}, {"a", "c", "b"}} {
+		bubble(t, func(t *testing.T, n *node) {
+			n.watching()
+			n.start()
+			var files []string
+			for _, name := range order {
+				files = append(files, name, "content: x")
+			}
+			n.bucket.put("group.all.limited", n.with("limit: 1, ", files...))
+			for range order {
+				n.after(pace.Within)
+			}
+			for _, name := range []string{"a", "b", "c"} {
+				n.write(name, "drifted")
+			}
+			n.has("a", "x")
+			n.write("b", "x")
+			n.has("c", "drifted")
+			n.after(pace.Within)
+			n.has("c", "x")
+		})
+	}
+}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // startWait is how long the agent waits at start for what it needs to judge its
@@ -86,7 +87,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	case !l.synced && !l.mayStart(now, l.startBy):
 		if !l.beginRequest(ctx, hard, now) {
 			if free := l.running.Lanes.Next(); now.Before(free) {
-				return tasks.Earliest(l.startBy, free)
+				return times.Earliest(l.startBy, free)
 			}
 			return l.startBy
 		}
@@ -110,7 +111,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			l.result = goal.Result{Reached: true, Reasons: l.unconverged(l.set.Keys(), l.known)}
 		}
 		if !end.IsZero() {
-			next = tasks.Earliest(next, end)
+			next = times.Earliest(next, end)
 		}
 		return next
 	}
@@ -166,7 +167,7 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	return tasks.Sooner(l.manifests.Next(now), now.Add(longestSleep))
+	return times.Sooner(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read

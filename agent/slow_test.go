@@ -2,12 +2,15 @@ package agent_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"path"
 	"strings"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -21,6 +24,8 @@ type slow struct {
 	begun   chan string
 	done    map[string]bool
 	panics  bool
+	// refused is how often the change of a resource named late is, at the end of its run.
+	refused int
 }
 
 type slowSpec struct {
@@ -66,7 +71,16 @@ func (s *slow) manifest(alias string, names ...string) string {
 }
 
 func (*slow) Info() resource.Info {
-	return resource.Info{Name: "slow", Ensures: []string{"present"}, Reads: resource.Units, Writes: resource.Units}
+	return resource.Info{Name: "slow", Ensures: []string{"present"}, Reads: resource.Units, Writes: resource.Units, Refreshes: true}
+}
+
+// Watches have those watched whose names are paths.
+func (*slow) Watches(_ slowProvider, spec *slowSpec) []watch.Point {
+	if !strings.HasPrefix(spec.Name, "/") {
+		return nil
+	}
+
+	return resource.WatchPaths(spec.Name)
 }
 
 func (*slow) New() *slowSpec { return &slowSpec{} }
@@ -93,9 +107,9 @@ func (s *slow) Status(ctx context.Context, _ resource.Env, _ slowProvider, spec 
 	return st, nil
 }
 
-func (*slow) Plan(spec *slowSpec, st *slowState, _ bool) (resource.Plan, error) {
+func (*slow) Plan(spec *slowSpec, st *slowState, refresh bool) (resource.Plan, error) {
 	var p resource.Plan
-	if st.Ensure != "present" && spec.Name != "look" {
+	if refresh || st.Ensure != "present" && spec.Name != "look" {
 		p.Add(model.Change{Action: "wait", Message: "Would have waited"})
 	}
 
@@ -104,7 +118,7 @@ func (*slow) Plan(spec *slowSpec, st *slowState, _ bool) (resource.Plan, error) 
 
 func (s *slow) Apply(ctx context.Context, _ resource.Env, _ slowProvider, spec *slowSpec, _ resource.Plan) (resource.Outcome, error) {
 	s.begun <- spec.Name
-	if strings.HasPrefix(spec.Name, "wait") {
+	if strings.HasPrefix(path.Base(spec.Name), "wait") {
 		select {
 		case <-s.release:
 		case <-ctx.Done():
@@ -114,6 +128,21 @@ func (s *slow) Apply(ctx context.Context, _ resource.Env, _ slowProvider, spec *
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.done[spec.Name] = true
+	if path.Base(spec.Name) == "late" {
+		return resource.Outcome{AtEnd: s.atEnd}, nil
+	}
 
 	return resource.Outcome{}, nil
+}
+
+// atEnd is the change of a resource named late.
+func (s *slow) atEnd(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.refused > 0 {
+		s.refused--
+		return errors.New("it is refused")
+	}
+
+	return nil
 }

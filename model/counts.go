@@ -31,27 +31,27 @@ func (p *plainText) counts() (c Counts) {
 		{`{"total":`, &c.Total}, {`,"unique":`, &c.Unique}, {`,"changed":`, &c.Changed}, {`,"failed":`, &c.Failed}, {`,"skipped":`, &c.Skipped}, {`,"stable":`, &c.Stable},
 		{`,"refreshed":`, &c.Refreshed}, {`,"unmet":`, &c.Unmet}, {`,"not_run":`, &c.NotRun}, {`,"noop":`, &c.Noop},
 	} {
-		p.must(part.before)
+		p.expect(part.before)
 		*part.count = p.int()
 	}
-	p.must(`,"health_checks":`)
+	p.expect(`,"health_checks":`)
 	c.HealthChecks = p.health()
-	p.must("}")
+	p.expect("}")
 
 	return c
 }
 
 // health reads counts of health checks.
 func (p *plainText) health() (h HealthCounts) {
-	p.must(`{"ok":`)
+	p.expect(`{"ok":`)
 	h.OK = p.int()
-	p.must(`,"warning":`)
+	p.expect(`,"warning":`)
 	h.Warning = p.int()
-	p.must(`,"critical":`)
+	p.expect(`,"critical":`)
 	h.Critical = p.int()
-	p.must(`,"unknown":`)
+	p.expect(`,"unknown":`)
 	h.Unknown = p.int()
-	p.must("}")
+	p.expect("}")
 
 	return h
 }

@@ -6,13 +6,13 @@ import (
 	"time"
 )
 
-// plainText reads JSON that is as json.Marshal writes it: its members in their order, without spaces. Once it is off,
-// it met anything else, and what it returned counts for nothing: the library reads that. So it is no decoder of its
-// own, and what it reads is what the library makes of it.
+// plainText reads JSON that is as json.Marshal writes it: its members in their order, without spaces. It fails
+// at anything else, and what it returned counts for nothing then: the library decodes the document. So it is no decoder
+// of its own, and what it reads is what the library makes of it.
 type plainText struct {
-	rest  []byte
-	off   bool
-	texts *texts
+	rest   []byte
+	failed bool
+	texts  *texts
 }
 
 // texts keeps texts that documents have in common, so that each is there once. Few of any are kept, and none for its
@@ -38,14 +38,14 @@ func (t *texts) share(text []byte) (known string, place *string) {
 	return *place, place
 }
 
-// leave leaves the document to the library.
-func (p *plainText) leave() { p.off, p.rest = true, nil }
+// fail ends reading: the library decodes the document.
+func (p *plainText) fail() { p.failed, p.rest = true, nil }
 
 // isDone reports whether all is read.
-func (p *plainText) isDone() bool { return !p.off && len(p.rest) == 0 }
+func (p *plainText) isDone() bool { return !p.failed && len(p.rest) == 0 }
 
-// has reports whether something follows, and skips it then.
-func (p *plainText) has(text string) bool {
+// accept skips a text that follows, and reports whether it did.
+func (p *plainText) accept(text string) bool {
 	if len(p.rest) < len(text) || string(p.rest[:len(text)]) != text {
 		return false
 	}
@@ -54,32 +54,32 @@ func (p *plainText) has(text string) bool {
 	return true
 }
 
-// must skips what must follow.
-func (p *plainText) must(text string) {
-	if !p.has(text) {
-		p.leave()
+// expect skips a text, and fails where it does not follow.
+func (p *plainText) expect(text string) {
+	if !p.accept(text) {
+		p.fail()
 	}
 }
 
-// goesOn reports whether another element of a list or a mapping follows; it skips the comma before it, or the end.
-func (p *plainText) goesOn(first bool, end string) bool {
+// more reports whether another element of a list or a mapping follows; it skips the comma before it, or the end.
+func (p *plainText) more(first bool, end string) bool {
 	switch {
-	case p.off || p.has(end):
+	case p.failed || p.accept(end):
 		return false
 	case first:
 		return true
 	default:
-		p.must(",")
-		return !p.off
+		p.expect(",")
+		return !p.failed
 	}
 }
 
 // quoted returns what is between two quotes, as it is written.
 func (p *plainText) quoted() []byte {
-	p.must(`"`)
+	p.expect(`"`)
 	end := bytes.IndexByte(p.rest, '"')
 	if end < 0 {
-		p.leave()
+		p.fail()
 		return nil
 	}
 	out := p.rest[:end]
@@ -97,7 +97,7 @@ func (p *plainText) text() string {
 	}
 	p.rest = before
 	var out string
-	p.other(&out)
+	p.decode(&out)
 
 	return out
 }
@@ -134,7 +134,7 @@ func isPlain(text []byte) bool {
 func (p *plainText) formed() []byte {
 	text := p.quoted()
 	if !isPlain(text) {
-		p.leave()
+		p.fail()
 	}
 
 	return text
@@ -143,7 +143,7 @@ func (p *plainText) formed() []byte {
 // time reads a time.
 func (p *plainText) time() (t time.Time) {
 	if t.UnmarshalText(p.formed()) != nil {
-		p.leave()
+		p.fail()
 	}
 
 	return t
@@ -152,7 +152,7 @@ func (p *plainText) time() (t time.Time) {
 // duration reads a duration.
 func (p *plainText) duration() (d Duration) {
 	if d.UnmarshalText(p.formed()) != nil {
-		p.leave()
+		p.fail()
 	}
 
 	return d
@@ -161,7 +161,7 @@ func (p *plainText) duration() (d Duration) {
 // offset reads a duration with a sign.
 func (p *plainText) offset() (o Offset) {
 	if o.UnmarshalText(p.formed()) != nil {
-		p.leave()
+		p.fail()
 	}
 
 	return o
@@ -174,7 +174,7 @@ func (p *plainText) number(most int) (n uint64) {
 		n = n*10 + uint64(p.rest[digits]-'0')
 	}
 	if digits == 0 || digits > most || digits > 1 && p.rest[0] == '0' {
-		p.leave()
+		p.fail()
 		return 0
 	}
 	p.rest = p.rest[digits:]
@@ -193,12 +193,12 @@ func (p *plainText) int() int { return int(p.number(intDigits)) }
 
 // list reads texts.
 func (p *plainText) list() []string {
-	if p.has("null") {
+	if p.accept("null") {
 		return nil
 	}
-	p.must("[")
+	p.expect("[")
 	out := []string{}
-	for first := true; p.goesOn(first, "]"); first = false {
+	for first := true; p.more(first, "]"); first = false {
 		out = append(out, p.shared())
 	}
 
@@ -207,18 +207,18 @@ func (p *plainText) list() []string {
 
 // mapping calls member for each name, whose value it reads. It returns how many there are.
 func (p *plainText) mapping(member func(name string)) (count int) {
-	p.must("{")
-	for ; p.goesOn(count == 0, "}"); count++ {
+	p.expect("{")
+	for ; p.more(count == 0, "}"); count++ {
 		name := p.shared()
-		p.must(":")
+		p.expect(":")
 		member(name)
 	}
 
 	return count
 }
 
-// other has the library read the text, list or mapping that follows.
-func (p *plainText) other(into any) {
+// decode has the library decode the text, list or mapping that follows.
+func (p *plainText) decode(into any) {
 	depth, end := 0, 0
 	for end < len(p.rest) {
 		switch p.rest[end] {
@@ -239,7 +239,7 @@ func (p *plainText) other(into any) {
 	}
 	end = min(end, len(p.rest))
 	if unmarshal(p.rest[:end], into) != nil {
-		p.leave()
+		p.fail()
 		return
 	}
 	p.rest = p.rest[end:]

@@ -31,81 +31,81 @@ func (r *StateReader) Decode(data []byte, into *NodeState) error {
 // quick decodes a state as nodes write it, and reports whether it is one.
 func (r *StateReader) quick(data []byte, s *NodeState) bool {
 	p := plainText{rest: data, texts: &r.texts}
-	p.must(`{"protocol":`)
+	p.expect(`{"protocol":`)
 	s.Protocol = p.shared()
-	p.must(`,"node":`)
+	p.expect(`,"node":`)
 	s.Node = p.text()
-	if p.has(`,"event":`) {
+	if p.accept(`,"event":`) {
 		s.Event = NodeEvent(p.shared())
 	}
-	if p.has(`,"host":`) {
+	if p.accept(`,"host":`) {
 		s.Host = p.text()
 	}
-	p.must(`,"version":`)
+	p.expect(`,"version":`)
 	s.Version = p.shared()
-	p.must(`,"started":`)
+	p.expect(`,"started":`)
 	s.Started = p.time()
-	p.must(`,"at":`)
+	p.expect(`,"at":`)
 	s.At = p.time()
-	p.must(`,"groups":`)
+	p.expect(`,"groups":`)
 	s.Groups = p.list()
-	if p.has(`,"labels":`) {
+	if p.accept(`,"labels":`) {
 		s.Labels = p.labels()
 	}
-	if p.has(`,"manifests":`) {
+	if p.accept(`,"manifests":`) {
 		s.Manifests = p.manifests(r.manifests)
 		r.manifests = len(s.Manifests)
 	}
 	p.activity(s)
-	p.must("}")
+	p.expect("}")
 
 	return p.isDone()
 }
 
 // activity reads what a node does, and what it lost.
 func (p *plainText) activity(s *NodeState) {
-	if p.has(`,"health":`) {
+	if p.accept(`,"health":`) {
 		s.Health = p.health()
 	}
-	p.must(`,"outbox":`)
+	p.expect(`,"outbox":`)
 	s.Outbox = p.int()
-	p.must(`,"watches":`)
+	p.expect(`,"watches":`)
 	s.Watches = p.int()
-	if p.has(`,"polled":`) {
+	if p.accept(`,"polled":`) {
 		s.Polled = p.int()
 	}
-	if p.has(`,"flapping":`) {
-		p.other(&s.Flapping)
+	if p.accept(`,"flapping":`) {
+		p.decode(&s.Flapping)
 	}
-	if p.has(`,"paused":`) {
-		p.other(&s.Paused)
+	if p.accept(`,"paused":`) {
+		p.decode(&s.Paused)
 	}
-	if p.has(`,"rejected_control":`) {
-		p.other(&s.RejectedControl)
+	if p.accept(`,"rejected_control":`) {
+		p.decode(&s.RejectedControl)
 	}
-	if p.has(`,"clock":{"offset":`) {
+	if p.accept(`,"clock":{"offset":`) {
 		s.Clock.Offset = p.offset()
-		p.must(`,"within":`)
+		p.expect(`,"within":`)
 		s.Clock.Within = p.duration()
-		p.must("}")
+		p.expect("}")
 	}
-	if p.has(`,"message":`) {
+	if p.accept(`,"message":`) {
 		s.Message = p.text()
 	}
-	if p.has(`,"silent_after":`) {
+	if p.accept(`,"silent_after":`) {
 		s.SilentAfter = p.duration()
 	}
-	if p.has(`,"dropped":`) {
+	if p.accept(`,"dropped":`) {
 		s.Dropped = p.int()
 	}
-	if p.has(`,"dropped_from":`) {
+	if p.accept(`,"dropped_from":`) {
 		s.DroppedFrom = p.number(longDigits)
 	}
-	if p.has(`,"dropped_to":`) {
+	if p.accept(`,"dropped_to":`) {
 		s.DroppedTo = p.number(longDigits)
 	}
-	if p.has(`,"dropped_ranges":`) {
-		p.other(&s.DroppedRanges)
+	if p.accept(`,"dropped_ranges":`) {
+		p.decode(&s.DroppedRanges)
 	}
 }
 
@@ -113,7 +113,7 @@ func (p *plainText) activity(s *NodeState) {
 func (p *plainText) labels() map[string]string {
 	out := map[string]string{}
 	if p.mapping(func(name string) { out[name] = p.shared() }) != len(out) {
-		p.leave()
+		p.fail()
 	}
 
 	return out
@@ -126,41 +126,41 @@ const leastManifest = 256
 func (p *plainText) manifests(probably int) map[string]ManifestState {
 	out := make(map[string]ManifestState, min(probably, len(p.rest)/leastManifest+1))
 	if p.mapping(func(name string) { out[name] = p.manifest() }) != len(out) {
-		p.leave()
+		p.fail()
 	}
 
 	return out
 }
 
 func (p *plainText) manifest() (m ManifestState) {
-	p.must(`{"revision":`)
+	p.expect(`{"revision":`)
 	m.Revision = p.number(longDigits)
-	p.must(`,"digest":`)
+	p.expect(`,"digest":`)
 	m.Digest = p.shared()
-	if p.has(`,"outcome":`) {
+	if p.accept(`,"outcome":`) {
 		m.Outcome = Outcome(p.shared())
 	}
-	if p.has(`,"at":`) {
+	if p.accept(`,"at":`) {
 		m.At = p.time()
 	}
-	p.must(`,"counts":`)
+	p.expect(`,"counts":`)
 	m.Counts = p.counts()
-	if p.has(`,"error":`) {
+	if p.accept(`,"error":`) {
 		m.Error = p.text()
 	}
-	if p.has(`,"seen":`) {
+	if p.accept(`,"seen":`) {
 		m.Seen = p.number(longDigits)
 	}
-	if p.has(`,"seen_at":`) {
+	if p.accept(`,"seen_at":`) {
 		m.SeenAt = p.time()
 	}
-	if p.has(`,"late":`) {
+	if p.accept(`,"late":`) {
 		m.Late = p.text()
 	}
-	if p.has(`,"failed_since":`) {
+	if p.accept(`,"failed_since":`) {
 		m.FailedSince = p.time()
 	}
-	p.must("}")
+	p.expect("}")
 
 	return m
 }

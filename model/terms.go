@@ -54,7 +54,7 @@ func (t *Terms) Words(now time.Time, format func(time.Time) string) []string {
 	add(t.Noop, "noop")
 	add(expires && !expired, "expires %s", format(t.Expires))
 	add(t.Drift != "", "drift %s", t.Drift)
-	add(t.Interval != 0, "interval %s", shortDuration(t.Interval))
+	add(t.Interval != 0, "interval %s", withoutZeros(t.Interval))
 	add(t.Priority != 0, "priority %d", t.Priority)
 	add(t.Signed, "signed")
 	add(t.When != "", "when %s", t.When)
@@ -62,8 +62,8 @@ func (t *Terms) Words(now time.Time, format func(time.Time) string) []string {
 	return out
 }
 
-// shortDuration leaves out the zeros at the end of a duration: 1h instead of 1h0m0s.
-func shortDuration(d Duration) string {
+// withoutZeros returns a duration without the zeros at its end: 1h instead of 1h0m0s.
+func withoutZeros(d Duration) string {
 	text := d.String()
 	for _, zero := range []string{"m0s", "h0m"} {
 		if strings.HasSuffix(text, zero) {

@@ -22,7 +22,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
-// TestDocumented checks that the page of each type tells of its providers; what
+// TestDocumented checks that the page of each type describes its providers; what
 // its tables say is checked in docs.
 func TestDocumented(t *testing.T) {
 	for _, typ := range resources.All() {

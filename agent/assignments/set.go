@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -182,9 +182,9 @@ func (s *Set) States() map[string]model.ManifestState {
 // assignment. Zero is never.
 func (s *Set) Next() (next time.Time) {
 	for _, u := range s.units {
-		next = tasks.Sooner(next, u.retry.at)
+		next = times.Sooner(next, u.retry.at)
 		if u.active != nil && !u.active.Expires.IsZero() {
-			next = tasks.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
+			next = times.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 

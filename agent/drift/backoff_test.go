@@ -4,8 +4,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 var begin = time.Unix(1_000_000, 0)
@@ -104,7 +104,7 @@ func TestIdleChecksAreDelayed(t *testing.T) {
 		t.Fatalf("delayed after %d checks", idleChecks)
 	}
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		now = tasks.Later(now.Add(time.Millisecond), b.until)
+		now = times.Later(now.Add(time.Millisecond), b.until)
 		b.nothingDue(now)
 		if got := b.until.Sub(now); got != want*time.Second {
 			t.Errorf("delayed for %s, want %d s", got, want)

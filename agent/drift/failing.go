@@ -18,6 +18,31 @@ const (
 	maxHeld = time.Minute
 )
 
+// retry is how a resource that did not reach its state is tried again.
+type retry struct {
+	// failed is that the last try did; retried that what is taken of the resource is one more, and
+	// nobody was seen to have changed it since.
+	failed, retried bool
+	// next is when it is looked at again, wait after how long.
+	next time.Time
+	wait time.Duration
+	// held is until when events of one without a path are not looked at: they may be its own.
+	held time.Time
+}
+
+// after notes a try that failed, of a resource with a path or without.
+func (r *retry) after(now time.Time, hasPath bool) {
+	first := firstWait
+	if !hasPath {
+		first = firstLongWait
+	}
+	r.wait = min(max(2*r.wait, first), MaxDelay)
+	r.next = now.Add(r.wait)
+	if !hasPath {
+		r.held = now.Add(min(r.wait/4, maxHeld))
+	}
+}
+
 // Failed notes that a resource did not reach its state. It is looked at again after
 // firstWait or firstLongWait, then after twice that time, up to MaxDelay: what its run saw in the
 // end may be what somebody else did meanwhile, of which the event finds nothing new, and what
@@ -28,25 +53,19 @@ func (m *Monitor) Failed(key string, ref model.Ref, now time.Time) {
 	if f == nil {
 		return
 	}
-	if f.unreached = true; f.isCommand {
+	if f.retry.failed = true; f.isCommand {
 		return
 	}
-	first := firstWait
-	if f.path == "" {
-		first = firstLongWait
-	}
-	f.wait = min(max(2*f.wait, first), MaxDelay)
-	f.again = now.Add(f.wait)
-	if f.path == "" {
-		f.held = now.Add(min(f.wait/4, maxHeld))
-	}
+	f.retry.after(now, f.path != "")
 	m.failing[id{key, ref}] = f
 }
 
 // Reached notes that a resource is in its state.
 func (m *Monitor) Reached(key string, ref model.Ref) {
 	if f := m.of(key).resources[ref]; f != nil {
-		f.wait, f.putOff, f.held, f.seen, f.unreached = 0, time.Time{}, time.Time{}, time.Time{}, false
+		// Repaired asks next whether this was a retry.
+		f.retry = retry{retried: f.retry.retried}
+		f.putOff, f.seen = time.Time{}, time.Time{}
 		delete(m.failing, id{key, ref})
 	}
 }

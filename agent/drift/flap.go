@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
@@ -78,22 +79,90 @@ func (f *flap) close() {
 	}
 }
 
+// flapping are the resources that flap.
+type flapping struct {
+	o   *Options
+	all map[id]*follower
+}
+
+// begin has a resource flap: until ctx ends it is noted who writes it.
+func (l *flapping) begin(ctx context.Context, i id, f *follower, now time.Time) {
+	f.flap = &flap{state: model.FlappingState{Manifest: i.key, Resource: i.ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, tellBy: now.Add(tellWithin), checkAt: now}
+	if paths := f.paths(); l.o.Listen != nil && len(paths) > 0 && l.listening() < maxListeners {
+		if w, err := l.o.Listen(ctx, paths); err == nil {
+			f.flap.writers = w
+		}
+	}
+	l.all[i] = f
+}
+
+// listening returns of how many the writers are looked for.
+func (l *flapping) listening() (count int) {
+	for _, f := range l.all {
+		if f.flap.writers != nil {
+			count++
+		}
+	}
+
+	return count
+}
+
+// told returns those that were told, in a fixed order.
+func (l *flapping) told() []model.FlappingState {
+	var out []model.FlappingState
+	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
+		if f := l.all[i]; f.flap.isTold() {
+			out = append(out, f.flap.state)
+		}
+	}
+
+	return out
+}
+
+// tell tells which resources flap, once their writers are known or were looked for
+// for long enough, and which were left alone since. limits returns those of a manifest.
+func (l *flapping) tell(now time.Time, limits func(key string) model.Flapping) {
+	for _, i := range slices.SortedFunc(maps.Keys(l.all), id.compare) {
+		f := l.all[i]
+		switch flap := f.flap; {
+		case f.backoff.calm(now, limits(i.key)):
+			if l.end(i, f); flap.isTold() {
+				l.o.Calm(flap.state)
+			}
+		case flap.check(now):
+			l.o.Flapping(flap.state)
+		}
+	}
+}
+
+// end ends that a resource flaps, if it does, without telling.
+func (l *flapping) end(i id, f *follower) {
+	if f.flap != nil {
+		f.flap.close()
+		f.flap = nil
+		delete(l.all, i)
+	}
+}
+
+// next returns when tell may have something to tell; zero is never.
+func (l *flapping) next(limits func(key string) model.Flapping) (next time.Time) {
+	for i, f := range l.all {
+		next = times.Sooner(next, f.backoff.calmAt(limits(i.key)))
+		next = times.Sooner(next, f.flap.next())
+	}
+
+	return next
+}
+
 // Repaired notes that drift of a resource was repaired, or that this failed. A try that is
 // made again because the last one failed does not count: somebody else had no part in it. One
 // that is repaired too often flaps from now on: its repairs are further and further apart until
 // it is left alone, and until ctx ends it is noted who writes it.
 func (m *Monitor) Repaired(ctx context.Context, key string, ref model.Ref, now time.Time) {
 	f := m.of(key).resources[ref]
-	if f == nil || f.retried || !f.backoff.repaired(now, m.of(key).limits) {
-		return
+	if f != nil && !f.retry.retried && f.backoff.repaired(now, m.limits(key)) {
+		m.flapping.begin(ctx, id{key, ref}, f, now)
 	}
-	f.flap = &flap{state: model.FlappingState{Manifest: key, Resource: ref, Since: f.backoff.since.UTC(), Unit: f.unit()}, tellBy: now.Add(tellWithin), checkAt: now}
-	if paths := f.paths(); m.o.Listen != nil && len(paths) > 0 && m.listening() < maxListeners {
-		if w, err := m.o.Listen(ctx, paths); err == nil {
-			f.flap.writers = w
-		}
-	}
-	m.flapping[id{key, ref}] = f
 }
 
 // paths are where a resource is watched, units aside.
@@ -118,16 +187,6 @@ func (f *follower) unit() string {
 	return ""
 }
 
-func (m *Monitor) listening() (count int) {
-	for _, f := range m.flapping {
-		if f.flap.writers != nil {
-			count++
-		}
-	}
-
-	return count
-}
-
 // NothingDue notes that drift of a resource was looked for, and there was nothing to do.
 func (m *Monitor) NothingDue(key string, ref model.Ref, now time.Time) {
 	if f := m.of(key).resources[ref]; f != nil {
@@ -136,38 +195,7 @@ func (m *Monitor) NothingDue(key string, ref model.Ref, now time.Time) {
 }
 
 // Flapping returns the resources that flap and were told, in a fixed order.
-func (m *Monitor) Flapping() []model.FlappingState {
-	var out []model.FlappingState
-	for _, i := range slices.SortedFunc(maps.Keys(m.flapping), id.compare) {
-		if f := m.flapping[i]; f.flap.isTold() {
-			out = append(out, f.flap.state)
-		}
-	}
+func (m *Monitor) Flapping() []model.FlappingState { return m.flapping.told() }
 
-	return out
-}
-
-// tellFlapping tells which resources flap, once their writers are known or were looked for
-// for long enough, and which were left alone since.
-func (m *Monitor) tellFlapping(now time.Time) {
-	for _, i := range slices.SortedFunc(maps.Keys(m.flapping), id.compare) {
-		f := m.flapping[i]
-		switch flap := f.flap; {
-		case f.backoff.calm(now, m.of(i.key).limits):
-			if m.endFlapping(i, f); flap.isTold() {
-				m.o.Calm(flap.state)
-			}
-		case flap.check(now):
-			m.o.Flapping(flap.state)
-		}
-	}
-}
-
-// endFlapping ends that a resource flaps, if it does, without telling.
-func (m *Monitor) endFlapping(i id, f *follower) {
-	if f.flap != nil {
-		f.flap.close()
-		f.flap = nil
-		delete(m.flapping, i)
-	}
-}
+// limits returns those of the flapping of a manifest.
+func (m *Monitor) limits(key string) model.Flapping { return m.of(key).limits }

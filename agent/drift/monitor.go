@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
@@ -40,8 +40,9 @@ type Options struct {
 type Monitor struct {
 	o         Options
 	manifests map[string]*followed
-	// polled cannot be watched, flapping flap.
-	polled, flapping map[id]*follower
+	// polled cannot be watched.
+	polled   map[id]*follower
+	flapping flapping
 	// failing did not reach their state, and are looked at again.
 	failing map[id]*follower
 	// pending were seen, and wait for their backoff.
@@ -81,26 +82,15 @@ type follower struct {
 	watches []watch.Watch
 	// path has the mark left, by the last run that came to the resource; empty for one
 	// that has none.
-	path string
-	left files.Mark
-	// fallback is why it is polled; every is how often, and next when.
-	fallback error
-	every    time.Duration
-	next     time.Time
-	// held is until when events of one that failed, and has no path, are not looked at: they may be
-	// its own.
-	held time.Time
+	path    string
+	left    files.Mark
+	polling polling
 	// isCommand is that nobody knows what its change alters.
 	isCommand bool
 	// seen is when drift was first taken of one that did not reach its state since.
 	seen time.Time
-	// again is when one is looked at again that failed, wait after how long.
-	again time.Time
-	wait  time.Duration
-	// unreached is that the last try failed; retried that what is taken of it is that once
-	// more, and nobody was seen to have changed it since.
-	unreached, retried bool
 
+	retry   retry
 	backoff backoff
 	// putOff is until when a limit puts its repair off.
 	putOff time.Time
@@ -114,10 +104,13 @@ const DefaultPoll = time.Minute
 
 // New returns a monitor that follows nothing.
 func New(o Options) *Monitor {
-	return &Monitor{
-		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, flapping: map[id]*follower{}, failing: map[id]*follower{},
+	m := &Monitor{
+		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, failing: map[id]*follower{},
 		pending: map[id]sighting{}, events: events{at: map[id]time.Time{}},
 	}
+	m.flapping = flapping{&m.o, map[id]*follower{}}
+
+	return m
 }
 
 // Follow follows the resources of a manifest, and no others: those that are watched by
@@ -144,10 +137,10 @@ func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Re
 			fresh = append(fresh, id{key, r.Ref()})
 		}
 		if limits.Repairs == 0 && f.flap != nil {
-			m.endFlapping(id{key, r.Ref()}, f)
+			m.flapping.end(id{key, r.Ref()}, f)
 			f.backoff = backoff{}
 		}
-		f.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
+		f.polling.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
 		now[r.Ref()] = f
 	}
 	for ref, f := range before {
@@ -180,7 +173,7 @@ func (m *Monitor) arm(i id, f *follower) {
 		}
 		f.watches = append(f.watches, w)
 	}
-	f.fallback = nil
+	f.polling.reason = nil
 	delete(m.polled, i)
 }
 
@@ -194,13 +187,13 @@ func (f *follower) close() {
 
 // waits returns until when what happens to a resource waits.
 func (f *follower) waits() time.Time {
-	return tasks.Later(tasks.Later(f.backoff.until, f.putOff), f.held)
+	return times.Later(times.Later(f.backoff.until, f.putOff), f.retry.held)
 }
 
 // drop forgets a resource.
 func (m *Monitor) drop(i id, f *follower) {
 	f.close()
-	m.endFlapping(i, f)
+	m.flapping.end(i, f)
 	delete(m.polled, i)
 	delete(m.failing, i)
 	delete(m.pending, i)
@@ -262,8 +255,8 @@ func (m *Monitor) Watched() (watched, polled int, reason error) {
 		watched += len(all.resources)
 	}
 	for _, f := range m.polled {
-		if reason == nil || f.fallback.Error() < reason.Error() {
-			reason = f.fallback
+		if reason == nil || f.polling.reason.Error() < reason.Error() {
+			reason = f.polling.reason
 		}
 	}
 

@@ -19,14 +19,22 @@ type unwatched struct {
 	cause error
 }
 
+// polling is how a resource is polled that cannot be watched.
+type polling struct {
+	// reason is why, nil for one that is watched.
+	reason error
+	every  time.Duration
+	next   time.Time
+}
+
 // fallBack has a resource polled from now on. Who calls it calls logUnwatched afterwards.
 func (m *Monitor) fallBack(i id, f *follower, err error) {
 	f.close()
-	if f.fallback == nil {
-		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.ref.String(), "every", f.every, "error", err)
+	if f.polling.reason == nil {
+		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.ref.String(), "every", f.polling.every, "error", err)
 		m.unwatched = append(m.unwatched, unwatched{i, causeOf(err)})
 	}
-	f.fallback, f.next = err, time.Now().Add(f.every)
+	f.polling.reason, f.polling.next = err, time.Now().Add(f.polling.every)
 	m.polled[i] = f
 }
 

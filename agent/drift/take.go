@@ -5,8 +5,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // Drift is that resources of a manifest may have drifted.
@@ -22,7 +22,7 @@ type Drift struct {
 // limit, stays for a later call. Before, it tells which resources flap from now on, or no
 // longer do.
 func (m *Monitor) Take(now time.Time) []Drift {
-	m.tellFlapping(now)
+	m.flapping.tell(now, m.limits)
 	m.gather(now)
 	m.logUnwatched()
 	byKey := map[string]*Drift{}
@@ -39,13 +39,13 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		if s.unchecked && m.isAsLeft(f) {
 			continue
 		}
-		f.seen = tasks.Sooner(f.seen, s.at)
+		f.seen = times.Sooner(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
 			d = &Drift{Key: i.key, Since: f.seen}
 			byKey[i.key] = d
 		}
-		d.Refs, d.Since = append(d.Refs, i.ref), tasks.Sooner(d.Since, f.seen)
+		d.Refs, d.Since = append(d.Refs, i.ref), times.Sooner(d.Since, f.seen)
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {
@@ -62,7 +62,7 @@ func (m *Monitor) gather(now time.Time) {
 	add := func(i id, s sighting, retried bool) {
 		f := m.of(i.key).resources[i.ref]
 		before, known := m.pending[i]
-		if f.retried = retried && (f.retried || !known); known {
+		if f.retry.retried = retried && (f.retry.retried || !known); known {
 			s.unchecked = s.unchecked && before.unchecked
 			if before.at.Before(s.at) {
 				s.at = before.at
@@ -84,7 +84,7 @@ func (m *Monitor) gather(now time.Time) {
 			m.fallBack(i, f, err)
 		}
 		// Events of a unit that failed may be those of its own tries.
-		isTry := f.unreached && f.path == "" && !f.isCommand
+		isTry := f.retry.failed && f.path == "" && !f.isCommand
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
@@ -95,14 +95,14 @@ func (m *Monitor) gather(now time.Time) {
 		}
 	}
 	for i, f := range m.polled {
-		if !now.Before(f.next) {
-			f.next = now.Add(f.every)
+		if !now.Before(f.polling.next) {
+			f.polling.next = now.Add(f.polling.every)
 			m.arm(i, f)
-			add(i, sighting{at: now}, f.unreached)
+			add(i, sighting{at: now}, f.retry.failed)
 		}
 	}
 	for i, f := range m.failing {
-		if !now.Before(f.again) {
+		if !now.Before(f.retry.next) {
 			delete(m.failing, i)
 			add(i, sighting{at: now}, true)
 		}
@@ -137,18 +137,14 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 // Next returns when Take has something that was not seen just now; zero is never.
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
-		next = tasks.Sooner(next, f.next)
+		next = times.Sooner(next, f.polling.next)
 	}
 	for _, f := range m.failing {
-		next = tasks.Sooner(next, f.again)
+		next = times.Sooner(next, f.retry.next)
 	}
 	for i := range m.pending {
-		next = tasks.Sooner(next, m.of(i.key).resources[i.ref].waits())
-	}
-	for i, f := range m.flapping {
-		next = tasks.Sooner(next, f.backoff.calmAt(m.of(i.key).limits))
-		next = tasks.Sooner(next, f.flap.next())
+		next = times.Sooner(next, m.of(i.key).resources[i.ref].waits())
 	}
 
-	return next
+	return times.Sooner(next, m.flapping.next(m.limits))
 }

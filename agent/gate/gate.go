@@ -11,9 +11,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -73,10 +73,10 @@ func (g *Gate) Demands() bool { return g.o.Policy().On() }
 func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 	own, server := g.o.Times()
 	least := g.seen.Latest.Add(-signed.MaxSkew)
-	if err := e.Fresh(tasks.Later(own, least), last); err != nil {
+	if err := e.Fresh(times.Later(own, least), last); err != nil {
 		return err
 	}
-	if err := e.Fresh(tasks.Later(server, least), last); err != nil {
+	if err := e.Fresh(times.Later(server, least), last); err != nil {
 		return fmt.Errorf("by the clock of the NATS server: %w", err)
 	}
 

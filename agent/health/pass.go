@@ -29,7 +29,7 @@ type Pass struct {
 	Found Found
 }
 
-// Due returns when a pass of a manifest is to begin; zero is never.
+// Due returns when a pass of a manifest begins; zero is never.
 func (m *Monitor) Due(key string) time.Time {
 	c := m.of(key)
 	if m.o.Interval() == 0 || c.pass != nil {

@@ -24,7 +24,8 @@ const (
 )
 
 // Most is how many runs of a kind go on at the same time; of repairs that is those of one
-// manifest: whoever makes some of one take long does not hold up those of others.
+// manifest, and of them those that wait for the disk only by themselves: whoever makes some of one
+// take long does not hold up those of others, nor do four commands hold up files.
 const Most = 4
 
 // Patience is how long the next manifest or request waits for those in hand: they are run
@@ -112,17 +113,39 @@ func (l *Lanes) MakesChecks(key string) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool { return lane.Key == key && lane.running && hasChecks(lane.graph) })
 }
 
-// MayAddPart reports whether another part of a manifest may enter: a few do, so that one
-// that waits does not hold up those that need not.
-func (l *Lanes) MayAddPart(key string) bool {
-	parts := 0
+// Admitted returns those of some resources of a manifest, which has the graph g, of which a part may
+// enter: a few parts do, so that one that waits does not hold up those that need not.
+func (l *Lanes) Admitted(key string, g *graph.Graph, part []model.Ref) []model.Ref {
+	quick, others := 0, 0
 	for _, lane := range l.all {
-		if lane.Kind == Part && lane.Key == key {
-			parts++
+		switch {
+		case lane.Kind != Part || lane.Key != key:
+		case isQuick(lane.graph):
+			quick++
+		default:
+			others++
 		}
 	}
+	switch {
+	case quick < Most && others < Most:
+		return part
+	case quick >= Most && others >= Most:
+		return nil
+	}
 
-	return parts < Most
+	return slices.DeleteFunc(slices.Clone(part), func(ref model.Ref) bool {
+		one, ok := g.Part([]model.Ref{ref})
+
+		return (ok && isQuick(one)) != (quick < Most)
+	})
+}
+
+// isQuick reports whether a run of a graph waits for the disk only; of none nothing is known. What
+// includes others does nothing itself.
+func isQuick(g *graph.Graph) bool {
+	waits := func(n *graph.Node) bool { return !n.Relations.WaitsForDiskOnly && n.Resource.Type.Include == nil }
+
+	return g != nil && !hasChecks(g) && !slices.ContainsFunc(g.Nodes(), waits)
 }
 
 // IsToCome reports whether a run of a manifest, or of a part of it, may still come to a
@@ -182,7 +205,7 @@ func (l *Lane) findBlocker() (*Lane, model.Ref) {
 				return other, ref
 			}
 		}
-		if other.running && other.Kind == l.Kind && (l.Kind != Part || other.Key == l.Key) {
+		if other.running && l.isAlike(other) {
 			if alike++; alike == Most {
 				return other, model.Ref{}
 			}
@@ -190,6 +213,15 @@ func (l *Lane) findBlocker() (*Lane, model.Ref) {
 	}
 
 	return nil, model.Ref{}
+}
+
+// isAlike reports whether a run that goes on is counted together with this one.
+func (l *Lane) isAlike(other *Lane) bool {
+	if l.Kind != Part {
+		return other.Kind == l.Kind
+	}
+
+	return other.Kind == Part && other.Key == l.Key && isQuick(other.graph) == isQuick(l.graph)
 }
 
 // Done notes that a resource had its turn: nobody waits for it any more.

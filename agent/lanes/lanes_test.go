@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -231,7 +232,7 @@ func TestPartsOfAManifest(t *testing.T) {
 		if !ok {
 			t.Fatal("there is no such part")
 		}
-		if !l.MayAddPart("one") {
+		if refs := []model.Ref{ref("file", path)}; !slices.Equal(l.Admitted("one", g, refs), refs) {
 			t.Errorf("%s may not enter", path)
 		}
 		lane := l.Enter(lanes.Part, "one", start)
@@ -240,12 +241,64 @@ func TestPartsOfAManifest(t *testing.T) {
 			t.Errorf("%s waits for %v, want that it waits: %v", path, blocker, waits)
 		}
 	}
-	if l.MayAddPart("one") || !l.MayAddPart("two") {
-		t.Error("more may enter, or none of another manifest")
+	// Those of a and b have a command, those of c none.
+	for key, want := range map[string][]model.Ref{"one": {ref("file", "/etc/a"), ref("file", "/etc/c")}, "two": {ref("file", "/etc/a"), ref("file", "/etc/c")}} {
+		if got := l.Admitted(key, g, []model.Ref{ref("file", "/etc/a"), ref("file", "/etc/c")}); !slices.Equal(got, want) {
+			t.Errorf("of %s may enter %v, want %v", key, got, want)
+		}
 	}
 	all[0].Leave()
 	if all[1].Blocker() != nil || all[3].Blocker() == nil {
 		t.Error("the first that waits does not go on, or the second overtakes it")
+	}
+}
+
+// TestFilesBesideLongRepairs: four repairs with commands hold up no file of their manifest, and four
+// of files no command, but as many of their own kind.
+func TestFilesBesideLongRepairs(t *testing.T) {
+	t.Parallel()
+	commands, files := []model.Ref{}, []model.Ref{}
+	text := ""
+	for i := range lanes.Most + 1 {
+		command, path := fmt.Sprintf("touch /run/%d", i), fmt.Sprintf("/etc/%d", i)
+		text += fmt.Sprintf("{exec: [{%s: {creates: /run/%d}}]},%s,", command, i, file(path))
+		commands, files = append(commands, ref("exec", command)), append(files, ref("file", path))
+	}
+	g := build(t, text+"{file: [{/etc/checked: {content: x, owner: root, group: root, mode: '0644', validate: 'test -f {}'}}]},"+
+		"{file: [{/etc/healthy: {content: x, owner: root, group: root, mode: '0644', health_checks: [{command: 'true'}]}}]}")
+	checked, healthy := ref("file", "/etc/checked"), ref("file", "/etc/healthy")
+	for name, c := range map[string]struct{ first, second, last []model.Ref }{
+		"commands first": {slices.Concat(commands[:lanes.Most], []model.Ref{checked}), files, []model.Ref{commands[lanes.Most], healthy}},
+		"files first":    {files, commands, files[lanes.Most:]},
+	} {
+		l := lanes.New()
+		begin := func(refs []model.Ref) (waits int) {
+			for _, r := range refs {
+				part, ok := g.Part([]model.Ref{r})
+				if !ok {
+					t.Fatalf("no part with %s", r)
+				}
+				if l.Enter(lanes.Part, "one", start).Begin(part) != nil {
+					waits++
+				}
+			}
+			return waits
+		}
+		if waits := begin(c.first[:lanes.Most]); waits > 0 {
+			t.Errorf("%s: %d of them wait", name, waits)
+		}
+		if got := l.Admitted("one", g, slices.Concat(c.last, c.second)); !slices.Equal(got, c.second) {
+			t.Errorf("%s: %v may enter, want %v", name, got, c.second)
+		}
+		if waits := begin(c.first[lanes.Most:]); waits != 1 {
+			t.Errorf("%s: %d of one more wait", name, waits)
+		}
+		if waits := begin(c.second); waits != 1 {
+			t.Errorf("%s: %d of the others wait, want the last", name, waits)
+		}
+		if got := l.Admitted("one", g, slices.Concat(commands, files)); len(got) > 0 {
+			t.Errorf("%s: %v may enter, though as many go on as may", name, got)
+		}
 	}
 }
 
@@ -296,7 +349,7 @@ func TestMostRunsOfAKind(t *testing.T) {
 	if all[4].Blocker() != nil {
 		t.Error("it still waits")
 	}
-	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") || !l.MayAddPart("/etc/a") {
+	if l.Len(lanes.Manifest) != 4 || l.Len(lanes.Request) != 1 || !l.Has("/etc/a") || l.Has("/etc/b") {
 		t.Error("they are counted otherwise")
 	}
 }

@@ -25,7 +25,7 @@ type checks struct {
 	schedule *schedule.Schedule
 }
 
-// passAt returns when a health check pass of a manifest is to begin; zero is never, as while
+// passAt returns when a health check pass of a manifest begins; zero is never, as while
 // it runs, which makes the checks too.
 func (c *checks) passAt(key string) time.Time {
 	if !c.o.Set.Active(key).Monitored() || c.o.Running.Lanes.Has(key) {

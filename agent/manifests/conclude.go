@@ -67,6 +67,9 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	}
 	// Also after a part: what only follows a repair is not in the next one.
 	r.schedule.Resume(r.key, summary.Resumes)
+	if r.unusedTurn {
+		r.schedule.Resume(r.key, time.Now())
+	}
 }
 
 // conclude reports a run and remembers what came of it. One that looked because

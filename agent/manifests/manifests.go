@@ -19,8 +19,8 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
@@ -100,7 +100,7 @@ func (m *Manifests) Close(ctx context.Context) {
 
 // Next returns when something is due by itself; zero is never.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
-	earlier := func(t time.Time) { at = tasks.Sooner(t, at) }
+	earlier := func(t time.Time) { at = times.Sooner(t, at) }
 	earlier(m.o.Set.Next())
 	earlier(m.repairs.Next())
 	free := m.o.Running.Lanes.Next()

@@ -27,14 +27,15 @@ import (
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	m.scheduleAsked(now)
-	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part bool) bool {
-		if !m.mayRun(key) {
-			return false
+	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
+		if part == nil {
+			return nil, m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 		}
-		if part {
-			return m.o.Running.Lanes.MayAddPart(key)
+		if m.mayRun(key) {
+			part = m.o.Running.Lanes.Admitted(key, m.o.Set.Active(key).Resolution.Graph, part)
+			return part, len(part) > 0
 		}
-		return !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
+		return nil, false
 	})
 	if key == "" {
 		return false
@@ -45,7 +46,7 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 		return true
 	}
 	kind := lanes.Part
-	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}}
+	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}, taken: map[model.Ref]time.Time{}}
 	if w.Part == nil {
 		kind, m.keptOf(key).whole = lanes.Manifest, r
 		if !r.observes {
@@ -79,6 +80,9 @@ type run struct {
 	// is that the run of a part beside it left one otherwise.
 	deviates map[model.Ref]bool
 	outdated bool
+	// taken is when the run counted changes of resources, unusedTurn that it left a turn to others.
+	taken      map[model.Ref]time.Time
+	unusedTurn bool
 	// asked are the requests that the run answers.
 	asked []*asked
 }
@@ -215,7 +219,12 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	o.Limit = func(res *resource.Resource) time.Time {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
-		return r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, time.Now())
+		now := time.Now()
+		until := r.keptOf(r.key).pace.Take(res.Ref(), v.Resolution.Limit, res.Meta().Limit, now)
+		if until.IsZero() {
+			r.taken[res.Ref()] = now
+		}
+		return until
 	}
 	o.DriftSince = func(ref model.Ref) time.Time {
 		r.o.Running.Lock()
@@ -276,6 +285,9 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 			seen = r.wake.At
 		}
 		r.repairs.PutOff(r.key, t.Ref(), seen, t.Resumes)
+	}
+	if t.Outcome() == model.OutcomeStable {
+		r.unusedTurn = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.unusedTurn
 	}
 	r.repairs.Note(ctx, r.key, r.wake.Part, t)
 	if ctx.Err() == nil { // else its checks were broken off

@@ -7,8 +7,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // Within is the time whose changes are counted: it begins with the first of them.
@@ -54,7 +54,7 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 	until = of.until(each, now)
 	if !p.hasTurn(ref, most) {
 		p.put(ref)
-		return tasks.Later(until, p.all.since.Add(Within))
+		return times.Later(until, p.all.since.Add(Within))
 	}
 	// One that has a turn and may not use it leaves it to others.
 	p.remove(ref)
@@ -64,6 +64,22 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 	}
 
 	return until
+}
+
+// GiveBack gives back the turn of a resource that needs no change after all, and the change that Take
+// counted for it at a time; zero is that it counted none. It reports whether others wait that may
+// have the turn.
+func (p *Pace) GiveBack(ref model.Ref, taken time.Time) (wanted bool) {
+	reserved := p.remove(ref)
+	counted := !taken.IsZero() && !taken.Before(p.all.since) && p.all.made > 0
+	if counted {
+		p.all.made--
+	}
+	if of := p.each[ref]; of != nil && !taken.IsZero() && !taken.Before(of.since) && of.made > 0 {
+		of.made--
+	}
+
+	return (reserved || counted) && len(p.queue) > 0
 }
 
 // begin begins a minute. Who waited and did not want its turn in the last one has none any more.
@@ -99,17 +115,19 @@ func (p *Pace) put(ref model.Ref) {
 	p.asked[ref] = true
 }
 
-// remove has a resource wait no more.
-func (p *Pace) remove(ref model.Ref) {
+// remove has a resource wait no more, and reports whether it had its turn before others.
+func (p *Pace) remove(ref model.Ref) (reserved bool) {
 	if _, waits := p.asked[ref]; !waits {
-		return
+		return false
 	}
 	delete(p.asked, ref)
 	at := slices.Index(p.queue, ref)
 	p.queue = slices.Delete(p.queue, at, at+1)
-	if at < p.waiting {
+	if reserved = at < p.waiting; reserved {
 		p.waiting--
 	}
+
+	return reserved
 }
 
 // until returns when another change may be made by the limit of a resource; zero is now.

@@ -109,3 +109,43 @@ func TestEachHasATurn(t *testing.T) {
 		}
 	}
 }
+
+// TestUnusedTurn is left to others at once, and reported where some wait.
+func TestUnusedTurn(t *testing.T) {
+	c := model.Ref{Type: "file", Name: "/c"}
+	p := taker{T: t}
+	p.takes(0, a, 1, 0, 0)
+	p.takes(time.Second, b, 1, 0, time.Minute)
+	p.takes(2*time.Second, c, 1, 0, time.Minute)
+	p.takes(time.Minute, a, 1, 0, 2*time.Minute)
+	p.takes(time.Minute, c, 1, 0, 2*time.Minute)
+	// b is in its state by now.
+	if !p.GiveBack(b, time.Time{}) || p.GiveBack(b, time.Time{}) {
+		t.Error("the turn of b is not given back, or twice")
+	}
+	p.takes(61*time.Second, a, 1, 0, 2*time.Minute)
+	p.takes(61*time.Second, c, 1, 0, 0)
+	// What was changed by somebody else meanwhile is no change either.
+	if !p.GiveBack(c, begin.Add(61*time.Second)) {
+		t.Error("the change of c is not given back")
+	}
+	p.takes(62*time.Second, a, 1, 0, 0)
+	if p.GiveBack(a, begin.Add(62*time.Second)) {
+		t.Error("nobody waits for it")
+	}
+	p.takes(63*time.Second, a, 1, 1, 0)
+	p.takes(64*time.Second, b, 1, 0, 2*time.Minute)
+	// The minute in which it was taken is over.
+	p.takes(2*time.Minute, b, 1, 0, 0)
+	p.GiveBack(a, begin.Add(63*time.Second))
+	p.takes(2*time.Minute, c, 1, 0, 3*time.Minute)
+}
+
+// TestUnusedTurnOfAResource counts for no limit of its own either.
+func TestUnusedTurnOfAResource(t *testing.T) {
+	p := taker{T: t}
+	p.takes(0, a, 0, 1, 0)
+	p.GiveBack(a, begin)
+	p.takes(time.Second, a, 0, 1, 0)
+	p.takes(2*time.Second, a, 0, 1, time.Minute)
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // renewals is how often a registration is sent within its TTL, so that one
@@ -171,7 +172,7 @@ func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Tim
 				due = append(due, a)
 				continue
 			}
-			next = tasks.Earliest(next, a.next)
+			next = times.Earliest(next, a.next)
 		}
 	}
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // turn is when an active manifest runs.
@@ -37,25 +38,40 @@ type Schedule struct {
 // both is kept apart, since the part may be able to run when the whole cannot.
 type due struct{ whole, part map[string]Wake }
 
+// May reports whether a manifest may run now, of which part is nil, or a part of it: as far as now
+// has its resources. What may not stays due.
+type May func(key string, part []model.Ref) (now []model.Ref, ok bool)
+
 // of returns why a manifest is due that may run or not; nothing where it is not.
-func (d due) of(key string, may func(key string, part bool) bool) (w Wake, asked bool) {
+func (d due) of(key string, may May) (w Wake, asked bool) {
 	whole, byWhole := d.whole[key]
 	part, byPart := d.part[key]
-	switch {
-	case byWhole && may(key, false):
-		return whole.over(part), true
-	case byPart && !(byWhole && isRequested(whole.Cause)) && may(key, true):
-		return part, true
-	default:
+	if byWhole {
+		if _, ok := may(key, nil); ok {
+			return whole.over(part), true
+		}
+	}
+	if byPart && !(byWhole && isRequested(whole.Cause)) {
+		part.Part, asked = may(key, part.Part)
+	}
+	if !asked {
 		return Wake{}, false
 	}
+
+	return part, true
 }
 
 // remove removes what a run is for that of returned.
 func (d due) remove(key string, w Wake) {
-	delete(d.part, key)
 	if w.Part == nil {
+		delete(d.part, key)
 		delete(d.whole, key)
+		return
+	}
+	rest := d.part[key]
+	rest.Part = slices.DeleteFunc(slices.Clone(rest.Part), func(ref model.Ref) bool { return slices.Contains(w.Part, ref) })
+	if d.part[key] = rest; len(rest.Part) == 0 {
+		delete(d.part, key)
 	}
 }
 
@@ -92,7 +108,7 @@ func (s *Schedule) Cause(key string) model.Cause {
 	if t != nil && t.pending {
 		w.Cause = model.CauseManifest
 	}
-	if asked, is := s.due.of(key, func(string, bool) bool { return true }); is {
+	if asked, is := s.due.of(key, func(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }); is {
 		w = asked
 	}
 	if t != nil {
@@ -109,13 +125,13 @@ func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 // holds at once.
 func (s *Schedule) Within(key string, interval time.Duration) {
 	t := s.of(key)
-	t.next = tasks.Earliest(t.next, s.after(interval))
+	t.next = times.Earliest(t.next, s.after(interval))
 }
 
 // Resume has a manifest run at a time, unless it runs before; zero is not.
 func (s *Schedule) Resume(key string, at time.Time) {
 	t := s.of(key)
-	t.next = tasks.Sooner(at, t.next)
+	t.next = times.Sooner(at, t.next)
 }
 
 // Forget drops a manifest that is not assigned any more.
@@ -154,8 +170,7 @@ func (s *Schedule) Paced(interval time.Duration) time.Duration {
 }
 
 // Take returns the manifest that runs next, in force in this order, and why; empty is none.
-// may reports whether a manifest may run now, or a part of it: one that may not stays due.
-func (s *Schedule) Take(order []string, now time.Time, may func(key string, part bool) bool) (string, Wake) {
+func (s *Schedule) Take(order []string, now time.Time, may May) (string, Wake) {
 	key, w := nextDue(order, s.due, s.turns, now, may)
 	if key == "" {
 		s.due.retain(order)
@@ -190,20 +205,22 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 // before.
 func (s *Schedule) Retry(key string) {
 	t := s.of(key)
-	t.next = tasks.Earliest(t.next, time.Now().Add(t.again.Next()))
+	t.next = times.Earliest(t.next, time.Now().Add(t.again.Next()))
 }
 
 // nextDue returns the first manifest that a run was asked for, else the one whose
 // interval has been over for longest: one that takes longer than its interval
 // must not keep the others from their turn.
-func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may func(key string, part bool) bool) (string, Wake) {
+func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may May) (string, Wake) {
 	oldest := ""
 	for _, key := range order {
 		if w, asked := due.of(key, may); asked {
 			return key, w
 		}
-		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) && may(key, false) {
-			oldest = key
+		if t := turns[key]; !now.Before(t.next) && (oldest == "" || t.next.Before(turns[oldest].next)) {
+			if _, ok := may(key, nil); ok {
+				oldest = key
+			}
 		}
 	}
 	w := Wake{Cause: model.CauseSchedule, At: now}

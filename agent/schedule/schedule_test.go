@@ -2,6 +2,7 @@ package schedule
 
 import (
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -27,7 +28,7 @@ func TestNextDue(t *testing.T) {
 		"a change that is still to be made": {map[string]Wake{}, map[string]*turn{"a": {next: now, pending: true}, "b": {next: later}}, "a", Wake{Cause: model.CauseManifest, At: now}},
 		"asked for, but not active":         {map[string]Wake{"c": asked}, map[string]*turn{"a": {next: later}, "b": {next: later}}, "", Wake{}},
 	} {
-		key, w := nextDue([]string{"a", "b"}, due{whole: c.due}, c.turns, now, func(string, bool) bool { return true })
+		key, w := nextDue([]string{"a", "b"}, due{whole: c.due}, c.turns, now, always)
 		if key != c.key || key != "" && !reflect.DeepEqual(w, c.want) {
 			t.Errorf("%s: %q for %+v, want %q for %+v", name, key, w, c.key, c.want)
 		}
@@ -54,7 +55,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 		s.Ask("a", c.whole, now)
 		s.AskPart("a", model.CauseDrift, now, part)
 		s.of("a").next = now.Add(time.Hour)
-		may := func(_ string, part bool) bool { return part || !c.busy }
+		may := func(_ string, part []model.Ref) ([]model.Ref, bool) { return part, part != nil || !c.busy }
 		for _, want := range []Wake{c.first, c.second} {
 			key, w := s.Take([]string{"a"}, now, may)
 			if key == "" {
@@ -64,7 +65,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 				t.Errorf("%s: %+v, want %+v", name, w, want)
 			}
 		}
-		if key, w := s.Take([]string{"a"}, now, func(string, bool) bool { return true }); (key != "") != (c.busy) || key != "" && w.Cause != c.whole && w.Cause != model.CauseManifest {
+		if key, w := s.Take([]string{"a"}, now, always); (key != "") != (c.busy) || key != "" && w.Cause != c.whole && w.Cause != model.CauseManifest {
 			t.Errorf("%s: once nothing is in progress %q for %+v", name, key, w)
 		}
 	}
@@ -73,8 +74,36 @@ func TestPartBesideItsWhole(t *testing.T) {
 	s.AskPart("a", model.CauseDrift, now, part)
 	s.Forget("a")
 	s.of("a").next = now.Add(time.Hour) // it is assigned again
-	if key, w := s.Take([]string{"a"}, now, func(string, bool) bool { return true }); key != "" {
+	if key, w := s.Take([]string{"a"}, now, always); key != "" {
 		t.Errorf("forgotten, and due for %+v", w)
+	}
+}
+
+// always lets everything run.
+func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true }
+
+// TestSomeOfAPart may run, and the rest stays due.
+func TestSomeOfAPart(t *testing.T) {
+	now := time.Now()
+	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
+	s := New()
+	s.AskPart("m", model.CauseDrift, now, []model.Ref{b, a})
+	s.of("m").next = now.Add(time.Hour)
+	files := func(_ string, part []model.Ref) ([]model.Ref, bool) {
+		now := slices.DeleteFunc(slices.Clone(part), func(ref model.Ref) bool { return ref.Type != "file" })
+		return now, len(now) > 0
+	}
+	if _, w := s.Take([]string{"m"}, now, files); !reflect.DeepEqual(w, Wake{model.CauseDrift, now, []model.Ref{a}}) {
+		t.Errorf("taken %+v", w)
+	}
+	if key, w := s.Take([]string{"m"}, now, files); key != "" {
+		t.Errorf("taken %+v, of which nothing may run", w)
+	}
+	if _, w := s.Take([]string{"m"}, now, always); !reflect.DeepEqual(w, Wake{model.CauseDrift, now, []model.Ref{b}}) {
+		t.Errorf("taken %+v", w)
+	}
+	if key, w := s.Take([]string{"m"}, now, always); key != "" {
+		t.Errorf("taken %+v twice", w)
 	}
 }
 
@@ -85,12 +114,11 @@ func TestPostponedWhole(t *testing.T) {
 	s := New()
 	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
 	s.AskPart("a", model.CauseDrift, now, part)
-	all := func(string, bool) bool { return true }
-	if _, w := s.Take([]string{"a"}, now, all); !reflect.DeepEqual(w.Part, part) {
+	if _, w := s.Take([]string{"a"}, now, always); !reflect.DeepEqual(w.Part, part) {
 		t.Errorf("taken %+v", w)
 	}
 	s.Postpone("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
-	if _, w := s.Take([]string{"a"}, now.Add(time.Hour), all); w.Part != nil || w.Cause != model.CauseManifest {
+	if _, w := s.Take([]string{"a"}, now.Add(time.Hour), always); w.Part != nil || w.Cause != model.CauseManifest {
 		t.Errorf("taken %+v", w)
 	}
 }

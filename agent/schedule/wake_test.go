@@ -29,8 +29,7 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 	s := New()
 	s.Ask("a", model.CauseDrift, early)
 	s.Ask("a", model.CauseManifest, late)
-	all := func(string, bool) bool { return true }
-	if got, _ := s.due.of("a", all); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
+	if got, _ := s.due.of("a", always); !reflect.DeepEqual(got, Wake{Cause: model.CauseManifest, At: early}) {
 		t.Errorf("twice is %+v", got)
 	}
 }
@@ -40,15 +39,15 @@ func TestWeightiestCauseAndFirstTime(t *testing.T) {
 func TestPartsAreBroughtTogether(t *testing.T) {
 	a, b := model.Ref{Type: "file", Name: "a"}, model.Ref{Type: "file", Name: "b"}
 	now := time.Unix(1, 0)
-	s, all := New(), func(string, bool) bool { return true }
+	s := New()
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{a})
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
-	if got, _ := s.due.of("m", all); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {
+	if got, _ := s.due.of("m", always); !reflect.DeepEqual(got.Part, []model.Ref{a, b}) {
 		t.Errorf("two parts are %v", got.Part)
 	}
 	s.Ask("m", model.CauseSchedule, now)
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b})
-	if got, _ := s.due.of("m", all); got.Part != nil || got.Cause != model.CauseDrift {
+	if got, _ := s.due.of("m", always); got.Part != nil || got.Cause != model.CauseDrift {
 		t.Errorf("a part and the whole are %+v", got)
 	}
 }

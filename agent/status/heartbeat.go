@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // factsEvery is after how many heartbeats facts are stored again although they
@@ -121,7 +122,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 func (h *Heartbeat) once(ctx context.Context) error {
 	now, next := time.Now(), h.every()
 	// A heartbeat that became shorter holds at once.
-	h.stored.beat = tasks.Earliest(h.stored.beat, now.Add(next))
+	h.stored.beat = times.Earliest(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
 		h.Inspect()
 	}

@@ -1,11 +1,13 @@
 package summary
 
+import "github.com/musterfleet/muster/model/times"
+
 // merge adds what was counted of nodes behind those that are counted, with the same assignments.
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
-	merge(c.byStatus, o.byStatus, func(a, b *State) { a.Since = earlier(a.Since, b.Since); a.merge(b.Members) })
-	merge(c.failures, o.failures, func(a, b *Failure) { a.Since = earlier(a.Since, b.Since); a.merge(b.Members) })
+	merge(c.byStatus, o.byStatus, func(a, b *State) { a.Since = times.Sooner(a.Since, b.Since); a.merge(b.Members) })
+	merge(c.failures, o.failures, func(a, b *Failure) { a.Since = times.Sooner(a.Since, b.Since); a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
 	for i := range o.manifests {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // Summary is the overview of a fleet at a time.
@@ -266,17 +267,8 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	s := c.byStatus[state]
 	s.add(n.Node)
 	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
-		s.Since = earlier(s.Since, n.Heard)
+		s.Since = times.Sooner(s.Since, n.Heard)
 	}
-}
-
-// earlier returns the earlier one of two times, of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-
-	return a
 }
 
 // States counts nodes, which are in the order of their names, by their states.
@@ -318,7 +310,7 @@ func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
 		if s.Status == fleet.StatusRejected {
 			since = key.since
 		}
-		f.Since = earlier(f.Since, since)
+		f.Since = times.Sooner(f.Since, since)
 	}
 }
 

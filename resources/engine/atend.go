@@ -2,43 +2,64 @@ package engine
 
 import (
 	"context"
-	"errors"
-	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/apply"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// atEndTime bounds each thing that is put off to the end of a run.
+// atEndTime bounds each change that is made at the end of a run.
 const atEndTime = time.Minute
 
-// atEnd is what types put off to the end of a run.
-type atEnd struct {
-	mu   sync.Mutex
-	late []func(context.Context) error
+// lateChange is a change that its type makes at the end of the run.
+type lateChange struct {
+	apply.Change
+	t *model.Transaction
+	// planned are the changes as they were planned.
+	planned []model.Change
+	make    func(context.Context) error
+	// refreshed is that a pending refresh was cleared for it.
+	refreshed bool
 }
 
-func (a *atEnd) add(f func(context.Context) error) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.late = append(a.late, f)
-}
-
-// do does what was put off, in its order, unless ctx has ended. It ends ctx, as a rule, while it is
-// still being done.
-func (a *atEnd) do(ctx context.Context) error {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	var errs []error
-	for _, f := range a.late {
-		if ctx.Err() != nil {
-			break
+// isLate reports whether the change of a resource is made at the end of the run.
+func (r *recorder) isLate(ref model.Ref) bool {
+	for _, l := range r.late {
+		if l.Node.Ref == ref {
+			return true
 		}
-		errs = append(errs, func() error {
-			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
-			defer cancel()
-
-			return f(ctx)
-		}())
 	}
 
-	return errors.Join(errs...)
+	return false
+}
+
+// finish makes the changes that were put off, in their order, and hands their transactions on. Once
+// ctx has ended the rest are left out, and count as made: so are, most often, what it ended for. It
+// ends, as a rule, while one is still being made.
+func (r *recorder) finish(ctx context.Context) {
+	for _, l := range r.late {
+		n := r.Graph.Node(l.Node.Ref)
+		var err error
+		if ctx.Err() == nil {
+			err = plan.Protect(func() error {
+				ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
+				defer cancel()
+
+				return l.make(ctx)
+			})
+		}
+		if err == nil {
+			r.repaired(n, l.t, l.Plan, time.Time{})
+		} else {
+			l.t.Changed, l.t.Refreshed, l.t.Changes = false, false, l.planned
+			if l.refreshed {
+				r.refreshes.Restore(ctx, n)
+			}
+			r.report.NoteDrift(n, l.Plan, false)
+			r.fail(ctx, n, l.t, err)
+			r.register(n, l.t, false)
+		}
+		r.report.Release(n, l.t)
+	}
 }

@@ -6,10 +6,13 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
-// TestAtEnd has what is put off done after all resources, with no refresh pending any more.
+// TestAtEnd has what is put off done after all resources, with no refresh pending any more, and
+// reported then.
 func TestAtEnd(t *testing.T) {
 	w := newWorld(t)
 	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
@@ -20,7 +23,7 @@ func TestAtEnd(t *testing.T) {
 		}
 	}
 	run := w.run(w.graph("thing a value=1", "svc s value=x fail_at=end subscribe=thing#a", "thing b value=1"))
-	w.outcomes("thing#a changed", "svc#s refreshed", "thing#b changed")
+	w.outcomes("thing#a changed", "thing#b changed", "svc#s refreshed")
 	if did := w.m.actions(); !slices.Equal(did, []string{"set a", "refresh s", "set b", "end s"}) || run.Outcome() != model.OutcomeChanged {
 		t.Errorf("it did %q, the run is %s", did, run.Outcome())
 	}
@@ -52,7 +55,7 @@ func TestAtEndOfAStoppedRun(t *testing.T) {
 		}
 	}
 	w.run(w.graph("thing a value=1 fail_at=end", "thing b value=1"))
-	w.outcomes("thing#a changed", "thing#b notrun")
+	w.outcomes("thing#b notrun", "thing#a changed")
 	if did := w.m.actions(); !slices.Equal(did, []string{"set a"}) {
 		t.Errorf("it did %q", did)
 	}
@@ -70,5 +73,45 @@ func TestAtEndEndsTheRun(t *testing.T) {
 	run := w.run(w.graph("thing a value=1 fail_at=end", "thing b value=1 fail_at=end"))
 	if did := w.m.actions(); !slices.Equal(did, []string{"set a", "set b", "end a"}) || len(run.Errors) > 0 {
 		t.Errorf("it did %q: %q", did, run.Errors)
+	}
+}
+
+// TestAtEndIsRefused: what is refused at the end fails its resource, and its refresh is pending
+// until a later run, also one of a part, is not refused.
+func TestAtEndIsRefused(t *testing.T) {
+	for name, again := range map[string]func(w *world, g *graph.Graph) *graph.Graph{
+		"the next run":  func(_ *world, g *graph.Graph) *graph.Graph { return g },
+		"the next part": func(w *world, g *graph.Graph) *graph.Graph { return w.part(g, "svc#s") },
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.m.set("s", "x")
+			g := w.graph("thing a value=1", "svc s value=x fail_at=end-fails times=2 subscribe=thing#a", "thing b value=1")
+			w.opts.Cause = model.CauseDrift
+			run := w.run(g)
+			w.outcomes("thing#a changed", "thing#b changed", "svc#s failed")
+			if s := w.txs["svc#s"]; run.Counts.Failed != 1 || run.Counts.Refreshed != 0 || len(run.Errors) != 1 || !slices.Equal(s.Errors, []string{"end-fails failed with x"}) || s.Changes[0].Message != "Would have refreshed s" {
+				t.Errorf("the run counts %+v with %q, the service is %+v", run.Counts, run.Errors, s)
+			}
+			if run.Drift.Detected != 3 || run.Drift.Repaired != 2 || w.txs["svc#s"].Repaired() {
+				t.Errorf("drift is counted as %+v", run.Drift)
+			}
+			for i, want := range []string{"svc#s failed", "svc#s refreshed"} {
+				if pending, err := w.opts.Journal.Pending(); err != nil || !slices.Equal(pending, references("svc#s")) {
+					t.Errorf("run %d: %v, pending %v", i+1, err, pending)
+				}
+				again := again(w, g)
+				w.opts.Earlier = plan.Standing(again, func(model.Ref) bool { return false })
+				w.m.actions()
+				w.run(again)
+				if got := "svc#s " + string(w.txs["svc#s"].Outcome()); got != want || !slices.Equal(w.m.actions(), []string{"refresh s", "end s"}) {
+					t.Errorf("run %d: %s, want %s", i+2, got, want)
+				}
+			}
+			if pending, err := w.opts.Journal.Pending(); err != nil || len(pending) > 0 {
+				t.Errorf("%v, pending %v", err, pending)
+			}
+		})
 	}
 }

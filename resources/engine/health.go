@@ -34,7 +34,7 @@ func (r *run) conclude(ctx context.Context, n *graph.Node, t *model.Transaction)
 			r.interruptChecks(ctx, n, t)
 		}
 	}
-	r.end(n, t, interrupted)
+	r.recorder.end(n, t, interrupted)
 }
 
 // longest returns how long checks took that were made at the same time.
@@ -77,6 +77,6 @@ func (r *run) judge(ctx context.Context, n *graph.Node, t *model.Transaction, re
 		if line != "" {
 			err = fmt.Errorf("%w: %s", err, line)
 		}
-		r.fail(ctx, n, t, err)
+		r.recorder.fail(ctx, n, t, err)
 	}
 }

@@ -29,7 +29,7 @@ type run struct {
 	announcer *announcer
 	checks    *checks
 	outputs   *outputs
-	atEnd     *atEnd
+	recorder  *recorder
 	cursor    int // all before it had their turns
 }
 
@@ -49,8 +49,6 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 	opts.Env.RunID, opts.Env.Part = opts.RunID, g.Whole() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
-	late := &atEnd{}
-	opts.Env.AtEnd = late.add
 	secrets := &report.Secrets{}
 	secrets.Add(opts.Secrets...)
 	secrets.AddOf(g.Nodes())
@@ -69,10 +67,12 @@ func newRun(g *graph.Graph, opts Options) *run {
 		ann.end(n)
 	}
 
+	refreshes := journal.NewRefreshes(opts.Journal, up, opts.Env.Log)
+
 	return &run{
 		access: a, opts: opts, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
-		refreshes: journal.NewRefreshes(opts.Journal, up, opts.Env.Log), announcer: ann,
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}}, atEnd: late,
+		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}
 }
 
@@ -94,15 +94,12 @@ func (r *run) do(ctx context.Context) {
 		r.turn(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
+	r.recorder.finish(ctx)
 	if err := leave(); err != nil {
 		r.report.AddError(err.Error())
 	}
 	for _, text := range r.refreshes.Errors() {
 		r.report.AddError(text)
-	}
-	// A run that is stopped leaves it out: so is, most often, what it is about.
-	if err := r.atEnd.do(ctx); err != nil {
-		r.report.AddError(r.secrets.Redact(err.Error()))
 	}
 	r.report.Finish(r.opts.Woken)
 }

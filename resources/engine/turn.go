@@ -3,7 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
-	"fmt"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -110,10 +110,10 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 	case plan.Skip:
 		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.Resumes = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.PutOff
 		r.Results[n.At].Unmet, r.Results[n.At].PutOff = len(d.Unmet) > 0, d.PutOff
-		r.end(n, t, false)
+		r.recorder.end(n, t, false)
 		return
 	case plan.Fail:
-		r.fail(ctx, n, t, d.Err)
+		r.recorder.fail(ctx, n, t, d.Err)
 	case plan.Unknown:
 		t.Skipped, t.Noop, t.SkipReason, t.NoopMessage = true, true, d.Reason, d.Reason
 		r.Expect(n, plan.Unsettled, d.Until)
@@ -233,7 +233,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 // changeAlone makes one change.
 func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Transaction, make func(stop, ctx context.Context, c apply.Change) apply.Result) {
 	if err := r.record(work, []apply.Change{c}, []*model.Transaction{t}); err != nil {
-		r.fail(ctx, c.Node, t, err)
+		r.recorder.fail(ctx, c.Node, t, err)
 		return
 	}
 	r.conclusion(work, c, t, make(ctx, work, c))
@@ -258,9 +258,10 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	if res.Err != nil {
 		result.Touched = res.Touched
 		r.report.NoteDrift(c.Node, c.Plan, false)
-		r.fail(ctx, c.Node, t, res.Err)
+		r.recorder.fail(ctx, c.Node, t, res.Err)
 		return
 	}
+	planned := slices.Clone(t.Changes)
 	for i, change := range t.Changes {
 		t.Changes[i] = change.Done()
 	}
@@ -270,37 +271,10 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 		result.ChangedAt = report.Now()
 	}
 	r.outputs.keep(c.Node, res.Outcome)
-	if t.Changed {
-		r.report.NoteDrift(c.Node, c.Plan, true)
-		seen := r.seen(c.Node)
-		if seen.IsZero() {
-			seen = r.opts.Woken
-		}
-		r.report.Repaired(t, c.Plan, seen, res.Made)
+	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
+	if res.Outcome.AtEnd != nil {
+		r.recorder.late = append(r.recorder.late, lateChange{c, t, planned, res.Outcome.AtEnd, cleared})
+		return
 	}
-	if c.Refresh {
-		r.refreshes.Made(ctx, c.Node)
-	}
-}
-
-// seen returns when drift of a resource was first noticed; zero is not known.
-func (r *run) seen(n *graph.Node) time.Time {
-	if r.opts.DriftSince == nil {
-		return time.Time{}
-	}
-
-	return r.opts.DriftSince(n.Ref)
-}
-
-// fail records an error of a resource.
-func (r *run) fail(ctx context.Context, n *graph.Node, t *model.Transaction, err error) {
-	t.Failed, t.Noop = true, r.IsNoop(n)
-	t.Errors = append(t.Errors, r.ErrorText(n, err))
-	r.report.Unrepaired(t, r.seen(n))
-	var p *plan.PanicError
-	if errors.As(err, &p) {
-		r.opts.Env.Log.ErrorContext(ctx, "resource type panicked", "resource", n.Ref.String(), "panic", r.secrets.Redact(fmt.Sprint(p.Value)), "stack", string(p.Stack))
-	}
-	r.Results[n.At].Failed = true
-	r.EndAfter(n)
+	r.recorder.repaired(c.Node, t, c.Plan, res.Made)
 }

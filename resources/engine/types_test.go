@@ -194,15 +194,16 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 		t.m.note("tried %s", s.Name)
 		return resource.Outcome{Untouched: true}, err
 	}
+	outcome := resource.Outcome{Unchanged: s.FailAt == "unchanged"}
 	if strings.HasPrefix(s.FailAt, "end") {
-		env.AtEnd(func(ctx context.Context) error {
+		outcome.AtEnd = func(ctx context.Context) error {
 			t.m.note("end %s", s.Name)
 			t.event("end", s.Name)
 			if err := ctx.Err(); err != nil {
 				return err
 			}
 			return t.failing(s, "end-fails")
-		})
+		}
 	}
 	t.m.note("%s %s", p.Changes[0].Action, s.Name)
 	if s.FailAt != "verify" {
@@ -211,7 +212,7 @@ func (t thing) Apply(ctx context.Context, env resource.Env, _ provider, s *spec,
 			t.m.set(s.Makes, "made")
 		}
 	}
-	return resource.Outcome{Unchanged: s.FailAt == "unchanged"}, nil
+	return outcome, nil
 }
 
 // relating is a thing with relations.

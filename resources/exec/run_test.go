@@ -207,7 +207,7 @@ func TestGuardTimeout(t *testing.T) {
 }
 
 // TestGuardThatIsKilled checks that a guard that a signal ended did not finish,
-// and that a shell that tells of such an end did.
+// and that a shell that reports such an end did.
 func TestGuardThatIsKilled(t *testing.T) {
 	typ, env := exec.Type{}, testEnv(t)
 	probe := typ.EvalGuards

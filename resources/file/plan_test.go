@@ -168,6 +168,10 @@ func TestRelations(t *testing.T) {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "12", Source: "/srv/./f"},
 			want: resource.Relations{Provides: resource.Provides("path:/x"), Needs: []resource.Need{{What: "path:/srv/f", ReadsContent: true}}},
 		},
+		"validated": {
+			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Content: &content, Validator: "true {}"},
+			want: resource.Relations{Provides: resource.Provides("path:/x")},
+		},
 		"relative source": {
 			spec: file.Spec{Common: model.Common{Name: "/x", Ensure: "present"}, Owner: "0", Group: "0", Source: "f"},
 			want: resource.Relations{Provides: resource.Provides("path:/x")},
@@ -185,6 +189,7 @@ func TestRelations(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			c.want.WaitsForDiskOnly = c.spec.Validator == ""
 			if got := fileType().Relations(&c.spec); !reflect.DeepEqual(got, c.want) {
 				t.Errorf("%+v, not %+v", got, c.want)
 			}

@@ -15,10 +15,13 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	if spec.Ensure == model.EnsureAbsent {
 		return resource.Relations{
 			Provides: resource.Provides(resource.EmptiedNeed(filepath.Dir(spec.Name))), Removes: []string{resource.PathNeed(spec.Name)},
-			Needs: []resource.Need{{What: resource.EmptiedNeed(spec.Name), All: true}},
+			Needs: []resource.Need{{What: resource.EmptiedNeed(spec.Name), All: true}}, WaitsForDiskOnly: true,
 		}
 	}
-	out := resource.Relations{Provides: resource.Provides(resource.PathNeed(spec.Name)), Needs: resource.NeedsAbove(spec.Name)}
+	out := resource.Relations{
+		Provides: resource.Provides(resource.PathNeed(spec.Name)), Needs: resource.NeedsAbove(spec.Name),
+		WaitsForDiskOnly: spec.Validator == "",
+	}
 	if spec.Ensure == EnsureDirectory {
 		out.Provides = append(out.Provides, resource.ProvidesAbove(spec.Name)...)
 	}

@@ -143,7 +143,7 @@ func TestChangeIsNotBrokenOff(t *testing.T) {
 	}
 }
 
-// onLine is a log that tells of each line.
+// onLine is a log that reports each line.
 type onLine struct {
 	slog.Handler
 	line func(string)

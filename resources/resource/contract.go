@@ -93,10 +93,6 @@ type Env struct {
 	// InTurn reports whether a resource is observed once more because its state was ErrUnsettled, when
 	// it has its turn: then others do not wait for it any more than for a change.
 	InTurn bool
-	// AtEnd, unless nil, has f called at the end of the run, once no resource is left and no
-	// refresh that was made is pending any more: for what ends muster itself. A run that is
-	// stopped leaves it out. An error fails the run.
-	AtEnd func(f func(context.Context) error)
 }
 
 // Contract is a resource type with properties S, states T and providers P. The

@@ -1,6 +1,7 @@
 package resource
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -74,6 +75,10 @@ type Outcome struct {
 	Values map[string]any
 	// Children counts the outcomes of a child manifest's resources.
 	Children model.Counts
+	// AtEnd, unless nil, makes the change, or the rest of it, at the end of the run, once no other
+	// resource is left: for what ends muster itself. Until then the resource counts as changed,
+	// and its refresh as made. An error fails the resource. A run that is stopped leaves it out.
+	AtEnd func(context.Context) error
 }
 
 // BatchError is the error of an ApplyAll that knows which of its changes failed.

@@ -17,6 +17,8 @@ type Relations struct {
 	// as what a command creates. Where a resource before would provide or remove it,
 	// noop does not know whether anything is due. It orders nothing.
 	SkipIfExists []string
+	// WaitsForDiskOnly means that a change runs no program and reaches no network.
+	WaitsForDiskOnly bool
 }
 
 // Provision is something that a resource provides.

@@ -26,18 +26,33 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 		}
 	}
 	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
+	outcome := resource.Outcome{Unchanged: others[0]}
 	var errs []error
 	for _, change := range plan.Changes {
 		act, known := actions[Action(change.Action)]
 		if !known {
 			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
 		}
+		if late := postponed(ctx, env, p, Action(change.Action), spec.Name); late != nil {
+			outcome.AtEnd = late
+			continue
+		}
 		ctx, cancel := timeFor(ctx, Action(change.Action))
 		errs = append(errs, act(ctx, env, spec.Name))
 		cancel()
 	}
 
-	return resource.Outcome{Unchanged: others[0]}, errors.Join(errs...)
+	return outcome, errors.Join(errs...)
+}
+
+// postponed returns what makes a change at the end of the run, nil for one that is made at once. Of
+// one service there is one at most: to start, stop, restart or reload it.
+func postponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
+	if by, can := p.(Postponer); can {
+		return by.Postpone(ctx, env, action, name)
+	}
+
+	return nil
 }
 
 // startedByOthers reports which services are only to be started, and are so without muster: in a
@@ -84,18 +99,26 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
 		outcomes[i].Unchanged = others
 	}
-	for at, s := range steps(plans) {
-		names := make([]string, len(s.services))
-		for k, i := range s.services {
-			names[k] = specs[i].Name
+	for number, s := range steps(plans) {
+		var names []string
+		var at []int // of their specs
+		for _, i := range s.services {
+			if late := postponed(ctx, env, p, s.action, specs[i].Name); late != nil {
+				outcomes[i].AtEnd = late
+				continue
+			}
+			names, at = append(names, specs[i].Name), append(at, i)
+		}
+		if len(names) == 0 {
+			continue
 		}
 		stepCtx, cancel := timeFor(ctx, s.action)
 		for k, err := range p.ChangeAll(stepCtx, env, s.action, names) {
-			if err != nil && at == 0 && isTimeUp(stepCtx) {
+			if err != nil && number == 0 && isTimeUp(stepCtx) {
 				// How much time a later step had is unknown.
 				err = resource.TimedOut{Err: err}
 			}
-			failed[s.services[k]] = errors.Join(failed[s.services[k]], err)
+			failed[at[k]] = errors.Join(failed[at[k]], err)
 		}
 		cancel()
 	}

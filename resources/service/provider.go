@@ -59,6 +59,14 @@ type Onlooker interface {
 	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
 }
 
+// Postponer is a service manager that makes some changes only once a run has ended: those that end
+// muster itself.
+type Postponer interface {
+	// Postpone returns what makes a change at the end of the run, nil for one that is made at once.
+	// Until then Status reads the service as it will be.
+	Postpone(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
+}
+
 // Watcher is a service manager that tells when a service changes.
 type Watcher interface {
 	// Watches returns what changes when a service does.

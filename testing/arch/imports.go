@@ -23,6 +23,9 @@ type room struct {
 // contract is what a type, the engine and the manifest may know of muster.
 var contract = []string{"model/...", "resources/document", "resources/host/...", "resources/resource/...", "resources/template"}
 
+// everywhere is what every room may import.
+const everywhere = "model/times"
+
 // types is the pattern of the resource types: each direct folder of resources
 // that is no room of the table.
 const types = "resources/*"
@@ -139,7 +142,7 @@ func rooms() []room {
 			"agent/repairs", "agent/reporter", "agent/runs", "agent/schedule", "agent/status", "agent/tasks", "resources/...",
 		}},
 		{folder: "agent/runs", may: []string{"model", "agent/bounds", "agent/lanes", "agent/tasks", "resources/..."}},
-		{folder: "agent/pace", may: []string{"model", "agent/tasks"}},
+		{folder: "agent/pace", may: []string{"model"}},
 		{folder: "agent/repairs", may: []string{"model", "agent/drift", "resources/resource"}},
 		{folder: "agent/metrics", may: []string{"model", "model/labels", "model/metric", "agent/outbox", "agent/requests", "agent/tasks"}},
 		{folder: "agent/reporter", may: []string{"model", "agent/outbox", "agent/bounds"}},
@@ -244,7 +247,7 @@ func checkRooms(f *File) []Breach {
 	if !ok {
 		return []Breach{f.breach(f.syntax.Package, "%s is in no room of the design", f.Folder)}
 	}
-	may := slices.Clone(r.may)
+	may := append(slices.Clone(r.may), everywhere)
 	if !r.alone {
 		may = append(may, r.folder+"/...")
 	}

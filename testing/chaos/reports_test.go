@@ -211,7 +211,7 @@ func (a *account) checkRuns(p pardons) error {
 		}
 	}
 	// Several repairs go on at the same time.
-	if open > p.kills*lanes.Most && !p.dropped {
+	if open > p.kills*2*lanes.Most && !p.dropped {
 		return fmt.Errorf("%d runs have no summary, after %d kills", open, p.kills)
 	}
 

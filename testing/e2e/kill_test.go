@@ -66,7 +66,7 @@ func TestKillAtRandomMoments(t *testing.T) {
 	dir, state := t.TempDir(), filepath.Join(t.TempDir(), "state")
 	manifest := filesManifest(t, dir)
 	muster(t, state, "apply", manifest)
-	// A process that is killed tells of no race.
+	// A process that is killed reports no race.
 	killed, partly, rounds := 0, 0, racing.Less(20, 4)
 	for round := range rounds {
 		for i := range files {

@@ -103,14 +103,14 @@ func applyTwice(t *testing.T, m *rigs.Machine, path string) {
 func same(t *testing.T, would, did []model.Transaction) {
 	t.Helper()
 	if len(would) != len(did) {
-		t.Fatalf("noop tells of %d resources, the run of %d", len(would), len(did))
+		t.Fatalf("noop predicts %d resources, the run of %d", len(would), len(did))
 	}
 	changed := 0
 	for i := range did {
 		w, d := &would[i], &did[i]
 		switch {
 		case w.Ref() != d.Ref():
-			t.Errorf("noop tells of %s where the run has %s", w.Ref(), d.Ref())
+			t.Errorf("noop predicts %s where the run has %s", w.Ref(), d.Ref())
 		case strings.HasPrefix(w.NoopMessage, "unknown until ") && !d.Changed && !d.Refreshed:
 			// A guard forbids it now, and might not once what it comes after is there:
 			// noop counts no change, and in the examples the run makes none.

@@ -26,7 +26,7 @@ func TestMachineShowsEveryChange(t *testing.T) {
 	diff := hosttest.SnapshotDiff(before, m.Changes())
 	for _, path := range []string{"root/new", "etc/hostname", "etc/passwd", "etc/issue"} {
 		if !slices.Contains(diff, path+": added") {
-			t.Errorf("nothing tells of %s: %q", path, diff)
+			t.Errorf("nothing reports %s: %q", path, diff)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func (r *Refreshes) Recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
-	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes) > 0 }) {
+	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes)+len(n.SubscribesElsewhere) > 0 }) {
 		return // no refresh can be due to any of them
 	}
 	pending, err := r.journal.Pending()
@@ -118,11 +118,22 @@ func (r *Refreshes) CancelPending(ctx context.Context) {
 	r.added = nil
 }
 
-// Made clears the refresh of a node that was made, unless more of it is to come.
-func (r *Refreshes) Made(ctx context.Context, n *graph.Node) {
-	if r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n) {
+// Made clears the refresh of a node that was made, unless more of it is to come, and reports
+// whether it did.
+func (r *Refreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
+	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
 		r.clear(ctx, n.Ref)
 	}
+
+	return cleared
+}
+
+// Restore makes the refresh of a node pending again, which failed after Made cleared it.
+func (r *Refreshes) Restore(ctx context.Context, n *graph.Node) {
+	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
+		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
+	}
+	r.mark([]model.Ref{n.Ref})
 }
 
 // isPart reports whether the run is one of a part of its manifest.

@@ -30,7 +30,16 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 	}
 	// A pending refresh is made once something it may stem from is in its state:
 	// while all of that fails, it would be made at every run.
-	return u.Pending[n.Ref] && !u.Results.IsPartlyApplied(n) && slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
+	if !u.Pending[n.Ref] || u.Results.IsPartlyApplied(n) {
+		return false
+	}
+	// Of what fails elsewhere nobody knows whether it was partly applied.
+	failed := func(ref model.Ref) bool { return u.Earlier.failed(ref, u.IsNoop(n)) }
+	if slices.ContainsFunc(n.SubscribesElsewhere, failed) {
+		return false
+	}
+
+	return len(n.SubscribesElsewhere) > 0 || slices.ContainsFunc(n.Subscribes, func(dep *graph.Node) bool {
 		return !u.Results.of(dep).Failed && !u.Results.of(dep).Unmet
 	})
 }

@@ -92,9 +92,25 @@ func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transac
 	return t
 }
 
-// End completes a transaction, and hands it on once all before it were. One that
-// only counts has no id: making 5,000 of them takes a tenth of a stable run.
+// End completes a transaction, and hands it on once all before it were.
 func (r *Report) End(n *graph.Node, t *model.Transaction) {
+	r.complete(n, t)
+	r.conclude(n, t)
+}
+
+// Hold completes the transaction of a change that is made at the end of the run, for Release.
+// Those after it are handed on without it.
+func (r *Report) Hold(n *graph.Node, t *model.Transaction) {
+	r.complete(n, t)
+	r.conclude(n, nil)
+}
+
+// Release hands on a transaction that was held, after all others.
+func (r *Report) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
+
+// complete completes a transaction. One that only counts has no id: making 5,000 of them takes a
+// tenth of a stable run.
+func (r *Report) complete(n *graph.Node, t *model.Transaction) {
 	t.Duration = Now().Sub(t.Timestamp)
 	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
 		t.EventID = ksuid.New().String()
@@ -105,7 +121,6 @@ func (r *Report) End(n *graph.Node, t *model.Transaction) {
 		counts.Add(t)
 		r.Counts[p.Ref] = counts
 	}
-	r.conclude(n, t)
 }
 
 // LeaveOut leaves a node out of the report.

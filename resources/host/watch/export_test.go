@@ -137,22 +137,23 @@ func ExhaustScans(w *Watcher) (end func()) {
 	return func() { set(effort.Spent{}) }
 }
 
-// AgeLosses has events lost for the first time so long ago that they count.
-func AgeLosses(w *Watcher) {
+// AgeOverflows has the queue overflowed for the first time so long ago that it counts.
+func AgeOverflows(w *Watcher) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
 	n := &w.files.inotify.noise
-	for id, l := range n.losses {
-		n.losses[id] = losses{l.first.Add(-2 * lossFor), l.last}
+	for id, o := range n.known {
+		o.first = o.first.Add(-2 * overflowFor)
+		n.known[id] = o
 	}
 	w.files.marked = time.Time{}
 }
 
-// AgeLoud has the directories that are loud watched again.
-func AgeLoud(w *Watcher) {
+// EndNoise has the directories that are noisy watched again.
+func EndNoise(w *Watcher) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
-	clear(w.files.inotify.noise.loud)
+	clear(w.files.inotify.noise.known)
 }
 
 // LimitWatches has the kernel have no more than some watches. Something must be watched already.

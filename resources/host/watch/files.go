@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/watch/effort"
 	"github.com/musterfleet/muster/resources/host/watch/mounts"
 )
@@ -276,7 +277,7 @@ func (f *files) handle(buffer []byte) []func() {
 		f.handleEvent(e)
 	}
 	if isLast {
-		f.inotify.noise.empty()
+		f.inotify.noise.emptied()
 	}
 	wakes, again := f.settle(time.Now())
 	_ = f.inotify.file.SetReadDeadline(again)
@@ -289,8 +290,8 @@ func (f *files) handle(buffer []byte) []func() {
 func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
 		now := time.Now()
-		f.quieten(f.inotify.noise.lost(now))
-		f.overflow = later(now, f.marked.Add(markEvery))
+		f.dropNoisy(f.inotify.noise.overflowed(now))
+		f.overflow = times.Later(now, f.marked.Add(markEvery))
 		return
 	}
 	d := f.inotify.dirs[e.wd]
@@ -313,14 +314,14 @@ func (f *files) handleEvent(e event) {
 	}
 }
 
-// quieten ends the watches of directories, which are refused when they are tried again.
-func (f *files) quieten(loud []*dir) {
-	if now := time.Now(); len(loud) > 0 && now.Sub(f.told) >= lossWithin {
+// dropNoisy ends the watches of noisy directories, which are refused when they are tried again.
+func (f *files) dropNoisy(noisy []*dir) {
+	if now := time.Now(); len(noisy) > 0 && now.Sub(f.told) >= overflowWithin {
 		// Whoever has a tree may have thousands of them, and make others all the time.
 		f.told = now
-		f.log.Warn("directories not watched, too many events come from them", "directory", f.nameOf(loud[0]), "count", len(loud), "for", loudFor)
+		f.log.Warn("directories not watched, too many events come from them", "directory", f.nameOf(noisy[0]), "count", len(noisy), "for", noisyFor)
 	}
-	for _, d := range loud {
+	for _, d := range noisy {
 		if f.inotify.dirs[d.wd] != d {
 			continue
 		}

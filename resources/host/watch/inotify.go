@@ -26,7 +26,7 @@ type inotify struct {
 	dirs map[int32]*dir
 	// most is how many watches the kernel has for all processes of a user.
 	most int
-	// noise is what is not watched because too much happens there.
+	// noise is which directories are not watched because they have too many events.
 	noise noise
 }
 

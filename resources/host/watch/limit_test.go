@@ -81,7 +81,7 @@ func TestLoudDirectory(t *testing.T) {
 		}
 		settle(t, w, tree)
 		pass(t, w, all...)
-		watch.AgeLosses(w)
+		watch.AgeOverflows(w)
 	}
 	for _, o := range []*observer{loud, below, tree} {
 		if err := o.Err(); !errors.Is(err, watch.ErrLimit) || !strings.Contains(err.Error(), "more events than the kernel queues") {
@@ -96,7 +96,7 @@ func TestLoudDirectory(t *testing.T) {
 	write(t, dir+"/loud/f", "other")
 	loud.sleeps(t, w, "it is not watched")
 
-	watch.AgeLoud(w)
+	watch.EndNoise(w)
 	watch.RetryNow(w)
 	write(t, dir+"/quiet/f", "")
 	for _, o := range all {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
 
@@ -22,10 +23,10 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 		f.overflow, f.marked = time.Time{}, now
 		f.markAll()
 	}
-	again = earlier(f.overflow, f.settleRoutes(now))
-	again = earlier(again, f.settleTrees(now))
+	again = times.Sooner(f.overflow, f.settleRoutes(now))
+	again = times.Sooner(again, f.settleTrees(now))
 	unblocked, next := f.locks.settle(f.marks.woken, now)
-	again = earlier(again, next)
+	again = times.Sooner(again, next)
 	for _, x := range f.marks.woken {
 		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
@@ -33,7 +34,7 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	}
 	f.marks.resetWoken()
 	if len(f.failed) > 0 {
-		again = earlier(again, f.retry)
+		again = times.Sooner(again, f.retry)
 	}
 
 	return append(wakes, unblocked...), again
@@ -54,7 +55,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 		if !due.After(now) {
 			return false
 		}
-		again = earlier(again, due)
+		again = times.Sooner(again, due)
 		return true
 	}
 	var dirty []*folder
@@ -119,7 +120,7 @@ func (f *files) settleFolder(at *folder) {
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
 		if due := f.scans.Due(t.scanned, now); due.After(now) {
-			again = earlier(again, due)
+			again = times.Sooner(again, due)
 			continue
 		}
 		delete(f.marks.trees, t)
@@ -161,22 +162,4 @@ func (f *files) setFailed(x *pathWatch) {
 		f.retry = time.Now().Add(retryAfter)
 	}
 	f.failed[x] = struct{}{}
-}
-
-// later returns the second of two times, unless the first is later.
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-
-	return b
-}
-
-// earlier returns the first of two times, of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-
-	return a
 }

@@ -293,7 +293,7 @@ func TestNotBrokenOff(t *testing.T) {
 	is("muster-slow", "1.0-1")(t, "")
 }
 
-// other is a process that dnf finds by the file in which another dnf tells of itself.
+// other is a process that dnf finds by the file that another dnf writes.
 func other(path string) func(testing.TB) (release func()) {
 	return func(t testing.TB) func() {
 		t.Helper()

@@ -16,11 +16,11 @@ const link service.Action = "link"
 
 // disable also disables units that are enabled until the next boot, which
 // systemctl disable ignores.
-func (p *Provider) disable(ctx context.Context, env resource.Env, names ...string) error {
-	if err := p.disableAt(ctx, env, nil, names); err != nil {
+func (c *changer) disable(ctx context.Context, env resource.Env, names ...string) error {
+	if err := c.disableAt(ctx, env, nil, names); err != nil {
 		return err
 	}
-	states, errs := p.outcomes(ctx, env, names)
+	states, errs := c.reader.outcomes(ctx, env, names)
 	var atRuntime []string
 	for i, state := range states {
 		if errs[i] == nil && state.Metadata.UnitFile == enabledRuntime {
@@ -31,22 +31,22 @@ func (p *Provider) disable(ctx context.Context, env resource.Env, names ...strin
 		return err
 	}
 
-	return p.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
+	return c.disableAt(ctx, env, []string{"--runtime"}, atRuntime)
 }
 
 // disableAt runs systemctl disable, which removes a unit altogether when
 // systemd knows it only by a link. Such links are restored, even after an
 // error.
-func (p *Provider) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
-	linked := linkedUnits(p.root, names)
-	errs := []error{p.change(ctx, env, service.Disable, append(options, names...)...)}
+func (c *changer) disableAt(ctx context.Context, env resource.Env, options, names []string) error {
+	linked := linkedUnits(c.reader.root, names)
+	errs := []error{c.change(ctx, env, service.Disable, append(options, names...)...)}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
 	for _, l := range linked {
 		if _, err := os.Lstat(l.path); !errors.Is(err, os.ErrNotExist) {
 			continue
 		}
-		errs = append(errs, p.change(ctx, env, link, append(l.options, l.target)...))
+		errs = append(errs, c.change(ctx, env, link, append(l.options, l.target)...))
 	}
 
 	return errors.Join(errs...)

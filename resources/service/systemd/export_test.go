@@ -4,7 +4,7 @@ package systemd
 // another root.
 func NewByBus(root, sockets string) *Provider {
 	p := New(root)
-	p.sources = []source{bus{root: sockets, timeout: busTimeout}}
+	p.reader.sources = []source{bus{root: sockets, timeout: busTimeout}}
 
 	return p
 }
@@ -12,7 +12,7 @@ func NewByBus(root, sockets string) *Provider {
 // NewBySystemctl returns one that reads them only with systemctl.
 func NewBySystemctl(root string) *Provider {
 	p := New(root)
-	p.sources = []source{showCommand{}}
+	p.reader.sources = []source{showCommand{}}
 
 	return p
 }

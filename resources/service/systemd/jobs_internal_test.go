@@ -62,8 +62,8 @@ func TestPendingJob(t *testing.T) {
 			p, env := ofMuster(t, nil)
 			env.RunID, env.InTurn = c.run, c.turn
 			synctest.Test(t, func(t *testing.T) {
-				p.turn = make(turn, 1)
-				p.sources = []source{changing{c.now, active, time.Now().Add(c.takes)}}
+				p.reader.turn = make(turn, 1)
+				p.reader.sources = []source{changing{c.now, active, time.Now().Add(c.takes)}}
 				states, errs := p.StatusAll(t.Context(), env, c.names)
 				if c.err == "" {
 					if errs[0] != nil || !states[0].Metadata.Running {
@@ -110,7 +110,7 @@ func TestStartedByOthers(t *testing.T) {
 			if !c.part {
 				m = &sequence{with("active", false)}
 			}
-			p.sources = []source{m}
+			p.reader.sources = []source{m}
 			spec := &service.Spec{Common: model.Common{Name: "web"}}
 			due := resource.Plan{Changes: []model.Change{{Action: string(service.Start)}}}
 			got, err := service.Type{}.Apply(t.Context(), env, p, spec, due)

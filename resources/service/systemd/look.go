@@ -26,42 +26,52 @@ const (
 	answerTimeout = time.Minute
 )
 
-// Status is StatusAll for one.
-func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*service.State, error) {
-	states, errs := p.StatusAll(ctx, env, []string{name})
-
-	return states[0], errs[0]
+// reader reads the states of services.
+type reader struct {
+	// root holds the files of the machine.
+	root string
+	// sources are tried in order.
+	sources []source
+	turn    turn
+	own     *own
+	booted  bootTime
 }
 
-// StatusAll reads all services with one systemctl show, from which the answers
-// of is-active and is-enabled follow. Services that reload or stop are read
-// again for up to 5 s, one alone for minutes while systemd has a job for it: somebody restarts it.
-func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
-	return p.look(ctx, env, names, p.names.note)
+// looked is what was read of a service.
+type looked struct {
+	state *service.State
+	// unit is its id; empty where that is not known.
+	unit string
+	err  error
 }
 
-// outcomes is StatusAll after a change, of units that were observed by whatever names before.
-func (p *Provider) outcomes(ctx context.Context, env resource.Env, units []string) ([]*service.State, []error) {
-	return p.look(ctx, env, units, func(string, string, string) error { return nil })
-}
-
-// look is StatusAll with what notes the unit of each name, in a run.
-func (p *Provider) look(ctx context.Context, env resource.Env, names []string, note func(run, name, unit string) error) ([]*service.State, []error) {
+// outcomes reads services after a change.
+func (r *reader) outcomes(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
 	states, errs := make([]*service.State, len(names)), make([]error, len(names))
-	todo := make([]int, len(names))
+	for i, l := range r.look(ctx, env, names) {
+		states[i], errs[i] = l.state, l.err
+	}
+
+	return states, errs
+}
+
+// look reads services until they have settled, for as long as that may take.
+func (r *reader) look(ctx context.Context, env resource.Env, names []string) []looked {
+	out, todo := make([]looked, len(names)), make([]int, len(names))
 	for i := range todo {
 		todo[i] = i
 	}
 	pause := settlePause
 	for began := time.Now(); ; pause = min(2*pause, maxSettlePause) {
-		p.readStates(ctx, env, names, todo, note, states, errs)
+		r.readStates(ctx, env, names, todo, out)
 		waited := time.Since(began)
 		var unsettled []int
 		for _, i := range todo {
-			if !errors.Is(errs[i], resource.ErrUnsettled) {
+			l := &out[i]
+			if !errors.Is(l.err, resource.ErrUnsettled) {
 				continue
 			}
-			isQueued := errors.As(errs[i], new(queued)) && env.RunID != ""
+			isQueued := errors.As(l.err, new(queued)) && env.RunID != ""
 			limit := settleTime
 			if isQueued && env.InTurn {
 				limit = jobTime
@@ -70,21 +80,21 @@ func (p *Provider) look(ctx context.Context, env resource.Env, names []string, n
 			case waited < limit:
 				unsettled = append(unsettled, i)
 			case isQueued && !env.InTurn: // it is waited for when it has its turn
-				errs[i] = fmt.Errorf("%w after %s", errs[i], limit)
+				l.err = fmt.Errorf("%w after %s", l.err, limit)
 			default:
-				errs[i] = fmt.Errorf("%v after %s", errs[i], limit)
+				l.err = fmt.Errorf("%v after %s", l.err, limit)
 			}
 		}
 		if todo = unsettled; len(todo) == 0 {
-			return states, errs
+			return out
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
 			for _, i := range todo {
-				errs[i] = fmt.Errorf("%s: %w", names[i], context.Cause(ctx))
+				out[i].err = fmt.Errorf("%s: %w", names[i], context.Cause(ctx))
 			}
-			return states, errs
+			return out
 		}
 	}
 }
@@ -95,39 +105,39 @@ type queued struct{ error }
 // Unwrap returns what the state is.
 func (q queued) Unwrap() error { return q.error }
 
-// readStates fills in the states of the services numbered by todo.
-func (p *Provider) readStates(ctx context.Context, env resource.Env, names []string, todo []int, note func(run, name, unit string) error, states []*service.State, errs []error) {
+// readStates fills in what is read of the services numbered by todo.
+func (r *reader) readStates(ctx context.Context, env resource.Env, names []string, todo []int, out []looked) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {
 		asked[at] = names[i]
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, answerTimeout, fmt.Errorf("systemd did not answer within %s", answerTimeout))
 	defer cancel()
-	units, err := p.show(ctx, env, unitNames(asked))
+	units, err := r.show(ctx, env, unitNames(asked))
 	if err != nil && len(todo) > 1 && ctx.Err() == nil {
 		// One of the names may be invalid for systemd.
 		for _, i := range todo {
-			p.readStates(ctx, env, names, []int{i}, note, states, errs)
+			r.readStates(ctx, env, names, []int{i}, out)
 		}
 		return
 	}
-	links := enablingLinks(p.root)
+	links := enablingLinks(r.root)
 	for at, i := range todo {
-		states[i], errs[i] = nil, err
+		out[i] = looked{err: err}
 		if err == nil {
-			states[i], errs[i] = p.state(ctx, env, names[i], units[at], links, note)
+			out[i].state, out[i].unit, out[i].err = r.state(ctx, env, names[i], units[at], links)
 		}
 	}
 }
 
 // show returns what systemd has in memory of units, in order.
-func (p *Provider) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
-	release, err := p.turn.acquire(ctx)
+func (r *reader) show(ctx context.Context, env resource.Env, names []string) ([]unit, error) {
+	release, err := r.turn.acquire(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer release()
-	for _, s := range p.sources {
+	for _, s := range r.sources {
 		var units []unit
 		if units, err = s.units(ctx, env, names); err == nil || ctx.Err() != nil {
 			return units, err
@@ -138,51 +148,45 @@ func (p *Provider) show(ctx context.Context, env resource.Env, names []string) (
 	return nil, err
 }
 
-// state returns the state of a unit, and runs is-enabled where systemd's memory
-// may be outdated. A service may be named by any name of its unit, but only by one
-// of them in a run.
-func (p *Provider) state(ctx context.Context, env resource.Env, name string, u unit, links links, note func(run, name, unit string) error) (*service.State, error) {
-	asked := service.UnitName(name)
+// state returns the state of a unit and its id, and runs is-enabled where systemd's memory may be
+// outdated.
+func (r *reader) state(ctx context.Context, env resource.Env, name string, u unit, links links) (state *service.State, id string, err error) {
 	if u.load == "bad-setting" || u.load == "error" {
-		return nil, unreadable(ctx, env, name, u)
+		return nil, "", unreadable(ctx, env, name, u)
 	}
-	if u.id != asked {
-		if answer, err := p.isEnabled(ctx, env, name); err != nil || answer == notFound {
-			return nil, cmp.Or(err, fmt.Errorf("%s: %w", name, service.ErrNotFound))
+	if u.id != service.UnitName(name) {
+		if answer, err := r.isEnabled(ctx, env, name); err != nil || answer == notFound {
+			return nil, "", cmp.Or(err, fmt.Errorf("%s: %w", name, service.ErrNotFound))
 		}
 	}
-	if err := note(env.RunID, asked, u.id); err != nil {
-		return nil, err
-	}
-	answer, sure := u.isEnabled(links, hasScript(p.root, u.id))
+	answer, sure := u.isEnabled(links, hasScript(r.root, u.id))
 	if !sure {
-		var err error
-		if answer, err = p.isEnabled(ctx, env, u.id); err != nil {
-			return nil, err
+		if answer, err = r.isEnabled(ctx, env, u.id); err != nil {
+			return nil, u.id, err
 		}
 	}
-	if p.isOwn(ctx, env, u.id) {
-		u.active = p.own.active(env.RunID)
+	if r.own.is(ctx, env, u.id) {
+		u.active = r.own.active(env.RunID)
 	}
-	state, err := stateOf(name, u.active, answer)
+	state, err = stateOf(name, u.active, answer)
 	if u.job && errors.Is(err, resource.ErrUnsettled) {
 		err = queued{err}
 	}
 	if err != nil {
-		return nil, err
+		return nil, u.id, err
 	}
-	state.Since = p.booted.at().Add(u.activeSince)
+	state.Since = r.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
 	if !u.canReload {
 		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")
 	}
 
-	return state, nil
+	return state, u.id, nil
 }
 
 // isEnabled returns what the files say now.
-func (p *Provider) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
-	release, err := p.turn.acquire(ctx)
+func (r *reader) isEnabled(ctx context.Context, env resource.Env, name string) (string, error) {
+	release, err := r.turn.acquire(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -201,21 +205,4 @@ func (p *Provider) isEnabled(ctx context.Context, env resource.Env, name string)
 	default:
 		return "", fmt.Errorf("%w: %q, %s", errIsEnabled, answer, said)
 	}
-}
-
-// AreStarted looks which services are active, or have a job of systemd that makes them so: muster
-// has none of its own for what it is about to start.
-func (p *Provider) AreStarted(ctx context.Context, env resource.Env, names []string) []bool {
-	out := make([]bool, len(names))
-	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
-	defer cancel()
-	units, err := p.show(ctx, env, unitNames(names))
-	if err != nil {
-		env.Log.DebugContext(ctx, "cannot tell who starts services", "error", err.Error())
-	}
-	for i, u := range units {
-		out[i] = u.active == "active" || u.job && (u.active == "inactive" || u.active == activating)
-	}
-
-	return out
 }

@@ -26,24 +26,24 @@ type own struct {
 	stops string
 }
 
-// isOwn reports whether a unit is the one that muster runs in, and a stop of it ends muster.
-func (p *Provider) isOwn(ctx context.Context, env resource.Env, unit string) bool {
-	if unit == "" || unit != p.own.unit {
+// is reports whether a unit is the one that muster runs in, and a stop of it ends muster.
+func (o *own) is(ctx context.Context, env resource.Env, unit string) bool {
+	if unit == "" || unit != o.unit {
 		return false
 	}
-	p.own.mu.Lock()
-	defer p.own.mu.Unlock()
-	if p.own.asked {
-		return p.own.ends
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.asked {
+		return o.ends
 	}
 	result, err := run(ctx, env, nil, systemctl, "show", "--system", "--property=MainPID,KillMode", "--", unit)
 	if err != nil || result.ExitCode != 0 {
 		env.Log.DebugContext(ctx, "cannot tell whether a stop of the unit ends muster", "unit", unit)
 		return true
 	}
-	p.own.asked, p.own.ends = true, endsWith(result.Stdout.String(), os.Getpid())
+	o.asked, o.ends = true, endsWith(result.Stdout.String(), os.Getpid())
 
-	return p.own.ends
+	return o.ends
 }
 
 // endsWith reports whether a process of a unit with these properties ends when that is stopped:
@@ -54,37 +54,32 @@ func endsWith(properties string, pid int) bool {
 	return slices.Contains(lines, "MainPID="+strconv.Itoa(pid)) || !slices.Contains(lines, "KillMode=process") && !slices.Contains(lines, "KillMode=none")
 }
 
-// putsOff reports whether an action on a unit would end muster, or wait for its end.
-func (p *Provider) putsOff(ctx context.Context, env resource.Env, action service.Action, unit string) bool {
+// Postpone returns what asks for a change of muster's own unit, which would end muster or wait for
+// its end: at the end of the run, and not waited for. It is nil for any other change.
+func (p *Provider) Postpone(ctx context.Context, env resource.Env, action service.Action, name string) func(context.Context) error {
 	switch action {
 	case service.Start, service.Stop, service.Restart, service.ReloadOrRestart:
-		return p.isOwn(ctx, env, service.UnitName(unit))
 	default:
-		return false
+		return nil
 	}
-}
-
-// putOff has an action on muster's own unit asked for at the end of the run, not waited for.
-func (p *Provider) putOff(ctx context.Context, env resource.Env, action service.Action) error {
-	p.own.setStops("")
+	own := p.reader.own
+	if !own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0])) {
+		return nil
+	}
+	own.setStops("")
 	if action == service.Stop {
-		p.own.setStops(env.RunID)
+		own.setStops(env.RunID)
 	}
-	ask := func(ctx context.Context) error {
-		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", p.own.unit)
-		err := p.change(ctx, env, action, "--no-block", p.own.unit)
+
+	return func(ctx context.Context) error {
+		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", own.unit)
+		err := p.changer.change(ctx, env, action, "--no-block", own.unit)
 		if err != nil {
-			p.own.setStops("")
+			own.setStops("")
 		}
 
 		return err
 	}
-	if env.AtEnd == nil {
-		return ask(ctx)
-	}
-	env.AtEnd(ask)
-
-	return nil
 }
 
 func (o *own) setStops(run string) {

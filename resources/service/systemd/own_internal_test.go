@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/service"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -69,27 +70,51 @@ func running(id string) unit {
 // ofMuster is a provider of a machine on which muster runs as muster.service.
 func ofMuster(t *testing.T, m memory) (*Provider, resource.Env) {
 	p := New(t.TempDir())
-	p.sources, p.own.unit = []source{m}, "muster.service"
+	p.reader.sources, p.reader.own.unit = []source{m}, "muster.service"
 
 	return p, resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t), RunID: "1"}
 }
 
-// TestOwnUnit is asked for at the end of the run, and not waited for; others are.
+// apply applies an action to services, and returns what is made at the end of the run, by service.
+func apply(t *testing.T, p *Provider, env resource.Env, action service.Action, names ...string) (late map[string]func(context.Context) error) {
+	t.Helper()
+	specs, plans := make([]*service.Spec, len(names)), make([]resource.Plan, len(names))
+	for i, name := range names {
+		specs[i] = &service.Spec{Common: model.Common{Name: name}}
+		plans[i].Add(model.Change{Action: string(action)})
+	}
+	outcomes, err := make([]resource.Outcome, 1), error(nil)
+	if len(names) == 1 {
+		outcomes[0], err = service.Type{}.Apply(t.Context(), env, p, specs[0], plans[0])
+	} else {
+		outcomes, err = service.Type{}.ApplyAll(t.Context(), env, p, specs, plans)
+	}
+	if err != nil {
+		t.Errorf("%s: %v", action, err)
+	}
+	late = map[string]func(context.Context) error{}
+	for i, o := range outcomes {
+		if o.AtEnd != nil {
+			late[names[i]] = o.AtEnd
+		}
+	}
+
+	return late
+}
+
+// TestOwnUnit is asked for at the end of the run, and not waited for; others are changed at once.
 func TestOwnUnit(t *testing.T) {
 	calls := fakeSystemctl(t, "")
 	for _, action := range []service.Action{service.Restart, service.Stop, service.ReloadOrRestart} {
 		p, env := ofMuster(t, memory{"muster.service": running("muster.service"), "web.service": running("web.service")})
-		var late []func(context.Context) error
-		env.AtEnd = func(f func(context.Context) error) { late = append(late, f) }
-		if err := errors.Join(p.ChangeAll(t.Context(), env, action, []string{"web", "muster", "db"})...); err != nil {
-			t.Errorf("%s: %v", action, err)
-		}
+		late := apply(t, p, env, action, "web", "muster", "db")
 		if got := calls(); !slices.Contains(got, string(action)+" --system web db") || slices.ContainsFunc(got, func(c string) bool { return strings.HasPrefix(c, string(action)) && strings.Contains(c, "muster") }) {
 			t.Errorf("%s: it called %q", action, got)
 		}
-		if err := p.Change(t.Context(), env, action, "muster.service"); err != nil {
-			t.Errorf("%s: %v", action, err)
+		if len(late) != 1 || late["muster"] == nil {
+			t.Fatalf("%s: put off are %v", action, late)
 		}
+		late = apply(t, p, env, action, "muster.service")
 		if got := calls(); len(got) != 1 || got[0] != "" {
 			t.Errorf("%s before the end of the run: it called %q", action, got)
 		}
@@ -102,10 +127,7 @@ func TestOwnUnit(t *testing.T) {
 			t.Errorf("%s, for another run: %+v, %v", action, state, err)
 		}
 		calls()
-		if len(late) != 2 {
-			t.Fatalf("%s: %d things are put off", action, len(late))
-		}
-		if err := late[1](t.Context()); err != nil {
+		if err := late["muster.service"](t.Context()); err != nil {
 			t.Errorf("%s: %v", action, err)
 		}
 		if got := calls(); !slices.Equal(got, []string{string(action) + " --system --no-block muster.service"}) {
@@ -118,7 +140,7 @@ func TestOwnUnit(t *testing.T) {
 func TestOwnUnitFails(t *testing.T) {
 	fakeSystemctl(t, `case "$*" in stop*) echo "it is refused" >&2; exit 1;; esac`)
 	p, env := ofMuster(t, memory{"muster.service": running("muster.service")})
-	err := p.Change(t.Context(), env, service.Stop, "muster")
+	err := apply(t, p, env, service.Stop, "muster")["muster"](t.Context())
 	var said resource.CommandError
 	if !errors.As(err, &said) || said.Output != "it is refused" {
 		t.Errorf("the error is %v", err)
@@ -145,10 +167,9 @@ func TestOwnUnitRuns(t *testing.T) {
 func TestUnitThatLeavesMusterAlone(t *testing.T) {
 	calls := fakeSystemctl(t, `case "$*" in show*) printf 'MainPID=1\nKillMode=process\n';; esac`)
 	p, env := ofMuster(t, memory{"muster.service": running("muster.service")})
-	env.AtEnd = func(func(context.Context) error) { t.Error("it is put off") }
 	for range 2 {
-		if err := p.Change(t.Context(), env, service.Restart, "muster"); err != nil {
-			t.Error(err)
+		if late := apply(t, p, env, service.Restart, "muster"); len(late) > 0 {
+			t.Error("it is put off")
 		}
 	}
 	if got := calls(); !slices.Equal(got, []string{

@@ -5,10 +5,8 @@ package systemd
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -32,31 +30,19 @@ type source interface {
 
 // Provider asks and changes systemd, one command at a time. Make it with New.
 type Provider struct {
-	// root holds the files of the machine.
-	root string
-	// sources are tried in order.
-	sources []source
-	turn    turn
-	// reloaded is when systemd last read its units. It is guarded by turn.
-	reloaded reading
-	names    names
-	own      own
-	booted   bootTime
-}
-
-// reading is a moment at which systemd read its units: the run, and the
-// directories at that time.
-type reading struct {
-	run  string
-	dirs map[string]time.Time
+	reader  *reader
+	changer *changer
+	names   names
 }
 
 // New returns the provider for the machine whose files are below root: "/" for
 // this one.
 func New(root string) *Provider {
-	return &Provider{
-		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: own{unit: command.OwnUnit(root)},
+	r := &reader{
+		root: root, sources: []source{bus{root: root, timeout: busTimeout}, showCommand{}}, turn: make(turn, 1), own: &own{unit: command.OwnUnit(root)},
 	}
+
+	return &Provider{reader: r, changer: &changer{reader: r}}
 }
 
 // Name is systemd.
@@ -89,38 +75,58 @@ func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv 
 	return env.Host.Run(ctx, command.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
 }
 
+// Status is StatusAll for one.
+func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*service.State, error) {
+	states, errs := p.StatusAll(ctx, env, []string{name})
+
+	return states[0], errs[0]
+}
+
+// StatusAll reads all services with one systemctl show, from which the answers
+// of is-active and is-enabled follow. Services that reload or stop are read
+// again for up to 5 s, one alone for minutes while systemd has a job for it: somebody restarts it.
+// A service may be named by any name of its unit, but only by one of them in a run.
+func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []string) ([]*service.State, []error) {
+	states, errs := make([]*service.State, len(names)), make([]error, len(names))
+	for i, l := range p.reader.look(ctx, env, names) {
+		states[i], errs[i] = l.state, l.err
+		if l.unit == "" {
+			continue
+		}
+		if err := p.names.note(env.RunID, service.UnitName(names[i]), l.unit); err != nil {
+			states[i], errs[i] = nil, err
+		}
+	}
+
+	return states, errs
+}
+
+// AreStarted looks which services are active, or have a job of systemd that makes them so: muster
+// has none of its own for what it is about to start.
+func (p *Provider) AreStarted(ctx context.Context, env resource.Env, names []string) []bool {
+	out := make([]bool, len(names))
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	units, err := p.reader.show(ctx, env, unitNames(names))
+	if err != nil {
+		env.Log.DebugContext(ctx, "cannot tell who starts services", "error", err.Error())
+	}
+	for i, u := range units {
+		out[i] = u.active == "active" || u.job && (u.active == "inactive" || u.active == activating)
+	}
+
+	return out
+}
+
 // Reload makes systemd read all units.
 func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
-	release, err := p.turn.acquire(ctx)
+	release, err := p.reader.turn.acquire(ctx)
 	if err != nil {
 		return err
 	}
 	defer release()
 
-	return p.reload(ctx, env)
-}
-
-func (p *Provider) reload(ctx context.Context, env resource.Env) error {
-	now := reading{run: env.RunID, dirs: unitDirs(p.root)}
-	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
-		return err
-	}
-	p.reloaded = now
-
-	return nil
-}
-
-// reloadOnce reloads before the first change of a run, and again after unit
-// files came or went: systemd's NeedDaemonReload misses the first drop-in of a
-// unit. A run of a part goes on from the runs before it: systemd takes longer to
-// read all units than to start the one that somebody stopped.
-func (p *Provider) reloadOnce(ctx context.Context, env resource.Env) error {
-	same := env.RunID != "" && env.RunID == p.reloaded.run || env.Part && p.reloaded.dirs != nil
-	if same && maps.Equal(p.reloaded.dirs, unitDirs(p.root)) {
-		return nil
-	}
-
-	return p.reload(ctx, env)
+	return p.changer.reload(ctx, env)
 }
 
 // Stop stops a service.
@@ -148,84 +154,15 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 	return p.Change(ctx, env, service.Disable, name)
 }
 
-// Change applies an action to a service.
+// Change applies an action to a service. What Postpone returns something for must not be changed by it.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	names := p.names.resolve(env.RunID, []string{name})
-	if p.putsOff(ctx, env, action, names[0]) {
-		return p.putOff(ctx, env, action)
-	}
 	switch action {
 	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
-		return p.startAndCheck(ctx, env, action, names[0])
+		return p.changer.startAndCheck(ctx, env, action, names[0])
 	default:
-		return p.changeMany(ctx, env, action, names)
+		return p.changer.changeMany(ctx, env, action, names)
 	}
-}
-
-// changeMany applies an action to services, with what systemctl leaves out of it.
-func (p *Provider) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
-	switch action {
-	case service.Disable:
-		return p.disable(ctx, env, names...)
-	case service.Unmask:
-		if err := p.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
-			return err
-		}
-	}
-
-	return p.change(ctx, env, action, names...)
-}
-
-// change runs a systemctl command that changes services.
-func (p *Provider) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
-	release, err := p.turn.acquire(ctx)
-	if err != nil {
-		return err
-	}
-	defer release()
-	if err := p.reloadOnce(ctx, env); err != nil {
-		return err
-	}
-
-	argv := append([]string{string(action), "--system"}, args...)
-	err = control(ctx, env, argv...)
-	if env.Part && isTooOften(err) {
-		// Whether somebody stops it again and again is judged by flapping: systemd is to count
-		// the starts of a program that ends by itself.
-		if err := p.reload(ctx, env); err != nil {
-			return err
-		}
-		err = control(ctx, env, argv...)
-	}
-	if err != nil {
-		return err
-	}
-	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(p.root, name) }) {
-		// These reload by themselves, and made the links.
-		p.reloaded = reading{run: env.RunID, dirs: unitDirs(p.root)}
-	}
-
-	return nil
-}
-
-// startAndCheck starts or refreshes a service and checks that it runs. The error
-// carries its log.
-func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	began := time.Now()
-	err := p.change(ctx, env, action, name)
-	if err == nil {
-		states, errs := p.outcomes(ctx, env, []string{name})
-		if err = errs[0]; err == nil && !states[0].Metadata.Running {
-			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
-		}
-	}
-	if err == nil {
-		return nil
-	}
-	errs := []error{err}
-	withLogs(ctx, env, []string{name}, began, errs)
-
-	return errs[0]
 }
 
 // Watches returns the unit of a service. What systemd has not read yet it does not tell
@@ -235,12 +172,12 @@ func (p *Provider) startAndCheck(ctx context.Context, env resource.Env, action s
 func (p *Provider) Watches(name string) []watch.Point {
 	const units = "/etc/systemd/system"
 	unit := service.UnitName(name)
-	if unit == p.own.unit {
+	if unit == p.reader.own.unit {
 		// It runs whatever happens to it: it would be looked at whenever it is told to end.
 		return resource.WatchPaths(filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit))
 	}
 	paths := []string{filepath.Join(units, unit), filepath.Join(units, "multi-user.target.wants", unit)}
-	for _, entry := range entries(filepath.Join(p.root, units)) {
+	for _, entry := range entries(filepath.Join(p.reader.root, units)) {
 		if path := filepath.Join(units, entry.Name(), unit); entry.IsDir() && wants(entry.Name()) && !slices.Contains(paths, path) {
 			paths = append(paths, path)
 		}

@@ -3,7 +3,6 @@ package systemd
 import (
 	"context"
 	"math"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -18,22 +17,15 @@ import (
 // ended: they are not retried alone, so their errors carry their logs.
 func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action service.Action, names []string) []error {
 	errs, units := make([]error, len(names)), p.names.resolve(env.RunID, names)
-	if own := slices.IndexFunc(units, func(unit string) bool { return p.putsOff(ctx, env, action, unit) }); own >= 0 {
-		errs := p.ChangeAll(ctx, env, action, slices.Delete(slices.Clone(names), own, own+1))
-		return slices.Insert(errs, own, p.putOff(ctx, env, action))
-	}
-	if len(names) == 0 {
-		return errs
-	}
 	began, start := sinceBoot(), time.Now()
-	err := p.changeMany(ctx, env, action, units)
+	err := p.changer.changeMany(ctx, env, action, units)
 	if err == nil {
 		return errs
 	}
 	env.Log.DebugContext(ctx, "services not changed", "action", string(action), "services", len(names), "error", resource.WithoutOutput(err))
 	looking, cancel := context.WithTimeout(context.WithoutCancel(ctx), answerTimeout)
 	defer cancel()
-	done := p.done(looking, env, action, names, began)
+	done := p.changer.done(looking, env, action, names, began)
 	for i := range errs {
 		if !done[i] {
 			errs[i] = err
@@ -47,7 +39,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, action servi
 }
 
 // done reports for which services an action that began at a time succeeded.
-func (p *Provider) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
+func (c *changer) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
 	switch action {
 	case service.Reload, service.ReloadOrRestart:
@@ -55,7 +47,7 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 		return done
 	case service.Restart:
 		// A service that did not restart may still run.
-		units, err := p.show(ctx, env, unitNames(names))
+		units, err := c.reader.show(ctx, env, unitNames(names))
 		if err != nil {
 			env.Log.DebugContext(ctx, "cannot tell which services restarted", "error", err.Error())
 		}
@@ -64,7 +56,7 @@ func (p *Provider) done(ctx context.Context, env resource.Env, action service.Ac
 		}
 		return done
 	}
-	states, errs := p.outcomes(ctx, env, names)
+	states, errs := c.reader.outcomes(ctx, env, names)
 	for i, state := range states {
 		if errs[i] != nil {
 			continue

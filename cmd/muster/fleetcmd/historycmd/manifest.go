@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/history"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/times"
 )
 
 // revision is a revision with who signed it.
@@ -124,7 +125,8 @@ func (r revision) row() []string {
 	}
 	took := "-"
 	if r.Ran.Nodes > 0 {
-		took = "after " + print.Age(r.Time, later(r.Ran.Last, r.Time))
+		// Clocks of nodes differ from the server's.
+		took = "after " + print.Age(r.Time, times.Later(r.Ran.Last, r.Time))
 	}
 	lines := r.Lines.String()
 	if r.Unchanged {
@@ -139,13 +141,4 @@ func (r revision) row() []string {
 		print.Time(r.Time), r.Key, strconv.FormatUint(r.Revision.Revision, 10), string(r.Change()), lines, count(r.Ran.Nodes), count(r.Ran.Failed), count(r.Ran.Rejected), count(r.Ran.Now),
 		took, cmp.Or(print.OneLine(r.By), "-"), r.Signed.Short(), strings.TrimSuffix(details, ", "),
 	}
-}
-
-// later returns the later of two times: clocks of nodes differ from the server's.
-func later(a, b time.Time) time.Time {
-	if a.Before(b) {
-		return b
-	}
-
-	return a
 }

@@ -68,7 +68,7 @@ func (s *signals) subscribe(ctx context.Context) error {
 }
 
 // objects returns the objects of a unit: that of its name, and where that is an alias
-// that of the unit, by which systemd tells of it. The error may be errLate.
+// that of the unit, which systemd uses in signals. The error may be errLate.
 func (s *signals) objects(ctx context.Context, name string) ([]dbus.ObjectPath, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.answerTime)
 	defer cancel()

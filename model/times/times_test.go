@@ -1,4 +1,4 @@
-package tasks
+package times
 
 import (
 	"testing"

@@ -1,4 +1,5 @@
-package tasks
+// Package times compares times.
+package times
 
 import "time"
 

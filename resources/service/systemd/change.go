@@ -1,0 +1,116 @@
+package systemd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/service"
+)
+
+// changer changes units, by systemctl.
+type changer struct {
+	reader *reader
+	// reloaded is when systemd last read its units. It is guarded by the turn.
+	reloaded reading
+}
+
+// reading is a moment at which systemd read its units: the run, and the
+// directories at that time.
+type reading struct {
+	run  string
+	dirs map[string]time.Time
+}
+
+func (c *changer) reload(ctx context.Context, env resource.Env) error {
+	now := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
+		return err
+	}
+	c.reloaded = now
+
+	return nil
+}
+
+// reloadOnce reloads before the first change of a run, and again after unit
+// files came or went: systemd's NeedDaemonReload misses the first drop-in of a
+// unit. A run of a part goes on from the runs before it: systemd takes longer to
+// read all units than to start the one that somebody stopped.
+func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
+	same := env.RunID != "" && env.RunID == c.reloaded.run || env.Part && c.reloaded.dirs != nil
+	if same && maps.Equal(c.reloaded.dirs, unitDirs(c.reader.root)) {
+		return nil
+	}
+
+	return c.reload(ctx, env)
+}
+
+// changeMany applies an action to services, with what systemctl leaves out of it.
+func (c *changer) changeMany(ctx context.Context, env resource.Env, action service.Action, names []string) error {
+	switch action {
+	case service.Disable:
+		return c.disable(ctx, env, names...)
+	case service.Unmask:
+		if err := c.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
+			return err
+		}
+	}
+
+	return c.change(ctx, env, action, names...)
+}
+
+// change runs a systemctl command that changes services.
+func (c *changer) change(ctx context.Context, env resource.Env, action service.Action, args ...string) error {
+	release, err := c.reader.turn.acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if err := c.reloadOnce(ctx, env); err != nil {
+		return err
+	}
+
+	argv := append([]string{string(action), "--system"}, args...)
+	err = control(ctx, env, argv...)
+	if env.Part && isTooOften(err) {
+		// Whether somebody stops it again and again is judged by flapping: systemd is to count
+		// the starts of a program that ends by itself.
+		if err := c.reload(ctx, env); err != nil {
+			return err
+		}
+		err = control(ctx, env, argv...)
+	}
+	if err != nil {
+		return err
+	}
+	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(c.reader.root, name) }) {
+		// These reload by themselves, and made the links.
+		c.reloaded = reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+	}
+
+	return nil
+}
+
+// startAndCheck starts or refreshes a service and checks that it runs. The error
+// carries its log.
+func (c *changer) startAndCheck(ctx context.Context, env resource.Env, action service.Action, name string) error {
+	began := time.Now()
+	err := c.change(ctx, env, action, name)
+	if err == nil {
+		states, errs := c.reader.outcomes(ctx, env, []string{name})
+		if err = errs[0]; err == nil && !states[0].Metadata.Running {
+			err = fmt.Errorf("%w: %s is %s after %s %s", model.ErrDesiredStateFailed, name, states[0].Metadata.Active, systemctl, action)
+		}
+	}
+	if err == nil {
+		return nil
+	}
+	errs := []error{err}
+	withLogs(ctx, env, []string{name}, began, errs)
+
+	return errs[0]
+}
