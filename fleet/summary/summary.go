@@ -5,6 +5,7 @@ package summary
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"sort"
@@ -140,19 +141,22 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
 		c.node(n, fleet.NodeStatus(*n, statuses))
+		of := func(key string) model.ManifestState { return n.Manifests[key] }
 		for k := range statuses {
-			c.status(n, &statuses[k])
+			c.status(of, &statuses[k])
 		}
 	}
 }
 
-// From is Of with nodes whose statuses are known.
-func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Summary {
+// From is Of with nodes whose statuses are known. Those of manifests are asked for by the place of the node and the
+// key: its Manifests may be missing.
+func From(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
 	c := newCounter(all)
-	for _, n := range nodes {
+	for i, n := range nodes {
 		c.node(&n.Node, n.State)
+		of := func(key string) model.ManifestState { return manifest(i, key) }
 		for k := range n.Statuses {
-			c.status(&n.Node, &n.Statuses[k].RolloutStatus)
+			c.status(of, &n.Statuses[k].RolloutStatus)
 		}
 	}
 
@@ -280,17 +284,17 @@ func earlier(a, b time.Time) time.Time {
 }
 
 // States counts nodes, which are in the order of their names, by their states.
-func States(nodes []*Node) []State {
+func States(nodes iter.Seq[*Node]) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
-	for _, n := range nodes {
+	for n := range nodes {
 		c.state(&n.Node, n.State)
 	}
 
 	return c.states()
 }
 
-// status counts a status of a node, which is nil where it was never seen.
-func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
+// status counts a status of a node, which has the manifests; nil where it was never seen.
+func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus) {
 	key, is := c.keys[s.Key]
 	if !is {
 		return // it is not assigned
@@ -307,14 +311,15 @@ func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
 			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: key.since}
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
-		id := failureID{m.Name, s.Status, reasonOf(n.Manifests[s.Key], s, m.Name)}
+		of := manifest(s.Key)
+		id := failureID{m.Name, s.Status, reasonOf(of, s, m.Name)}
 		f := c.failures[id]
 		if f == nil {
 			f = &Failure{Manifest: m.Name, Status: s.Status, Error: id.text}
 			c.failures[id] = f
 		}
 		f.add(s.Node)
-		since := n.Manifests[s.Key].FailedSince
+		since := of.FailedSince
 		if s.Status == fleet.StatusRejected {
 			since = key.since
 		}

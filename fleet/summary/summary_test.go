@@ -297,7 +297,7 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 		}
 		return string(out)
 	}
-	want := text(summary.From(each, all, "1.2.0", now))
+	want := text(summary.From(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
 	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
 		t.Fatalf("one after the other: %s", want)
 	}

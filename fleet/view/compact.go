@@ -20,9 +20,10 @@ const (
 	maxFlapping = 20
 )
 
-// compact returns a node in little memory. One that says too much about itself counts as one
+// compact returns a node in little memory, and takes it over. One that says too much about itself counts as one
 // whose state cannot be read.
-func (i interned) compact(n model.Node) model.Node {
+func (s *states) compact(n model.Node) model.Node {
+	i := s.strings
 	if problem := excess(n); problem != "" {
 		n = model.Node{NodeState: model.NodeState{Node: n.Node}, Heard: n.Heard, Unreadable: problem}
 	}
@@ -45,8 +46,7 @@ func (i interned) compact(n model.Node) model.Node {
 		n.RejectedControl[key] = i.share(cut(why, maxReason))
 	}
 	for key, m := range n.Manifests {
-		m.Digest, m.Outcome = i.share(cut(m.Digest, maxWord)), model.Outcome(i.share(string(m.Outcome)))
-		m.Error, m.Late = cut(m.Error, maxReason), cut(m.Late, maxReason)
+		m.Digest, m.Error, m.Late = cut(m.Digest, maxWord), cut(m.Error, maxReason), cut(m.Late, maxReason)
 		n.Manifests[key] = m
 	}
 

@@ -13,7 +13,7 @@ func (f *Fleet) SetPatience(most time.Duration) { f.selector.patience = most }
 
 // Shared returns how many bytes have the texts that nodes have in common.
 func (f *Fleet) Shared() (sum int) {
-	for text := range f.strings {
+	for text := range f.states.strings {
 		sum += len(text)
 	}
 

@@ -38,10 +38,13 @@ type Fleet struct {
 	overview cache
 	selector *selector
 
-	mu       sync.RWMutex
-	strings  interned
-	nodes    table
-	entries  *fleet.Assigned
+	mu      sync.RWMutex
+	strings interned
+	states  states
+	nodes   table
+	entries *fleet.Assigned
+	// statuses are those of the last node, whose memory the next one takes.
+	statuses []fleet.RolloutStatus
 	progress progress
 	repeats  repeats
 	events   *bounded[Event]
@@ -79,7 +82,7 @@ func New(o Options) *Fleet {
 	}
 
 	f := &Fleet{
-		options: o, selector: newSelector(), strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
+		options: o, selector: newSelector(), strings: interned{}, states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
 		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
 		progress: progress{problems: map[string]string{}}, webhooks: map[webhookID]string{}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
 	}

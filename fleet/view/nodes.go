@@ -10,12 +10,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// known is a node of the table. What it points to is replaced and never changed, so that
-// readers need no lock for it.
+// known is a node of the table.
 type known struct {
-	*summary.Node
-	// told is when this was told.
-	told time.Time
+	*state
+	// toldAt is when this was told.
+	toldAt time.Time
 }
 
 // table has the nodes, by name and in the order of their names.
@@ -26,13 +25,13 @@ type table struct {
 
 func newTable() table { return table{byName: map[string]*known{}} }
 
-func (t *table) set(n *summary.Node, told time.Time) {
-	name := n.Node.Node
+func (t *table) set(s *state, told time.Time) {
+	name := s.name()
 	if k := t.byName[name]; k != nil {
-		k.Node, k.told = n, told
+		k.state, k.toldAt = s, told
 		return
 	}
-	k := &known{n, told}
+	k := &known{s, told}
 	t.byName[name] = k
 	at, _ := t.find(name)
 	t.sorted = slices.Insert(t.sorted, at, k)
@@ -46,14 +45,14 @@ func (t *table) remove(name string) {
 }
 
 func (t *table) find(name string) (int, bool) {
-	return slices.BinarySearchFunc(t.sorted, name, func(k *known, name string) int { return strings.Compare(k.Node.Node.Node, name) })
+	return slices.BinarySearchFunc(t.sorted, name, func(k *known, name string) int { return strings.Compare(k.name(), name) })
 }
 
 // all returns the nodes by name.
-func (t *table) all() []*summary.Node {
-	out := make([]*summary.Node, len(t.sorted))
+func (t *table) all() []*state {
+	out := make([]*state, len(t.sorted))
 	for i, k := range t.sorted {
-		out[i] = k.Node
+		out[i] = k.state
 	}
 
 	return out
@@ -67,12 +66,12 @@ func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
 	listed := make(map[string]bool, len(all))
 	for _, n := range all {
 		listed[n.Node] = true
-		if k := f.nodes.byName[n.Node]; k == nil || k.told.Before(asked) {
+		if k := f.nodes.byName[n.Node]; k == nil || k.toldAt.Before(asked) {
 			f.setNode(n)
 		}
 	}
 	for _, k := range slices.Clone(f.nodes.sorted) {
-		if name := k.Node.Node.Node; !listed[name] && k.told.Before(asked) {
+		if name := k.name(); !listed[name] && k.toldAt.Before(asked) {
 			f.removeNode(name)
 		}
 	}
@@ -102,7 +101,7 @@ func (f *Fleet) NodeNames() []string {
 	defer f.mu.RUnlock()
 	out := make([]string, len(f.nodes.sorted))
 	for i, k := range f.nodes.sorted {
-		out[i] = k.Node.Node.Node
+		out[i] = k.name()
 	}
 
 	return out
@@ -116,27 +115,30 @@ func (f *Fleet) removeNode(name string) {
 
 func (f *Fleet) setNode(n model.Node) {
 	now := time.Now()
-	n = f.strings.compact(n)
+	n = f.states.compact(n)
 	n.Silent = n.IsSilent(now)
-	f.nodes.set(f.judge(n), now)
+	f.nodes.set(f.judge(n, f.states.manifests(n.Manifests)), now)
 }
 
-// judge compares a node with what is assigned to it.
-func (f *Fleet) judge(n model.Node) *summary.Node {
-	out := summary.NewNode(n, f.entries.Statuses(n), f.entries)
+// judge compares a node with what is assigned to it; manifests are its Manifests in little memory.
+func (f *Fleet) judge(n model.Node, manifests []manifestState) *state {
+	f.statuses = f.entries.AppendStatuses(f.statuses[:0], &n)
+	out := &state{summary.NewNode(n, f.statuses, f.entries), manifests}
+	out.Node.Manifests = nil
 
-	return &out
+	return out
 }
 
 // silence finds nodes that were not heard of lately.
 func (f *Fleet) silence(now time.Time) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	manifests := map[string]model.ManifestState{}
 	for _, k := range f.nodes.sorted {
 		if !k.Silent && k.IsSilent(now) {
-			n := k.Node.Node
+			n := k.told(manifests)
 			n.Silent = true
-			k.Node = f.judge(n)
+			k.state = f.judge(n, k.manifests)
 			f.changes++
 		}
 	}
@@ -152,9 +154,10 @@ func (f *Fleet) SetAssignments(entries []model.Entry) {
 	if f.progress.assignments && changed.IsEmpty() {
 		return
 	}
+	manifests := map[string]model.ManifestState{}
 	for _, k := range f.nodes.sorted {
-		if changed.Concerns(k.Node.Node) {
-			k.Node = f.judge(k.Node.Node)
+		if n := k.told(manifests); changed.Concerns(n) {
+			k.state = f.judge(n, k.manifests)
 		}
 	}
 	f.progress.assignments = true

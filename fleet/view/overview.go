@@ -4,7 +4,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/model"
 )
 
 const (
@@ -52,8 +54,17 @@ func (f *Fleet) summary(now time.Time) (summary.Summary, Top) {
 	}
 	nodes, entries, top := f.nodes.all(), f.entries, f.top.get("", now)
 	f.mu.RUnlock()
-	c.summary, c.top = summary.From(nodes, entries, f.options.Version, now), top
+	c.summary, c.top = summaryOf(nodes, entries, f.options.Version, now), top
 	c.made, c.changes, c.generation = now, changes, generation
 
 	return c.summary, c.top
+}
+
+func summaryOf(all []*state, entries *fleet.Assigned, version string, now time.Time) summary.Summary {
+	nodes := make([]*summary.Node, len(all))
+	for i, s := range all {
+		nodes[i] = &s.Node
+	}
+
+	return summary.From(nodes, func(i int, key string) model.ManifestState { return all[i].manifest(key) }, entries, version, now)
 }

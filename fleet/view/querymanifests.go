@@ -57,30 +57,33 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 	f.mu.RUnlock()
 	out.Runs = f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
 	found := assignmentsOf(q, nodes, entries)
-	out.Nodes, out.Matching = page(found, q.Offset, q.Limit), len(found)
+	out.Nodes, out.Matching = []summary.Assignment{}, len(found)
+	for _, a := range page(found, q.Offset, q.Limit) {
+		out.Nodes = append(out.Nodes, *a)
+	}
 
 	return out, true
 }
 
 // assignmentsOf returns the statuses of a manifest, the worst first.
-func assignmentsOf(q ManifestQuery, nodes []*summary.Node, entries *fleet.Assigned) []summary.Assignment {
-	out := []summary.Assignment{}
-	add := func(a summary.Assignment) {
+func assignmentsOf(q ManifestQuery, nodes []*state, entries *fleet.Assigned) []*summary.Assignment {
+	var out []*summary.Assignment
+	add := func(a *summary.Assignment) {
 		if isOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
 			out = append(out, a)
 		}
 	}
 	known := make(map[string]bool, len(nodes))
 	for _, n := range nodes {
-		known[n.Node.Node] = true
-		for _, a := range n.Statuses {
-			add(a)
+		known[n.name()] = true
+		for i := range n.Statuses {
+			add(&n.Statuses[i])
 		}
 	}
 	for _, s := range entries.NeverSeen(func(node string) bool { return known[node] }) {
-		add(summary.Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
+		add(&summary.Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
 	}
-	slices.SortStableFunc(out, func(a, b summary.Assignment) int {
+	slices.SortStableFunc(out, func(a, b *summary.Assignment) int {
 		return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), cmp.Compare(a.Node, b.Node))
 	})
 

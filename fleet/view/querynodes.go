@@ -38,15 +38,15 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 		if err != nil {
 			return NodePage{}, err
 		}
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !found.matches[n.Node.Node] })
+		all = slices.DeleteFunc(all, func(n *state) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
 	}
 	if search := strings.ToLower(q.Search); search != "" {
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !isFound(n, search) })
+		all = slices.DeleteFunc(all, func(n *state) bool { return !isFound(&n.Node, search) })
 	}
-	out.States = summary.States(all)
+	out.States = statesOf(all)
 	if q.State != "" {
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return n.State != q.State })
+		all = slices.DeleteFunc(all, func(n *state) bool { return n.State != q.State })
 	}
 	out.Matching = len(all)
 	if compare := orderOf(q.Sort); compare != nil {
@@ -56,10 +56,21 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 		slices.Reverse(all)
 	}
 	for _, n := range page(all, q.Offset, q.Limit) {
-		out.Rows = append(out.Rows, RowOf(n))
+		out.Rows = append(out.Rows, RowOf(&n.Node))
 	}
 
 	return out, nil
+}
+
+// statesOf counts nodes by their states.
+func statesOf(all []*state) []summary.State {
+	return summary.States(func(yield func(*summary.Node) bool) {
+		for _, n := range all {
+			if !yield(&n.Node) {
+				return
+			}
+		}
+	})
 }
 
 // isFound reports whether a text in lower case is a part of what names a node.
@@ -78,18 +89,18 @@ func isFound(n *summary.Node, search string) bool {
 }
 
 // orderOf returns what compares nodes by a column, nil for their names, by which they are sorted.
-func orderOf(column string) func(a, b *summary.Node) int {
+func orderOf(column string) func(a, b *state) int {
 	switch column {
 	case "state":
-		return func(a, b *summary.Node) int {
+		return func(a, b *state) int {
 			return cmp.Compare(summary.Severity(a.State), summary.Severity(b.State))
 		}
 	case "since":
-		return func(a, b *summary.Node) int { return a.Since.Compare(b.Since) }
+		return func(a, b *state) int { return a.Since.Compare(b.Since) }
 	case "heard":
-		return func(a, b *summary.Node) int { return a.Heard.Compare(b.Heard) }
+		return func(a, b *state) int { return a.Heard.Compare(b.Heard) }
 	case "version":
-		return func(a, b *summary.Node) int {
+		return func(a, b *state) int {
 			switch {
 			case summary.IsOlder(a.Version, b.Version):
 				return -1
@@ -100,7 +111,7 @@ func orderOf(column string) func(a, b *summary.Node) int {
 			}
 		}
 	case "host":
-		return func(a, b *summary.Node) int { return cmp.Compare(a.Host, b.Host) }
+		return func(a, b *state) int { return cmp.Compare(a.Host, b.Host) }
 	default:
 		return nil
 	}
@@ -141,7 +152,7 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 		return NodeDetail{}, false
 	}
 
-	return NodeDetail{Progress: f.progress.of(name), Node: *k.Node, Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
+	return NodeDetail{Progress: f.progress.of(name), Node: k.full(), Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
 }
 
 func valuesOf(all []*RunRow) []RunRow {
@@ -153,8 +164,8 @@ func valuesOf(all []*RunRow) []RunRow {
 	return out
 }
 
-// Select returns the nodes that a target expression selects, all for an empty one. The error is that
-// of Nodes.
+// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
+// error is that of Nodes.
 func (f *Fleet) Select(on string) (fleet.Selection, error) {
 	f.mu.RLock()
 	all := f.nodes.all()
@@ -174,8 +185,8 @@ func (f *Fleet) Select(on string) (fleet.Selection, error) {
 	}
 	out.Nodes = make([]model.Node, 0, count) // growing it would copy the states of a fleet again and again
 	for _, n := range all {
-		if on == "" || found.matches[n.Node.Node] {
-			out.Nodes = append(out.Nodes, n.Node)
+		if on == "" || found.matches[n.name()] {
+			out.Nodes = append(out.Nodes, n.Node.Node)
 		}
 	}
 
@@ -191,5 +202,5 @@ func (f *Fleet) State(name string) (model.Node, bool) {
 		return model.Node{}, false
 	}
 
-	return k.Node.Node, true
+	return k.full().Node, true
 }

@@ -1,0 +1,109 @@
+package view
+
+import (
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/model"
+)
+
+// manifestState is a model.ManifestState in little memory: a fleet has as many as it has nodes, times those that
+// each runs.
+type manifestState struct {
+	*sameManifest
+	at, failedSince instant
+	// rare is nil for most.
+	rare *rareState
+}
+
+// sameManifest is what the manifests of many nodes have in common.
+type sameManifest struct {
+	key, digest string
+	revision    uint64
+	outcome     model.Outcome
+	counts      model.Counts
+}
+
+// rareState is what only a manifest has that fails, or that is late.
+type rareState struct {
+	error, late string
+	seen        uint64
+	seenAt      instant
+}
+
+// manifests returns the statuses of the manifests of a node in little memory.
+func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]manifestState, 0, len(all))
+	for key, m := range all {
+		one := manifestState{at: instantOf(m.At), failedSince: instantOf(m.FailedSince)}
+		one.sameManifest = s.same.share(sameManifest{s.strings.share(key), s.strings.share(m.Digest), m.Revision, model.Outcome(s.strings.share(string(m.Outcome))), m.Counts})
+		if rare := (rareState{m.Error, m.Late, m.Seen, instantOf(m.SeenAt)}); rare != (rareState{seenAt: never}) {
+			one.rare = &rare
+		}
+		out = append(out, one)
+	}
+
+	return out
+}
+
+// state returns the status as the node told it.
+func (m *manifestState) state() model.ManifestState {
+	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.time(), Counts: m.counts, FailedSince: m.failedSince.time()}
+	if r := m.rare; r != nil {
+		out.Error, out.Late, out.Seen, out.SeenAt = r.error, r.late, r.seen, r.seenAt.time()
+	}
+
+	return out
+}
+
+// state is a node in little memory. What it points to is replaced and never changed, so that readers need no lock
+// for it.
+type state struct {
+	// Node is without its Manifests.
+	summary.Node
+	manifests []manifestState
+}
+
+func (s *state) name() string { return s.Node.Node.Node }
+
+// manifest returns the status of a manifest on the node, the zero value where it has none.
+func (s *state) manifest(key string) model.ManifestState {
+	for i := range s.manifests {
+		if m := &s.manifests[i]; m.key == key {
+			return m.state()
+		}
+	}
+
+	return model.ManifestState{}
+}
+
+// told returns the node as it told its state, with the statuses of its manifests in a map that is cleared before.
+func (s *state) told(manifests map[string]model.ManifestState) model.Node {
+	clear(manifests)
+	for i := range s.manifests {
+		manifests[s.manifests[i].key] = s.manifests[i].state()
+	}
+	n := s.Node.Node
+	if n.Manifests = manifests; len(manifests) == 0 {
+		n.Manifests = nil
+	}
+
+	return n
+}
+
+// full returns all that is known of the node.
+func (s *state) full() summary.Node {
+	out := s.Node
+	out.Node = s.told(make(map[string]model.ManifestState, len(s.manifests)))
+
+	return out
+}
+
+// states keep the states of nodes in little memory.
+type states struct {
+	strings interned
+	same    same[sameManifest]
+}
+
+func newStates() states { return states{interned{}, newSame[sameManifest]()} }
