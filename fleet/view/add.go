@@ -46,18 +46,17 @@ func (f *Fleet) AddRuns(m Message) {
 			continue
 		}
 		f.mu.Lock()
-		f.strings.compactEvent(&t.Event)
-		f.addRun(&t, place{m.Seq, i})
+		h := f.words.keep(&t.Event)
+		f.addRun(&t, &h, place{m.Seq, i})
 		f.changes++
 		f.mu.Unlock()
 	}
 }
 
 // addRun lists the summary of a run.
-func (f *Fleet) addRun(t *told, at place) {
-	row, e := *t.run, &t.Event
-	row.Node, row.Manifest, row.RunID, row.Cause, row.Outcome = e.Node, e.Manifest, e.RunID, e.Cause, e.Outcome
-	f.runs.summary(at, row)
+func (f *Fleet) addRun(t *told, h *happened, at place) {
+	t.run.Outcome = h.outcome
+	f.runs.summary(t.Node, at, f.words.keepRun(h, t.run))
 }
 
 func (f *Fleet) add(t *told, at place) {
@@ -66,32 +65,26 @@ func (f *Fleet) add(t *told, at place) {
 		return
 	}
 	f.changes++
-	f.strings.compactEvent(e)
+	h := f.words.keep(e)
 	f.counts.report(t, at.seq)
-	f.events.put(&item[Event]{place: at, node: e.Node, value: *e})
+	it := f.events.put(e.Node, at, h)
+	e.Node, e.Resource, e.CorrelationID, e.By = it.siblings.node, h.resource, h.correlation, h.by
 	if at.compare(f.last) > 0 {
 		f.last = at
-		f.publish(e)
+		f.publish(it)
 	}
 	if t.run != nil {
-		f.addRun(t, at)
+		f.addRun(t, &h, at)
 		f.points.add(e.Time, t)
 	} else if e.Kind == model.KindTransaction && e.RunID != "" {
-		f.runs.part(at, e)
+		f.runs.part(e.Node, at, f.words.keepRun(&h, &RunRow{Started: e.Time}))
 	}
 	for _, a := range t.attention {
-		a.resource = f.strings.share(a.resource)
+		a.resource = f.words.strings.share(a.resource)
 		f.top.add(e, a)
 	}
 	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
 	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !f.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
 		f.requests.add(at, t)
 	}
-}
-
-// compactEvent shares what events have in common.
-func (i interned) compactEvent(e *Event) {
-	e.Node, e.Kind, e.Manifest, e.Resource = i.share(e.Node), i.share(e.Kind), i.share(e.Manifest), i.share(e.Resource)
-	e.Outcome, e.Cause = model.Outcome(i.share(string(e.Outcome))), model.Cause(i.share(string(e.Cause)))
-	e.CorrelationID, e.By = i.share(e.CorrelationID), i.share(e.By)
 }

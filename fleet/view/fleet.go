@@ -39,7 +39,6 @@ type Fleet struct {
 	selector *selector
 
 	mu      sync.RWMutex
-	strings interned
 	states  states
 	nodes   table
 	entries *fleet.Assigned
@@ -47,7 +46,8 @@ type Fleet struct {
 	statuses []fleet.RolloutStatus
 	progress progress
 	repeats  repeats
-	events   *bounded[Event]
+	words    words
+	events   *bounded[happened]
 	runs     runs
 	requests requests
 	points   points
@@ -82,8 +82,8 @@ func New(o Options) *Fleet {
 	}
 
 	f := &Fleet{
-		options: o, selector: newSelector(), strings: interned{}, states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
-		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
+		options: o, selector: newSelector(), states: newStates(), words: newWords(), nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
+		events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
 		progress: progress{problems: map[string]string{}}, webhooks: map[webhookID]string{}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
 	}
 	isKnown := func(node string) bool { return f.nodes.byName[node] != nil }

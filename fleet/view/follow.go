@@ -18,8 +18,8 @@ func (f *Fleet) Follow(q EventQuery) (events <-chan Event, cancel func()) {
 	defer f.mu.Unlock()
 	f.followers[w] = true
 	if q.After > 0 {
-		f.events.after(q.After, func(it *item[Event]) bool {
-			f.send(w, &it.value)
+		f.events.after(q.After, func(it *item[happened]) bool {
+			f.send(w, it)
 			return f.followers[w]
 		})
 	}
@@ -32,19 +32,19 @@ func (f *Fleet) Follow(q EventQuery) (events <-chan Event, cancel func()) {
 }
 
 // publish hands an event to those who follow it.
-func (f *Fleet) publish(e *Event) {
+func (f *Fleet) publish(it *item[happened]) {
 	for w := range f.followers {
-		f.send(w, e)
+		f.send(w, it)
 	}
 }
 
 // send hands an event to a reader, unless that is too slow.
-func (f *Fleet) send(w *follower, e *Event) {
-	if !w.matches(e) {
+func (f *Fleet) send(w *follower, it *item[happened]) {
+	if !w.matches(it.siblings.node, &it.value) {
 		return
 	}
 	select {
-	case w.events <- *e:
+	case w.events <- eventOf(it):
 	default:
 		f.end(w)
 	}

@@ -11,24 +11,24 @@ func newMatcher(q EventQuery) matcher {
 	return matcher{q}
 }
 
-// matches reports whether the query selects an event, whatever its place.
-func (m matcher) matches(e *Event) bool {
+// matches reports whether the query selects an event of a node, whatever its place.
+func (m *matcher) matches(node string, h *happened) bool {
 	switch {
-	case m.Node != "" && m.Node != e.Node, m.Kind != "" && m.Kind != e.Kind, m.RunID != "" && m.RunID != e.RunID,
-		m.Outcome != "" && m.Outcome != e.Outcome, m.Cause != "" && m.Cause != e.Cause:
+	case m.Node != "" && m.Node != node, m.Kind != "" && m.Kind != h.kind, m.RunID != "" && m.RunID != h.runID,
+		m.Outcome != "" && m.Outcome != h.outcome, m.Cause != "" && m.Cause != h.cause:
 		return false
-	case m.Manifest != "" && m.Manifest != e.Manifest && !isOf(e.Manifest, m.Manifest):
+	case m.Manifest != "" && m.Manifest != h.manifest && !isOf(h.manifest, m.Manifest):
 		return false
 	case m.Search == "":
 		return true
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), m.Search) }
 
-	return has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
+	return has(h.text) || has(h.resource) || has(h.manifest) || has(node)
 }
 
 // limit returns how many are returned.
-func (m matcher) limit() int {
+func (m *matcher) limit() int {
 	if m.Limit <= 0 {
 		return defaultLimit
 	}
@@ -43,8 +43,8 @@ func (f *Fleet) Events(q EventQuery) EventPage {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	out := EventPage{Progress: f.progress.get(), Events: []Event{}}
-	f.events.newest(q.Before, func(it *item[Event]) bool {
-		if !m.matches(&it.value) {
+	f.events.newest(q.Before, func(it *item[happened]) bool {
+		if !m.matches(it.siblings.node, &it.value) {
 			return true
 		}
 		// Those of one batch stay on one page, which goes on before their sequence.
@@ -52,7 +52,7 @@ func (f *Fleet) Events(q EventQuery) EventPage {
 			out.More = true
 			return false
 		}
-		out.Events = append(out.Events, it.value)
+		out.Events = append(out.Events, eventOf(it))
 		return true
 	})
 
@@ -67,10 +67,10 @@ func (f *Fleet) Runs(q EventQuery) []RunRow {
 	f.mu.RLock()
 	defer f.mu.RUnlock()
 	out := []RunRow{}
-	f.runs.newest(q.Before, func(it *item[*RunRow]) bool {
-		r := it.value
-		if m.matches(&Event{Node: r.Node, RunID: r.RunID, Manifest: r.Manifest, Outcome: r.Outcome, Cause: r.Cause, Text: r.Error}) {
-			out = append(out, *r)
+	f.runs.newest(q.Before, func(it *item[runRow]) bool {
+		r := &it.value
+		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
+			out = append(out, rowOf(it))
 		}
 		return len(out) < limit
 	})

@@ -152,16 +152,15 @@ func (f *Fleet) Node(name string) (NodeDetail, bool) {
 		return NodeDetail{}, false
 	}
 
-	return NodeDetail{Progress: f.progress.of(name), Node: k.full(), Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
-}
-
-func valuesOf(all []*RunRow) []RunRow {
-	out := make([]RunRow, len(all))
-	for i, r := range all {
-		out[i] = *r
+	out := NodeDetail{Progress: f.progress.of(name), Node: k.full(), Runs: []RunRow{}, Events: []Event{}}
+	for _, it := range f.runs.of(name, maxRunsOfNode) {
+		out.Runs = append(out.Runs, rowOf(it))
+	}
+	for _, it := range f.events.of(name, maxEventsOfNode) {
+		out.Events = append(out.Events, eventOf(it))
 	}
 
-	return out
+	return out, true
 }
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
