@@ -67,7 +67,8 @@ func (f *Fleet) add(t *told, at place) {
 	f.changes++
 	h := f.words.keep(e)
 	f.counts.report(t, at.seq)
-	it := f.events.put(e.Node, at, h)
+	it := f.events.newItem(e.Node, at, h)
+	f.events.put(it)
 	e.Node, e.Resource, e.CorrelationID, e.By = it.siblings.node, h.resource, h.correlation, h.by
 	if at.compare(f.last) > 0 {
 		f.last = at

@@ -68,16 +68,22 @@ func newBounded[T any](most int) *bounded[T] {
 	}
 }
 
-// put keeps a thing of a node at a place at which there is none, and returns it.
-func (b *bounded[T]) put(node string, at place, value T) *item[T] {
+// newItem returns a thing of a node at a place at which there is none, for put.
+func (b *bounded[T]) newItem(node string, at place, value T) *item[T] {
 	own := b.byNode[node]
 	if own == nil {
 		own = &siblings[T]{node: strings.Clone(node)}
 		b.byNode[own.node] = own
 	}
-	it := &item[T]{place: at, value: value, siblings: own}
+
+	return &item[T]{place: at, value: value, siblings: own}
+}
+
+// put keeps a new thing, unless all that there is room for is newer: then it is dropped at once.
+func (b *bounded[T]) put(it *item[T]) {
+	own := it.siblings
 	b.all.ReplaceOrInsert(it)
-	i, _ := own.find(at)
+	i, _ := own.find(it.place)
 	if own.items = slices.Insert(own.items, i, it); len(own.items) > b.share {
 		b.over[own] = true
 	}
@@ -87,8 +93,6 @@ func (b *bounded[T]) put(node string, at place, value T) *item[T] {
 	for b.all.Len() > b.most {
 		b.giveUp(b.oldest())
 	}
-
-	return it
 }
 
 // oldest returns what is given up next.

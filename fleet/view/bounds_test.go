@@ -329,3 +329,17 @@ func TestOneAnswer(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 }
+
+// TestRunsThatAreNotKept: what is older than all that there is room for leaves nothing behind.
+func TestRunsThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Runs: 100})
+	for i := range 1000 {
+		name, id := fmt.Sprintf("web%d", i), fmt.Sprintf("r%d", i)
+		f.Add(message(uint64(10_000-10*i), 0, failureOf(name, "group.web.motd", id, "/etc/motd")))
+		f.Add(message(uint64(10_001-10*i), 0, runOf(name, "group.web.motd", id, model.OutcomeFailed)))
+	}
+	if kept, found := len(f.Runs(view.EventQuery{Limit: 1000})), f.FoundRuns(); kept != 100 || found != kept {
+		t.Errorf("%d runs are kept, %d are found by their ids", kept, found)
+	}
+}

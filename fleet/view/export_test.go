@@ -19,3 +19,6 @@ func (f *Fleet) Shared() (sum int) {
 
 	return sum
 }
+
+// FoundRuns returns how many runs are found by their ids.
+func (f *Fleet) FoundRuns() int { return len(f.runs.byID) }

@@ -30,7 +30,7 @@ func (r requests) add(at place, t *told) {
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
 		r.byID[row.ID] = row
-		r.put(e.Node, at, row)
+		r.put(r.newItem(e.Node, at, row))
 	}
 	row.Answers++
 	r.name(row, t)

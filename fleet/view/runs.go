@@ -29,12 +29,18 @@ func (r runs) summary(node string, at place, row runRow) {
 	default:
 		return // a node reports a run once
 	}
-	r.byID[id] = r.put(node, at, row)
+	r.add(id, r.newItem(node, at, row))
 }
 
 // part takes a transaction of a run, whose summary may come later.
 func (r runs) part(node string, at place, row runRow) {
 	if id := hashOf(r.seed, node, row.id); r.byID[id] == nil {
-		r.byID[id] = r.put(node, at, row)
+		r.add(id, r.newItem(node, at, row))
 	}
+}
+
+// add keeps a run. It is found by its id before: there may be no room for it.
+func (r runs) add(id uint64, it *item[runRow]) {
+	r.byID[id] = it
+	r.put(it)
 }
