@@ -2,7 +2,6 @@ package view_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -251,45 +250,6 @@ func TestWhatFailsOnMostNodesComesFirst(t *testing.T) {
 	}
 }
 
-// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
-// from selecting nodes.
-func TestSlowTarget(t *testing.T) {
-	t.Parallel()
-	f := view.New(view.Options{})
-	f.SetPatience(50 * time.Millisecond)
-	groups := make([]string, 20)
-	for i := range groups {
-		groups[i] = fmt.Sprint("group-", i)
-	}
-	for i := range 2000 {
-		f.SetNode(model.Node{NodeState: model.NodeState{Node: fmt.Sprint("web", i), Groups: slices.Clone(groups)}})
-	}
-	slow := strings.Repeat("any(groups, ", 3) + strings.TrimSuffix(strings.Repeat(`node matches "x$" || `, 200), "|| ") + ")))"
-	if _, err := f.Nodes(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
-		t.Error(err)
-	}
-	f.SetPatience(time.Minute)
-	if p, err := f.Nodes(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
-		t.Errorf("%d, %v", p.Matching, err)
-	}
-}
-
-// TestLabelsOfYesterday: a node that has other long labels again and again leaves none of them behind.
-func TestLabelsOfYesterday(t *testing.T) {
-	t.Parallel()
-	f := view.New(view.Options{})
-	for i := range 200 {
-		labels := map[string]string{}
-		for l := range 100 {
-			labels[fmt.Sprint(l)] = fmt.Sprint(i, ".", l) + strings.Repeat("x", 1000)
-		}
-		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web01", Labels: labels}})
-	}
-	if got := f.Shared(); got > 1<<20 {
-		t.Errorf("%d bytes are left", got)
-	}
-}
-
 // TestTurnOfTargets: how long others take before does not count as time of an expression.
 func TestTurnOfTargets(t *testing.T) {
 	t.Parallel()
@@ -327,19 +287,5 @@ func TestOneAnswer(t *testing.T) {
 	}
 	if got := f.Requests(); len(got) != 1 || got[0].Answers != 2 || got[0].Failed != 2 {
 		t.Errorf("%+v", got)
-	}
-}
-
-// TestRunsThatAreNotKept: what is older than all that there is room for leaves nothing behind.
-func TestRunsThatAreNotKept(t *testing.T) {
-	t.Parallel()
-	f := view.New(view.Options{Runs: 100})
-	for i := range 1000 {
-		name, id := fmt.Sprintf("web%d", i), fmt.Sprintf("r%d", i)
-		f.Add(message(uint64(10_000-10*i), 0, failureOf(name, "group.web.motd", id, "/etc/motd")))
-		f.Add(message(uint64(10_001-10*i), 0, runOf(name, "group.web.motd", id, model.OutcomeFailed)))
-	}
-	if kept, found := len(f.Runs(view.EventQuery{Limit: 1000})), f.FoundRuns(); kept != 100 || found != kept {
-		t.Errorf("%d runs are kept, %d are found by their ids", kept, found)
 	}
 }

@@ -1,4 +1,4 @@
-package view
+package inventory
 
 import (
 	"context"
@@ -53,12 +53,12 @@ type selection struct {
 
 // selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
 // is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
-func (f *Fleet) selectNodes(on string, all []*state) (selection, error) {
+func (a *Nodes) selectNodes(on string, all []*state) (selection, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
 		return selection{}, err
 	}
-	s, turn, most := f.selector, f.selector.plain, f.selector.patience
+	s, turn, most := a.selector, a.selector.plain, a.selector.patience
 	if e.UsesFacts() {
 		turn, most = s.facts, factsPatience
 	}
@@ -76,7 +76,7 @@ func (f *Fleet) selectNodes(on string, all []*state) (selection, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	found, err := f.choose(ctx, e, all)
+	found, err := a.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return selection{}, fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)
@@ -93,13 +93,13 @@ func (f *Fleet) selectNodes(on string, all []*state) (selection, error) {
 const chosenAtOnce = 500
 
 // choose evaluates an expression. The facts of all nodes are read at once.
-func (f *Fleet) choose(ctx context.Context, e *target.Expression, all []*state) (selection, error) {
+func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) (selection, error) {
 	most := chosenAtOnce
 	if e.UsesFacts() {
 		most = max(len(all), 1)
 	}
 	out, byName := selection{matches: map[string]bool{}}, map[string]*state{}
-	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: f.options.Facts}
+	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts}
 	var nodes []model.Node
 	for part := range slices.Chunk(all, most) {
 		nodes = slices.Grow(nodes[:0], len(part))

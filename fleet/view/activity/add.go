@@ -1,8 +1,9 @@
-package view
+package activity
 
 import (
 	"time"
 
+	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -19,73 +20,70 @@ type Message struct {
 
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
-func (f *Fleet) Add(m Message) {
+func (l *Log) Add(m Message) {
 	all := make([]told, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
 		all = append(all, tell(r, m.Seq, m.Stored))
 	}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.counts.message(&m)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.counts.message(&m)
 	if m.Invalid != nil {
-		f.progress.invalid++
-		f.progress.lastInvalid = line(m.Invalid.Error(), maxText)
-		f.changes++
+		l.invalid.Count++
+		l.invalid.Last = compact.Line(m.Invalid.Error(), compact.MaxText)
+		l.options.Changed()
 	}
 	for i := range all {
-		f.add(&all[i], place{m.Seq, i})
+		l.add(&all[i], place{m.Seq, i})
 	}
 }
 
 // AddRuns tells runs ahead of the reports between them and those that are known: they are in
 // lists, and nothing else counts them before Add tells them again.
-func (f *Fleet) AddRuns(m Message) {
+func (l *Log) AddRuns(m Message) {
 	for i, r := range m.Reports {
 		t := tell(r, m.Seq, m.Stored)
 		if t.run == nil {
 			continue
 		}
-		f.mu.Lock()
-		h := f.words.keep(&t.Event)
-		f.addRun(&t, &h, place{m.Seq, i})
-		f.changes++
-		f.mu.Unlock()
+		l.mu.Lock()
+		h := l.words.keep(&t.Event)
+		l.addRun(&t, &h, place{m.Seq, i})
+		l.options.Changed()
+		l.mu.Unlock()
 	}
 }
 
 // addRun lists the summary of a run.
-func (f *Fleet) addRun(t *told, h *happened, at place) {
+func (l *Log) addRun(t *told, h *happened, at place) {
 	t.run.Outcome = h.outcome
-	f.runs.summary(t.Node, at, f.words.keepRun(h, t.run))
+	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
 }
 
-func (f *Fleet) add(t *told, at place) {
+func (l *Log) add(t *told, at place) {
 	e := &t.Event
-	if f.repeats.seenBefore(e.Node, e.ID) {
+	if l.repeats.seenBefore(e.Node, e.ID) {
 		return
 	}
-	f.changes++
-	h := f.words.keep(e)
-	f.counts.report(t, at.seq)
-	it := f.events.newItem(e.Node, at, h)
-	f.events.put(it)
+	l.options.Changed()
+	h := l.words.keep(e)
+	l.counts.report(t, at.seq)
+	it := l.events.newItem(e.Node, at, h)
+	l.events.put(it)
 	e.Node, e.Resource, e.CorrelationID, e.By = it.siblings.node, h.resource, h.correlation, h.by
-	if at.compare(f.last) > 0 {
-		f.last = at
-		f.publish(it)
-	}
+	l.followers.publish(it)
 	if t.run != nil {
-		f.addRun(t, &h, at)
-		f.points.add(e.Time, t)
+		l.addRun(t, &h, at)
+		l.points.add(e.Time, t)
 	} else if e.Kind == model.KindTransaction && e.RunID != "" {
-		f.runs.part(e.Node, at, f.words.keepRun(&h, &RunRow{Started: e.Time}))
+		l.runs.part(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
 	}
 	for _, a := range t.attention {
-		a.resource = f.words.strings.share(a.resource)
-		f.top.add(e, a)
+		a.resource = l.words.strings.Share(a.resource)
+		l.top.add(e, a)
 	}
 	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
-	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !f.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
-		f.requests.add(at, t)
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
+		l.requests.add(at, t)
 	}
 }

@@ -1,7 +1,8 @@
-package view
+package inventory
 
 import (
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -9,7 +10,7 @@ import (
 // each runs.
 type manifestState struct {
 	*sameManifest
-	at, failedSince instant
+	at, failedSince compact.Instant
 	// rare is nil for most.
 	rare *rareState
 }
@@ -26,7 +27,7 @@ type sameManifest struct {
 type rareState struct {
 	error, late string
 	seen        uint64
-	seenAt      instant
+	seenAt      compact.Instant
 }
 
 // manifests returns the statuses of the manifests of a node in little memory.
@@ -36,9 +37,9 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 	}
 	out := make([]manifestState, 0, len(all))
 	for key, m := range all {
-		one := manifestState{at: instantOf(m.At), failedSince: instantOf(m.FailedSince)}
-		one.sameManifest = s.same.share(sameManifest{s.strings.share(key), s.strings.share(m.Digest), m.Revision, model.Outcome(s.strings.share(string(m.Outcome))), m.Counts})
-		if rare := (rareState{m.Error, m.Late, m.Seen, instantOf(m.SeenAt)}); rare != (rareState{seenAt: never}) {
+		one := manifestState{at: compact.InstantOf(m.At), failedSince: compact.InstantOf(m.FailedSince)}
+		one.sameManifest = s.same.Share(sameManifest{s.strings.Share(key), s.strings.Share(m.Digest), m.Revision, model.Outcome(s.strings.Share(string(m.Outcome))), m.Counts})
+		if rare := (rareState{m.Error, m.Late, m.Seen, compact.InstantOf(m.SeenAt)}); rare != (rareState{seenAt: compact.Never}) {
 			one.rare = &rare
 		}
 		out = append(out, one)
@@ -49,9 +50,9 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 
 // state returns the status as the node told it.
 func (m *manifestState) state() model.ManifestState {
-	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.time(), Counts: m.counts, FailedSince: m.failedSince.time()}
+	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.Time(), Counts: m.counts, FailedSince: m.failedSince.Time()}
 	if r := m.rare; r != nil {
-		out.Error, out.Late, out.Seen, out.SeenAt = r.error, r.late, r.seen, r.seenAt.time()
+		out.Error, out.Late, out.Seen, out.SeenAt = r.error, r.late, r.seen, r.seenAt.Time()
 	}
 
 	return out
@@ -102,8 +103,8 @@ func (s *state) full() summary.Node {
 
 // states keep the states of nodes in little memory.
 type states struct {
-	strings interned
-	same    same[sameManifest]
+	strings compact.Texts
+	same    compact.Same[sameManifest]
 }
 
-func newStates() states { return states{interned{}, newSame[sameManifest]()} }
+func newStates() states { return states{compact.Texts{}, compact.NewSame[sameManifest]()} }

@@ -1,4 +1,4 @@
-package view
+package inventory
 
 import (
 	"slices"
@@ -59,107 +59,104 @@ func (t *table) all() []*state {
 }
 
 // SetNodes says which nodes there were when that was asked, and takes them over. What was told of
-// a node since then is newer, and stays.
-func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// a node since then is newer, and stays. It returns which are no more.
+func (a *Nodes) SetNodes(asked time.Time, all []model.Node) (removed []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
 	for _, n := range all {
 		listed[n.Node] = true
-		if k := f.nodes.byName[n.Node]; k == nil || k.toldAt.Before(asked) {
-			f.setNode(n)
+		if k := a.nodes.byName[n.Node]; k == nil || k.toldAt.Before(asked) {
+			a.setNode(n)
 		}
 	}
-	for _, k := range slices.Clone(f.nodes.sorted) {
+	for _, k := range slices.Clone(a.nodes.sorted) {
 		if name := k.name(); !listed[name] && k.toldAt.Before(asked) {
-			f.removeNode(name)
+			a.nodes.remove(name)
+			removed = append(removed, name)
 		}
 	}
-	f.progress.nodes = true
-	f.changes++
+	a.listed = true
+	a.options.Changed()
+
+	return removed
 }
 
 // SetNode tells the state of a node, and takes it over.
-func (f *Fleet) SetNode(n model.Node) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.setNode(n)
-	f.changes++
+func (a *Nodes) SetNode(n model.Node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setNode(n)
+	a.options.Changed()
 }
 
 // RemoveNode tells that a node is not known any more.
-func (f *Fleet) RemoveNode(name string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.removeNode(name)
-	f.changes++
+func (a *Nodes) RemoveNode(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodes.remove(name)
+	a.options.Changed()
 }
 
 // NodeNames returns the names of the known nodes, in order.
-func (f *Fleet) NodeNames() []string {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	out := make([]string, len(f.nodes.sorted))
-	for i, k := range f.nodes.sorted {
+func (a *Nodes) NodeNames() []string {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := make([]string, len(a.nodes.sorted))
+	for i, k := range a.nodes.sorted {
 		out[i] = k.name()
 	}
 
 	return out
 }
 
-func (f *Fleet) removeNode(name string) {
-	f.nodes.remove(name)
-	f.events.forget(name)
-	f.runs.forget(name)
-}
-
-func (f *Fleet) setNode(n model.Node) {
+func (a *Nodes) setNode(n model.Node) {
 	now := time.Now()
-	n = f.states.compact(n)
+	n = a.states.compact(n)
 	n.Silent = n.IsSilent(now)
-	f.nodes.set(f.judge(n, f.states.manifests(n.Manifests)), now)
+	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests)), now)
 }
 
 // judge compares a node with what is assigned to it; manifests are its Manifests in little memory.
-func (f *Fleet) judge(n model.Node, manifests []manifestState) *state {
-	f.statuses = f.entries.AppendStatuses(f.statuses[:0], &n)
-	out := &state{summary.NewNode(n, f.statuses, f.entries), manifests}
+func (a *Nodes) judge(n model.Node, manifests []manifestState) *state {
+	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
+	out := &state{summary.NewNode(n, a.statuses, a.entries), manifests}
 	out.Node.Manifests = nil
 
 	return out
 }
 
-// silence finds nodes that were not heard of lately.
-func (f *Fleet) silence(now time.Time) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+// Silence finds nodes that were not heard of lately.
+func (a *Nodes) Silence(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
-	for _, k := range f.nodes.sorted {
+	for _, k := range a.nodes.sorted {
 		if !k.Silent && k.IsSilent(now) {
 			n := k.told(manifests)
 			n.Silent = true
-			k.state = f.judge(n, k.manifests)
-			f.changes++
+			k.state = a.judge(n, k.manifests)
+			a.options.Changed()
 		}
 	}
 }
 
 // SetAssignments says what is assigned.
-func (f *Fleet) SetAssignments(entries []model.Entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
+func (a *Nodes) SetAssignments(entries []model.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
 	all := fleet.NewAssigned(entries)
-	changed := all.Difference(f.entries)
-	f.entries = all
-	if f.progress.assignments && changed.IsEmpty() {
+	changed := all.Difference(a.entries)
+	a.entries = all
+	if a.isAssigned && changed.IsEmpty() {
 		return
 	}
 	manifests := map[string]model.ManifestState{}
-	for _, k := range f.nodes.sorted {
+	for _, k := range a.nodes.sorted {
 		if n := k.told(manifests); changed.Concerns(n) {
-			k.state = f.judge(n, k.manifests)
+			k.state = a.judge(n, k.manifests)
 		}
 	}
-	f.progress.assignments = true
-	f.changes++
+	a.isAssigned = true
+	a.options.Changed()
 }

@@ -1,15 +1,16 @@
-package view
+package activity
 
 import (
 	"time"
 
+	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
 // happened is an Event in little memory, at its place and of its node.
 type happened struct {
 	id, runID, text string
-	at              instant
+	at              compact.Instant
 	*sameEvent
 }
 
@@ -26,16 +27,16 @@ func eventOf(it *item[happened]) Event {
 	h := &it.value
 
 	return Event{
-		Seq: it.seq, ID: h.id, Time: h.at.time(), Node: it.siblings.node, Kind: h.kind, Outcome: h.outcome, Cause: h.cause, Manifest: h.manifest, Resource: h.resource,
+		Seq: it.seq, ID: h.id, Time: h.at.Time(), Node: it.siblings.node, Kind: h.kind, Outcome: h.outcome, Cause: h.cause, Manifest: h.manifest, Resource: h.resource,
 		RunID: h.runID, CorrelationID: h.correlation, By: h.by, Text: h.text,
 	}
 }
 
 // keep returns an event in little memory.
 func (w *words) keep(e *Event) happened {
-	share := w.strings.share
+	share := w.strings.Share
 
-	return happened{e.ID, e.RunID, *w.texts.share(e.Text), instantOf(e.Time), w.events.share(sameEvent{
+	return happened{e.ID, e.RunID, *w.texts.Share(e.Text), compact.InstantOf(e.Time), w.events.Share(sameEvent{
 		share(e.Kind), model.Outcome(share(string(e.Outcome))), model.Cause(share(string(e.Cause))), share(e.Manifest), share(e.Resource), share(e.CorrelationID), share(e.By),
 	})}
 }
@@ -43,7 +44,7 @@ func (w *words) keep(e *Event) happened {
 // runRow is a RunRow in little memory, at its place and of its node.
 type runRow struct {
 	id, error string
-	started   instant
+	started   compact.Instant
 	duration  time.Duration
 	*sameRun
 }
@@ -62,25 +63,25 @@ func rowOf(it *item[runRow]) RunRow {
 	r := &it.value
 
 	return RunRow{
-		RunID: r.id, Node: it.siblings.node, Manifest: r.manifest, Revision: r.revision, Cause: r.cause, Outcome: r.outcome, Started: r.started.time(), Duration: r.duration,
+		RunID: r.id, Node: it.siblings.node, Manifest: r.manifest, Revision: r.revision, Cause: r.cause, Outcome: r.outcome, Started: r.started.Time(), Duration: r.duration,
 		Counts: r.counts, Error: r.error,
 	}
 }
 
 // keepRun returns a run in little memory, whose words are those of an event that is kept.
 func (w *words) keepRun(h *happened, row *RunRow) runRow {
-	return runRow{h.runID, *w.texts.share(row.Error), instantOf(row.Started), row.Duration, w.runs.share(sameRun{h.manifest, row.Revision, h.cause, row.Outcome, row.Counts})}
+	return runRow{h.runID, *w.texts.Share(row.Error), compact.InstantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Outcome, row.Counts})}
 }
 
 // words are what events and runs have in common.
 type words struct {
-	strings interned
+	strings compact.Texts
 	// texts are what happened: that differs more, and pushes out none of the others.
-	texts  same[string]
-	events same[sameEvent]
-	runs   same[sameRun]
+	texts  compact.Same[string]
+	events compact.Same[sameEvent]
+	runs   compact.Same[sameRun]
 }
 
 func newWords() words {
-	return words{interned{}, newSame[string](), newSame[sameEvent](), newSame[sameRun]()}
+	return words{compact.Texts{}, compact.NewSame[string](), compact.NewSame[sameEvent](), compact.NewSame[sameRun]()}
 }

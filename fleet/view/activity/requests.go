@@ -1,4 +1,4 @@
-package view
+package activity
 
 import "github.com/musterfleet/muster/model"
 
@@ -66,11 +66,11 @@ func (r requests) name(row *RequestRow, t *told) {
 }
 
 // Requests returns the requests that nodes answered, the newest first.
-func (f *Fleet) Requests() []RequestRow {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
+func (l *Log) Requests() []RequestRow {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	out := []RequestRow{}
-	f.requests.newest(0, func(it *item[*RequestRow]) bool {
+	l.requests.newest(0, func(it *item[*RequestRow]) bool {
 		out = append(out, *it.value)
 		return true
 	})

@@ -1,4 +1,4 @@
-package view
+package inventory
 
 import (
 	"cmp"
@@ -26,17 +26,15 @@ func page[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
+// List returns a part of the nodes. The error is that of the target expression, a *target.Error, or
 // why the facts that it depends on cannot be read.
-func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
-	f.mu.RLock()
-	all, progress := f.nodes.all(), f.progress.get()
-	f.mu.RUnlock()
-	out := NodePage{Progress: progress, Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
+func (a *Nodes) List(q NodeQuery) (NodeList, error) {
+	all, _ := a.now()
+	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
 	if q.On != "" {
-		found, err := f.selectNodes(q.On, all)
+		found, err := a.selectNodes(q.On, all)
 		if err != nil {
-			return NodePage{}, err
+			return NodeList{}, err
 		}
 		all = slices.DeleteFunc(all, func(n *state) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
@@ -137,43 +135,27 @@ func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
 	return out
 }
 
-// The newest runs and events that are returned of a node.
-const (
-	maxRunsOfNode   = 50
-	maxEventsOfNode = 100
-)
-
 // Node returns what is known of a node, and whether it is known.
-func (f *Fleet) Node(name string) (NodeDetail, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	k := f.nodes.byName[name]
+func (a *Nodes) Node(name string) (summary.Node, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	k := a.nodes.byName[name]
 	if k == nil {
-		return NodeDetail{}, false
+		return summary.Node{}, false
 	}
 
-	out := NodeDetail{Progress: f.progress.of(name), Node: k.full(), Runs: []RunRow{}, Events: []Event{}}
-	for _, it := range f.runs.of(name, maxRunsOfNode) {
-		out.Runs = append(out.Runs, rowOf(it))
-	}
-	for _, it := range f.events.of(name, maxEventsOfNode) {
-		out.Events = append(out.Events, eventOf(it))
-	}
-
-	return out, true
+	return k.full(), true
 }
 
 // Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
-// error is that of Nodes.
-func (f *Fleet) Select(on string) (fleet.Selection, error) {
-	f.mu.RLock()
-	all := f.nodes.all()
-	f.mu.RUnlock()
+// error is that of List.
+func (a *Nodes) Select(on string) (fleet.Selection, error) {
+	all, _ := a.now()
 	out := fleet.Selection{Known: len(all)}
 	var found selection
 	if on != "" {
 		var err error
-		if found, err = f.selectNodes(on, all); err != nil {
+		if found, err = a.selectNodes(on, all); err != nil {
 			return fleet.Selection{}, err
 		}
 		out.Undecided = found.undecided
@@ -193,13 +175,8 @@ func (f *Fleet) Select(on string) (fleet.Selection, error) {
 }
 
 // State returns the state of a node, and whether it is known.
-func (f *Fleet) State(name string) (model.Node, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	k := f.nodes.byName[name]
-	if k == nil {
-		return model.Node{}, false
-	}
+func (a *Nodes) State(name string) (model.Node, bool) {
+	n, is := a.Node(name)
 
-	return k.full().Node, true
+	return n.Node, is
 }

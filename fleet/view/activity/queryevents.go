@@ -1,6 +1,10 @@
-package view
+package activity
 
-import "strings"
+import (
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // matcher is a query of events, prepared for many of them.
 type matcher struct{ EventQuery }
@@ -17,7 +21,7 @@ func (m *matcher) matches(node string, h *happened) bool {
 	case m.Node != "" && m.Node != node, m.Kind != "" && m.Kind != h.kind, m.RunID != "" && m.RunID != h.runID,
 		m.Outcome != "" && m.Outcome != h.outcome, m.Cause != "" && m.Cause != h.cause:
 		return false
-	case m.Manifest != "" && m.Manifest != h.manifest && !isOf(h.manifest, m.Manifest):
+	case m.Manifest != "" && m.Manifest != h.manifest && !model.IsKeyOf(h.manifest, m.Manifest):
 		return false
 	case m.Search == "":
 		return true
@@ -36,38 +40,44 @@ func (m *matcher) limit() int {
 	return min(m.Limit, maxLimit)
 }
 
-// Events returns a page of events, the newest first.
-func (f *Fleet) Events(q EventQuery) EventPage {
+// defaultLimit and maxLimit are how many rows a list has.
+const (
+	defaultLimit = 100
+	maxLimit     = 1000
+)
+
+// Page returns events, the newest first, and whether there are older ones which are kept.
+func (l *Log) Page(q EventQuery) (events []Event, more bool) {
 	m := newMatcher(q)
 	limit := m.limit()
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	out := EventPage{Progress: f.progress.get(), Events: []Event{}}
-	f.events.newest(q.Before, func(it *item[happened]) bool {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	events = []Event{}
+	l.events.newest(q.Before, func(it *item[happened]) bool {
 		if !m.matches(it.siblings.node, &it.value) {
 			return true
 		}
 		// Those of one batch stay on one page, which goes on before their sequence.
-		if n := len(out.Events); n >= limit && out.Events[n-1].Seq != it.seq {
-			out.More = true
+		if n := len(events); n >= limit && events[n-1].Seq != it.seq {
+			more = true
 			return false
 		}
-		out.Events = append(out.Events, eventOf(it))
+		events = append(events, eventOf(it))
 		return true
 	})
 
-	return out
+	return events, more
 }
 
 // Runs returns runs, the newest first.
-func (f *Fleet) Runs(q EventQuery) []RunRow {
+func (l *Log) Runs(q EventQuery) []RunRow {
 	m := newMatcher(q)
 	m.Kind = "" // they are runs
 	limit := m.limit()
-	f.mu.RLock()
-	defer f.mu.RUnlock()
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	out := []RunRow{}
-	f.runs.newest(q.Before, func(it *item[runRow]) bool {
+	l.runs.newest(q.Before, func(it *item[runRow]) bool {
 		r := &it.value
 		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
 			out = append(out, rowOf(it))
