@@ -1,6 +1,9 @@
 package inventory
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
@@ -30,7 +33,7 @@ type rareState struct {
 	seenAt      compact.Instant
 }
 
-// manifests returns the statuses of the manifests of a node in little memory.
+// manifests returns the statuses of the manifests of a node in little memory, by key.
 func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 	if len(all) == 0 {
 		return nil
@@ -44,6 +47,7 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 		}
 		out = append(out, one)
 	}
+	slices.SortFunc(out, func(a, b manifestState) int { return strings.Compare(a.key, b.key) })
 
 	return out
 }
@@ -63,6 +67,7 @@ func (m *manifestState) state() model.ManifestState {
 type state struct {
 	// Node is without its Manifests.
 	summary.Node
+	// manifests are by key.
 	manifests []manifestState
 }
 
@@ -70,13 +75,12 @@ func (s *state) name() string { return s.Node.Node.Node }
 
 // manifest returns the status of a manifest on the node, the zero value where it has none.
 func (s *state) manifest(key string) model.ManifestState {
-	for i := range s.manifests {
-		if m := &s.manifests[i]; m.key == key {
-			return m.state()
-		}
+	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
+	if !is {
+		return model.ManifestState{}
 	}
 
-	return model.ManifestState{}
+	return s.manifests[at].state()
 }
 
 // told returns the node as it told its state, with the statuses of its manifests in a map that is cleared before.
