@@ -6,6 +6,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view/activity"
+	"github.com/musterfleet/muster/fleet/view/attention"
 	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
@@ -23,8 +24,8 @@ type (
 	// Point counts what was reported within one interval of time.
 	Point = activity.Point
 	// Top are the resources that need attention most, TopResource is one of them.
-	Top         = activity.Top
-	TopResource = activity.TopResource
+	Top         = attention.Top
+	TopResource = attention.TopResource
 	// Totals count what was read since the view began, ReportCount is one of their counts.
 	Totals      = activity.Totals
 	ReportCount = activity.ReportCount

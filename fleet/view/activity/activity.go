@@ -5,6 +5,8 @@ package activity
 import (
 	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/fleet/view/attention"
 )
 
 // Options are what a Log is made for.
@@ -31,7 +33,7 @@ type Log struct {
 	requests  requests
 	points    points
 	counts    counts
-	top       top
+	attention *attention.Resources
 	invalid   Invalid
 	followers followers
 }
@@ -46,7 +48,7 @@ type Invalid struct {
 func New(o Options) *Log {
 	l := &Log{
 		options: o, words: newWords(), repeats: newRepeats(), events: newBounded[happened](o.Events), runs: newRuns(o.Runs), requests: newRequests(),
-		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep), followers: newFollowers(),
+		points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, attention: attention.New(o.Keep), followers: newFollowers(),
 	}
 	l.events.isKnown, l.runs.isKnown = o.IsKnown, o.IsKnown
 
@@ -95,9 +97,9 @@ func (l *Log) Points(since, now time.Time) []Point {
 }
 
 // Top returns what needed attention most, of one manifest, or of all for an empty name.
-func (l *Log) Top(manifest string, now time.Time) Top {
+func (l *Log) Top(manifest string, now time.Time) attention.Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
-	return l.top.get(manifest, now)
+	return l.attention.Top(manifest, now)
 }

@@ -79,8 +79,8 @@ func (l *Log) add(t *told, at place) {
 		l.runs.part(e.Node, at, l.words.keepRun(&h, &RunRow{Started: e.Time}))
 	}
 	for _, a := range t.attention {
-		a.resource = l.words.strings.Share(a.resource)
-		l.top.add(e, a)
+		a.Resource = l.words.strings.Share(a.Resource)
+		l.attention.Add(e.Node, e.Time, a)
 	}
 	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
 	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view/attention"
 	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
@@ -20,26 +21,8 @@ type told struct {
 	// asked is how many nodes a request was sent to that the report answers.
 	asked int
 	// attention are the resources that fail, drift or flap by it.
-	attention []attention
+	attention []attention.Attention
 }
-
-// attention is a resource that needs some.
-type attention struct {
-	kind     kind
-	manifest string
-	resource string
-	text     string
-}
-
-// kind is why a resource needs attention.
-type kind int
-
-const (
-	failing kind = iota
-	drifting
-	flapping
-	kinds
-)
 
 // maxFlapping is how many of the resources that flap are counted of a node. Agents write no more.
 const maxFlapping = 20
@@ -101,11 +84,11 @@ func (t *told) tellTransaction(d *model.Transaction) {
 	manifest := nameOf(t.Manifest)
 	switch {
 	case t.Outcome == model.OutcomeFailed:
-		t.attention = []attention{{failing, manifest, t.Resource, t.Text}}
+		t.attention = []attention.Attention{{Kind: attention.Failing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
 	case d.Drift != nil:
-		t.attention = []attention{{drifting, manifest, t.Resource, compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
+		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
 	case d.Changed && t.Cause.IsUnasked():
-		t.attention = []attention{{drifting, manifest, t.Resource, t.Text}} // it is only reported
+		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
 	}
 }
 
@@ -129,7 +112,9 @@ func (t *told) tellNode(n *model.NodeState, r model.Report) {
 		return
 	}
 	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
-		t.attention = append(t.attention, attention{flapping, compact.Cut(nameOf(f.Manifest), compact.MaxWord), compact.Cut(f.Resource.String(), compact.MaxWord), compact.Line(f.By(), compact.MaxText)})
+		t.attention = append(t.attention, attention.Attention{
+			Kind: attention.Flapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
+		})
 	}
 }
 

@@ -3,7 +3,6 @@ package activity
 import (
 	"time"
 
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -79,25 +78,4 @@ type Point struct {
 	Changed  int       `json:"changed"`
 	Failed   int       `json:"failed"`
 	Repaired int       `json:"repaired"`
-}
-
-// Top are the resources that need attention most, the most frequent first; of those that fail, the ones that
-// do on most nodes.
-type Top struct {
-	Failing  []TopResource `json:"failing"`
-	Drifting []TopResource `json:"drifting"`
-	Flapping []TopResource `json:"flapping"`
-}
-
-// TopResource is a resource of a manifest, and how often something happened to it since
-// Progress.Since, or within the time that is kept. A failure that goes on is reported once a day, and counts
-// as often.
-type TopResource struct {
-	Manifest string    `json:"manifest"`
-	Resource string    `json:"resource"`
-	Count    int       `json:"count"`
-	Last     time.Time `json:"last"`
-	// Text is the newest error, or what drifted.
-	Text string `json:"text"`
-	summary.Members
 }
