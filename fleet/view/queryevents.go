@@ -24,7 +24,7 @@ func (m matcher) matches(e *Event) bool {
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), m.Search) }
 
-	return has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
+	return m.Search == strings.ToLower(e.CorrelationID) || has(e.Text) || has(e.Resource) || has(e.Manifest) || has(e.Node)
 }
 
 // limit returns how many are returned.

@@ -54,14 +54,14 @@ func (r requests) add(at place, t *told) {
 // name takes over who sent a request by an answer. One node may name anybody: what most of them say counts,
 // those of older agents say nothing.
 func (r requests) name(row *RequestRow, t *told) {
-	switch isNamed := t.By != "" || t.asked > 0; {
-	case !isNamed:
-	case row.By == t.By && row.Nodes == t.asked:
+	switch from := t.from; {
+	case from == (model.Sender{}):
+	case from == model.Sender{By: row.By, Nodes: row.Nodes, To: row.To, On: row.On}:
 		r.agree[row.ID]++
 	case r.agree[row.ID] > 0:
 		r.agree[row.ID]--
 	default:
-		row.By, row.Nodes, r.agree[row.ID] = t.By, t.asked, 1
+		row.By, row.Nodes, row.To, row.On, r.agree[row.ID] = from.By, from.Nodes, from.To, from.On, 1
 	}
 }
 

@@ -16,8 +16,8 @@ type told struct {
 	// run is nil for all but the summary of a run, repaired how much drift it repaired.
 	run      *RunRow
 	repaired int
-	// asked is how many nodes a request was sent to that the report answers.
-	asked int
+	// from is who sent the request that the report answers, and to whom.
+	from model.Sender
 	// attention are the resources that fail, drift or flap by it.
 	attention []attention
 }
@@ -114,8 +114,18 @@ func (t *told) tellAnswer(r *model.EnsureResponse) {
 	}
 	t.Text = line(describe.Answer(*r), maxText)
 	if r.Sender != nil {
-		t.By, t.asked = line(r.Sender.By, maxWord), max(r.Sender.Nodes, 0)
+		t.By = line(r.Sender.By, maxWord)
+		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: kept(r.Sender.To), On: kept(r.Sender.On)}
 	}
+}
+
+// kept returns a target; none that is longer than what agents repeat.
+func kept(target string) string {
+	if len(target) > maxTarget {
+		return ""
+	}
+
+	return target
 }
 
 func (t *told) tellNode(n *model.NodeState, r model.Report) {

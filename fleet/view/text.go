@@ -10,6 +10,8 @@ const (
 	// that a node chose.
 	maxText = 300
 	maxWord = 256
+	// maxTarget is how many bytes the target of a request has.
+	maxTarget = 1000
 	// maxInterned is how many texts are shared, maxShared how many bytes each has at most: nodes choose
 	// them.
 	maxInterned, maxShared = 50_000, maxWord + len("…")
