@@ -50,9 +50,12 @@ func (f *Fleet) summary(now time.Time) (summary.Summary, Top) {
 		f.mu.RUnlock()
 		return c.summary, c.top
 	}
-	nodes, entries, top := f.nodes.all(), f.entries, f.top.get("", now)
+	nodes, entries := f.nodes.all(), f.entries
 	f.mu.RUnlock()
-	c.summary, c.top = summary.From(nodes, entries, f.options.Version, now), top
+	c.summary = summary.From(nodes, entries, f.options.Version, now)
+	f.mu.RLock()
+	c.top = f.top.get("", c.summary.Failing, now)
+	f.mu.RUnlock()
 	c.made, c.changes, c.generation = now, changes, generation
 
 	return c.summary, c.top

@@ -53,7 +53,7 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 	}
 	f.mu.RLock()
 	nodes, entries := f.nodes.all(), f.entries
-	out.Progress, out.Top = f.progress.get(), f.top.get(q.Name, now)
+	out.Progress, out.Top = f.progress.get(), f.top.get(q.Name, out.Failing, now)
 	f.mu.RUnlock()
 	out.Runs = f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
 	found := assignmentsOf(q, nodes, entries)

@@ -156,12 +156,16 @@ func (c *counted) total(now int64) int {
 	return sum
 }
 
-// get returns what needed attention most, of one manifest, or of all for an empty name.
-func (t *top) get(manifest string, now time.Time) Top {
-	return Top{Failing: t.of(failing, manifest, now), Drifting: t.of(drifting, manifest, now), Flapping: t.of(flapping, manifest, now)}
+// get returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
+// of now.
+func (t *top) get(manifest string, current []summary.Failure, now time.Time) Top {
+	return Top{
+		Failing:  t.of(failing, manifest, failingNow(current, t.counts[failing]), now),
+		Drifting: t.of(drifting, manifest, nil, now), Flapping: t.of(flapping, manifest, nil, now),
+	}
 }
 
-func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
+func (t *top) of(k kind, manifest string, current map[topID]failures, now time.Time) []TopResource {
 	out := []TopResource{}
 	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
 	// was reported.
@@ -176,11 +180,12 @@ func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
 			continue
 		}
 		if count := c.total(t.number(now)); count > 0 {
-			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text})
+			fails := current[id]
+			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text, Now: fails.nodes, Since: fails.since})
 		}
 	}
 	slices.SortFunc(out, func(a, b TopResource) int {
-		return cmp.Or(cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(b.Now, a.Now), cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 	})
 	out = out[:min(len(out), maxTop)]
 	for i := range out {

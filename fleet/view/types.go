@@ -50,7 +50,7 @@ type Point struct {
 }
 
 // Top are the resources that need attention most, the most frequent first; of those that fail, the ones that
-// do on most nodes.
+// do now, on most nodes.
 type Top struct {
 	Failing  []TopResource `json:"failing"`
 	Drifting []TopResource `json:"drifting"`
@@ -67,6 +67,11 @@ type TopResource struct {
 	Last     time.Time `json:"last"`
 	// Text is the newest error, or what drifted.
 	Text string `json:"text"`
+	// Now is on how many nodes it is the first error of the last run, and Since is for how long, by the states of
+	// nodes; both are zero for what does not fail now, drifts or flaps.
+	Now   int       `json:"failing_now,omitempty"`
+	Since time.Time `json:"failing_since,omitzero"`
+	// Members are the nodes that reported it.
 	summary.Members
 }
 

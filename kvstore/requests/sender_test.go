@@ -65,16 +65,16 @@ func TestSendersAreBounded(t *testing.T) {
 		strings.Repeat("x", 201): "", "two\nlines": "0", "\x1b[2J": "-1", "\u202egnp": "1000001", "": "many", "a\xff": "1e3",
 	} {
 		for _, target := range []string{strings.Repeat("x", 1001), "two\nlines", "\x1b[2J", "a\xff"} {
-		if got := kvstore.SenderOf(nats.Header{"Muster-To": {url.PathEscape(target)}, "Muster-On": {url.PathEscape(target)}}); got != nil {
-			t.Errorf("%q is %+v", target, got)
+			if got := kvstore.SenderOf(nats.Header{"Muster-To": {url.PathEscape(target)}, "Muster-On": {url.PathEscape(target)}}); got != nil {
+				t.Errorf("%q is %+v", target, got)
+			}
 		}
-	}
-	long := nats.NewMsg("x")
-	kvstore.SetSender(long, model.Sender{Nodes: 3, To: strings.Repeat("node.x ", 143), On: strings.Repeat("x", 1001)})
-	if got := kvstore.SenderOf(long.Header); got == nil || *got != (model.Sender{Nodes: 3}) {
-		t.Errorf("a long target is sent as %+v", got)
-	}
-	if got := kvstore.SenderOf(nats.Header{"Muster-By": {url.PathEscape(name)}, "Muster-Nodes": {nodes}}); got != nil {
+		long := nats.NewMsg("x")
+		kvstore.SetSender(long, model.Sender{Nodes: 3, To: strings.Repeat("node.x ", 143), On: strings.Repeat("x", 1001)})
+		if got := kvstore.SenderOf(long.Header); got == nil || *got != (model.Sender{Nodes: 3}) {
+			t.Errorf("a long target is sent as %+v", got)
+		}
+		if got := kvstore.SenderOf(nats.Header{"Muster-By": {url.PathEscape(name)}, "Muster-Nodes": {nodes}}); got != nil {
 			t.Errorf("%q, %q is %+v", name, nodes, got)
 		}
 	}

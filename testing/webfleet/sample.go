@@ -183,7 +183,7 @@ func (s *sample) history() {
 	}
 	s.data.Top = view.Top{
 		Failing: []view.TopResource{
-			{Manifest: "nginx", Resource: "exec#/usr/local/bin/warm-cache --all", Count: 64, Last: s.now.Add(-2 * time.Minute), Text: "exit code 7: curl: (7) Failed to connect to 127.0.0.1 port 8080", Members: members("web003", "web020", "web089")},
+			{Manifest: "nginx", Resource: "exec#/usr/local/bin/warm-cache --all", Count: 64, Last: s.now.Add(-2 * time.Minute), Text: "exit code 7: curl: (7) Failed to connect to 127.0.0.1 port 8080", Now: 14, Since: s.now.Add(-3 * time.Hour), Members: members("web003", "web020", "web089")},
 			{Manifest: "cache", Resource: "service#varnish", Count: 12, Last: s.now.Add(-9 * time.Minute), Text: "unit varnish.service not found", Members: members("edge172")},
 		},
 		Drifting: []view.TopResource{
