@@ -273,14 +273,15 @@ func TestWhatFailsNowComesFirst(t *testing.T) {
 		}}})
 	}
 	fails("web1", "group.web.motd:3:5: file#/goes/on: and on #2: no space", since)
+	fails("web5", "group.web.motd:3:5: file#/goes/on: and on #2: no space", since)
 	fails("web2", "file#/goes/on: and on #2: other: error", since.Add(time.Hour))
 	fails("web3", "group.web.motd:3:5: file#/unknown: no space", since)
 	fails("web4", "manifest timed out", since)
 	top := f.Overview().Top.Failing
-	if len(top) != 2 || top[0].Resource != "file#/goes/on: and on #2" || top[0].Now != 2 || !top[0].Since.Equal(since) || top[0].Count != 1 || top[1].Now != 0 || !top[1].Since.IsZero() || top[1].Count != 5 {
+	if len(top) != 2 || top[0].Resource != "file#/goes/on: and on #2" || top[0].Now != 3 || !top[0].Since.Equal(since) || top[0].Count != 1 || top[1].Now != 0 || !top[1].Since.IsZero() || top[1].Count != 5 {
 		t.Errorf("failing: %+v", top)
 	}
-	if m, _ := f.Manifest(view.ManifestQuery{Name: "motd"}); len(m.Top.Failing) != 2 || m.Top.Failing[0].Now != 2 {
+	if m, _ := f.Manifest(view.ManifestQuery{Name: "motd"}); len(m.Top.Failing) != 2 || m.Top.Failing[0].Now != 3 {
 		t.Errorf("failing of the manifest: %+v", m.Top.Failing)
 	}
 }

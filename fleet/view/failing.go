@@ -13,6 +13,8 @@ import (
 type failures struct {
 	nodes int
 	since time.Time
+	// most is how many nodes have the error of which since is.
+	most int
 }
 
 // failingNow returns which of some resources fail now. The state of a node names the first error of a run: a
@@ -28,8 +30,8 @@ func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failu
 			continue
 		}
 		now := out[id]
-		if now.nodes += f.Nodes; !f.Since.IsZero() && (now.since.IsZero() || f.Since.Before(now.since)) {
-			now.since = f.Since
+		if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
+			now.since, now.most = f.Since, f.Nodes
 		}
 		out[id] = now
 	}

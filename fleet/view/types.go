@@ -67,8 +67,8 @@ type TopResource struct {
 	Last     time.Time `json:"last"`
 	// Text is the newest error, or what drifted.
 	Text string `json:"text"`
-	// Now is on how many nodes it is the first error of the last run, and Since is for how long, by the states of
-	// nodes; both are zero for what does not fail now, drifts or flaps.
+	// Now is on how many nodes it is the first error of the last run, by their states, and Since is since when, of
+	// the error that most of them have; both are zero for what does not fail now, drifts or flaps.
 	Now   int       `json:"failing_now,omitempty"`
 	Since time.Time `json:"failing_since,omitzero"`
 	// Members are the nodes that reported it.
