@@ -107,8 +107,9 @@ type Failure struct {
 	Manifest string       `json:"manifest"`
 	Status   fleet.Status `json:"status"`
 	Error    string       `json:"error"`
-	// Since is when it began on the node where it did first, zero where nobody knows: older agents do not report
-	// since when they fail.
+	// Since is since when most of these nodes fail: the median of what they say, so that none decides that has a
+	// wrong clock, or lies. It is not in the future, and zero where nobody knows: older agents do not report since
+	// when they fail.
 	Since time.Time `json:"since,omitzero"`
 	Members
 }
@@ -173,7 +174,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 		c.status(nil, &s)
 		never[s.Node] = true
 	}
-	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
+	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
 	out.Flapping, out.Clocks, out.Outboxes = c.sortedFlapping(), c.clocks, c.outboxes
 	out.Versions = sortedVersions(c.versions, version)
 	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
@@ -197,7 +198,7 @@ type counter struct {
 	keys              map[string]assigned
 	byStatus          map[fleet.Status]*State
 	manifests         []Manifest
-	failures          map[failureID]*Failure
+	failures          map[failureID]*failing
 	flapping          map[flappingID]*Flapping
 	versions          map[string]*Version
 	clocks            []Clock
@@ -215,6 +216,26 @@ type failureID struct {
 	name   string
 	status fleet.Status
 	text   string
+}
+
+// failing is a failure with what its nodes say since when it is so, in any order.
+type failing struct {
+	Failure
+	claims []time.Time
+}
+
+// at returns the failure as of a time.
+func (f *failing) at(now time.Time) Failure {
+	out := f.Failure
+	if len(f.claims) == 0 {
+		return out
+	}
+	slices.SortFunc(f.claims, time.Time.Compare)
+	if out.Since = f.claims[len(f.claims)/2]; out.Since.After(now) {
+		out.Since = now
+	}
+
+	return out
 }
 
 func newCounter(all *fleet.Assigned) *counter {
@@ -236,7 +257,7 @@ func newCounter(all *fleet.Assigned) *counter {
 func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
-		failures: map[failureID]*Failure{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
+		failures: map[failureID]*failing{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{},
 	}
 }
@@ -315,7 +336,7 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 		id := failureID{m.Name, s.Status, reasonOf(of, s, m.Name)}
 		f := c.failures[id]
 		if f == nil {
-			f = &Failure{Manifest: m.Name, Status: s.Status, Error: id.text}
+			f = &failing{Failure: Failure{Manifest: m.Name, Status: s.Status, Error: id.text}}
 			c.failures[id] = f
 		}
 		f.add(s.Node)
@@ -323,7 +344,9 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 		if s.Status == fleet.StatusRejected {
 			since = key.since
 		}
-		f.Since = earlier(f.Since, since)
+		if !since.IsZero() {
+			f.claims = append(f.claims, since)
+		}
 	}
 }
 
@@ -385,10 +408,10 @@ func (c *counter) sortedManifests() []Manifest {
 	return out
 }
 
-func (c *counter) sortedFailures() []Failure {
+func (c *counter) sortedFailures(now time.Time) []Failure {
 	out := []Failure{}
 	for _, f := range c.failures {
-		out = append(out, *f)
+		out = append(out, f.at(now))
 	}
 	slices.SortFunc(out, func(a, b Failure) int {
 		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))

@@ -45,7 +45,8 @@ func (c *cache) get(f *Fleet, now time.Time) (summary.Summary, Top) {
 	if !c.made.IsZero() && age < overviewAge && (count == c.count || generation == c.generation && age < overviewPause) {
 		return c.summary, c.top
 	}
-	c.summary, c.top = f.nodes.Summary(f.options.Version, now), f.log.Top("", now)
+	c.summary = f.nodes.Summary(f.options.Version, now)
+	c.top = f.log.Top("", c.summary.Failing, now)
 	c.made, c.count, c.generation = now, count, generation
 
 	return c.summary, c.top

@@ -45,7 +45,7 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 			out.Failing = append(out.Failing, failure)
 		}
 	}
-	out.Progress, out.Top, out.Runs = f.Progress(), f.log.Top(q.Name, now), f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
+	out.Progress, out.Top, out.Runs = f.Progress(), f.log.Top(q.Name, out.Failing, now), f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
 	out.Nodes, out.Matching = f.nodes.Assignments(q)
 
 	return out, true

@@ -145,3 +145,13 @@ type EventPage struct {
 	// More is that there are older ones which are kept.
 	More bool `json:"more"`
 }
+
+// RequestDetail is a request with the nodes that did not answer it.
+type RequestDetail struct {
+	Progress Progress `json:"progress"`
+	RequestRow
+	// Missing are the nodes that did not answer, by name: those that its targets are now. It is empty where
+	// Unknown is why nobody can tell.
+	Missing []string `json:"missing"`
+	Unknown string   `json:"unknown,omitempty"`
+}

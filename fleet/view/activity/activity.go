@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view/attention"
 )
 
@@ -96,10 +97,10 @@ func (l *Log) Points(since, now time.Time) []Point {
 	return l.points.get(since, now)
 }
 
-// Top returns what needed attention most, of one manifest, or of all for an empty name.
-func (l *Log) Top(manifest string, now time.Time) attention.Top {
+// Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures of now.
+func (l *Log) Top(manifest string, current []summary.Failure, now time.Time) attention.Top {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 
-	return l.attention.Top(manifest, now)
+	return l.attention.Top(manifest, current, now)
 }

@@ -28,7 +28,7 @@ func (m *matcher) matches(node string, h *happened) bool {
 	}
 	has := func(text string) bool { return strings.Contains(strings.ToLower(text), m.Search) }
 
-	return has(h.text) || has(h.resource) || has(h.manifest) || has(node)
+	return m.Search == strings.ToLower(h.correlation) || has(h.text) || has(h.resource) || has(h.manifest) || has(node)
 }
 
 // limit returns how many are returned.

@@ -54,15 +54,34 @@ func (r requests) add(at place, t *told) {
 // name takes over who sent a request by an answer. One node may name anybody: what most of them say counts,
 // those of older agents say nothing.
 func (r requests) name(row *RequestRow, t *told) {
-	switch isNamed := t.By != "" || t.asked > 0; {
-	case !isNamed:
-	case row.By == t.By && row.Nodes == t.asked:
+	switch from := t.from; {
+	case from == (model.Sender{}):
+	case from == model.Sender{By: row.By, Nodes: row.Nodes, To: row.To, On: row.On}:
 		r.agree[row.ID]++
 	case r.agree[row.ID] > 0:
 		r.agree[row.ID]--
 	default:
-		row.By, row.Nodes, r.agree[row.ID] = t.By, t.asked, 1
+		row.By, row.Nodes, row.To, row.On, r.agree[row.ID] = from.By, from.Nodes, from.To, from.On, 1
 	}
+}
+
+// Request returns a request that nodes answered, with those of which an answer is kept, and whether it is known.
+func (l *Log) Request(id string) (row RequestRow, answered map[string]bool, known bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	found, known := l.requests.byID[id]
+	if !known {
+		return RequestRow{}, nil, false
+	}
+	answered = map[string]bool{}
+	l.events.newest(0, func(it *item[happened]) bool {
+		if it.value.kind == model.KindEnsure && it.value.correlation == id {
+			answered[it.siblings.node] = true
+		}
+		return true
+	})
+
+	return *found, answered, true
 }
 
 // Requests returns the requests that nodes answered, the newest first.

@@ -18,8 +18,8 @@ type told struct {
 	// run is nil for all but the summary of a run, repaired how much drift it repaired.
 	run      *RunRow
 	repaired int
-	// asked is how many nodes a request was sent to that the report answers.
-	asked int
+	// from is who sent the request that the report answers, and to whom.
+	from model.Sender
 	// attention are the resources that fail, drift or flap by it.
 	attention []attention.Attention
 }
@@ -101,8 +101,21 @@ func (t *told) tellAnswer(r *model.EnsureResponse) {
 	}
 	t.Text = compact.Line(describe.Answer(*r), compact.MaxText)
 	if r.Sender != nil {
-		t.By, t.asked = compact.Line(r.Sender.By, compact.MaxWord), max(r.Sender.Nodes, 0)
+		t.By = compact.Line(r.Sender.By, compact.MaxWord)
+		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: kept(r.Sender.To), On: kept(r.Sender.On)}
 	}
+}
+
+// maxTarget is how many bytes the target of a request has.
+const maxTarget = 1000
+
+// kept returns a target; none that is longer than what agents repeat.
+func kept(target string) string {
+	if len(target) > maxTarget {
+		return ""
+	}
+
+	return target
 }
 
 func (t *told) tellNode(n *model.NodeState, r model.Report) {

@@ -60,8 +60,12 @@ type RequestRow struct {
 	ID string `json:"id"`
 	// By is who sent it and Nodes to how many, as the sender said and most of the nodes that answered
 	// repeat; empty and zero where that is not known.
-	By       string    `json:"by,omitempty"`
-	Nodes    int       `json:"nodes,omitempty"`
+	By    string `json:"by,omitempty"`
+	Nodes int    `json:"nodes,omitempty"`
+	// To are the targets that it was sent to, or On is the target expression, as the sender said; both are
+	// empty where that is not known.
+	To       string    `json:"to,omitempty"`
+	On       string    `json:"on,omitempty"`
 	Resource string    `json:"resource"`
 	First    time.Time `json:"first"`
 	Last     time.Time `json:"last"`

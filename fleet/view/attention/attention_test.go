@@ -23,7 +23,7 @@ func TestOneNodeBringsInFew(t *testing.T) {
 	for i := range 2000 {
 		add(fmt.Sprint("web", i), "file#/etc/motd", now)
 	}
-	top := r.Top("", now)
+	top := r.Top("", nil, now)
 	if len(top.Drifting) != 20 || len(top.Failing)+len(top.Flapping) != 0 {
 		t.Fatalf("%+v", top)
 	}
@@ -33,10 +33,10 @@ func TestOneNodeBringsInFew(t *testing.T) {
 	if kept := r.Counted(attention.Drifting); kept != 51 {
 		t.Errorf("%d resources are kept", kept)
 	}
-	if other := r.Top("other", now).Drifting; len(other) != 0 {
+	if other := r.Top("other", nil, now).Drifting; len(other) != 0 {
 		t.Errorf("of another manifest %+v", other)
 	}
-	if later := r.Top("", now.Add(2*time.Hour)).Drifting; len(later) != 0 {
+	if later := r.Top("", nil, now.Add(2*time.Hour)).Drifting; len(later) != 0 {
 		t.Errorf("later %+v", later)
 	}
 	add("web1", "file#/new", now.Add(2*time.Hour))

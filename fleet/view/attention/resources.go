@@ -157,12 +157,16 @@ func (c *counted) total(now int64) int {
 	return sum
 }
 
-// Top returns what needed attention most, of one manifest, or of all for an empty name.
-func (t *Resources) Top(manifest string, now time.Time) Top {
-	return Top{Failing: t.of(Failing, manifest, now), Drifting: t.of(Drifting, manifest, now), Flapping: t.of(Flapping, manifest, now)}
+// Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
+// of now.
+func (t *Resources) Top(manifest string, current []summary.Failure, now time.Time) Top {
+	return Top{
+		Failing:  t.of(Failing, manifest, failingNow(current, t.counts[Failing]), now),
+		Drifting: t.of(Drifting, manifest, nil, now), Flapping: t.of(Flapping, manifest, nil, now),
+	}
 }
 
-func (t *Resources) of(k Kind, manifest string, now time.Time) []TopResource {
+func (t *Resources) of(k Kind, manifest string, current map[topID]failures, now time.Time) []TopResource {
 	out := []TopResource{}
 	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
 	// was reported.
@@ -177,11 +181,12 @@ func (t *Resources) of(k Kind, manifest string, now time.Time) []TopResource {
 			continue
 		}
 		if count := c.total(t.number(now)); count > 0 {
-			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text})
+			fails := current[id]
+			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text, Now: fails.nodes, Since: fails.since})
 		}
 	}
 	slices.SortFunc(out, func(a, b TopResource) int {
-		return cmp.Or(cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(b.Now, a.Now), cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 	})
 	out = out[:min(len(out), maxTop)]
 	for i := range out {

@@ -26,7 +26,7 @@ type Attention struct {
 }
 
 // Top are the resources that need attention most, the most frequent first; of those that fail, the ones that
-// do on most nodes.
+// do now, on most nodes.
 type Top struct {
 	Failing  []TopResource `json:"failing"`
 	Drifting []TopResource `json:"drifting"`
@@ -43,5 +43,10 @@ type TopResource struct {
 	Last     time.Time `json:"last"`
 	// Text is the newest error, or what drifted.
 	Text string `json:"text"`
+	// Now is on how many nodes it is the first error of the last run, by their states, and Since is since when, of
+	// the error that most of them have; both are zero for what does not fail now, drifts or flaps.
+	Now   int       `json:"failing_now,omitempty"`
+	Since time.Time `json:"failing_since,omitzero"`
+	// Members are the nodes that reported it.
 	summary.Members
 }

@@ -174,6 +174,34 @@ func (a *Nodes) Select(on string) (fleet.Selection, error) {
 	return out, nil
 }
 
+// Targets returns the nodes that targets are now, or a target expression is, by name; those that targets name need not
+// be known. The error is that of Select.
+func (a *Nodes) Targets(targets, on string) ([]string, error) {
+	var out []string
+	if on != "" {
+		found, err := a.Select(on)
+		for _, n := range found.Nodes {
+			out = append(out, n.Node)
+		}
+		return out, err
+	}
+	all, _ := a.now()
+	for _, t := range fleet.SplitTargets(targets) {
+		if t.Node != "" {
+			out = append(out, t.Node)
+			continue
+		}
+		for _, n := range all {
+			if t.Includes(n.NodeState) {
+				out = append(out, n.name())
+			}
+		}
+	}
+	slices.Sort(out)
+
+	return slices.Compact(out), nil
+}
+
 // State returns the state of a node, and whether it is known.
 func (a *Nodes) State(name string) (model.Node, bool) {
 	n, is := a.Node(name)
