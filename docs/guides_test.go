@@ -117,7 +117,7 @@ func TestAlertsLeadToTheirGuide(t *testing.T) {
 // TestSizesWereMeasured: each figure of the tables is one of the pages that have the measurements.
 func TestSizesWereMeasured(t *testing.T) {
 	sizing := page(t, "guides/sizing.md")
-	for section, source := range map[string]string{"## A node": "performance.md", "## The server": "performance.md", "## Disk": "fleet.md"} {
+	for section, source := range map[string]string{"## A node": "performance.md", "## The server": "performance.md", "## The dashboard": "performance.md", "## Disk": "fleet.md"} {
 		figures := regexp.MustCompile(`\b\d[\d.,]* ?(?:MB|GB|KB|ms|s|%)\b`).FindAllString(strings.ReplaceAll(markdown.Section(sizing, section), "2 GB", ""), -1)
 		if len(figures) < 4 {
 			t.Errorf("%s: only %q", section, figures)

@@ -19,6 +19,37 @@ func (t Target) String() string {
 	return model.GroupFamily(t.Group)
 }
 
+// JoinTargets returns targets as they are written in a line, separated by spaces.
+func JoinTargets(all []Target) string {
+	out := make([]string, len(all))
+	for i, t := range all {
+		out[i] = t.String()
+	}
+
+	return strings.Join(out, " ")
+}
+
+// SplitTargets returns the targets that JoinTargets wrote, without what is no target.
+func SplitTargets(text string) []Target {
+	var out []Target
+	for _, family := range strings.Fields(text) {
+		if model.CheckFamily(family) == nil {
+			out = append(out, targetOf(family))
+		}
+	}
+
+	return out
+}
+
+// targetOf returns the target of a valid family.
+func targetOf(family string) Target {
+	if node, ok := strings.CutPrefix(family, model.NodeFamily("")); ok {
+		return Target{Node: node}
+	}
+
+	return Target{Group: strings.TrimPrefix(family, model.GroupFamily(""))}
+}
+
 // MarshalText returns the form of String, for JSON and YAML.
 func (t Target) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
 
@@ -44,11 +75,8 @@ func ParseKey(key string) (Target, string, error) {
 		return Target{}, "", err
 	}
 	family, name, _ := model.SplitKey(key)
-	if node, ok := strings.CutPrefix(family, model.NodeFamily("")); ok {
-		return Target{Node: node}, name, nil
-	}
 
-	return Target{Group: strings.TrimPrefix(family, model.GroupFamily(""))}, name, nil
+	return targetOf(family), name, nil
 }
 
 // Targets returns targets by names, each once: nodes, then groups, then all.

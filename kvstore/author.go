@@ -39,21 +39,33 @@ const nodesHeader = "Muster-Nodes"
 // maxAsked is how many nodes a request may be for: no fleet has more.
 const maxAsked = 1_000_000
 
-// SetSender names in a request whoever sends it, for people: nobody verifies it.
+// toHeader and onHeader are whom a request is for, escaped as the name is: targets, or an expression.
+const (
+	toHeader = "Muster-To"
+	onHeader = "Muster-On"
+)
+
+// maxTarget is how many bytes of a target are sent and read: every node repeats it.
+const maxTarget = 1000
+
+// SetSender names in a request whoever sends it and whom it is for, for people: nobody verifies it. A target
+// that is long is left out.
 func SetSender(m *nats.Msg, s model.Sender) {
 	SetAuthor(m, s.By)
 	if s.Nodes > 0 {
 		m.Header.Set(nodesHeader, strconv.Itoa(s.Nodes))
+	}
+	for header, text := range map[string]string{toHeader: s.To, onHeader: s.On} {
+		if text != "" && len(text) <= maxTarget {
+			m.Header.Set(header, url.PathEscape(text))
+		}
 	}
 }
 
 // SenderOf returns who sent a request, as its headers say; nil where they do not. It is one line, and
 // not long.
 func SenderOf(h nats.Header) *model.Sender {
-	out := model.Sender{}
-	if name, err := url.PathUnescape(h.Get(authorHeader)); err == nil && len(name) <= maxAuthor && model.IsLine(name) {
-		out.By = name
-	}
+	out := model.Sender{By: lineOf(h, authorHeader, maxAuthor), To: lineOf(h, toHeader, maxTarget), On: lineOf(h, onHeader, maxTarget)}
 	if nodes, err := strconv.Atoi(h.Get(nodesHeader)); err == nil && nodes > 0 && nodes <= maxAsked {
 		out.Nodes = nodes
 	}
@@ -62,4 +74,14 @@ func SenderOf(h nats.Header) *model.Sender {
 	}
 
 	return &out
+}
+
+// lineOf returns the text of a header; empty where it is not one line, or long.
+func lineOf(h nats.Header, name string, most int) string {
+	text, err := url.PathUnescape(h.Get(name))
+	if err != nil || len(text) > most || !model.IsLine(text) {
+		return ""
+	}
+
+	return text
 }

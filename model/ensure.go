@@ -49,6 +49,10 @@ type Sender struct {
 	By string `json:"by,omitempty" jsonschema_description:"Whoever sent it; nobody verifies that"`
 	// Nodes are those of all its messages, zero where that is not known.
 	Nodes int `json:"nodes,omitempty" jsonschema_description:"How many nodes it was sent to"`
+	// To are the targets, nodes and groups as families separated by spaces, or On is the expression that
+	// selected the nodes; both are empty where that is not known, or long.
+	To string `json:"to,omitempty" jsonschema_description:"Whom it was sent to: node.<node> and group.<group>, separated by spaces"`
+	On string `json:"on,omitempty" jsonschema_description:"The target expression that selected the nodes"`
 }
 
 // EnsureResponse answers an ensure request with either the transaction or an

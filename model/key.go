@@ -58,6 +58,13 @@ func SplitKey(key string) (family, name string, ok bool) {
 	return key[:at], key[at+1:], true
 }
 
+// IsKeyOf reports whether a key ends with a name, as that of an assignment of a manifest does.
+func IsKeyOf(key, name string) bool {
+	family, is := strings.CutSuffix(key, name)
+
+	return is && strings.HasSuffix(family, ".")
+}
+
 // CheckFamily reports whether a family is node.<node> or group.<group>. The
 // error wraps ErrInvalidName.
 func CheckFamily(family string) error {

@@ -42,6 +42,16 @@ func TestKeys(t *testing.T) {
 	}
 }
 
+// TestNamesOfKeys: a key is that of its last token, and of no part of it.
+func TestNamesOfKeys(t *testing.T) {
+	t.Parallel()
+	for key, want := range map[string]bool{"group.web.motd": true, "node.web01.motd": true, "group.web.other-motd": false, "group.motd.web": false, "motd": false, "": false} {
+		if got := model.IsKeyOf(key, "motd"); got != want {
+			t.Errorf("%q: %t", key, got)
+		}
+	}
+}
+
 // TestLongKeys says what is wrong with a key that nodes cannot keep.
 func TestLongKeys(t *testing.T) {
 	t.Parallel()

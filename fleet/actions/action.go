@@ -98,8 +98,8 @@ type RunOf struct {
 // resultOf returns the result that an answer tells.
 func resultOf(r model.EnsureResponse) Result {
 	out := Result{Node: r.Node, State: request.StateOf(r), Text: cut(describe.Answer(r))}
-	if len(r.Runs) > 0 {
-		out.Text, _, _ = strings.Cut(out.Text, " (") // the runs have their errors
+	if len(r.Runs) > 0 && r.Error == "" {
+		out.Text = describe.Requested(r.Runs) // the runs have their errors
 	}
 	for _, run := range r.Runs[:min(len(r.Runs), maxRuns)] {
 		text := run.Error

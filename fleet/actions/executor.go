@@ -39,8 +39,8 @@ type Backend interface {
 	Resume(ctx context.Context, family, author string) (note string, err error)
 	// CheckRequests returns why requests of a kind reach no node, nil where they do.
 	CheckRequests(k Kind) error
-	// Run has nodes run what is assigned to them.
-	Run(ctx context.Context, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
+	// Run has nodes run what is assigned to them, in the name of a sender.
+	Run(ctx context.Context, from model.Sender, nodes []model.Node, request model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error)
 	// Preview asks nodes what an assignment would change. Beside an error there is what was answered.
 	Preview(ctx context.Context, nodes []model.Node, request model.PreviewRequest, answered func(model.EnsureResponse)) (*preview.Preview, error)
 }

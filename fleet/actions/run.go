@@ -6,6 +6,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/model"
 )
@@ -18,7 +19,8 @@ func (e *execution) run(ctx context.Context) error {
 	asked := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: id, Manifests: r.Manifests, Noop: r.Noop, Expires: e.Now().Add(r.Within).UTC()}
 	limit, cancel := context.WithTimeout(ctx, r.Within)
 	defer cancel()
-	result, err := e.Backend.Run(limit, e.nodes, asked, func(a model.EnsureResponse) { e.set(resultOf(a)) })
+	from := model.Sender{By: r.By, Nodes: len(e.nodes), To: fleet.JoinTargets(r.Target.families()), On: r.Target.On}
+	result, err := e.Backend.Run(limit, from, e.nodes, asked, func(a model.EnsureResponse) { e.set(resultOf(a)) })
 	if result != nil {
 		e.conclude(ctx, result)
 	}
@@ -49,14 +51,4 @@ func silent(ctx context.Context, node string) Result {
 }
 
 // RequestID returns the id of a request to nodes, which names who asked: it is in what they report.
-func RequestID(by string) string { return ksuid.New().String() + requestBy + by }
-
-// requestBy is between the two parts of a RequestID.
-const requestBy = " by "
-
-// ByOf returns who made a RequestID, empty for another one.
-func ByOf(id string) string {
-	_, by, _ := strings.Cut(id, requestBy)
-
-	return by
-}
+func RequestID(by string) string { return ksuid.New().String() + " by " + by }

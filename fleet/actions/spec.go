@@ -49,6 +49,15 @@ func (t Target) String() string {
 	}
 }
 
+// families returns the targets that are named.
+func (t Target) families() []fleet.Target {
+	if t.Group != "" {
+		return []fleet.Target{{Group: t.Group}}
+	}
+
+	return fleet.Targets(t.Nodes, nil, false)
+}
+
 const (
 	// maxNames is how many nodes are named; more are selected by an expression.
 	maxNames = 100

@@ -227,15 +227,25 @@ func Outcome(r model.EnsureResponse) model.Outcome {
 	}
 }
 
-// requested counts the manifests that a node ran because somebody asked for it, and names those
-// that failed, with the error of the first.
+// requested counts the manifests that a node ran because somebody asked for it, with the error of the first
+// that failed.
 func requested(all []model.RequestedRun) string {
-	changed, noop, failed, first := 0, 0, 0, ""
+	text := Requested(all)
+	if i := slices.IndexFunc(all, func(r model.RequestedRun) bool { return !r.OK() }); i >= 0 {
+		text += " (" + all[i].Manifest + ": " + cmp.Or(all[i].Error, string(all[i].Outcome)) + ")"
+	}
+
+	return text
+}
+
+// Requested counts the manifests that a node ran because somebody asked for it, for where their errors are shown
+// beside it.
+func Requested(all []model.RequestedRun) string {
+	changed, noop, failed := 0, 0, 0
 	for _, r := range all {
 		switch {
 		case !r.OK():
 			failed++
-			first = cmp.Or(first, r.Manifest+": "+cmp.Or(r.Error, string(r.Outcome)))
 		case r.Counts.Made() > 0:
 			changed++
 		case r.Counts.Noop > 0:
@@ -256,9 +266,6 @@ func requested(all []model.RequestedRun) string {
 		if more.count > 0 {
 			text += fmt.Sprintf(", %d %s", more.count, more.word)
 		}
-	}
-	if first != "" {
-		text += " (" + first + ")"
 	}
 
 	return text

@@ -5,6 +5,7 @@ package summary
 import (
 	"cmp"
 	"fmt"
+	"iter"
 	"runtime"
 	"slices"
 	"sort"
@@ -107,8 +108,9 @@ type Failure struct {
 	Manifest string       `json:"manifest"`
 	Status   fleet.Status `json:"status"`
 	Error    string       `json:"error"`
-	// Since is when it began on the node where it did first, zero where nobody knows: older agents do not report
-	// since when they fail.
+	// Since is since when most of these nodes fail: the median of what they say, so that none decides that has a
+	// wrong clock, or lies. It is not in the future, and zero where nobody knows: older agents do not report since
+	// when they fail.
 	Since time.Time `json:"since,omitzero"`
 	Members
 }
@@ -141,19 +143,22 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
 		c.node(n, fleet.NodeStatus(*n, statuses))
+		of := func(key string) model.ManifestState { return n.Manifests[key] }
 		for k := range statuses {
-			c.status(n, &statuses[k])
+			c.status(of, &statuses[k])
 		}
 	}
 }
 
-// From is Of with nodes whose statuses are known.
-func From(nodes []*Node, all *fleet.Assigned, version string, now time.Time) Summary {
+// From is Of with nodes whose statuses are known. Those of manifests are asked for by the place of the node and the
+// key: its Manifests may be missing.
+func From(nodes []*Node, manifest func(node int, key string) model.ManifestState, all *fleet.Assigned, version string, now time.Time) Summary {
 	c := newCounter(all)
-	for _, n := range nodes {
+	for i, n := range nodes {
 		c.node(&n.Node, n.State)
+		of := func(key string) model.ManifestState { return manifest(i, key) }
 		for k := range n.Statuses {
-			c.status(&n.Node, &n.Statuses[k].RolloutStatus)
+			c.status(of, &n.Statuses[k].RolloutStatus)
 		}
 	}
 
@@ -170,7 +175,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 		c.status(nil, &s)
 		never[s.Node] = true
 	}
-	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures()}
+	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
 	out.Flapping, out.Clocks, out.Outboxes = c.sortedFlapping(), c.clocks, c.outboxes
 	out.Versions = sortedVersions(c.versions, version)
 	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
@@ -194,7 +199,7 @@ type counter struct {
 	keys              map[string]assigned
 	byStatus          map[fleet.Status]*State
 	manifests         []Manifest
-	failures          map[failureID]*Failure
+	failures          map[failureID]*failing
 	flapping          map[flappingID]*Flapping
 	versions          map[string]*Version
 	clocks            []Clock
@@ -212,6 +217,26 @@ type failureID struct {
 	name   string
 	status fleet.Status
 	text   string
+}
+
+// failing is a failure with what its nodes say since when it is so, in any order.
+type failing struct {
+	Failure
+	claims []time.Time
+}
+
+// at returns the failure as of a time.
+func (f *failing) at(now time.Time) Failure {
+	out := f.Failure
+	if len(f.claims) == 0 {
+		return out
+	}
+	slices.SortFunc(f.claims, time.Time.Compare)
+	if out.Since = f.claims[len(f.claims)/2]; out.Since.After(now) {
+		out.Since = now
+	}
+
+	return out
 }
 
 func newCounter(all *fleet.Assigned) *counter {
@@ -233,7 +258,7 @@ func newCounter(all *fleet.Assigned) *counter {
 func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
-		failures: map[failureID]*Failure{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
+		failures: map[failureID]*failing{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
 		clocks: []Clock{}, outboxes: []Outbox{},
 	}
 }
@@ -272,17 +297,17 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 }
 
 // States counts nodes, which are in the order of their names, by their states.
-func States(nodes []*Node) []State {
+func States(nodes iter.Seq[*Node]) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
-	for _, n := range nodes {
+	for n := range nodes {
 		c.state(&n.Node, n.State)
 	}
 
 	return c.states()
 }
 
-// status counts a status of a node, which is nil where it was never seen.
-func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
+// status counts a status of a node, which has the manifests; nil where it was never seen.
+func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus) {
 	key, is := c.keys[s.Key]
 	if !is {
 		return // it is not assigned
@@ -299,18 +324,21 @@ func (c *counter) status(n *model.Node, s *fleet.RolloutStatus) {
 			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: key.since}
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
-		id := failureID{m.Name, s.Status, reasonOf(n.Manifests[s.Key], s, m.Name)}
+		of := manifest(s.Key)
+		id := failureID{m.Name, s.Status, reasonOf(of, s, m.Name)}
 		f := c.failures[id]
 		if f == nil {
-			f = &Failure{Manifest: m.Name, Status: s.Status, Error: id.text}
+			f = &failing{Failure: Failure{Manifest: m.Name, Status: s.Status, Error: id.text}}
 			c.failures[id] = f
 		}
 		f.add(s.Node)
-		since := n.Manifests[s.Key].FailedSince
+		since := of.FailedSince
 		if s.Status == fleet.StatusRejected {
 			since = key.since
 		}
-		f.Since = times.Sooner(f.Since, since)
+		if !since.IsZero() {
+			f.claims = append(f.claims, since)
+		}
 	}
 }
 
@@ -372,10 +400,10 @@ func (c *counter) sortedManifests() []Manifest {
 	return out
 }
 
-func (c *counter) sortedFailures() []Failure {
+func (c *counter) sortedFailures(now time.Time) []Failure {
 	out := []Failure{}
 	for _, f := range c.failures {
-		out = append(out, *f)
+		out = append(out, f.at(now))
 	}
 	slices.SortFunc(out, func(a, b Failure) int {
 		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))

@@ -148,7 +148,38 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 	}
 }
 
-// TestSinceWhen: what fails, was rejected or is away says since when, of the node where it has been so for longest.
+// TestOneNodeDoesNotDecideSinceWhen: neither by a clock that is wrong nor by a lie.
+func TestOneNodeDoesNotDecideSinceWhen(t *testing.T) {
+	t.Parallel()
+	const motd = "group.web.motd"
+	for name, c := range map[string]struct {
+		claims []time.Duration
+		want   time.Duration
+	}{
+		"alone":                {[]time.Duration{5 * time.Hour}, 5 * time.Hour},
+		"alone in the future":  {[]time.Duration{-5 * time.Hour}, 0},
+		"long ago":             {[]time.Duration{time.Hour, 2 * time.Hour, 10_000 * time.Hour}, 2 * time.Hour},
+		"long ago, one of two": {[]time.Duration{10_000 * time.Hour, time.Hour}, time.Hour},
+		"in the future":        {[]time.Duration{-10_000 * time.Hour, time.Hour, 2 * time.Hour}, time.Hour},
+	} {
+		var nodes []model.Node
+		for i, ago := range c.claims {
+			nodes = append(nodes, node(fmt.Sprint("a", i), func(n *model.Node) {
+				failed(motd, "no space left")(n)
+				m := n.Manifests[motd]
+				m.FailedSince = now.Add(-ago)
+				n.Manifests[motd] = m
+			}))
+		}
+		got := summary.Of(nodes, []model.Entry{entry(motd, 7, 24*time.Hour)}, "1.2.0", now).Failing
+		if len(got) != 1 || got[0].Nodes != len(c.claims) || !got[0].Since.Equal(now.Add(-c.want)) {
+			t.Errorf("%s: %+v, want %s ago", name, got, c.want)
+		}
+	}
+}
+
+// TestSinceWhen: what is away says since when, of the node where it has been so for longest; what fails or was
+// rejected since when it is so on most nodes.
 func TestSinceWhen(t *testing.T) {
 	t.Parallel()
 	const motd = "group.web.motd"
@@ -175,7 +206,7 @@ func TestSinceWhen(t *testing.T) {
 	)
 	got := summary.Of(nodes, []model.Entry{entry(motd, 7, 24*time.Hour)}, "1.2.0", now)
 	for _, f := range got.Failing {
-		want := map[fleet.Status]time.Duration{fleet.StatusFailed: 19 * time.Hour, fleet.StatusRejected: 24 * time.Hour}[f.Status]
+		want := map[fleet.Status]time.Duration{fleet.StatusFailed: 10 * time.Hour, fleet.StatusRejected: 24 * time.Hour}[f.Status]
 		if !f.Since.Equal(now.Add(-want)) {
 			t.Errorf("%s since %s, want %s ago", f.Status, f.Since, want)
 		}
@@ -297,7 +328,7 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 		}
 		return string(out)
 	}
-	want := text(summary.From(each, all, "1.2.0", now))
+	want := text(summary.From(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, all, "1.2.0", now))
 	if strings.Count(want, "web001") < 4 || !strings.Contains(want, "never seen: 1;") {
 		t.Fatalf("one after the other: %s", want)
 	}

@@ -2,7 +2,6 @@ package view_test
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"iter"
 	"slices"
@@ -251,42 +250,38 @@ func TestWhatFailsOnMostNodesComesFirst(t *testing.T) {
 	}
 }
 
-// TestSlowTarget: an expression that looks at too much of too many nodes ends, and keeps nobody else
-// from selecting nodes.
-func TestSlowTarget(t *testing.T) {
+// TestWhatFailsNowComesFirst: on how many nodes and since when is read from their states, since reports of an
+// unchanged failure come once a day.
+func TestWhatFailsNowComesFirst(t *testing.T) {
 	t.Parallel()
-	f := view.New(view.Options{})
-	f.SetPatience(50 * time.Millisecond)
-	groups := make([]string, 20)
-	for i := range groups {
-		groups[i] = fmt.Sprint("group-", i)
+	f := view.New(view.Options{Keep: 24 * time.Hour})
+	seq := uint64(0)
+	add := func(node, name string) {
+		seq++
+		f.Add(message(seq, 20*time.Minute, failureOf(node, "group.web.motd", fmt.Sprint("r", seq), name)))
 	}
-	for i := range 2000 {
-		f.SetNode(model.Node{NodeState: model.NodeState{Node: fmt.Sprint("web", i), Groups: slices.Clone(groups)}})
+	for i := range 5 {
+		add(fmt.Sprint("web", i), "/is/over")
 	}
-	slow := strings.Repeat("any(groups, ", 3) + strings.TrimSuffix(strings.Repeat(`node matches "x$" || `, 200), "|| ") + ")))"
-	if _, err := f.Nodes(view.NodeQuery{On: slow}); !errors.Is(err, view.ErrSlowTarget) {
-		t.Error(err)
+	add("web1", "/goes/on: and on #2")
+	f.SetAssignments([]model.Entry{{Key: "group.web.motd", Revision: 3, Time: time.Now().Add(-5 * time.Hour)}})
+	since := time.Now().Add(-3 * time.Hour).UTC().Truncate(time.Second)
+	fails := func(node, text string, since time.Time) {
+		f.SetNode(model.Node{Heard: time.Now(), NodeState: model.NodeState{Node: node, Groups: []string{"web"}, At: time.Now(), Manifests: map[string]model.ManifestState{
+			"group.web.motd": {Revision: 3, Outcome: model.OutcomeFailed, At: time.Now(), Error: text, FailedSince: since, Counts: model.Counts{Total: 1, Failed: 1}},
+		}}})
 	}
-	f.SetPatience(time.Minute)
-	if p, err := f.Nodes(view.NodeQuery{On: `group("group-3")`}); err != nil || p.Matching != 2000 {
-		t.Errorf("%d, %v", p.Matching, err)
+	fails("web1", "group.web.motd:3:5: file#/goes/on: and on #2: no space", since)
+	fails("web5", "group.web.motd:3:5: file#/goes/on: and on #2: no space", since)
+	fails("web2", "file#/goes/on: and on #2: other: error", since.Add(time.Hour))
+	fails("web3", "group.web.motd:3:5: file#/unknown: no space", since)
+	fails("web4", "manifest timed out", since)
+	top := f.Overview().Top.Failing
+	if len(top) != 2 || top[0].Resource != "file#/goes/on: and on #2" || top[0].Now != 3 || !top[0].Since.Equal(since) || top[0].Count != 1 || top[1].Now != 0 || !top[1].Since.IsZero() || top[1].Count != 5 {
+		t.Errorf("failing: %+v", top)
 	}
-}
-
-// TestLabelsOfYesterday: a node that has other long labels again and again leaves none of them behind.
-func TestLabelsOfYesterday(t *testing.T) {
-	t.Parallel()
-	f := view.New(view.Options{})
-	for i := range 200 {
-		labels := map[string]string{}
-		for l := range 100 {
-			labels[fmt.Sprint(l)] = fmt.Sprint(i, ".", l) + strings.Repeat("x", 1000)
-		}
-		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web01", Labels: labels}})
-	}
-	if got := f.Shared(); got > 1<<20 {
-		t.Errorf("%d bytes are left", got)
+	if m, _ := f.Manifest(view.ManifestQuery{Name: "motd"}); len(m.Top.Failing) != 2 || m.Top.Failing[0].Now != 3 {
+		t.Errorf("failing of the manifest: %+v", m.Top.Failing)
 	}
 }
 

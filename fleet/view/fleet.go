@@ -3,10 +3,10 @@ package view
 import (
 	"context"
 	"iter"
-	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/view/activity"
+	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -31,34 +31,16 @@ type Options struct {
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
 }
 
-// Fleet is what is known of a fleet. Its methods may be called from several goroutines; what
-// they return is not changed any more, and must not be.
+// Fleet is what is known of a fleet: what it is now, what happened, and how complete that is. Its methods may be called
+// from several goroutines; what they return is not changed any more, and must not be.
 type Fleet struct {
-	options  Options
+	options Options
+	nodes   *inventory.Nodes
+	log     *activity.Log
+	*completeness
+	*changes
+	webhooks *webhooks
 	overview cache
-	selector *selector
-
-	mu       sync.RWMutex
-	strings  interned
-	nodes    table
-	entries  *fleet.Assigned
-	progress progress
-	repeats  repeats
-	events   *bounded[Event]
-	runs     runs
-	requests requests
-	points   points
-	counts   counts
-	top      top
-	// webhooks are the problems of webhooks.
-	webhooks map[webhookID]string
-	// last is the newest place of an event.
-	last      place
-	followers map[*follower]bool
-	waiting   map[chan struct{}]bool
-	// changes counts what changed, signalled those of which readers know; generation counts the
-	// signals.
-	changes, signalled, generation uint64
 }
 
 // New returns a fleet of which nothing is known. Run signals its changes.
@@ -77,14 +59,12 @@ func New(o Options) *Fleet {
 			return func(func(model.NodeFacts, error) bool) {}
 		}
 	}
-
+	c := newChanges()
 	f := &Fleet{
-		options: o, selector: newSelector(), strings: interned{}, nodes: newTable(), entries: fleet.NewAssigned(nil), repeats: newRepeats(),
-		events: newBounded[Event](o.Events), runs: newRuns(o.Runs), requests: newRequests(), points: newPoints(o.Keep), counts: counts{reports: map[ReportCount]uint64{}}, top: newTop(o.Keep),
-		progress: progress{problems: map[string]string{}}, webhooks: map[webhookID]string{}, followers: map[*follower]bool{}, waiting: map[chan struct{}]bool{},
+		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
+		webhooks: newWebhooks(c.note),
 	}
-	isKnown := func(node string) bool { return f.nodes.byName[node] != nil }
-	f.events.isKnown, f.runs.isKnown = isKnown, isKnown
+	f.log = activity.New(activity.Options{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})
 
 	return f
 }
@@ -101,41 +81,39 @@ func (f *Fleet) Run(ctx context.Context) {
 		case now := <-t.C:
 			if now.Sub(looked) >= silencePause {
 				looked = now
-				f.silence(now)
+				f.nodes.Silence(now)
 			}
 			f.signal()
 		}
 	}
 }
 
-// signal wakes those who wait for changes, where there were some.
-func (f *Fleet) signal() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if f.changes == f.signalled {
-		return
-	}
-	f.signalled = f.changes
-	f.generation++
-	for c := range f.waiting {
-		select {
-		case c <- struct{}{}:
-		default: // it has not received the one before
-		}
-	}
+// SetNodes says which nodes there were when that was asked, and takes them over. What was told of
+// a node since then is newer, and stays.
+func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
+	f.log.Forget(f.nodes.SetNodes(asked, all)...)
 }
 
-// Changes returns a channel that receives when something may have changed, at most a few times a
-// second, until cancel. Who does not receive misses nothing but the time of it.
-func (f *Fleet) Changes() (changed <-chan struct{}, cancel func()) {
-	c := make(chan struct{}, 1)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.waiting[c] = true
+// SetNode tells the state of a node, and takes it over.
+func (f *Fleet) SetNode(n model.Node) { f.nodes.SetNode(n) }
 
-	return c, func() {
-		f.mu.Lock()
-		defer f.mu.Unlock()
-		delete(f.waiting, c)
-	}
+// RemoveNode tells that a node is not known any more.
+func (f *Fleet) RemoveNode(name string) {
+	f.nodes.RemoveNode(name)
+	f.log.Forget(name)
 }
+
+// SetAssignments says what is assigned.
+func (f *Fleet) SetAssignments(entries []model.Entry) { f.nodes.SetAssignments(entries) }
+
+// Add tells what the stream has. The same report again changes nothing; the order does not
+// matter.
+func (f *Fleet) Add(m Message) { f.log.Add(m) }
+
+// AddRuns tells runs ahead of the reports between them and those that are known: they are in
+// lists, and nothing else counts them before Add tells them again.
+func (f *Fleet) AddRuns(m Message) { f.log.AddRuns(m) }
+
+// SetEnd tells the sequence of the newest message that the stream has. What comes after the
+// first one that is told is counted.
+func (f *Fleet) SetEnd(seq uint64) { f.log.SetEnd(seq) }

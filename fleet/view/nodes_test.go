@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -191,5 +193,48 @@ func TestQueriesOfNodes(t *testing.T) {
 	}
 	if _, err := f.Nodes(view.NodeQuery{On: "nonsense("}); err == nil {
 		t.Error("no error")
+	}
+}
+
+// TestStatesStayWhole: what is kept in little memory of the manifests of a node is what it told, at any time, and
+// for judging it again.
+func TestStatesStayWhole(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	now := time.Date(2026, 11, 26, 12, 0, 0, 123456789, time.UTC)
+	counts := model.Counts{Total: 9, Unique: 8, Changed: 7, Failed: 6, Skipped: 5, Stable: 4, Refreshed: 3, Unmet: 2, NotRun: 1, Noop: 1, HealthChecks: model.HealthCounts{OK: 1, Critical: 2}}
+	want := map[string]model.ManifestState{
+		"group.web.none":   {},
+		"group.web.stable": {Revision: 7, Digest: "sha256-1", Outcome: model.OutcomeStable, At: now, Counts: counts},
+		"group.web.failed": {Revision: 7, Digest: "sha256-1", Outcome: model.OutcomeFailed, At: now, Counts: counts, Error: "no space", FailedSince: now.Add(-time.Hour)},
+		"group.web.late":   {Revision: 6, Digest: "sha256-2", Outcome: model.OutcomeStable, At: now, Seen: 7, SeenAt: now, Late: "refused: not signed"},
+		"group.web.began":  {Revision: 1, At: time.Unix(0, 0).UTC()},
+	}
+	for _, name := range []string{"web1", "web2"} {
+		n := node(name, time.Now(), "")
+		n.Manifests = maps.Clone(want)
+		f.SetNode(n)
+	}
+	for range 2 {
+		for _, name := range []string{"web1", "web2"} {
+			n, _ := f.State(name)
+			if d, _ := f.Node(name); !reflect.DeepEqual(d.Manifests, want) || !reflect.DeepEqual(n.Manifests, want) {
+				t.Errorf("%+v, want %+v", d.Manifests, want)
+			}
+		}
+		f.SetAssignments([]model.Entry{entry("group.web.failed", 7), {Key: "group.web.late", Revision: 7, Time: now}})
+	}
+	if o := f.Overview(); len(o.Failing) != 2 || o.Failing[0].Error != "no space" || !o.Failing[0].Since.Equal(now.Add(-time.Hour)) || o.Failing[1].Error != "not signed" {
+		t.Errorf("failing: %+v", o.Failing)
+	}
+	// A clock that is wrong by centuries changes the time alone.
+	for _, wrong := range []int{1, 1600, 2300, 9999} {
+		n := node("web1", time.Now(), "")
+		n.Manifests["group.web.failed"] = model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, At: time.Date(wrong, 2, 1, 0, 0, 0, 0, time.UTC)}
+		f.SetNode(n)
+		d, _ := f.Node("web1")
+		if at := d.Manifests["group.web.failed"].At; at.IsZero() || at.After(now) != (wrong > 2026) {
+			t.Errorf("of %d: %s", wrong, at)
+		}
 	}
 }

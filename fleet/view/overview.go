@@ -18,42 +18,36 @@ const (
 // wait for it.
 type cache struct {
 	sync.Mutex
-	made                time.Time
-	changes, generation uint64
-	summary             summary.Summary
-	top                 Top
+	made              time.Time
+	count, generation uint64
+	summary           summary.Summary
+	top               Top
 }
 
 // Overview returns the fleet as a whole. It is made a few times a second at most.
 func (f *Fleet) Overview() Overview {
 	now := time.Now()
-	s, top := f.summary(now)
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	since := now.Add(-f.options.Keep)
-	if f.progress.since.After(since) {
-		since = f.progress.since
+	s, top := f.overview.get(f, now)
+	progress, since := f.Progress(), now.Add(-f.options.Keep)
+	if progress.Since.After(since) {
+		since = progress.Since
 	}
 
-	return Overview{Progress: f.progress.get(), Summary: s, Top: top, History: f.points.get(since, now), Webhooks: webhookProblems(f.webhooks)}
+	return Overview{Progress: progress, Summary: s, Top: top, History: f.log.Points(since, now), Webhooks: f.webhooks.all()}
 }
 
-// summary returns what is expensive of the overview.
-func (f *Fleet) summary(now time.Time) (summary.Summary, Top) {
-	c := &f.overview
+// get returns what is expensive of the overview.
+func (c *cache) get(f *Fleet, now time.Time) (summary.Summary, Top) {
 	c.Lock()
 	defer c.Unlock()
-	f.mu.RLock()
-	changes, generation := f.changes, f.generation
+	count, generation := f.changes.count.Load(), f.changes.generation.Load() // before what they count is read
 	age := now.Sub(c.made)
-	if !c.made.IsZero() && age < overviewAge && (changes == c.changes || generation == c.generation && age < overviewPause) {
-		f.mu.RUnlock()
+	if !c.made.IsZero() && age < overviewAge && (count == c.count || generation == c.generation && age < overviewPause) {
 		return c.summary, c.top
 	}
-	nodes, entries, top := f.nodes.all(), f.entries, f.top.get("", now)
-	f.mu.RUnlock()
-	c.summary, c.top = summary.From(nodes, entries, f.options.Version, now), top
-	c.made, c.changes, c.generation = now, changes, generation
+	c.summary = f.nodes.Summary(f.options.Version, now)
+	c.top = f.log.Top("", c.summary.Failing, now)
+	c.made, c.count, c.generation = now, count, generation
 
 	return c.summary, c.top
 }

@@ -4,83 +4,94 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
-// progress is how complete the view is.
-type progress struct {
-	nodes, assignments, lastRuns, history bool
+// completeness is how complete a view is, but for what its parts know themselves.
+type completeness struct {
+	noted func()
 
-	since    time.Time
-	shares   fullShares
-	problems map[string]string
-	// invalid counts reports that cannot be read, lastInvalid is why the last cannot.
-	invalid     int
-	lastInvalid string
+	mu                sync.RWMutex
+	lastRuns, history bool
+	since             time.Time
+	shares            fullShares
+	problems          map[string]string
+}
+
+func newCompleteness(keep time.Duration, noted func()) *completeness {
+	return &completeness{noted: noted, shares: fullShares{keep: keep}, problems: map[string]string{}}
 }
 
 // Progress returns how complete the view is.
-func (f *Fleet) Progress() Progress {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
+func (f *Fleet) Progress() Progress { return f.progress("") }
 
-	return f.progress.get()
-}
-
-func (p *progress) get() Progress {
-	out := Progress{Nodes: p.nodes && p.assignments, LastRuns: p.lastRuns, History: p.history, Since: p.since, Problems: []string{}, Incomplete: p.shares.missing("", time.Now())}
-	for _, about := range slices.Sorted(maps.Keys(p.problems)) {
-		out.Problems = append(out.Problems, p.problems[about])
-	}
-	if p.invalid > 0 {
-		out.Problems = append(out.Problems, fmt.Sprintf("messages of the stream of reports that cannot be read, and are left out: %d; the last: %s", p.invalid, p.lastInvalid))
+// progress is Progress for what is known of a node, of all for an empty name.
+func (f *Fleet) progress(node string) Progress {
+	out := f.completeness.of(node)
+	out.Nodes = f.nodes.IsComplete()
+	if invalid := f.log.Invalid(); invalid.Count > 0 {
+		out.Problems = append(out.Problems, fmt.Sprintf("messages of the stream of reports that cannot be read, and are left out: %d; the last: %s", invalid.Count, invalid.Last))
 	}
 
 	return out
 }
 
-// of is get for what is known of a node.
-func (p *progress) of(node string) Progress {
-	out := p.get()
-	out.Incomplete = p.shares.missing(node, time.Now())
+func (c *completeness) of(node string) Progress {
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Incomplete: c.shares.missing(node, time.Now())}
+	for _, about := range slices.Sorted(maps.Keys(c.problems)) {
+		out.Problems = append(out.Problems, c.problems[about])
+	}
 
 	return out
+}
+
+// change changes it, and notes that where it was another.
+func (c *completeness) change(by func() bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if by() {
+		c.noted()
+	}
 }
 
 // Problem says why the view may not be up to date, one text for each thing that it is about,
 // until Clear.
-func (f *Fleet) Problem(about, text string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if text = line(text, maxText); f.progress.problems[about] != text {
-		f.progress.problems[about] = text
-		f.changes++
-	}
+func (c *completeness) Problem(about, text string) {
+	text = compact.Line(text, compact.MaxText)
+	c.change(func() bool {
+		before, is := c.problems[about]
+		c.problems[about] = text
+		return !is || before != text
+	})
 }
 
 // Clear ends a Problem.
-func (f *Fleet) Clear(about string) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, is := f.progress.problems[about]; is {
-		delete(f.progress.problems, about)
-		f.changes++
-	}
+func (c *completeness) Clear(about string) {
+	c.change(func() bool {
+		_, is := c.problems[about]
+		delete(c.problems, about)
+		return is
+	})
 }
 
 // SetLastRuns says that the newest run of each node and outcome is known.
-func (f *Fleet) SetLastRuns() {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.progress.lastRuns = true
-	f.changes++
+func (c *completeness) SetLastRuns() {
+	c.change(func() bool {
+		c.lastRuns = true
+		return true
+	})
 }
 
 // SetSince says that all reports are known that were stored since a time, and with all every one
 // that is stored.
-func (f *Fleet) SetSince(since time.Time, all bool) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.progress.since, f.progress.history = since, all
-	f.changes++
+func (c *completeness) SetSince(since time.Time, all bool) {
+	c.change(func() bool {
+		c.since, c.history = since, all
+		return true
+	})
 }

@@ -1,12 +1,9 @@
 package view
 
 import (
-	"cmp"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
 )
 
@@ -15,12 +12,9 @@ const maxRunsOfManifest = 50
 
 // Manifests returns the manifests that are assigned, those that need attention first.
 func (f *Fleet) Manifests() []ManifestRow {
-	s, _ := f.summary(time.Now())
-	f.mu.RLock()
-	entries := f.entries
-	f.mu.RUnlock()
+	s, _ := f.overview.get(f, time.Now())
 	keys := map[string][]Assigned{}
-	for name, e := range entries.All() {
+	for name, e := range f.nodes.Assigned().All() {
 		keys[name] = append(keys[name], Assigned{Key: e.Key, Revision: e.Revision, Time: e.Time, Digest: e.Digest, By: e.By, Terms: e.Terms})
 	}
 	out := make([]ManifestRow, len(s.Manifests))
@@ -44,62 +38,15 @@ func (f *Fleet) Manifest(q ManifestQuery) (ManifestDetail, bool) {
 		return ManifestDetail{}, false
 	}
 	now := time.Now()
-	s, _ := f.summary(now)
+	s, _ := f.overview.get(f, now)
 	out := ManifestDetail{ManifestRow: all[at], Failing: []summary.Failure{}}
 	for _, failure := range s.Failing {
 		if failure.Manifest == q.Name {
 			out.Failing = append(out.Failing, failure)
 		}
 	}
-	f.mu.RLock()
-	nodes, entries := f.nodes.all(), f.entries
-	out.Progress, out.Top = f.progress.get(), f.top.get(q.Name, now)
-	f.mu.RUnlock()
-	out.Runs = f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
-	found := assignmentsOf(q, nodes, entries)
-	out.Nodes, out.Matching = page(found, q.Offset, q.Limit), len(found)
+	out.Progress, out.Top, out.Runs = f.Progress(), f.log.Top(q.Name, out.Failing, now), f.Runs(EventQuery{Manifest: q.Name, Limit: maxRunsOfManifest})
+	out.Nodes, out.Matching = f.nodes.Assignments(q)
 
 	return out, true
-}
-
-// assignmentsOf returns the statuses of a manifest, the worst first.
-func assignmentsOf(q ManifestQuery, nodes []*summary.Node, entries *fleet.Assigned) []summary.Assignment {
-	out := []summary.Assignment{}
-	add := func(a summary.Assignment) {
-		if isOf(a.Key, q.Name) && (q.Status == "" && a.Applies() || q.Status == a.Status) {
-			out = append(out, a)
-		}
-	}
-	known := make(map[string]bool, len(nodes))
-	for _, n := range nodes {
-		known[n.Node.Node] = true
-		for _, a := range n.Statuses {
-			add(a)
-		}
-	}
-	for _, s := range entries.NeverSeen(func(node string) bool { return known[node] }) {
-		add(summary.Assignment{RolloutStatus: s, Assigned: entries.Assigned(s.Key)})
-	}
-	slices.SortStableFunc(out, func(a, b summary.Assignment) int {
-		return cmp.Or(cmp.Compare(severity(a.Status), severity(b.Status)), cmp.Compare(a.Node, b.Node))
-	})
-
-	return out
-}
-
-// isOf reports whether a key assigns a manifest of a name, which is its last token.
-func isOf(key, name string) bool {
-	family, is := strings.CutSuffix(key, name)
-
-	return is && strings.HasSuffix(family, ".")
-}
-
-// severity orders the statuses of an assignment, the worst first.
-func severity(s fleet.Status) int {
-	order := [...]fleet.Status{
-		fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusUnassigned,
-		fleet.StatusUpToDate, fleet.StatusNotApplicable, fleet.StatusOverridden,
-	}
-
-	return slices.Index(order[:], s)
 }

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // Share is the reports of one node, kind and outcome of which the stream keeps so many.
@@ -28,12 +30,12 @@ type fullShares struct {
 const maxShares = 4
 
 // SetShares says which shares of at most so many messages are full, of which older reports are not known.
-func (f *Fleet) SetShares(most int, full []Share) {
+func (c *completeness) SetShares(most int, full []Share) {
 	full = slices.SortedFunc(slices.Values(full), func(a, b Share) int { return strings.Compare(a.Name, b.Name) })
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	f.progress.shares = fullShares{f.options.Keep, most, full}
-	f.changes++
+	c.change(func() bool {
+		c.shares.most, c.shares.all = most, full
+		return true
+	})
 }
 
 // missing returns what is not known of a node, or of all for an empty name: at most one line.
@@ -46,7 +48,7 @@ func (s fullShares) missing(node string, now time.Time) []string {
 		case len(names) == maxShares:
 			more++
 		default:
-			names = append(names, line(one.Name, maxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
+			names = append(names, compact.Line(one.Name, compact.MaxWord)+" before "+one.Oldest.UTC().Format("2006-01-02 15:04 MST"))
 		}
 	}
 	if len(names) == 0 {

@@ -3,6 +3,9 @@ package view
 import (
 	"cmp"
 	"slices"
+	"sync"
+
+	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // WebhookProblem is why a webhook is not delivered. It says nothing about whether the view is up to date.
@@ -12,44 +15,58 @@ type WebhookProblem struct {
 	Problem string `json:"problem"`
 }
 
-// Webhook is where it is said why one webhook is not delivered.
-type Webhook struct {
-	fleet *Fleet
-	name  string
+// webhooks are the problems of webhooks.
+type webhooks struct {
+	noted func()
+
+	mu       sync.RWMutex
+	problems map[webhookID]string
 }
 
 // webhookID tells problems of webhooks apart.
 type webhookID struct{ webhook, about string }
 
+func newWebhooks(noted func()) *webhooks {
+	return &webhooks{noted: noted, problems: map[webhookID]string{}}
+}
+
+// Webhook is where it is said why one webhook is not delivered.
+type Webhook struct {
+	of   *webhooks
+	name string
+}
+
 // Webhook returns where problems of a webhook are said.
-func (f *Fleet) Webhook(name string) Webhook { return Webhook{f, name} }
+func (f *Fleet) Webhook(name string) Webhook { return Webhook{f.webhooks, name} }
 
 // Problem says why the webhook is not delivered, one text for each thing that it is about, until Clear.
 func (w Webhook) Problem(about, text string) {
-	f, id := w.fleet, webhookID{w.name, about}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if text = line(text, maxText); f.webhooks[id] != text {
-		f.webhooks[id] = text
-		f.changes++
+	all, id := w.of, webhookID{w.name, about}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if text = compact.Line(text, compact.MaxText); all.problems[id] != text {
+		all.problems[id] = text
+		all.noted()
 	}
 }
 
 // Clear ends a Problem.
 func (w Webhook) Clear(about string) {
-	f, id := w.fleet, webhookID{w.name, about}
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if _, is := f.webhooks[id]; is {
-		delete(f.webhooks, id)
-		f.changes++
+	all, id := w.of, webhookID{w.name, about}
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if _, is := all.problems[id]; is {
+		delete(all.problems, id)
+		all.noted()
 	}
 }
 
-// webhookProblems returns them by webhook.
-func webhookProblems(all map[webhookID]string) []WebhookProblem {
+// all returns the problems by webhook.
+func (w *webhooks) all() []WebhookProblem {
+	w.mu.RLock()
+	defer w.mu.RUnlock()
 	out := []WebhookProblem{}
-	for id, text := range all {
+	for id, text := range w.problems {
 		out = append(out, WebhookProblem{id.webhook, text})
 	}
 	slices.SortFunc(out, func(a, b WebhookProblem) int {

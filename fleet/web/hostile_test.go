@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -26,7 +27,7 @@ var raw = regexp.MustCompile(`<script>|<img|href="[^"/#]|src="[^"/]|[\x00\x1b]|\
 func TestHostileNodes(t *testing.T) {
 	t.Parallel()
 	h := dashboard(webfleet.New(hostileData(), time.Now))
-	for _, path := range []string{"/", "/nodes", "/nodes?state=failed", "/nodes/evil", "/nodes/evil/facts", "/manifests", "/manifests/motd", "/runs/evil/1", "/events", "/requests", "/registrations", "/audit", "/audit/group.web.motd"} {
+	for _, path := range []string{"/", "/nodes", "/nodes?state=failed", "/nodes/evil", "/nodes/evil/facts", "/manifests", "/manifests/motd", "/runs/evil/1", "/events", "/requests", "/requests/evil", "/registrations", "/audit", "/audit/group.web.motd"} {
 		body := has(t, h, path, http.StatusOK)
 		for _, at := range raw.FindAllStringIndex(body, 3) {
 			t.Errorf("%s has %q", path, body[max(at[0]-60, 0):min(at[1]+60, len(body))])
@@ -63,7 +64,8 @@ func hostileData() webfleet.Data {
 	d.Progress.Problems = []string{hostile}
 	d.Events = []view.Event{{Seq: 9, ID: hostile, Node: "evil", Kind: hostile, Outcome: model.Outcome(hostile), Cause: model.Cause(hostile), Manifest: hostile, Resource: hostile, RunID: hostile, CorrelationID: hostile, Text: huge, Time: now}}
 	d.Runs = []view.RunRow{{RunID: hostile, Node: "evil", Manifest: key, Outcome: model.Outcome(hostile), Cause: model.Cause(hostile), Error: hostile, Started: now}}
-	d.Requests = []view.RequestRow{{ID: hostile, By: hostile, Nodes: 1 << 40, Resource: hostile, First: now, Last: now}}
+	d.Missing = map[string][]string{"evil": slices.Repeat([]string{hostile}, 100)}
+	d.Requests = []view.RequestRow{{ID: "evil", By: hostile, To: hostile, On: hostile, Nodes: 1 << 40, Resource: hostile, First: now, Last: now}, {ID: hostile, By: hostile, Nodes: 1 << 40, Resource: hostile, First: now, Last: now}}
 	d.Registrations = []registration.Registration{{Cluster: hostile, Service: hostile, ProtocolName: hostile, Address: hostile, Node: hostile, Annotations: map[string]string{hostile: hostile}}}
 	d.Facts["evil"], _ = json.Marshal(map[string]any{hostile: map[string]any{hostile: []any{hostile, 1, nil}}})
 	d.Revisions[key] = []model.Entry{{Key: key, Revision: 1, Time: now, Value: []byte("a: 1\n")}, {Key: key, Revision: 2, Time: now, Value: []byte(huge), Refused: hostile, Digest: hostile, By: hostile}}

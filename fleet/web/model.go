@@ -25,6 +25,8 @@ type Model interface {
 	Runs(q view.EventQuery) []view.RunRow
 	Events(q view.EventQuery) view.EventPage
 	Requests() []view.RequestRow
+	// Request returns a request with the nodes that did not answer, and whether it is known.
+	Request(id string) (view.RequestDetail, bool)
 	// Changes returns a channel that receives when something may have changed, at most a few
 	// times a second, until cancel. Who does not receive misses nothing but the time of it.
 	Changes() (changed <-chan struct{}, cancel func())

@@ -161,6 +161,22 @@ func (s *site) requests(*http.Request) screen {
 	}
 }
 
+func (s *site) request(r *http.Request) screen {
+	id := r.PathValue("id")
+
+	return screen{
+		Frame: s.frame("Request", "Requests"), live: true, controls: page.Heading("Request", true, page.Link{Text: "Requests", URL: "/requests"}),
+		content: func(_ context.Context, now time.Time) (content, error) {
+			d, ok := s.Model.Request(id)
+			if !ok {
+				return absent("request", id, "No answer to it is kept: the server has the newest 1,000 requests that nodes answered.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
+			}
+
+			return shown(page.Request(d, now))
+		},
+	}
+}
+
 func (s *site) registrations(r *http.Request) screen {
 	search := searchOf(r)
 

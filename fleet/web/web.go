@@ -50,6 +50,7 @@ func New(o Options) http.Handler {
 		"GET /runs/{node}/{run}":  s.run,
 		"GET /events":             s.events,
 		"GET /requests":           s.requests,
+		"GET /requests/{id}":      s.request,
 		"GET /registrations":      s.registrations,
 		"GET /audit":              s.audit,
 		"GET /audit/nodes":        s.control,

@@ -55,7 +55,7 @@ func has(t *testing.T, h http.Handler, path string, status int, texts ...string)
 
 // pages are the pages of a sample, each with what it has.
 var pages = map[string][]string{
-	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish"},
+	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "not now", "64 reports, the last "},
 	"/nodes":                          {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
 	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
 	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
@@ -63,7 +63,9 @@ var pages = map[string][]string{
 	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>", "signed by a key"},
 	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
 	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
-	"/requests":                       {"service#nginx", "req-7c1f", "300", "anna@desk", "of 305 nodes", "not known", "--resume ID"},
+	"/requests":                       {"service#nginx", "req-7c1f", "300", "anna@desk", "of 305 nodes", "not known", `href="/requests/req-7c1f">5 without answer`},
+	"/requests/req-7c1f":              {"service#nginx", "anna@desk", "300 nodes", "of 305", "group(&#34;web&#34;) || group(&#34;db&#34;)", "5 nodes without an answer", `href="/nodes/web003"`, "/api/v1/requests/req-7c1f"},
+	"/requests/req-66d0":              {"uptime", "Not known: the sender did not say how many", "--resume ID"},
 	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
 	"/audit":                          {"12 changes", "group.web.nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
 	"/audit/group.web.nginx":          {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},

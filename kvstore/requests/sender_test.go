@@ -28,7 +28,7 @@ func TestSendersAreNamed(t *testing.T) {
 	kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: "web01", Ensure: note, Run: note})
 	kvtest.TakeCommands(t, kvtest.Bind(t, srv), requests.CommandOptions{Node: "web01"}, func(c requests.Command) { got <- c.Sender })
 	kvtest.Answers(t, store, "muster.ping.all", nil, 1)
-	anna := model.Sender{By: "änna / root@desk", Nodes: 500}
+	anna := model.Sender{By: "änna / root@desk", Nodes: 500, To: "node.web01 group.db", On: `labels["ort"] == "Köln" && group("a%b")`}
 	for name, from := range map[string]*model.Sender{"somebody": &anna, "nobody": nil} {
 		client := requests.New(store.Store)
 		if from != nil {
@@ -64,6 +64,16 @@ func TestSendersAreBounded(t *testing.T) {
 	for name, nodes := range map[string]string{
 		strings.Repeat("x", 201): "", "two\nlines": "0", "\x1b[2J": "-1", "\u202egnp": "1000001", "": "many", "a\xff": "1e3",
 	} {
+		for _, target := range []string{strings.Repeat("x", 1001), "two\nlines", "\x1b[2J", "a\xff"} {
+			if got := kvstore.SenderOf(nats.Header{"Muster-To": {url.PathEscape(target)}, "Muster-On": {url.PathEscape(target)}}); got != nil {
+				t.Errorf("%q is %+v", target, got)
+			}
+		}
+		long := nats.NewMsg("x")
+		kvstore.SetSender(long, model.Sender{Nodes: 3, To: strings.Repeat("node.x ", 143), On: strings.Repeat("x", 1001)})
+		if got := kvstore.SenderOf(long.Header); got == nil || *got != (model.Sender{Nodes: 3}) {
+			t.Errorf("a long target is sent as %+v", got)
+		}
 		if got := kvstore.SenderOf(nats.Header{"Muster-By": {url.PathEscape(name)}, "Muster-Nodes": {nodes}}); got != nil {
 			t.Errorf("%q, %q is %+v", name, nodes, got)
 		}

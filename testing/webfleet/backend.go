@@ -93,7 +93,7 @@ func (b *Backend) write(family string, p *model.Paused) {
 func (b *Backend) CheckRequests(k actions.Kind) error { return cmp.Or(b.Denied, b.Unpermitted[k]) }
 
 // Run has the nodes run what is assigned: every manifest is as it was at its last run.
-func (b *Backend) Run(ctx context.Context, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
+func (b *Backend) Run(ctx context.Context, _ model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
 	if err := b.note("run %d nodes, %v, noop %v, %s", len(nodes), req.Manifests, req.Noop, req.ID); err != nil {
 		return nil, err
 	}

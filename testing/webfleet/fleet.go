@@ -35,6 +35,8 @@ type Data struct {
 	Runs     []view.RunRow
 	Events   []view.Event
 	Requests []view.RequestRow
+	// Missing are the nodes that did not answer requests, by id.
+	Missing map[string][]string
 	// Details are runs by node/id, Facts documents by node, Revisions those of a key, the oldest first.
 	Details       map[string]view.RunDetail
 	Facts         map[string]json.RawMessage
@@ -300,6 +302,21 @@ func (d Data) events(q view.EventQuery) []view.Event {
 
 // Requests returns the requests.
 func (f *Fleet) Requests() []view.RequestRow { return f.get().Requests }
+
+// Request returns a request with the nodes that did not answer.
+func (f *Fleet) Request(id string) (view.RequestDetail, bool) {
+	d := f.get()
+	at := slices.IndexFunc(d.Requests, func(r view.RequestRow) bool { return r.ID == id })
+	if at < 0 {
+		return view.RequestDetail{}, false
+	}
+	out := view.RequestDetail{Progress: d.Progress, RequestRow: d.Requests[at], Missing: d.Missing[id]}
+	if out.Nodes == 0 {
+		out.Unknown = "the sender did not say how many nodes it asked"
+	}
+
+	return out, true
+}
 
 // Changes returns a channel that receives when the fleet was changed.
 func (f *Fleet) Changes() (changed <-chan struct{}, cancel func()) {

@@ -183,7 +183,7 @@ func (s *sample) history() {
 	}
 	s.data.Top = view.Top{
 		Failing: []view.TopResource{
-			{Manifest: "nginx", Resource: "exec#/usr/local/bin/warm-cache --all", Count: 64, Last: s.now.Add(-2 * time.Minute), Text: "exit code 7: curl: (7) Failed to connect to 127.0.0.1 port 8080", Members: members("web003", "web020", "web089")},
+			{Manifest: "nginx", Resource: "exec#/usr/local/bin/warm-cache --all", Count: 64, Last: s.now.Add(-2 * time.Minute), Text: "exit code 7: curl: (7) Failed to connect to 127.0.0.1 port 8080", Now: 14, Since: s.now.Add(-3 * time.Hour), Members: members("web003", "web020", "web089")},
 			{Manifest: "cache", Resource: "service#varnish", Count: 12, Last: s.now.Add(-9 * time.Minute), Text: "unit varnish.service not found", Members: members("edge172")},
 		},
 		Drifting: []view.TopResource{
@@ -272,9 +272,10 @@ func (s *sample) events() {
 
 func (s *sample) others() {
 	s.data.Requests = []view.RequestRow{
-		{ID: "req-7c1f", By: "anna@desk", Nodes: 305, Resource: "service#nginx", First: s.now.Add(-41 * time.Minute), Last: s.now.Add(-40 * time.Minute), Answers: 300, Failed: 2, Changed: 298},
+		{ID: "req-7c1f", By: "anna@desk", Nodes: 305, On: `group("web") || group("db")`, Resource: "service#nginx", First: s.now.Add(-41 * time.Minute), Last: s.now.Add(-40 * time.Minute), Answers: 300, Failed: 2, Changed: 298},
 		{ID: "req-66d0", Resource: "exec#/usr/bin/uptime", First: s.now.Add(-3 * time.Hour), Last: s.now.Add(-3 * time.Hour), Answers: 498},
 	}
+	s.data.Missing = map[string][]string{"req-7c1f": {"db006", "edge012", "web003", "web020", "web089"}}
 	for i := range 12 {
 		s.data.Registrations = append(s.data.Registrations, registration.Registration{Cluster: "production", Service: []string{"web", "postgres", "cache"}[i%3], ProtocolName: []string{"http", "postgresql", "http"}[i%3], Address: fmt.Sprintf("10.20.0.%d", 10+i), Port: []int{8080, 5432, 6081}[i%3], Priority: 10, TTL: model.Duration(time.Minute), Node: s.data.Nodes[(i*7)%len(s.data.Nodes)].Node, Annotations: map[string]string{"zone": "fra1"}})
 	}

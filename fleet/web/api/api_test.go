@@ -60,6 +60,7 @@ func TestAnswers(t *testing.T) {
 		"/runs":                              `"outcome":"failed"`,
 		"/events":                            `"text":"line\nof \u003ctext\u003e"`,
 		"/requests":                          `"id":"q1"`,
+		"/requests/q1%20by%20anna":           `"answers":1,"failed":0,"changed":0,"missing":["web02"]}`,
 		"/registrations":                     `"cluster":"test"`,
 		"/audit/assignments":                 `{"changes":[{"key":"group.web.app","revision":9,"at":"2026-01-02T03:04:05Z","kind":"removed","by":"bob@desk"},{"key":"stray","revision":8,"at":"2026-01-02T03:04:05Z","kind":"refused","problem":"its key is not `,
 		"/audit/assignments?search=ASSIGNED": `{"changes":[{"key":"group.web.app","revision":3,"at":"2026-01-02T03:04:05Z","kind":"assigned","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e"}],"matching":1,"more":true}`,
@@ -287,7 +288,7 @@ func TestTheDocumentIsFresh(t *testing.T) {
 			cancel()
 		}
 		w := httptest.NewRecorder()
-		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, api.Prefix+strings.NewReplacer("{node}", "web01", "{name}", "motd", "{run_id}", "r1", "{key}", "group.web.app").Replace(path), nil).WithContext(ctx))
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, api.Prefix+strings.NewReplacer("{node}", "web01", "{name}", "motd", "{run_id}", "r1", "{key}", "group.web.app", "{id}", "q1%20by%20anna").Replace(path), nil).WithContext(ctx))
 		cancel()
 		if w.Code != http.StatusOK || methods["get"].OperationID == "" || len(methods) != 1 {
 			t.Errorf("%s: %d %s", path, w.Code, w.Body)

@@ -101,6 +101,10 @@ func (f *fixture) Events(q view.EventQuery) view.EventPage {
 
 func (f *fixture) Requests() []view.RequestRow { return []view.RequestRow{{ID: "q1"}} }
 
+func (f *fixture) Request(id string) (view.RequestDetail, bool) {
+	return view.RequestDetail{RequestRow: view.RequestRow{ID: id, Nodes: 2, Answers: 1}, Missing: []string{"web02"}}, id == "q1 by anna"
+}
+
 func (f *fixture) Follow(q view.EventQuery) (<-chan view.Event, func()) {
 	one := feed{make(chan view.Event, 100), q, make(chan struct{})}
 	f.feeds <- one

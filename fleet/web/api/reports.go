@@ -2,6 +2,8 @@ package api
 
 import (
 	"context"
+	"fmt"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -60,6 +62,10 @@ type requests struct {
 	Requests []view.RequestRow `json:"requests"`
 }
 
+type requestInput struct {
+	ID string `path:"id" maxLength:"512"`
+}
+
 func (a *api) addReports(routes huma.API) {
 	huma.Register(routes, operation("runs", "/runs", "The newest runs"), func(_ context.Context, in *runsInput) (*answer[runs], error) {
 		q := in.Filters.query()
@@ -72,6 +78,14 @@ func (a *api) addReports(routes huma.API) {
 		q.Before, q.Limit = in.Before, in.Limit
 
 		return found(a.Model.Events(q))
+	})
+	huma.Register(routes, operation("request", "/requests/{id}", "A request with all nodes that did not answer it, or why nobody can tell", http.StatusNotFound), func(_ context.Context, in *requestInput) (*answer[view.RequestDetail], error) {
+		request, known := a.Model.Request(in.ID)
+		if !known {
+			return nil, huma.Error404NotFound(fmt.Sprintf("no answer to a request %q is kept: %s/requests has them all", in.ID, Prefix))
+		}
+
+		return found(request)
 	})
 	huma.Register(routes, operation("requests", "/requests", "The requests that nodes answered"), func(context.Context, *struct{}) (*answer[requests], error) {
 		return found(requests{a.Model.Progress(), orEmpty(a.Model.Requests())})

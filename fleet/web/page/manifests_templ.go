@@ -687,7 +687,7 @@ func Manifest(d ManifestData, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = top("Fails most", "No failure was reported", "failed", look{"cross", "bad", "Failing"}, d.Detail.Top.Failing, now).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = failsMost(d.Detail.Top.Failing, now).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

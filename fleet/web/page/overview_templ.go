@@ -96,7 +96,7 @@ func Overview(o view.Overview, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = top("Fails most", "No failure was reported", "failed", look{"cross", "bad", "Failing"}, o.Top.Failing, now).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = failsMost(o.Top.Failing, now).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -47,6 +47,11 @@ func values(pairs ...string) url.Values {
 // NodeURL returns the page of a node.
 func NodeURL(name string) templ.SafeURL { return at(nil, "nodes", name) }
 
+func requestURL(id string) templ.SafeURL { return at(nil, "requests", id) }
+
+// requestDataURL returns a request in the API.
+func requestDataURL(id string) templ.SafeURL { return at(nil, "api", "v1", "requests", id) }
+
 func factsURL(name string) templ.SafeURL { return at(nil, "nodes", name, "facts") }
 
 func manifestURL(name string) templ.SafeURL { return at(nil, "manifests", name) }

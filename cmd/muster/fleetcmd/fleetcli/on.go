@@ -132,10 +132,20 @@ func (s *Store) SelectNow(ctx context.Context, e *target.Expression) (fleet.Sele
 // maxReasons is how many reasons of undecided nodes are logged.
 const maxReasons = 10
 
-// warnUndecided names the nodes of which nobody knows whether they match, by reason.
+// maxWarned is how many of the undecided nodes of a reason are named in a warning.
+const maxWarned = 10
+
+// warnUndecided names the nodes of which nobody knows whether they match, by reason: of many the first and how many
+// there are, and all of them at the level debug.
 func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
+	const text = "cannot tell whether nodes match"
 	for _, r := range Reasons(all) {
-		log.Warn("cannot tell whether nodes match", "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
+		if len(r.Nodes) <= maxWarned {
+			log.Warn(text, "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
+			continue
+		}
+		log.Warn(text, "first", strings.Join(r.Nodes[:maxWarned], ","), "count", len(r.Nodes), "reason", r.Reason)
+		log.Debug(text, "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
 	}
 }
 
@@ -199,5 +209,5 @@ func UndecidedError(found fleet.Selection) error {
 		names[i] = u.Node
 	}
 
-	return fmt.Errorf("cannot tell whether these match: %s", print.Some(names, "the others are in the log"))
+	return fmt.Errorf("cannot tell whether these match: %s", print.Some(names, "all of them: --log-level debug"))
 }

@@ -195,9 +195,10 @@ const maxEvents = 50_000
 // maxDetails is how many characters of a report are kept: a node may write long ones.
 const maxDetails = 1000
 
-// begins returns a line about where the stream of reports begins, none where that is before a time.
+// begins returns a line about where the stream of reports begins, none where that is before a time, or it lost
+// nothing yet.
 func begins(b reports.Bounds, from time.Time) []string {
-	if b.Oldest.IsZero() || !from.Before(b.Oldest) {
+	if !b.Dropped || b.Oldest.IsZero() || !from.Before(b.Oldest) {
 		return nil
 	}
 

@@ -38,6 +38,8 @@ type Aimed struct {
 	Undecided error
 
 	selected bool
+	// on is the expression that selected the nodes, empty without one.
+	on string
 	// all is how many nodes get the request where it is for all of the fleet, else 0.
 	all int
 }
@@ -68,7 +70,7 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	if err != nil {
 		return Aimed{}, err
 	}
-	out := Aimed{List: found.Targets(), Known: found.Nodes, selected: true, Undecided: fleetcli.UndecidedError(found)}
+	out := Aimed{List: found.Targets(), Known: found.Nodes, selected: true, on: on.String(), Undecided: fleetcli.UndecidedError(found)}
 	if len(found.Nodes) == found.Known {
 		out.all = found.Known
 	}
@@ -81,7 +83,12 @@ func (a *Aim) Find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 
 // Sender returns who sends a request to these, which are as many nodes as are known.
 func (a Aimed) Sender() model.Sender {
-	return model.Sender{By: fleetcli.Operator(), Nodes: len(request.NodesOf(a.List, a.Known))}
+	out := model.Sender{By: fleetcli.Operator(), Nodes: len(request.NodesOf(a.List, a.Known)), On: a.on}
+	if !a.selected {
+		out.To = fleet.JoinTargets(a.List)
+	}
+
+	return out
 }
 
 // ConfirmAll asks before a request to all of a fleet that is not small.

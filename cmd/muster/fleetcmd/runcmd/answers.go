@@ -2,6 +2,7 @@ package runcmd
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -9,7 +10,17 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// lines returns what came of the manifests that were not found as they should be.
+// headline returns what came of a request on a node, without what lines has.
+func headline(a model.EnsureResponse) string {
+	if a.Error == "" && len(a.Runs) > 0 {
+		return describe.Requested(a.Runs)
+	}
+
+	return describe.Answer(a)
+}
+
+// lines returns what came of the manifests that were not found as they should be. An error that the node has for the
+// whole request is not repeated.
 func lines(a model.EnsureResponse) []string {
 	var out []string
 	for _, r := range a.Runs {
@@ -20,7 +31,7 @@ func lines(a model.EnsureResponse) []string {
 		if r.RunID == "" {
 			line = fmt.Sprintf("%s  %s", r.Manifest, r.Outcome)
 		}
-		if r.Error != "" {
+		if r.Error != "" && !strings.Contains(a.Error, r.Error) {
 			line += ": " + r.Error
 		}
 		out = append(out, line)
@@ -31,7 +42,7 @@ func lines(a model.EnsureResponse) []string {
 
 // printGroup prints the answer of some nodes.
 func (c *runCommand) printGroup(g live.EqualAnswers) {
-	c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(describe.Answer(g.Answer))))
+	c.Print.Printf("%s  %s: %s\n", print.Text(print.Some(g.Nodes, "--json has all")), c.Print.Word(string(describe.Outcome(g.Answer))), print.Text(print.OneLine(headline(g.Answer))))
 	for _, line := range lines(g.Answer) {
 		c.Print.Printf("  %s\n", print.Text(print.OneLine(line)))
 	}

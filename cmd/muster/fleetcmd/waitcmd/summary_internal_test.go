@@ -9,7 +9,7 @@ import (
 
 func statusesOf(counts map[fleet.Status]int) []fleet.RolloutStatus {
 	var out []fleet.RolloutStatus
-	for _, status := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusUnreachable, fleet.StatusPending} {
+	for _, status := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusUnreachable, fleet.StatusPending, fleet.StatusRejected} {
 		for range counts[status] {
 			out = append(out, fleet.RolloutStatus{Node: fmt.Sprintf("sim-%04d", len(out)), Status: status})
 		}

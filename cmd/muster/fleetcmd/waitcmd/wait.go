@@ -203,7 +203,12 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		limit = ctx
 	}
 	line := w.Print.Progress()
+	absent := notes{timeout: w.Timeout}
 	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
+		if text := absent.next(all); text != "" && limit.Err() == nil {
+			line.Clear()
+			w.Print.Remark("%s: %s", g.Name, text)
+		}
 		line.Show("%s", progress(g.Name, all))
 	}}
 	statuses, err := waiter.Wait(limit, rollout)

@@ -1,4 +1,4 @@
-package view
+package attention
 
 import (
 	"cmp"
@@ -22,8 +22,8 @@ const (
 	slots = 24
 )
 
-// top counts which resources need attention.
-type top struct {
+// Resources counts which resources need attention. It is for one goroutine at a time.
+type Resources struct {
 	every  time.Duration
 	counts [kinds]map[topID]*counted
 	// broughtIn counts what nodes brought in, pairs the nodes of all.
@@ -52,8 +52,9 @@ type slot struct {
 	count  int
 }
 
-func newTop(keep time.Duration) top {
-	t := top{every: max(keep/slots, time.Second), broughtIn: map[string]int{}}
+// New returns one that counts for a time.
+func New(keep time.Duration) *Resources {
+	t := &Resources{every: max(keep/slots, time.Second), broughtIn: map[string]int{}}
 	for i := range t.counts {
 		t.counts[i] = map[topID]*counted{}
 	}
@@ -61,24 +62,24 @@ func newTop(keep time.Duration) top {
 	return t
 }
 
-func (t *top) number(at time.Time) int64 { return at.UnixNano() / int64(t.every) }
+func (t *Resources) number(at time.Time) int64 { return at.UnixNano() / int64(t.every) }
 
-// add counts a resource that an event is about.
-func (t *top) add(e *Event, a attention) {
-	number := t.number(e.Time)
+// Add counts that a resource needs attention on a node.
+func (t *Resources) Add(node string, at time.Time, a Attention) {
+	number := t.number(at)
 	t.prune(number)
-	id, all := topID{a.manifest, a.resource}, t.counts[a.kind]
+	id, all := topID{a.Manifest, a.Resource}, t.counts[a.Kind]
 	c := all[id]
 	if c == nil {
-		if t.broughtIn[e.Node] >= maxCountedOfNode {
+		if t.broughtIn[node] >= maxCountedOfNode {
 			return
 		}
 		if len(all) >= maxCounted {
-			t.forget(a.kind, e.Time)
+			t.forget(a.Kind, at)
 		}
-		c = &counted{by: e.Node, nodes: map[string]int64{}}
+		c = &counted{by: node, nodes: map[string]int64{}}
 		all[id] = c
-		t.broughtIn[e.Node]++
+		t.broughtIn[node]++
 	}
 	in := &c.slots[uint64(number)%slots]
 	if in.number < number {
@@ -87,21 +88,21 @@ func (t *top) add(e *Event, a attention) {
 	if in.number == number {
 		in.count++
 	}
-	switch last, is := c.nodes[e.Node]; {
+	switch last, is := c.nodes[node]; {
 	case is:
-		c.nodes[e.Node] = max(last, number)
+		c.nodes[node] = max(last, number)
 	case t.pairs < maxPairs:
-		c.nodes[e.Node] = number
+		c.nodes[node] = number
 		t.pairs++
 	}
-	if !e.Time.Before(c.last) {
-		c.last, c.text = e.Time, a.text
+	if !at.Before(c.last) {
+		c.last, c.text = at, a.Text
 	}
 }
 
 // prune removes what did not need attention within the time that counts, and the nodes where it
 // did not.
-func (t *top) prune(now int64) {
+func (t *Resources) prune(now int64) {
 	if now <= t.pruned {
 		return
 	}
@@ -119,7 +120,7 @@ func (t *top) prune(now int64) {
 }
 
 // forget gives up the half of a kind that needed attention least.
-func (t *top) forget(k kind, now time.Time) {
+func (t *Resources) forget(k Kind, now time.Time) {
 	type one struct {
 		id    topID
 		count int
@@ -135,7 +136,7 @@ func (t *top) forget(k kind, now time.Time) {
 	}
 }
 
-func (t *top) remove(k kind, id topID) {
+func (t *Resources) remove(k Kind, id topID) {
 	c := t.counts[k][id]
 	delete(t.counts[k], id)
 	t.pairs -= len(c.nodes)
@@ -156,17 +157,21 @@ func (c *counted) total(now int64) int {
 	return sum
 }
 
-// get returns what needed attention most, of one manifest, or of all for an empty name.
-func (t *top) get(manifest string, now time.Time) Top {
-	return Top{Failing: t.of(failing, manifest, now), Drifting: t.of(drifting, manifest, now), Flapping: t.of(flapping, manifest, now)}
+// Top returns what needed attention most, of one manifest, or of all for an empty name; current are the failures
+// of now.
+func (t *Resources) Top(manifest string, current []summary.Failure, now time.Time) Top {
+	return Top{
+		Failing:  t.of(Failing, manifest, failingNow(current, t.counts[Failing]), now),
+		Drifting: t.of(Drifting, manifest, nil, now), Flapping: t.of(Flapping, manifest, nil, now),
+	}
 }
 
-func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
+func (t *Resources) of(k Kind, manifest string, current map[topID]failures, now time.Time) []TopResource {
 	out := []TopResource{}
 	// What goes on failing is reported once a day: on how many nodes it fails tells more than how often it
 	// was reported.
 	nodes := func(r TopResource) int {
-		if k != failing {
+		if k != Failing {
 			return 0
 		}
 		return len(t.counts[k][topID{r.Manifest, r.Resource}].nodes)
@@ -176,11 +181,12 @@ func (t *top) of(k kind, manifest string, now time.Time) []TopResource {
 			continue
 		}
 		if count := c.total(t.number(now)); count > 0 {
-			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text})
+			fails := current[id]
+			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text, Now: fails.nodes, Since: fails.since})
 		}
 	}
 	slices.SortFunc(out, func(a, b TopResource) int {
-		return cmp.Or(cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
+		return cmp.Or(cmp.Compare(b.Now, a.Now), cmp.Compare(nodes(b), nodes(a)), cmp.Compare(b.Count, a.Count), b.Last.Compare(a.Last), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Resource, b.Resource))
 	})
 	out = out[:min(len(out), maxTop)]
 	for i := range out {

@@ -1,14 +1,15 @@
-package view
+package inventory
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
-	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -52,12 +53,12 @@ type selection struct {
 
 // selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
 // is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
-func (f *Fleet) selectNodes(on string, all []*summary.Node) (selection, error) {
+func (a *Nodes) selectNodes(on string, all []*state) (selection, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
 		return selection{}, err
 	}
-	s, turn, most := f.selector, f.selector.plain, f.selector.patience
+	s, turn, most := a.selector, a.selector.plain, a.selector.patience
 	if e.UsesFacts() {
 		turn, most = s.facts, factsPatience
 	}
@@ -75,7 +76,7 @@ func (f *Fleet) selectNodes(on string, all []*summary.Node) (selection, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
-	found, err := f.choose(ctx, e, all)
+	found, err := a.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return selection{}, fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)
@@ -88,17 +89,34 @@ func (f *Fleet) selectNodes(on string, all []*summary.Node) (selection, error) {
 	return found, nil
 }
 
-// choose evaluates an expression.
-func (f *Fleet) choose(ctx context.Context, e *target.Expression, all []*summary.Node) (selection, error) {
-	nodes, byName := make([]model.Node, len(all)), make(map[string]*summary.Node, len(all))
-	for i, n := range all {
-		nodes[i], byName[n.Node.Node] = n.Node, n
-	}
-	found, err := fleet.Selector{
-		Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(byName[n.Node]) }, Facts: f.options.Facts,
-	}.Select(ctx, e, nodes)
+// chosenAtOnce is how many nodes are looked at together: copies of all would take the memory of a fleet once more.
+const chosenAtOnce = 500
 
-	return selection{time.Now(), found.Names(), found.Undecided}, err
+// choose evaluates an expression. The facts of all nodes are read at once.
+func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) (selection, error) {
+	most := chosenAtOnce
+	if e.UsesFacts() {
+		most = max(len(all), 1)
+	}
+	out, byName := selection{matches: map[string]bool{}}, map[string]*state{}
+	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts}
+	var nodes []model.Node
+	for part := range slices.Chunk(all, most) {
+		nodes = slices.Grow(nodes[:0], len(part))
+		clear(byName)
+		for _, n := range part {
+			nodes, byName[n.name()] = append(nodes, n.Node.Node), n
+		}
+		found, err := s.Select(ctx, e, nodes)
+		if err != nil {
+			return selection{}, err
+		}
+		maps.Copy(out.matches, found.Names())
+		out.undecided = append(out.undecided, found.Undecided...)
+	}
+	out.made = time.Now()
+
+	return out, nil
 }
 
 // known returns what an expression selected lately by facts.

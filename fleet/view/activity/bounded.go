@@ -1,8 +1,10 @@
-package view
+package activity
 
 import (
 	"cmp"
+	"iter"
 	"slices"
+	"strings"
 
 	"github.com/google/btree"
 )
@@ -21,7 +23,6 @@ func (p place) compare(o place) int {
 // item is a thing of a node.
 type item[T any] struct {
 	place
-	node  string
 	value T
 	// retired means that it is kept as one of the last of its node alone.
 	retired bool
@@ -30,7 +31,10 @@ type item[T any] struct {
 }
 
 // siblings are the things of one node, the oldest first.
-type siblings[T any] struct{ items []*item[T] }
+type siblings[T any] struct {
+	node  string
+	items []*item[T]
+}
 
 // bounded keeps the newest things of nodes, in the order of their places, whatever the order
 // in which they come. Where there are too many, nodes that have more than their share lose their
@@ -64,15 +68,21 @@ func newBounded[T any](most int) *bounded[T] {
 	}
 }
 
-// put keeps a thing, for which there is none at its place.
-func (b *bounded[T]) put(it *item[T]) {
-	b.all.ReplaceOrInsert(it)
-	own := b.byNode[it.node]
+// newItem returns a thing of a node at a place at which there is none, for put.
+func (b *bounded[T]) newItem(node string, at place, value T) *item[T] {
+	own := b.byNode[node]
 	if own == nil {
-		own = &siblings[T]{}
-		b.byNode[it.node] = own
+		own = &siblings[T]{node: strings.Clone(node)}
+		b.byNode[own.node] = own
 	}
-	it.siblings = own
+
+	return &item[T]{place: at, value: value, siblings: own}
+}
+
+// put keeps a new thing, unless all that there is room for is newer: then it is dropped at once.
+func (b *bounded[T]) put(it *item[T]) {
+	own := it.siblings
+	b.all.ReplaceOrInsert(it)
 	i, _ := own.find(it.place)
 	if own.items = slices.Insert(own.items, i, it); len(own.items) > b.share {
 		b.over[own] = true
@@ -102,7 +112,7 @@ func (b *bounded[T]) oldest() *item[T] {
 
 // giveUp takes a thing out, or leaves it to its node alone.
 func (b *bounded[T]) giveUp(it *item[T]) {
-	if len(it.siblings.items) > lastFew || !b.isKnown(it.node) {
+	if len(it.siblings.items) > lastFew || !b.isKnown(it.siblings.node) {
 		b.drop(it)
 		return
 	}
@@ -133,7 +143,7 @@ func (b *bounded[T]) remove(it *item[T]) {
 		delete(b.over, own)
 	}
 	if len(own.items) == 0 {
-		delete(b.byNode, it.node)
+		delete(b.byNode, own.node)
 	}
 }
 
@@ -151,18 +161,14 @@ func (b *bounded[T]) after(seq uint64, yield func(*item[T]) bool) {
 	b.all.AscendGreaterOrEqual(&item[T]{place: place{seq + 1, 0}}, yield)
 }
 
-// of returns the newest things of a node, the newest first.
-func (b *bounded[T]) of(node string, most int) []T {
+// of yields the newest things of a node, the newest first.
+func (b *bounded[T]) of(node string, most int) iter.Seq2[int, *item[T]] {
 	var own []*item[T]
 	if all := b.byNode[node]; all != nil {
 		own = all.items[max(len(all.items)-most, 0):]
 	}
-	out := make([]T, 0, len(own))
-	for _, it := range slices.Backward(own) {
-		out = append(out, it.value)
-	}
 
-	return out
+	return slices.Backward(own)
 }
 
 // find returns where the thing of a place is, or would be.

@@ -1,4 +1,4 @@
-package view
+package activity
 
 import (
 	"cmp"
@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/view/attention"
+	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -16,35 +18,20 @@ type told struct {
 	// run is nil for all but the summary of a run, repaired how much drift it repaired.
 	run      *RunRow
 	repaired int
-	// asked is how many nodes a request was sent to that the report answers.
-	asked int
+	// from is who sent the request that the report answers, and to whom.
+	from model.Sender
 	// attention are the resources that fail, drift or flap by it.
-	attention []attention
+	attention []attention.Attention
 }
 
-// attention is a resource that needs some.
-type attention struct {
-	kind     kind
-	manifest string
-	resource string
-	text     string
-}
-
-// kind is why a resource needs attention.
-type kind int
-
-const (
-	failing kind = iota
-	drifting
-	flapping
-	kinds
-)
+// maxFlapping is how many of the resources that flap are counted of a node. Agents write no more.
+const maxFlapping = 20
 
 // tell reads a report. A document that cannot be read leaves what its envelope says.
 func tell(r model.Report, seq uint64, stored time.Time) told {
 	t := told{Event: Event{
-		Seq: seq, ID: cut(r.ID, maxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(cut(string(r.Cause), maxWord)),
-		Manifest: cut(r.Manifest, maxWord), RunID: cut(r.RunID, maxWord), CorrelationID: cut(r.CorrelationID, maxWord),
+		Seq: seq, ID: compact.Cut(r.ID, compact.MaxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(compact.Cut(string(r.Cause), compact.MaxWord)),
+		Manifest: compact.Cut(r.Manifest, compact.MaxWord), RunID: compact.Cut(r.RunID, compact.MaxWord), CorrelationID: compact.Cut(r.CorrelationID, compact.MaxWord),
 	}}
 	switch r.Type {
 	case model.ProtocolRun:
@@ -55,9 +42,9 @@ func tell(r model.Report, seq uint64, stored time.Time) told {
 		t.tellAnswer(decode[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
 		h := decode[model.HealthReport](r.Data)
-		t.Resource = cut(h.Resource.String(), maxWord)
+		t.Resource = compact.Cut(h.Resource.String(), compact.MaxWord)
 		_, text := describe.Report(r)
-		t.Text = line(h.Check+": "+text, maxText)
+		t.Text = compact.Line(h.Check+": "+text, compact.MaxText)
 	case model.ProtocolNode:
 		t.tellNode(decode[model.NodeState](r.Data), r)
 	}
@@ -76,56 +63,71 @@ func decode[T any](data json.RawMessage) *T {
 }
 
 func (t *told) tellRun(r *model.Run, envelope model.Report) {
-	t.Text = line(describe.Run(*r), maxText)
+	t.Text = compact.Line(describe.Run(*r), compact.MaxText)
 	// A node could say that it repaired any number.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
 		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts,
 	}
 	if len(r.Errors) > 0 {
-		t.run.Error = line(r.Errors[0], maxText)
+		t.run.Error = compact.Line(r.Errors[0], compact.MaxText)
 	}
 }
 
 func (t *told) tellTransaction(d *model.Transaction) {
-	t.Resource = cut(d.Ref().String(), maxWord)
+	t.Resource = compact.Cut(d.Ref().String(), compact.MaxWord)
 	text := describe.Transaction(d)
-	t.Text = line(text, maxText)
+	t.Text = compact.Line(text, compact.MaxText)
 	if d.Source.Line > 0 && len(d.Errors) > 0 {
-		t.Text = line(d.Source.String()+": "+text, maxText)
+		t.Text = compact.Line(d.Source.String()+": "+text, compact.MaxText)
 	}
 	manifest := nameOf(t.Manifest)
 	switch {
 	case t.Outcome == model.OutcomeFailed:
-		t.attention = []attention{{failing, manifest, t.Resource, t.Text}}
+		t.attention = []attention.Attention{{Kind: attention.Failing, Manifest: manifest, Resource: t.Resource, Text: t.Text}}
 	case d.Drift != nil:
-		t.attention = []attention{{drifting, manifest, t.Resource, line(cmp.Or(d.Drift.From, text), maxText)}}
+		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: compact.Line(cmp.Or(d.Drift.From, text), compact.MaxText)}}
 	case d.Changed && t.Cause.IsUnasked():
-		t.attention = []attention{{drifting, manifest, t.Resource, t.Text}} // it is only reported
+		t.attention = []attention.Attention{{Kind: attention.Drifting, Manifest: manifest, Resource: t.Resource, Text: t.Text}} // it is only reported
 	}
 }
 
 func (t *told) tellAnswer(r *model.EnsureResponse) {
 	if r.State != nil {
-		t.Resource = cut(r.State.Ref().String(), maxWord)
+		t.Resource = compact.Cut(r.State.Ref().String(), compact.MaxWord)
 	}
 	if r.Protocol == model.ProtocolRunResponse {
 		t.Resource = "run"
 	}
-	t.Text = line(describe.Answer(*r), maxText)
+	t.Text = compact.Line(describe.Answer(*r), compact.MaxText)
 	if r.Sender != nil {
-		t.By, t.asked = line(r.Sender.By, maxWord), max(r.Sender.Nodes, 0)
+		t.By = compact.Line(r.Sender.By, compact.MaxWord)
+		t.from = model.Sender{By: t.By, Nodes: max(r.Sender.Nodes, 0), To: kept(r.Sender.To), On: kept(r.Sender.On)}
 	}
+}
+
+// maxTarget is how many bytes the target of a request has.
+const maxTarget = 1000
+
+// kept returns a target; none that is longer than what agents repeat.
+func kept(target string) string {
+	if len(target) > maxTarget {
+		return ""
+	}
+
+	return target
 }
 
 func (t *told) tellNode(n *model.NodeState, r model.Report) {
 	_, text := describe.Report(r)
-	t.Text = line(text, maxText)
+	t.Text = compact.Line(text, compact.MaxText)
 	if r.Outcome != model.Outcome(model.NodeFlapping) {
 		return
 	}
 	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
-		t.attention = append(t.attention, attention{flapping, cut(nameOf(f.Manifest), maxWord), cut(f.Resource.String(), maxWord), line(f.By(), maxText)})
+		t.attention = append(t.attention, attention.Attention{
+			Kind: attention.Flapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
+		})
 	}
 }
 

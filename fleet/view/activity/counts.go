@@ -1,4 +1,4 @@
-package view
+package activity
 
 import (
 	"cmp"
@@ -26,10 +26,10 @@ type counts struct {
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
 // first one that is told is counted.
-func (f *Fleet) SetEnd(seq uint64) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	c := &f.counts
+func (l *Log) SetEnd(seq uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	c := &l.counts
 	if !c.begun || seq < c.begin {
 		c.begun, c.begin, c.read = true, seq, min(c.read, seq) // it began, or was created again
 	}
@@ -61,10 +61,10 @@ func (c *counts) report(t *told, seq uint64) {
 func (c *counts) isNew(seq uint64) bool { return c.begun && seq > c.begin }
 
 // Totals returns what was read since the view began.
-func (f *Fleet) Totals() Totals {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	c := &f.counts
+func (l *Log) Totals() Totals {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	c := &l.counts
 	out := Totals{Unreadable: c.unreadable, Repaired: c.repaired, Behind: c.end - min(c.end, c.read), Newest: c.newest}
 	for of, n := range c.reports {
 		of.Count = n

@@ -1,4 +1,4 @@
-package view
+package inventory
 
 import (
 	"cmp"
@@ -26,27 +26,25 @@ func page[T any](all []T, offset, limit int) []T {
 	return all[offset:min(offset+min(limit, maxLimit), len(all))]
 }
 
-// Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
+// List returns a part of the nodes. The error is that of the target expression, a *target.Error, or
 // why the facts that it depends on cannot be read.
-func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
-	f.mu.RLock()
-	all, progress := f.nodes.all(), f.progress.get()
-	f.mu.RUnlock()
-	out := NodePage{Progress: progress, Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
+func (a *Nodes) List(q NodeQuery) (NodeList, error) {
+	all, _ := a.now()
+	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
 	if q.On != "" {
-		found, err := f.selectNodes(q.On, all)
+		found, err := a.selectNodes(q.On, all)
 		if err != nil {
-			return NodePage{}, err
+			return NodeList{}, err
 		}
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !found.matches[n.Node.Node] })
+		all = slices.DeleteFunc(all, func(n *state) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
 	}
 	if search := strings.ToLower(q.Search); search != "" {
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return !isFound(n, search) })
+		all = slices.DeleteFunc(all, func(n *state) bool { return !isFound(&n.Node, search) })
 	}
-	out.States = summary.States(all)
+	out.States = statesOf(all)
 	if q.State != "" {
-		all = slices.DeleteFunc(all, func(n *summary.Node) bool { return n.State != q.State })
+		all = slices.DeleteFunc(all, func(n *state) bool { return n.State != q.State })
 	}
 	out.Matching = len(all)
 	if compare := orderOf(q.Sort); compare != nil {
@@ -56,10 +54,21 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 		slices.Reverse(all)
 	}
 	for _, n := range page(all, q.Offset, q.Limit) {
-		out.Rows = append(out.Rows, RowOf(n))
+		out.Rows = append(out.Rows, RowOf(&n.Node))
 	}
 
 	return out, nil
+}
+
+// statesOf counts nodes by their states.
+func statesOf(all []*state) []summary.State {
+	return summary.States(func(yield func(*summary.Node) bool) {
+		for _, n := range all {
+			if !yield(&n.Node) {
+				return
+			}
+		}
+	})
 }
 
 // isFound reports whether a text in lower case is a part of what names a node.
@@ -78,18 +87,18 @@ func isFound(n *summary.Node, search string) bool {
 }
 
 // orderOf returns what compares nodes by a column, nil for their names, by which they are sorted.
-func orderOf(column string) func(a, b *summary.Node) int {
+func orderOf(column string) func(a, b *state) int {
 	switch column {
 	case "state":
-		return func(a, b *summary.Node) int {
+		return func(a, b *state) int {
 			return cmp.Compare(summary.Severity(a.State), summary.Severity(b.State))
 		}
 	case "since":
-		return func(a, b *summary.Node) int { return a.Since.Compare(b.Since) }
+		return func(a, b *state) int { return a.Since.Compare(b.Since) }
 	case "heard":
-		return func(a, b *summary.Node) int { return a.Heard.Compare(b.Heard) }
+		return func(a, b *state) int { return a.Heard.Compare(b.Heard) }
 	case "version":
-		return func(a, b *summary.Node) int {
+		return func(a, b *state) int {
 			switch {
 			case summary.IsOlder(a.Version, b.Version):
 				return -1
@@ -100,7 +109,7 @@ func orderOf(column string) func(a, b *summary.Node) int {
 			}
 		}
 	case "host":
-		return func(a, b *summary.Node) int { return cmp.Compare(a.Host, b.Host) }
+		return func(a, b *state) int { return cmp.Compare(a.Host, b.Host) }
 	default:
 		return nil
 	}
@@ -126,44 +135,27 @@ func rolloutsOf(n *summary.Node) []fleet.RolloutStatus {
 	return out
 }
 
-// The newest runs and events that are returned of a node.
-const (
-	maxRunsOfNode   = 50
-	maxEventsOfNode = 100
-)
-
 // Node returns what is known of a node, and whether it is known.
-func (f *Fleet) Node(name string) (NodeDetail, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	k := f.nodes.byName[name]
+func (a *Nodes) Node(name string) (summary.Node, bool) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	k := a.nodes.byName[name]
 	if k == nil {
-		return NodeDetail{}, false
+		return summary.Node{}, false
 	}
 
-	return NodeDetail{Progress: f.progress.of(name), Node: *k.Node, Runs: valuesOf(f.runs.of(name, maxRunsOfNode)), Events: f.events.of(name, maxEventsOfNode)}, true
+	return k.full(), true
 }
 
-func valuesOf(all []*RunRow) []RunRow {
-	out := make([]RunRow, len(all))
-	for i, r := range all {
-		out[i] = *r
-	}
-
-	return out
-}
-
-// Select returns the nodes that a target expression selects, all for an empty one. The error is that
-// of Nodes.
-func (f *Fleet) Select(on string) (fleet.Selection, error) {
-	f.mu.RLock()
-	all := f.nodes.all()
-	f.mu.RUnlock()
+// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
+// error is that of List.
+func (a *Nodes) Select(on string) (fleet.Selection, error) {
+	all, _ := a.now()
 	out := fleet.Selection{Known: len(all)}
 	var found selection
 	if on != "" {
 		var err error
-		if found, err = f.selectNodes(on, all); err != nil {
+		if found, err = a.selectNodes(on, all); err != nil {
 			return fleet.Selection{}, err
 		}
 		out.Undecided = found.undecided
@@ -174,22 +166,45 @@ func (f *Fleet) Select(on string) (fleet.Selection, error) {
 	}
 	out.Nodes = make([]model.Node, 0, count) // growing it would copy the states of a fleet again and again
 	for _, n := range all {
-		if on == "" || found.matches[n.Node.Node] {
-			out.Nodes = append(out.Nodes, n.Node)
+		if on == "" || found.matches[n.name()] {
+			out.Nodes = append(out.Nodes, n.Node.Node)
 		}
 	}
 
 	return out, nil
 }
 
-// State returns the state of a node, and whether it is known.
-func (f *Fleet) State(name string) (model.Node, bool) {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
-	k := f.nodes.byName[name]
-	if k == nil {
-		return model.Node{}, false
+// Targets returns the nodes that targets are now, or a target expression is, by name; those that targets name need not
+// be known. The error is that of Select.
+func (a *Nodes) Targets(targets, on string) ([]string, error) {
+	var out []string
+	if on != "" {
+		found, err := a.Select(on)
+		for _, n := range found.Nodes {
+			out = append(out, n.Node)
+		}
+		return out, err
 	}
+	all, _ := a.now()
+	for _, t := range fleet.SplitTargets(targets) {
+		if t.Node != "" {
+			out = append(out, t.Node)
+			continue
+		}
+		for _, n := range all {
+			if t.Includes(n.NodeState) {
+				out = append(out, n.name())
+			}
+		}
+	}
+	slices.Sort(out)
 
-	return k.Node.Node, true
+	return slices.Compact(out), nil
+}
+
+// State returns the state of a node, and whether it is known.
+func (a *Nodes) State(name string) (model.Node, bool) {
+	n, is := a.Node(name)
+
+	return n.Node, is
 }

@@ -1,8 +1,9 @@
-package view
+package inventory
 
 import (
 	"fmt"
 
+	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,33 +21,33 @@ const (
 	maxFlapping = 20
 )
 
-// compact returns a node in little memory. One that says too much about itself counts as one
+// compact returns a node in little memory, and takes it over. One that says too much about itself counts as one
 // whose state cannot be read.
-func (i interned) compact(n model.Node) model.Node {
+func (s *states) compact(n model.Node) model.Node {
+	i := s.strings
 	if problem := excess(n); problem != "" {
 		n = model.Node{NodeState: model.NodeState{Node: n.Node}, Heard: n.Heard, Unreadable: problem}
 	}
-	n.Protocol, n.Node, n.Version, n.Event = i.share(n.Protocol), i.share(n.Node), i.share(cut(n.Version, maxWord)), model.NodeEvent(i.share(string(n.Event)))
-	n.Host, n.Message, n.Unreadable = cut(n.Host, maxWord), cut(n.Message, maxReason), cut(n.Unreadable, maxReason)
+	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(compact.Cut(n.Version, compact.MaxWord)), model.NodeEvent(i.Share(string(n.Event)))
+	n.Host, n.Message, n.Unreadable = compact.Cut(n.Host, compact.MaxWord), compact.Cut(n.Message, maxReason), compact.Cut(n.Unreadable, maxReason)
 	n.DroppedRanges = nil
 	if n.Paused != nil {
 		p := *n.Paused
-		p.By, p.Reason, p.From = cut(p.By, maxWord), cut(p.Reason, maxReason), cut(p.From, maxWord)
+		p.By, p.Reason, p.From = compact.Cut(p.By, compact.MaxWord), compact.Cut(p.Reason, maxReason), compact.Cut(p.From, compact.MaxWord)
 		n.Paused = &p
 	}
 	n.Flapping = n.Flapping[:min(len(n.Flapping), maxFlapping)]
 	for at, g := range n.Groups {
-		n.Groups[at] = i.share(cut(g, maxWord))
+		n.Groups[at] = i.Share(compact.Cut(g, compact.MaxWord))
 	}
 	for key, value := range n.Labels {
-		n.Labels[key] = i.share(cut(value, maxReason))
+		n.Labels[key] = i.Share(compact.Cut(value, maxReason))
 	}
 	for key, why := range n.RejectedControl {
-		n.RejectedControl[key] = i.share(cut(why, maxReason))
+		n.RejectedControl[key] = i.Share(compact.Cut(why, maxReason))
 	}
 	for key, m := range n.Manifests {
-		m.Digest, m.Outcome = i.share(cut(m.Digest, maxWord)), model.Outcome(i.share(string(m.Outcome)))
-		m.Error, m.Late = cut(m.Error, maxReason), cut(m.Late, maxReason)
+		m.Digest, m.Error, m.Late = compact.Cut(m.Digest, compact.MaxWord), compact.Cut(m.Error, maxReason), compact.Cut(m.Late, maxReason)
 		n.Manifests[key] = m
 	}
 

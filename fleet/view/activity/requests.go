@@ -1,4 +1,4 @@
-package view
+package activity
 
 import "github.com/musterfleet/muster/model"
 
@@ -30,7 +30,7 @@ func (r requests) add(at place, t *told) {
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
 		r.byID[row.ID] = row
-		r.put(&item[*RequestRow]{place: at, node: e.Node, value: row})
+		r.put(r.newItem(e.Node, at, row))
 	}
 	row.Answers++
 	r.name(row, t)
@@ -54,23 +54,42 @@ func (r requests) add(at place, t *told) {
 // name takes over who sent a request by an answer. One node may name anybody: what most of them say counts,
 // those of older agents say nothing.
 func (r requests) name(row *RequestRow, t *told) {
-	switch isNamed := t.By != "" || t.asked > 0; {
-	case !isNamed:
-	case row.By == t.By && row.Nodes == t.asked:
+	switch from := t.from; {
+	case from == (model.Sender{}):
+	case from == model.Sender{By: row.By, Nodes: row.Nodes, To: row.To, On: row.On}:
 		r.agree[row.ID]++
 	case r.agree[row.ID] > 0:
 		r.agree[row.ID]--
 	default:
-		row.By, row.Nodes, r.agree[row.ID] = t.By, t.asked, 1
+		row.By, row.Nodes, row.To, row.On, r.agree[row.ID] = from.By, from.Nodes, from.To, from.On, 1
 	}
 }
 
+// Request returns a request that nodes answered, with those of which an answer is kept, and whether it is known.
+func (l *Log) Request(id string) (row RequestRow, answered map[string]bool, known bool) {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	found, known := l.requests.byID[id]
+	if !known {
+		return RequestRow{}, nil, false
+	}
+	answered = map[string]bool{}
+	l.events.newest(0, func(it *item[happened]) bool {
+		if it.value.kind == model.KindEnsure && it.value.correlation == id {
+			answered[it.siblings.node] = true
+		}
+		return true
+	})
+
+	return *found, answered, true
+}
+
 // Requests returns the requests that nodes answered, the newest first.
-func (f *Fleet) Requests() []RequestRow {
-	f.mu.RLock()
-	defer f.mu.RUnlock()
+func (l *Log) Requests() []RequestRow {
+	l.mu.RLock()
+	defer l.mu.RUnlock()
 	out := []RequestRow{}
-	f.requests.newest(0, func(it *item[*RequestRow]) bool {
+	l.requests.newest(0, func(it *item[*RequestRow]) bool {
 		out = append(out, *it.value)
 		return true
 	})

@@ -1,4 +1,4 @@
-package view
+package activity
 
 import "hash/maphash"
 
@@ -19,8 +19,7 @@ func newRepeats() repeats {
 
 // seenBefore reports whether it got this report of a node before.
 func (r *repeats) seenBefore(node, id string) bool {
-	const odd = 0x9e3779b97f4a7c15
-	hash := maphash.String(r.seed, node)*odd + maphash.String(r.seed, id)
+	hash := hashOf(r.seed, node, id)
 	if _, seen := r.recent[hash]; seen {
 		return true
 	}
@@ -33,4 +32,11 @@ func (r *repeats) seenBefore(node, id string) bool {
 	r.recent[hash] = struct{}{}
 
 	return false
+}
+
+// hashOf returns a hash of what a node gave an id.
+func hashOf(seed maphash.Seed, node, id string) uint64 {
+	const odd = 0x9e3779b97f4a7c15
+
+	return maphash.String(seed, node)*odd + maphash.String(seed, id)
 }

@@ -1,0 +1,69 @@
+package activity_test
+
+import (
+	"encoding/json"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/fleet/view/activity"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestWhatIsKeptStaysWhole: an event, a run and a run whose summary is missing have all that was told, their times in UTC.
+func TestWhatIsKeptStaysWhole(t *testing.T) {
+	t.Parallel()
+	l := activity.New(activity.Options{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
+	stored := time.Date(2026, 11, 26, 12, 0, 0, 123456789, time.FixedZone("", 3600))
+	told := func(kind, protocol string, outcome model.Outcome, document any) model.Report {
+		data, err := json.Marshal(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return model.Report{
+			ID: ksuid.New().String(), Type: protocol, Node: "web1", Kind: kind, Outcome: outcome, Time: time.Now(), RunID: "r1", Manifest: "group.web.motd", Revision: 7,
+			Cause: model.CauseSchedule, CorrelationID: "q1", Data: data,
+		}
+	}
+	counts := model.Counts{Total: 9, Failed: 1, HealthChecks: model.HealthCounts{Critical: 1}}
+	part := told(model.KindTransaction, model.ProtocolTransaction, model.OutcomeFailed, model.Transaction{Type: "file", Name: "/etc/motd", Errors: []string{"no space"}})
+	run := told(model.KindRun, model.ProtocolRun, model.OutcomeFailed, model.Run{Started: stored, Duration: time.Second, Counts: counts, Errors: []string{"file#/etc/motd: no space"}})
+	answer := told(model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Error: "too late", Sender: &model.Sender{By: "ada", Nodes: 3}})
+	l.Add(activity.Message{Seq: 5, Stored: stored, Reports: []model.Report{part}})
+	partial := []activity.RunRow{{RunID: "r1", Node: "web1", Manifest: "group.web.motd", Cause: model.CauseSchedule, Started: stored.UTC()}}
+	if got := l.Runs(activity.EventQuery{}); !reflect.DeepEqual(got, partial) {
+		t.Errorf("without the summary %+v, want %+v", got, partial)
+	}
+	l.Add(activity.Message{Seq: 6, Stored: stored, Reports: []model.Report{run, answer}})
+
+	event := func(seq uint64, r model.Report) activity.Event {
+		return activity.Event{Seq: seq, ID: r.ID, Time: stored.UTC(), Node: "web1", Kind: r.Kind, Outcome: r.Outcome, Cause: r.Cause, Manifest: r.Manifest, RunID: "r1", CorrelationID: "q1"}
+	}
+	events := []activity.Event{event(6, answer), event(6, run), event(5, part)}
+	events[0].By, events[2].Resource = "ada", "file#/etc/motd"
+	got, more := l.Page(activity.EventQuery{})
+	if len(got) != len(events) || more {
+		t.Fatalf("%+v, more %t", got, more)
+	}
+	for i, want := range events {
+		if want.Text = got[i].Text; want.Text == "" {
+			t.Errorf("no text: %+v", got[i])
+		}
+		if !reflect.DeepEqual(got[i], want) {
+			t.Errorf("%+v, want %+v", got[i], want)
+		}
+	}
+	runs := []activity.RunRow{{
+		RunID: "r1", Node: "web1", Manifest: "group.web.motd", Revision: 7, Cause: model.CauseSchedule, Outcome: model.OutcomeFailed, Started: stored.UTC(), Duration: time.Second,
+		Counts: counts, Error: "file#/etc/motd: no space",
+	}}
+	if got := l.Runs(activity.EventQuery{}); !reflect.DeepEqual(got, runs) {
+		t.Errorf("%+v, want %+v", got, runs)
+	}
+	ofNode, eventsOfNode := l.OfNode("web1", 10, 2)
+	if !reflect.DeepEqual(ofNode, runs) || !reflect.DeepEqual(eventsOfNode, got[:2]) {
+		t.Errorf("of the node %+v, %+v", ofNode, eventsOfNode)
+	}
+}

@@ -1,0 +1,64 @@
+package attention
+
+import (
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+)
+
+// failures is on how many nodes a resource fails now, and since when, by the states of nodes.
+type failures struct {
+	nodes int
+	since time.Time
+	// most is how many nodes have the error of which since is.
+	most int
+}
+
+// failingNow returns which of some resources fail now. The state of a node names the first error of a run: a
+// resource that fails behind another one is not counted.
+func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failures {
+	out := map[topID]failures{}
+	for _, f := range all {
+		if f.Status != fleet.StatusFailed {
+			continue
+		}
+		id, found := resourceOf(f, known)
+		if !found {
+			continue
+		}
+		now := out[id]
+		if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
+			now.since, now.most = f.Since, f.Nodes
+		}
+		out[id] = now
+	}
+
+	return out
+}
+
+// resourceOf returns the resource that an error is of, which is "<type>#<name>: <error>", maybe after the place
+// where it is declared; any part of that may have a colon, so those that are known are looked for.
+func resourceOf(f summary.Failure, known map[topID]*counted) (topID, bool) {
+	for at, c := range f.Error {
+		if c != '#' {
+			continue
+		}
+		from := 1 + strings.LastIndexFunc(f.Error[:at], func(r rune) bool { return unicode.IsSpace(r) })
+		for to := at; ; to++ {
+			colon := strings.Index(f.Error[to:], ": ")
+			if colon < 0 {
+				break
+			}
+			to += colon
+			id := topID{f.Manifest, f.Error[from:to]}
+			if known[id] != nil {
+				return id, true
+			}
+		}
+	}
+
+	return topID{}, false
+}

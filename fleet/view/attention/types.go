@@ -1,0 +1,52 @@
+// Package attention counts which resources need attention in a fleet, and why: those that fail, drift or flap, in bounded
+// memory, over the time that is kept.
+package attention
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/fleet/summary"
+)
+
+// Kind is why a resource needs attention.
+type Kind int
+
+// The kinds.
+const (
+	Failing Kind = iota
+	Drifting
+	Flapping
+	kinds
+)
+
+// Attention is that a resource of a manifest needs some; Text is the error, or what drifted.
+type Attention struct {
+	Kind                     Kind
+	Manifest, Resource, Text string
+}
+
+// Top are the resources that need attention most, the most frequent first; of those that fail, the ones that
+// do now, on most nodes.
+type Top struct {
+	Failing  []TopResource `json:"failing"`
+	Drifting []TopResource `json:"drifting"`
+	Flapping []TopResource `json:"flapping"`
+}
+
+// TopResource is a resource of a manifest, and how often something happened to it since
+// Progress.Since, or within the time that is kept. A failure that goes on is reported once a day, and counts
+// as often.
+type TopResource struct {
+	Manifest string    `json:"manifest"`
+	Resource string    `json:"resource"`
+	Count    int       `json:"count"`
+	Last     time.Time `json:"last"`
+	// Text is the newest error, or what drifted.
+	Text string `json:"text"`
+	// Now is on how many nodes it is the first error of the last run, by their states, and Since is since when, of
+	// the error that most of them have; both are zero for what does not fail now, drifts or flaps.
+	Now   int       `json:"failing_now,omitempty"`
+	Since time.Time `json:"failing_since,omitzero"`
+	// Members are the nodes that reported it.
+	summary.Members
+}

@@ -1,0 +1,65 @@
+// Package inventory knows what a fleet is now: its nodes by what they told last, and how each compares with what is
+// assigned to it. Whoever follows the buckets tells it.
+package inventory
+
+import (
+	"context"
+	"iter"
+	"sync"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// Options are what Nodes are made for.
+type Options struct {
+	// Facts yields the facts of some nodes, see fleet.Selector.
+	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
+	// Changed is called when something changed that readers see. It must not call back.
+	Changed func()
+}
+
+// Nodes are the nodes of a fleet, compared with its assignments. Its methods may be called from several goroutines;
+// what they return is not changed any more, and must not be.
+type Nodes struct {
+	options  Options
+	selector *selector
+
+	mu     sync.RWMutex
+	states states
+	nodes  table
+	// listed is that all nodes are known, isAssigned that all assignments are.
+	listed, isAssigned bool
+	entries            *fleet.Assigned
+	// statuses are those of the last node, whose memory the next one takes.
+	statuses []fleet.RolloutStatus
+}
+
+// New returns nodes of which none is known.
+func New(o Options) *Nodes {
+	return &Nodes{options: o, selector: newSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil)}
+}
+
+// IsComplete reports whether the states of all nodes and all assignments are known.
+func (a *Nodes) IsComplete() bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+
+	return a.listed && a.isAssigned
+}
+
+// IsKnown reports whether there is a node of a name.
+func (a *Nodes) IsKnown(name string) bool {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+
+	return a.nodes.byName[name] != nil
+}
+
+// now returns the nodes by name, and the assignments with which they are compared.
+func (a *Nodes) now() ([]*state, *fleet.Assigned) {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+
+	return a.nodes.all(), a.entries
+}

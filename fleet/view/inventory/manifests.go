@@ -1,0 +1,114 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view/compact"
+	"github.com/musterfleet/muster/model"
+)
+
+// manifestState is a model.ManifestState in little memory: a fleet has as many as it has nodes, times those that
+// each runs.
+type manifestState struct {
+	*sameManifest
+	at, failedSince compact.Instant
+	// rare is nil for most.
+	rare *rareState
+}
+
+// sameManifest is what the manifests of many nodes have in common.
+type sameManifest struct {
+	key, digest string
+	revision    uint64
+	outcome     model.Outcome
+	counts      model.Counts
+}
+
+// rareState is what only a manifest has that fails, or that is late.
+type rareState struct {
+	error, late string
+	seen        uint64
+	seenAt      compact.Instant
+}
+
+// manifests returns the statuses of the manifests of a node in little memory, by key.
+func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
+	if len(all) == 0 {
+		return nil
+	}
+	out := make([]manifestState, 0, len(all))
+	for key, m := range all {
+		one := manifestState{at: compact.InstantOf(m.At), failedSince: compact.InstantOf(m.FailedSince)}
+		one.sameManifest = s.same.Share(sameManifest{s.strings.Share(key), s.strings.Share(m.Digest), m.Revision, model.Outcome(s.strings.Share(string(m.Outcome))), m.Counts})
+		if rare := (rareState{m.Error, m.Late, m.Seen, compact.InstantOf(m.SeenAt)}); rare != (rareState{seenAt: compact.Never}) {
+			one.rare = &rare
+		}
+		out = append(out, one)
+	}
+	slices.SortFunc(out, func(a, b manifestState) int { return strings.Compare(a.key, b.key) })
+
+	return out
+}
+
+// state returns the status as the node told it.
+func (m *manifestState) state() model.ManifestState {
+	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.Time(), Counts: m.counts, FailedSince: m.failedSince.Time()}
+	if r := m.rare; r != nil {
+		out.Error, out.Late, out.Seen, out.SeenAt = r.error, r.late, r.seen, r.seenAt.Time()
+	}
+
+	return out
+}
+
+// state is a node in little memory. What it points to is replaced and never changed, so that readers need no lock
+// for it.
+type state struct {
+	// Node is without its Manifests.
+	summary.Node
+	// manifests are by key.
+	manifests []manifestState
+}
+
+func (s *state) name() string { return s.Node.Node.Node }
+
+// manifest returns the status of a manifest on the node, the zero value where it has none.
+func (s *state) manifest(key string) model.ManifestState {
+	at, is := slices.BinarySearchFunc(s.manifests, key, func(m manifestState, key string) int { return strings.Compare(m.key, key) })
+	if !is {
+		return model.ManifestState{}
+	}
+
+	return s.manifests[at].state()
+}
+
+// told returns the node as it told its state, with the statuses of its manifests in a map that is cleared before.
+func (s *state) told(manifests map[string]model.ManifestState) model.Node {
+	clear(manifests)
+	for i := range s.manifests {
+		manifests[s.manifests[i].key] = s.manifests[i].state()
+	}
+	n := s.Node.Node
+	if n.Manifests = manifests; len(manifests) == 0 {
+		n.Manifests = nil
+	}
+
+	return n
+}
+
+// full returns all that is known of the node.
+func (s *state) full() summary.Node {
+	out := s.Node
+	out.Node = s.told(make(map[string]model.ManifestState, len(s.manifests)))
+
+	return out
+}
+
+// states keep the states of nodes in little memory.
+type states struct {
+	strings compact.Texts
+	same    compact.Same[sameManifest]
+}
+
+func newStates() states { return states{compact.Texts{}, compact.NewSame[sameManifest]()} }

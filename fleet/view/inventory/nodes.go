@@ -1,0 +1,162 @@
+package inventory
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/model"
+)
+
+// known is a node of the table.
+type known struct {
+	*state
+	// toldAt is when this was told.
+	toldAt time.Time
+}
+
+// table has the nodes, by name and in the order of their names.
+type table struct {
+	byName map[string]*known
+	sorted []*known
+}
+
+func newTable() table { return table{byName: map[string]*known{}} }
+
+func (t *table) set(s *state, told time.Time) {
+	name := s.name()
+	if k := t.byName[name]; k != nil {
+		k.state, k.toldAt = s, told
+		return
+	}
+	k := &known{s, told}
+	t.byName[name] = k
+	at, _ := t.find(name)
+	t.sorted = slices.Insert(t.sorted, at, k)
+}
+
+func (t *table) remove(name string) {
+	if at, found := t.find(name); found {
+		t.sorted = slices.Delete(t.sorted, at, at+1)
+	}
+	delete(t.byName, name)
+}
+
+func (t *table) find(name string) (int, bool) {
+	return slices.BinarySearchFunc(t.sorted, name, func(k *known, name string) int { return strings.Compare(k.name(), name) })
+}
+
+// all returns the nodes by name.
+func (t *table) all() []*state {
+	out := make([]*state, len(t.sorted))
+	for i, k := range t.sorted {
+		out[i] = k.state
+	}
+
+	return out
+}
+
+// SetNodes says which nodes there were when that was asked, and takes them over. What was told of
+// a node since then is newer, and stays. It returns which are no more.
+func (a *Nodes) SetNodes(asked time.Time, all []model.Node) (removed []string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	listed := make(map[string]bool, len(all))
+	for _, n := range all {
+		listed[n.Node] = true
+		if k := a.nodes.byName[n.Node]; k == nil || k.toldAt.Before(asked) {
+			a.setNode(n)
+		}
+	}
+	for _, k := range slices.Clone(a.nodes.sorted) {
+		if name := k.name(); !listed[name] && k.toldAt.Before(asked) {
+			a.nodes.remove(name)
+			removed = append(removed, name)
+		}
+	}
+	a.listed = true
+	a.options.Changed()
+
+	return removed
+}
+
+// SetNode tells the state of a node, and takes it over.
+func (a *Nodes) SetNode(n model.Node) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.setNode(n)
+	a.options.Changed()
+}
+
+// RemoveNode tells that a node is not known any more.
+func (a *Nodes) RemoveNode(name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.nodes.remove(name)
+	a.options.Changed()
+}
+
+// NodeNames returns the names of the known nodes, in order.
+func (a *Nodes) NodeNames() []string {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+	out := make([]string, len(a.nodes.sorted))
+	for i, k := range a.nodes.sorted {
+		out[i] = k.name()
+	}
+
+	return out
+}
+
+func (a *Nodes) setNode(n model.Node) {
+	now := time.Now()
+	n = a.states.compact(n)
+	n.Silent = n.IsSilent(now)
+	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests)), now)
+}
+
+// judge compares a node with what is assigned to it; manifests are its Manifests in little memory.
+func (a *Nodes) judge(n model.Node, manifests []manifestState) *state {
+	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
+	out := &state{summary.NewNode(n, a.statuses, a.entries), manifests}
+	out.Node.Manifests = nil
+
+	return out
+}
+
+// Silence finds nodes that were not heard of lately.
+func (a *Nodes) Silence(now time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	manifests := map[string]model.ManifestState{}
+	for _, k := range a.nodes.sorted {
+		if !k.Silent && k.IsSilent(now) {
+			n := k.told(manifests)
+			n.Silent = true
+			k.state = a.judge(n, k.manifests)
+			a.options.Changed()
+		}
+	}
+}
+
+// SetAssignments says what is assigned.
+func (a *Nodes) SetAssignments(entries []model.Entry) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	all := fleet.NewAssigned(entries)
+	changed := all.Difference(a.entries)
+	a.entries = all
+	if a.isAssigned && changed.IsEmpty() {
+		return
+	}
+	manifests := map[string]model.ManifestState{}
+	for _, k := range a.nodes.sorted {
+		if n := k.told(manifests); changed.Concerns(n) {
+			k.state = a.judge(n, k.manifests)
+		}
+	}
+	a.isAssigned = true
+	a.options.Changed()
+}

@@ -1,0 +1,76 @@
+package view
+
+import (
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view/inventory"
+	"github.com/musterfleet/muster/model"
+)
+
+// The newest runs and events that are returned of a node.
+const (
+	maxRunsOfNode   = 50
+	maxEventsOfNode = 100
+)
+
+// ErrSlowTarget is an expression that could not be evaluated in time.
+var ErrSlowTarget = inventory.ErrSlowTarget
+
+// RowOf returns a node as a row of lists.
+func RowOf(n *summary.Node) NodeRow { return inventory.RowOf(n) }
+
+// Nodes returns a page of nodes. The error is that of the target expression, a *target.Error, or
+// why the facts that it depends on cannot be read.
+func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
+	progress := f.Progress()
+	all, err := f.nodes.List(q)
+	if err != nil {
+		return NodePage{}, err
+	}
+
+	return NodePage{Progress: progress, Rows: all.Rows, Known: all.Known, Matching: all.Matching, States: all.States, Undecided: all.Undecided}, nil
+}
+
+// NodeNames returns the names of the known nodes, in order.
+func (f *Fleet) NodeNames() []string { return f.nodes.NodeNames() }
+
+// Node returns what is known of a node, and whether it is known.
+func (f *Fleet) Node(name string) (NodeDetail, bool) {
+	n, is := f.nodes.Node(name)
+	if !is {
+		return NodeDetail{}, false
+	}
+	out := NodeDetail{Progress: f.progress(name), Node: n}
+	out.Runs, out.Events = f.log.OfNode(name, maxRunsOfNode, maxEventsOfNode)
+
+	return out, true
+}
+
+// State returns the state of a node, and whether it is known.
+func (f *Fleet) State(name string) (model.Node, bool) { return f.nodes.State(name) }
+
+// Select returns the nodes that a target expression selects, all for an empty one, without their Manifests. The
+// error is that of Nodes.
+func (f *Fleet) Select(on string) (fleet.Selection, error) { return f.nodes.Select(on) }
+
+// Events returns a page of events, the newest first.
+func (f *Fleet) Events(q EventQuery) EventPage {
+	out := EventPage{Progress: f.Progress()}
+	out.Events, out.More = f.log.Page(q)
+
+	return out
+}
+
+// Follow returns a channel with the events of a higher sequence than q.After, or for 0 those that
+// arrive from now on, in their order, until cancel. It is closed when the reader is too slow, or
+// when more are there already than wait for one: it then asks for a page again.
+func (f *Fleet) Follow(q EventQuery) (events <-chan Event, cancel func()) { return f.log.Follow(q) }
+
+// Runs returns runs, the newest first.
+func (f *Fleet) Runs(q EventQuery) []RunRow { return f.log.Runs(q) }
+
+// Requests returns the requests that nodes answered, the newest first.
+func (f *Fleet) Requests() []RequestRow { return f.log.Requests() }
+
+// Totals returns what was read since the view began.
+func (f *Fleet) Totals() Totals { return f.log.Totals() }

@@ -1,0 +1,73 @@
+package view_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model"
+)
+
+// answerOf returns the answer of a node to a request of a sender.
+func answerOf(node, id string, from *model.Sender) model.Report {
+	r := document(node, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: node, ID: id, Phase: model.EnsureDone, Sender: from})
+	r.CorrelationID = id
+
+	return r
+}
+
+// TestNodesWithoutAnAnswerAreNamed, where that can be told: by the targets that the sender named.
+func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		from    *model.Sender
+		missing []string
+		unknown string
+	}{
+		"a group":                  {&model.Sender{By: "anna", Nodes: 4, To: "group.web"}, []string{"web3", "web4"}, ""},
+		"nodes, one never seen":    {&model.Sender{Nodes: 4, To: "node.web1 node.web2 node.web4 node.new"}, []string{"new", "web4"}, ""},
+		"an expression":            {&model.Sender{Nodes: 3, On: `group("web") && node != "web3"`}, []string{"web4"}, ""},
+		"everybody":                {&model.Sender{Nodes: 5, To: "group.all node.web1 group.web"}, []string{"db1", "web3", "web4"}, ""},
+		"all answered":             {&model.Sender{Nodes: 2}, []string{}, ""},
+		"no sender":                {nil, []string{}, "did not say how many nodes"},
+		"no target":                {&model.Sender{By: "anna", Nodes: 4}, []string{}, "did not say which nodes"},
+		"a target that is long":    {&model.Sender{Nodes: 4, On: strings.Repeat("true || ", 200) + "true"}, []string{}, "did not say which nodes"},
+		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, "7 did not answer, but its target is other nodes by now"},
+		"an invalid expression":    {&model.Sender{Nodes: 9, On: `nope(`}, []string{}, "its target cannot be evaluated: "},
+		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, "other nodes by now"},
+	} {
+		f := view.New(view.Options{})
+		for _, n := range []string{"web1", "web2", "web3", "web4"} {
+			f.SetNode(model.Node{NodeState: model.NodeState{Node: n, Groups: []string{"web"}}})
+		}
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: "db1"}})
+		f.Add(message(1, time.Minute, answerOf("web1", "q1", c.from)))
+		f.Add(message(2, time.Minute, answerOf("web2", "q1", c.from), answerOf("db1", "another", c.from)))
+		got, known := f.Request("q1")
+		if !known || got.Answers != 2 || !slices.Equal(got.Missing, c.missing) || got.Missing == nil || !strings.Contains(got.Unknown, c.unknown) || (got.Unknown == "") != (c.unknown == "") {
+			t.Errorf("%s: %+v, %t", name, got, known)
+		}
+		if page := f.Events(view.EventQuery{Search: "Q1"}); len(page.Events) != 2 {
+			t.Errorf("%s: %d events have the id", name, len(page.Events))
+		}
+	}
+}
+
+// TestAnswersThatAreGone: who gave one that is not kept any more is not said to have given none.
+func TestAnswersThatAreGone(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{Events: 3})
+	from := &model.Sender{Nodes: 6, To: "node.n1 node.n2 node.n3 node.n4 node.n5 node.n6"}
+	for i := range 5 {
+		f.Add(message(uint64(i+1), time.Minute, answerOf(fmt.Sprint("n", i+1), "q1", from)))
+	}
+	if got, known := f.Request("q1"); !known || len(got.Missing) != 0 || got.Unknown != "not all of its answers are kept any more" {
+		t.Errorf("%+v, %t", got, known)
+	}
+	if _, known := f.Request("q2"); known {
+		t.Error("a request is known that nobody answered")
+	}
+}
