@@ -105,6 +105,7 @@ func (p *protocol) checkLine(line []byte) error {
 func checkInfo(text []byte) error {
 	var info struct {
 		MaxPayload int64 `json:"max_payload"`
+		Headers    bool  `json:"headers"`
 	}
 	err := json.Unmarshal(text, &info)
 	if err != nil {
@@ -112,6 +113,10 @@ func checkInfo(text []byte) error {
 	}
 	if info.MaxPayload < minPayload {
 		return fmt.Errorf("%w: it takes messages of %d bytes (max_payload), muster needs %d at least", ErrProtocol, info.MaxPayload, minPayload)
+	}
+
+	if !info.Headers {
+		return fmt.Errorf("%w: it takes no headers, which muster needs", ErrProtocol)
 	}
 
 	return nil

@@ -45,8 +45,9 @@ func TestProtocol(t *testing.T) {
 		`INFO {"max_payload":1048576,"MAX_PAYLOAD":1}` + "\r\n":                            false,
 		`INFO {"max_payload":1048576,"max_payload":1e9}` + "\r\n":                          false,
 		`INFO {"server_id":"x"}` + "\r\n":                                                  false,
-		`INFO {"max_payload":1024}` + "\r\n":                                               true,
-		"INFO x\r\n":                                                                       false,
+		`INFO {"max_payload":1024,"headers":true}` + "\r\n":                                true,
+		`INFO {"max_payload":1024,"headers":false}` + "\r\n":                               false,
+		"INFO x\r\n": false,
 	} {
 		for _, size := range []int{1, 2, 7, len(sent)} {
 			var p protocol
