@@ -25,12 +25,11 @@ func SetAuthor(m *nats.Msg, name string) {
 
 // AuthorOf returns who wrote a message, as they said; empty where they did not.
 func AuthorOf(m Message) string {
-	name, err := url.PathUnescape(m.Header.Get(authorHeader))
-	if err != nil || len(name) > maxAuthor || m.Unreadable {
+	if m.Unreadable {
 		return ""
 	}
 
-	return name
+	return unescaped(m.Header, authorHeader, maxAuthor)
 }
 
 // nodesHeader is how many nodes a request is for.
@@ -78,8 +77,17 @@ func SenderOf(h nats.Header) *model.Sender {
 
 // lineOf returns the text of a header; empty where it is not one line, or long.
 func lineOf(h nats.Header, name string, most int) string {
+	if text := unescaped(h, name, most); model.IsLine(text) {
+		return text
+	}
+
+	return ""
+}
+
+// unescaped returns the text of a header that is escaped as a part of a URL; empty where it is not, or long.
+func unescaped(h nats.Header, name string, most int) string {
 	text, err := url.PathUnescape(h.Get(name))
-	if err != nil || len(text) > most || !model.IsLine(text) {
+	if err != nil || len(text) > most {
 		return ""
 	}
 

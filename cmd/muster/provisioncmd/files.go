@@ -30,9 +30,22 @@ func (c *permissionsCommand) write(users []user, documents [][]byte) error {
 		changed++
 		c.Print.Printf("%s\n", path)
 	}
+	if err := syncDir(c.dir); err != nil {
+		return fmt.Errorf("--dir: %w", err)
+	}
 	c.Print.Remark("%d written, %d up to date", changed, len(users)-changed)
 
 	return nil
+}
+
+// syncDir makes the names of files durable: that a rename is done does not say that a crash leaves it so.
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+
+	return errors.Join(dir.Sync(), dir.Close())
 }
 
 // extension returns how the names of the files end.
