@@ -27,22 +27,17 @@ func (f *Fleet) Progress() Progress {
 	return f.progress.get()
 }
 
-func (p *progress) get() Progress {
-	out := Progress{Nodes: p.nodes && p.assignments, LastRuns: p.lastRuns, History: p.history, Since: p.since, Problems: []string{}, Incomplete: p.shares.missing("", time.Now())}
+func (p *progress) get() Progress { return p.of("") }
+
+// of is get for what is known of a node, of all for an empty name.
+func (p *progress) of(node string) Progress {
+	out := Progress{Nodes: p.nodes && p.assignments, LastRuns: p.lastRuns, History: p.history, Since: p.since, Problems: []string{}, Incomplete: p.shares.missing(node, time.Now())}
 	for _, about := range slices.Sorted(maps.Keys(p.problems)) {
 		out.Problems = append(out.Problems, p.problems[about])
 	}
 	if p.invalid > 0 {
-		out.Problems = append(out.Problems, fmt.Sprintf("messages of the stream of reports that cannot be read, and are left out: %d; the last: %s", p.invalid, p.lastInvalid))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", p.invalid, p.lastInvalid))
 	}
-
-	return out
-}
-
-// of is get for what is known of a node.
-func (p *progress) of(node string) Progress {
-	out := p.get()
-	out.Incomplete = p.shares.missing(node, time.Now())
 
 	return out
 }

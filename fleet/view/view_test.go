@@ -209,15 +209,18 @@ func TestInvalidReports(t *testing.T) {
 	if got := f.Events(view.EventQuery{}); len(got.Events) != 2 {
 		t.Errorf("events %+v", got.Events)
 	}
-	if got := f.Progress().Problems; len(got) != 1 || got[0] != "messages of the stream of reports that cannot be read, and are left out: 1; the last: invalid event on muster.report.web1.run.stable" {
-		t.Errorf("problems %q", got)
+	if got := f.Progress().Incomplete; len(got) != 1 || got[0] != "Messages of the stream of reports cannot be read, and are neither listed nor counted: 1; the last: invalid event on muster.report.web1.run.stable" {
+		t.Errorf("incomplete %q", got)
+	}
+	if got := f.Progress().Problems; len(got) != 0 {
+		t.Errorf("the view is up to date, but for %q", got)
 	}
 	f.Problem("reports", "not now")
-	if got := f.Progress().Problems; len(got) != 2 || got[0] != "not now" {
+	if got := f.Progress().Problems; len(got) != 1 || got[0] != "not now" {
 		t.Errorf("problems %q", got)
 	}
 	f.Clear("reports")
-	if got := f.Progress().Problems; len(got) != 1 {
+	if got := f.Progress().Problems; len(got) != 0 {
 		t.Errorf("problems %q", got)
 	}
 }
