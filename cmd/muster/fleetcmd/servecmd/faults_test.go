@@ -83,7 +83,7 @@ func TestReportsInDisorder(t *testing.T) {
 		one, other := watching.known(), after.known()
 		return one == other, difference(one, other)
 	})
-	if page := after.text("/"); !strings.Contains(page, "cannot be read, and are neither listed nor counted: 8") {
+	if page := after.text("/events"); !strings.Contains(page, "cannot be read, and are neither listed nor counted: 8") {
 		t.Error("the page does not say what is left out")
 	}
 	for _, r := range all[:8] {
