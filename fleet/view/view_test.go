@@ -249,3 +249,26 @@ func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 		t.Errorf("events %+v", got)
 	}
 }
+
+// TestARequestHasAName: of one that was refused, or cancelled before it began, no answer has its resource.
+func TestARequestHasAName(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	answers := func(seq uint64, node string, state *model.Transaction) {
+		r := document(node, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeNotRun, model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: node, ID: "q1", Phase: model.EnsureFailed, Error: "refused", State: state})
+		r.CorrelationID = "q1"
+		f.Add(message(seq, time.Minute, r))
+	}
+	answers(1, "web1", nil)
+	if got := f.Requests(); len(got) != 1 || got[0].Resource != "ensure" {
+		t.Errorf("refused: %+v", got)
+	}
+	if got := f.Events(view.EventQuery{}).Events; len(got) != 1 || got[0].Resource != "ensure" {
+		t.Errorf("events %+v", got)
+	}
+	answers(2, "web2", &model.Transaction{Type: "exec", Name: "uptime"})
+	answers(3, "web3", nil)
+	if got := f.Requests(); len(got) != 1 || got[0].Resource != "exec#uptime" {
+		t.Errorf("executed elsewhere: %+v", got)
+	}
+}
