@@ -27,10 +27,11 @@ type Store struct {
 	places *jsapi.Places
 	user   string
 
-	denials Denials
-	binding binding
-	refused refused
-	sizes   Sizes
+	denials     Denials
+	binding     binding
+	refused     refused
+	sizes       Sizes
+	reconnected reconnection
 }
 
 // Open connects to NATS as connect.Dial does and returns the store of a fleet; close its
@@ -66,6 +67,7 @@ func New(nc *nats.Conn, prefix string, api jsapi.Prefix) (*Store, error) {
 	inbox, _, _ := strings.Cut(nc.NewInbox(), ".")
 	s := &Store{nc: nc, names: names, places: places, binding: newBinding(names), user: nameOf(inbox)}
 	s.sizes.nc = nc
+	s.reconnected.listen(nc)
 	s.denials.listen(nc, denial.Connection{
 		Inbox: inbox, Manifests: KVSubject(names.Manifests(), ""), Commands: names.prefix + ".command.", Control: KVSubject(names.Control(), ""), Bundles: ObjectStream(names.Bundles()), Whole: []string{KVStream(names.Manifests()), KVStream(names.Control()), KVStream(names.Nodes()), names.Reports()},
 		States: KVSubject(names.Nodes(), ""), Node: s.denials.nodeCommand, Mistaken: places.Mistaken,

@@ -33,6 +33,13 @@ type ManyAsker interface {
 	AskNodes(ctx context.Context, nodes []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
 }
 
+// PatientAsker is an Asker that knows of nodes that cannot answer yet.
+type PatientAsker interface {
+	// Patience returns how much longer nodes have for their first answer, as the connection to them
+	// was lost; 0 where it was not.
+	Patience() time.Duration
+}
+
 // Ensured is the answers to one request.
 type Ensured struct {
 	// ID is that of the request, empty where it is not shown.
@@ -288,6 +295,15 @@ func (e *Ensurer) together(targets []fleet.Target) (ManyAsker, []string) {
 	return many, nodes
 }
 
+// patience returns how much longer nodes have for their first answer.
+func (e *Ensurer) patience() time.Duration {
+	if p, is := e.Asker.(PatientAsker); is {
+		return p.Patience()
+	}
+
+	return 0
+}
+
 // collection is the answers to one request so far. One goroutine uses it.
 type collection struct {
 	id       string
@@ -303,7 +319,8 @@ type collection struct {
 }
 
 func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], silence time.Duration) {
-	silent := time.After(silence)
+	silent := time.NewTimer(silence)
+	defer silent.Stop()
 	c.progress()
 	for !c.complete() {
 		select {
@@ -312,7 +329,11 @@ func (c *collection) run(ctx context.Context, answers <-chan answer[model.Ensure
 				return
 			}
 			c.add(ctx, a)
-		case <-silent:
+		case <-silent.C:
+			if more := c.ensurer.patience(); more > 0 {
+				silent.Reset(more)
+				continue
+			}
 			c.silent = true
 		case <-ctx.Done():
 			return

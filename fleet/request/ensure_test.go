@@ -262,3 +262,37 @@ func TestEnsureAsksNodesTogether(t *testing.T) {
 		t.Errorf("got %+v %v, together %v", got, err, a.together)
 	}
 }
+
+// patientAsker answers once more time was asked for, as after a connection was lost.
+type patientAsker struct {
+	*asker
+	asked chan struct{}
+	times int
+}
+
+func (a *patientAsker) Patience() time.Duration {
+	if a.times++; a.times > 1 {
+		return 0
+	}
+	close(a.asked)
+
+	return never
+}
+
+func (a *patientAsker) Ask(context.Context, fleet.Target, model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return func(yield func(model.EnsureResponse, error) bool) {
+		<-a.asked
+		yield(response("a", model.EnsureDone), nil)
+	}
+}
+
+// TestEnsureWaitsForTheConnection: a node is not silent that nobody could ask.
+func TestEnsureWaitsForTheConnection(t *testing.T) {
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	a := &patientAsker{asker: &asker{}, asked: make(chan struct{})}
+	got, err := (&request.Ensurer{Asker: a, Nodes: known("a"), Silence: time.Millisecond}).Ensure(ctx, toWeb, model.EnsureRequest{ID: "1"})
+	if err != nil || !got.OK() {
+		t.Errorf("got %+v %v", got, err)
+	}
+}

@@ -33,7 +33,7 @@ func (f *Fleet) progress(node string) Progress {
 	out := f.completeness.of(node)
 	out.Nodes = f.nodes.IsComplete()
 	if invalid := f.log.Invalid(); invalid.Count > 0 {
-		out.Problems = append(out.Problems, fmt.Sprintf("messages of the stream of reports that cannot be read, and are left out: %d; the last: %s", invalid.Count, invalid.Last))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", invalid.Count, invalid.Last))
 	}
 
 	return out

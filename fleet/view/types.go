@@ -51,11 +51,10 @@ type Progress struct {
 	History  bool `json:"history"`
 	// Since is the time of the oldest report of which all later ones are known, zero for none.
 	Since time.Time `json:"since,omitzero"`
-	// Problems are why it may not be up to date: NATS cannot be reached since, reports that
-	// cannot be read, and how many.
+	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
 	// Incomplete is what the history lacks, although all was read that the stream has: reports of nodes
-	// of which it keeps only the newest.
+	// of which it keeps only the newest, and messages that cannot be read, and how many.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
 

@@ -209,15 +209,18 @@ func TestInvalidReports(t *testing.T) {
 	if got := f.Events(view.EventQuery{}); len(got.Events) != 2 {
 		t.Errorf("events %+v", got.Events)
 	}
-	if got := f.Progress().Problems; len(got) != 1 || got[0] != "messages of the stream of reports that cannot be read, and are left out: 1; the last: invalid event on muster.report.web1.run.stable" {
-		t.Errorf("problems %q", got)
+	if got := f.Progress().Incomplete; len(got) != 1 || got[0] != "Messages of the stream of reports cannot be read, and are neither listed nor counted: 1; the last: invalid event on muster.report.web1.run.stable" {
+		t.Errorf("incomplete %q", got)
+	}
+	if got := f.Progress().Problems; len(got) != 0 {
+		t.Errorf("the view is up to date, but for %q", got)
 	}
 	f.Problem("reports", "not now")
-	if got := f.Progress().Problems; len(got) != 2 || got[0] != "not now" {
+	if got := f.Progress().Problems; len(got) != 1 || got[0] != "not now" {
 		t.Errorf("problems %q", got)
 	}
 	f.Clear("reports")
-	if got := f.Progress().Problems; len(got) != 1 {
+	if got := f.Progress().Problems; len(got) != 0 {
 		t.Errorf("problems %q", got)
 	}
 }
@@ -244,5 +247,28 @@ func TestWhoAskedIsWhatMostNodesSay(t *testing.T) {
 	}
 	if got := f.Events(view.EventQuery{Node: "web1"}).Events; len(got) != 1 || got[0].By != "anna@desk" {
 		t.Errorf("events %+v", got)
+	}
+}
+
+// TestARequestHasAName: of one that was refused, or cancelled before it began, no answer has its resource.
+func TestARequestHasAName(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	answers := func(seq uint64, node string, state *model.Transaction) {
+		r := document(node, model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeNotRun, model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, Node: node, ID: "q1", Phase: model.EnsureFailed, Error: "refused", State: state})
+		r.CorrelationID = "q1"
+		f.Add(message(seq, time.Minute, r))
+	}
+	answers(1, "web1", nil)
+	if got := f.Requests(); len(got) != 1 || got[0].Resource != "ensure" {
+		t.Errorf("refused: %+v", got)
+	}
+	if got := f.Events(view.EventQuery{}).Events; len(got) != 1 || got[0].Resource != "ensure" {
+		t.Errorf("events %+v", got)
+	}
+	answers(2, "web2", &model.Transaction{Type: "exec", Name: "uptime"})
+	answers(3, "web3", nil)
+	if got := f.Requests(); len(got) != 1 || got[0].Resource != "exec#uptime" {
+		t.Errorf("executed elsewhere: %+v", got)
 	}
 }

@@ -43,11 +43,14 @@ func (b Bucket) PutState(ctx context.Context, state model.NodeState, ttl time.Du
 	state.SilentAfter = model.Duration(ttl)
 	var opts []jetstream.PublishOpt
 	if ttl > 0 {
-		opts = append(opts, jetstream.WithMsgTTL(kvstore.WholeSeconds(max(unreachableKept, ttl))))
+		opts = append(opts, jetstream.WithMsgTTL(keptFor(ttl)))
 	}
 
 	return b.put(ctx, "state", state.Node, kvstore.Names.NodeState, state, opts...)
 }
+
+// keptFor returns how long the server keeps a state with a ttl.
+func keptFor(ttl time.Duration) time.Duration { return kvstore.WholeSeconds(max(unreachableKept, ttl)) }
 
 // MaxMessage returns how many bytes the state of a node can have, and its facts,
 // and the default bound while it is not known.

@@ -2,8 +2,8 @@ package nodes
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -11,21 +11,34 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// markedFor is how long the marks of a removal stay, by which whoever follows the states
-// notices it.
-const markedFor = time.Minute
-
-// Remove removes the state and the facts of a node. What marks that is gone a minute later.
+// Remove removes the state and the facts of a node. Marks take their place, for as long as the server
+// would have kept the state: one that is killed may find again what is below a mark that is gone. Of a
+// state that does not expire the marks stay.
 func (b Bucket) Remove(ctx context.Context, node string) error {
-	if err := model.CheckNode(node, nil); err != nil {
+	opts, err := b.marked(ctx, node)
+	if err != nil {
 		return err
 	}
 	n := b.store.Names()
 	for _, subject := range []string{n.NodeState(node), n.NodeFacts(node)} {
-		if _, err := b.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(markedFor)); err != nil {
+		if _, err := b.store.Publish(ctx, kvstore.NewDeletion(subject), opts...); err != nil {
 			return fmt.Errorf("remove node %s: %w", node, err)
 		}
 	}
 
 	return nil
+}
+
+// marked returns how long the marks of a node stay.
+func (b Bucket) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
+	state, err := b.State(ctx, node)
+	switch {
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState):
+	case err != nil:
+		return nil, err
+	case state.SilentAfter == 0:
+		return nil, nil
+	}
+
+	return []jetstream.PublishOpt{jetstream.WithMsgTTL(keptFor(state.SilentAfter.Std()))}, nil
 }

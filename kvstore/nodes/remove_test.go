@@ -25,12 +25,13 @@ func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	}
 }
 
-// TestRemove: nothing is known of the node any more, what marks that expires, and others stay.
+// TestRemove: nothing is known of the node any more, and others stay. What marks that expires no earlier
+// than the state would, below which a server that is killed could find it again.
 func TestRemove(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
-	for _, node := range []string{"web01", "web02"} {
-		if err := store.PutState(t.Context(), model.NodeState{Node: node}, 0); err != nil {
+	for node, ttl := range map[string]time.Duration{"web01": time.Minute, "web02": 0, "web03": 0, "web04": 30 * 24 * time.Hour} {
+		if err := store.PutState(t.Context(), model.NodeState{Node: node}, ttl); err != nil {
 			t.Fatal(err)
 		}
 		if err := store.PutFacts(t.Context(), node, model.Facts{"a": 1}); err != nil {
@@ -38,8 +39,10 @@ func TestRemove(t *testing.T) {
 		}
 	}
 	bucket := nodes.New(store.Store)
-	if err := bucket.Remove(t.Context(), "web01"); err != nil {
-		t.Fatal(err)
+	for _, node := range []string{"web01", "web03", "web04", "web05"} {
+		if err := bucket.Remove(t.Context(), node); err != nil {
+			t.Fatal(err)
+		}
 	}
 	if all, err := store.Nodes(t.Context()); err != nil || len(all) != 1 || all[0].Node != "web02" {
 		t.Errorf("left are %+v, %v", all, err)
@@ -55,10 +58,12 @@ func TestRemove(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, key := range []string{"state", "facts"} {
-		m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.MUSTER_NODES.web01."+key)
-		if err != nil || m.Header.Get("Nats-TTL") != time.Minute.String() {
-			t.Errorf("%s is marked by %+v, %v", key, m, err)
+	for node, ttl := range map[string]string{"web01": "168h0m0s", "web03": "", "web04": "720h0m0s", "web05": "168h0m0s"} {
+		for _, key := range []string{"state", "facts"} {
+			m, err := stream.GetLastMsgForSubject(t.Context(), "$KV.MUSTER_NODES."+node+"."+key)
+			if err != nil || m.Header.Get("Nats-TTL") != ttl {
+				t.Errorf("%s of %s is marked by %+v, %v", key, node, m, err)
+			}
 		}
 	}
 	if err := bucket.Remove(t.Context(), "web.01"); !errors.Is(err, model.ErrInvalidName) {

@@ -107,20 +107,25 @@ func (a *answers) addLoss(err error) {
 
 // read reads answers until the context or the connection ends. A lost message is not
 // the end, and nor is a lost connection: the client makes the next one, and
-// subscribes again.
-func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, to *answers) {
+// subscribes again. What is due is sent again.
+func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, to *answers, again repeater) {
 	nc := s.store.Conn()
 	reconnects := nc.Stats().Reconnects
 	for count := 0; ; {
 		wait, done := context.WithTimeout(ctx, lossCheck)
 		m, err := sub.NextMsgWithContext(wait)
 		done()
+		if s.store.Away() == nil {
+			// One that cannot be sent is lost with the connection, and so repeated.
+			_ = s.publish(again.due(time.Now()), q.reply)
+		}
 		if !nc.IsClosed() && (!nc.IsConnected() || nc.Stats().Reconnects != reconnects) {
 			to.addLoss(nats.ErrDisconnected)
 		}
 		switch {
 		case err == nil:
 			if r, ok := readReply(q, m); ok {
+				again.answered(r.Node)
 				to.addReply(r)
 			}
 		case errors.Is(err, nats.ErrSlowConsumer):

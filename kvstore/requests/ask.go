@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
@@ -53,7 +54,7 @@ type Reply struct {
 // ErrNobody or model.ErrTooLarge, or is of the connection. What is yielded may be used
 // slowly: 32 answers or 2 MiB of one node are kept.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
-	return s.AskEach(ctx, []Request{{subject, request}})
+	return s.ask(ctx, []Request{{subject, request}}, never{})
 }
 
 // Request is a request to the nodes that listen to a subject.
@@ -62,9 +63,26 @@ type Request struct {
 	Data    []byte
 }
 
-// AskEach is Ask for several requests, at least one, as one question with one subscription.
-// Of several it is not known which of them nobody listens to: that is no ErrNobody.
+// AskEach is Ask for several requests of one verb, at least one, as one question with one
+// subscription. Of several it is not known which of them nobody listens to: that is no ErrNobody.
+//
+// Nodes must execute each request once, by its id, however often it comes: it is sent again to
+// nodes that do not answer, and when a lost connection was made again, also to groups. It is sent
+// once there is a connection.
 func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
+	return func(yield func(Reply, error) bool) {
+		if err := s.store.AwaitConnection(ctx); err != nil {
+			if ctx.Err() == nil {
+				yield(Reply{}, fmt.Errorf("ask %s: %w", all[0].Subject, err))
+			}
+			return
+		}
+		s.ask(ctx, all, newRepeats(s.store, all, time.Now()))(yield)
+	}
+}
+
+// ask is Ask for several requests, which are repeated.
+func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		subject := all[0].Subject
 		concerned := make([]string, 0, len(all)+1)
@@ -93,16 +111,19 @@ func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, err
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
 			early, err = s.send(permitted, sub, all, question.reply)
+			if !again.isFinal(time.Now()) {
+				early = 0
+			}
 		}
 		if err == nil {
 			reading, stop := context.WithCancel(permitted)
 			var reader sync.WaitGroup
 			defer reader.Wait()
 			defer stop()
-			all := newAnswers()
-			reader.Go(func() { s.read(reading, sub, question, early, all) })
+			answers := newAnswers()
+			reader.Go(func() { s.read(reading, sub, question, early, answers, again) })
 			for {
-				one, ok := all.next(permitted)
+				one, ok := answers.next(permitted)
 				if err = one.err; !ok {
 					err = permitted.Err()
 				}
@@ -143,13 +164,8 @@ func (s Client) newQuestion() question {
 // send sends requests and returns how many messages arrived before the server
 // had accepted them: of one request, only among these is that nobody listens.
 func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
-	for _, r := range all {
-		m := nats.NewMsg(r.Subject)
-		m.Reply, m.Data = reply, r.Data
-		kvstore.SetSender(m, s.sender)
-		if err := s.store.Conn().PublishMsg(m); err != nil {
-			return 0, err
-		}
+	if err := s.publish(all, reply); err != nil {
+		return 0, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
@@ -162,6 +178,20 @@ func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request,
 	early, _, err = sub.Pending()
 
 	return early, err
+}
+
+// publish sends requests.
+func (s Client) publish(all []Request, reply string) error {
+	for _, r := range all {
+		m := nats.NewMsg(r.Subject)
+		m.Reply, m.Data = reply, r.Data
+		kvstore.SetSender(m, s.sender)
+		if err := s.store.Conn().PublishMsg(m); err != nil {
+			return err
+		}
+	}
+
+	return nil
 }
 
 // readReply reads an answer; ok is false for one of another node than that of its

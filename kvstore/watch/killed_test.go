@@ -12,8 +12,10 @@ import (
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/actor"
 	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
@@ -43,14 +45,13 @@ func serve() error {
 	return nil
 }
 
-// The server is killed while keys of one family are put, again and again: some are
-// stored and were never announced. A node that was there all the time and one that
-// is new find each.
-func TestServerKilledAmidPuts(t *testing.T) {
-	t.Parallel()
+// mortal returns what starts a server that can be killed, on the same store and address each time,
+// and what connects to it.
+func mortal(t *testing.T) (play func() *actor.Actor, connect func() *nats.Conn) {
+	t.Helper()
 	dir, address := t.TempDir(), loopback.Address(t).String()
-	play := func() *actor.Actor { return actor.Play(t, "nats-server", dir, address) }
-	connect := func() *nats.Conn {
+	play = func() *actor.Actor { return actor.Play(t, "nats-server", dir, address) }
+	connect = func() *nats.Conn {
 		nc, err := nats.Connect("nats://"+address, nats.MaxReconnects(-1), nats.ReconnectWait(10*time.Millisecond), nats.Timeout(kvtest.Deadline))
 		if err != nil {
 			t.Fatal(err)
@@ -59,14 +60,65 @@ func TestServerKilledAmidPuts(t *testing.T) {
 
 		return nc
 	}
-	srv := play()
-	store, err := kvtest.Of(connect(), "")
+
+	return play, connect
+}
+
+// provisioned returns the store of a new fleet.
+func provisioned(t *testing.T, nc *nats.Conn) *kvtest.Store {
+	t.Helper()
+	store, err := kvtest.Of(nc, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := store.Apply(t.Context(), provision.Options{}); err != nil {
 		t.Fatal(err)
 	}
+
+	return store
+}
+
+// A node that was forgotten is not there again after the server was killed, and killed again. It
+// finds all that its index lacks, but for what is marked.
+func TestServerKilledAfterNodesWereForgotten(t *testing.T) {
+	t.Parallel()
+	play, connect := mortal(t)
+	srv, nc := play(), connect()
+	store := provisioned(t, nc)
+	for _, node := range []string{"web01", "web02"} {
+		for range 3 {
+			if err := errors.Join(store.PutState(t.Context(), model.NodeState{Node: node}, time.Hour), store.PutFacts(t.Context(), node, model.Facts{"a": 1})); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := nodes.New(store.Store).Remove(t.Context(), "web02"); err != nil {
+		t.Fatal(err)
+	}
+	for round := range 2 {
+		srv.Kill()
+		srv = play()
+		kvtest.Eventually(t, "back", func() (bool, string) {
+			return nc.IsConnected() && nc.Stats().Reconnects > uint64(round), nc.Status().String()
+		})
+		kvtest.Eventually(t, "nodes", func() (bool, string) {
+			all, err := store.Nodes(t.Context())
+			return err == nil && len(all) == 1 && all[0].Node == "web01", fmt.Sprint(all, err)
+		})
+		if facts, err := store.FactsDocument(t.Context(), "web02"); !errors.Is(err, model.ErrNotFound) {
+			t.Errorf("facts %s, %v", facts, err)
+		}
+	}
+}
+
+// The server is killed while keys of one family are put, again and again: some are
+// stored and were never announced. A node that was there all the time and one that
+// is new find each.
+func TestServerKilledAmidPuts(t *testing.T) {
+	t.Parallel()
+	play, connect := mortal(t)
+	srv := play()
+	provisioned(t, connect())
 	o := watch.Options{Node: "web01", Audit: 100 * time.Millisecond, GroupJitter: time.Millisecond, Retry: time.Millisecond}
 	w := kvtest.Watch(t, kvtest.BindTo(t, connect()), o)
 	w.Synced(t)

@@ -2,9 +2,14 @@ package fleetsim_test
 
 import (
 	"context"
+	"errors"
 	"log/slog"
+	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/live"
@@ -18,6 +23,11 @@ import (
 	"github.com/musterfleet/muster/testing/fleetsim"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
+
+// link is the connection of an operator.
+func link(store *kvtest.Store, within time.Duration) live.Link {
+	return live.Link{Store: store.Store, Log: slog.New(slog.DiscardHandler), Within: within}
+}
 
 // Simulated nodes are asked in batches, each once; asked again they execute nothing again, and
 // the stream of reports has one result of each.
@@ -39,7 +49,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
 	for range 2 {
 		asked := 0
-		got, err := live.Send(ctx, to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
+		got, err := live.Send(ctx, link(store, kvtest.Deadline), to, &batch.Limits{Size: size}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
 			asked = max(asked, len(list))
 			return (&request.Ensurer{Asker: by, Nodes: to.Known, Silence: kvtest.Deadline}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
 		})
@@ -62,5 +72,46 @@ func TestBatchesLoseNothing(t *testing.T) {
 	}
 	if got := results.Ensured(nil); !got.OK() || reported != count {
 		t.Errorf("%d reported: %v", reported, got.NodeStates())
+	}
+}
+
+// The server is away between two batches: the second one waits for it, and loses no node, which
+// come back seconds after the operator. One that stays away ends the request, and nobody is said
+// not to answer.
+func TestABatchWaitsForTheServer(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	played := fleetsim.Simulate(t, connect.Options{Servers: []string{srv.URL()}}, simulatecmd.Options{
+		Plan: simulate.Plan{Nodes: 10, Scenario: "stable", RunTime: time.Millisecond}, PerConnection: 2,
+	})
+	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer stop()
+	size, err := batch.ParseAmount("50%")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := live.Aimed{List: operator.Targets(played.Names(), nil, false)}
+	req := model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "away", Expires: time.Now().Add(kvtest.Deadline)}
+	by := live.RunAsker(store.Store, nil, slog.New(slog.DiscardHandler), model.Sender{}, req)
+	send := func(within time.Duration, meanwhile func()) (*request.Ensured, error) {
+		return live.Send(ctx, link(store, within), to, &batch.Limits{Size: size, MaxFailures: new(batch.Amount)}, func(ctx context.Context, _ string, list []operator.Target) (*request.Ensured, error) {
+			out, err := (&request.Ensurer{Asker: by, Nodes: to.Known}).Ensure(ctx, list, model.EnsureRequest{ID: req.ID})
+			srv.Stop()
+			kvtest.Eventually(t, "the connection is lost", func() (bool, string) { return store.Away() != nil, "" })
+			meanwhile()
+			return out, err
+		})
+	}
+	var started sync.WaitGroup
+	defer started.Wait()
+	got, err := send(kvtest.Deadline, func() { started.Go(func() { srv.Start(t) }) })
+	if err != nil || !got.OK() || len(got.Answers) != 10 {
+		t.Errorf("states %v, %q, %v", got.NodeStates(), got.Stopped, err)
+	}
+	started.Wait()
+	kvtest.Eventually(t, "the connection is back", func() (bool, string) { return store.Away() == nil, "" })
+	got, err = send(time.Millisecond, func() {})
+	if !errors.Is(err, nats.ErrDisconnected) || !strings.Contains(err.Error(), "batch 2 of 2 did not begin, not connected to NATS for 1ms") || len(got.NotAsked) != 5 || len(got.Missing) != 0 {
+		t.Errorf("states %v, %v", got.NodeStates(), err)
 	}
 }

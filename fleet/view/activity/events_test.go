@@ -42,7 +42,7 @@ func TestWhatIsKeptStaysWhole(t *testing.T) {
 		return activity.Event{Seq: seq, ID: r.ID, Time: stored.UTC(), Node: "web1", Kind: r.Kind, Outcome: r.Outcome, Cause: r.Cause, Manifest: r.Manifest, RunID: "r1", CorrelationID: "q1"}
 	}
 	events := []activity.Event{event(6, answer), event(6, run), event(5, part)}
-	events[0].By, events[2].Resource = "ada", "file#/etc/motd"
+	events[0].By, events[0].Resource, events[2].Resource = "ada", "ensure", "file#/etc/motd"
 	got, more := l.Page(activity.EventQuery{})
 	if len(got) != len(events) || more {
 		t.Fatalf("%+v, more %t", got, more)

@@ -28,13 +28,13 @@ func (r requests) add(at place, t *told) {
 	e := &t.Event
 	row := r.byID[e.CorrelationID]
 	if row == nil {
-		row = &RequestRow{ID: e.CorrelationID, Resource: e.Resource, First: e.Time, Last: e.Time}
+		row = &RequestRow{ID: e.CorrelationID, Resource: unnamed, First: e.Time, Last: e.Time}
 		r.byID[row.ID] = row
 		r.put(r.newItem(e.Node, at, row))
 	}
 	row.Answers++
 	r.name(row, t)
-	if row.Resource == "" {
+	if row.Resource == unnamed && e.Resource != "" {
 		row.Resource = e.Resource
 	}
 	if e.Time.Before(row.First) {

@@ -92,7 +92,11 @@ func (t *told) tellTransaction(d *model.Transaction) {
 	}
 }
 
+// unnamed is a request of which no answer has the resource: it was refused, or cancelled before it began.
+const unnamed = "ensure"
+
 func (t *told) tellAnswer(r *model.EnsureResponse) {
+	t.Resource = unnamed
 	if r.State != nil {
 		t.Resource = compact.Cut(r.State.Ref().String(), compact.MaxWord)
 	}

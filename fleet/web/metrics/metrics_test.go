@@ -237,3 +237,33 @@ func TestThePageHasEveryMetricAndAlert(t *testing.T) {
 		t.Errorf("the page has %q, the alerts are %q", got, alerts)
 	}
 }
+
+// TestThePageHasEveryState: docs/fleet-api.md has the values of the label state.
+func TestThePageHasEveryState(t *testing.T) {
+	t.Parallel()
+	text, err := os.ReadFile("../../../docs/fleet-api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := ""
+	for line := range strings.Lines(markdown.Section(string(text), "## Metrics")) {
+		if strings.HasPrefix(line, "| `state` |") {
+			row = line
+		}
+	}
+	found := 0
+	for _, f := range gather(t, metricsOf(busy, &hosttest.LogText{})) {
+		if f.GetName() != "muster_fleet_nodes" {
+			continue
+		}
+		for _, m := range f.Metric {
+			found++
+			if state := m.Label[0].GetValue(); !strings.Contains(row, "`"+state+"`") {
+				t.Errorf("%s is missing in %s", state, row)
+			}
+		}
+	}
+	if found == 0 {
+		t.Error("there are no states")
+	}
+}

@@ -162,7 +162,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	c.near = c.Warn(c.Env, aim)
 	conclusion := c.conclusion(req.ID)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, aim, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
 		return c.send(ctx, sender, req, part, list, aim.Known)
 	})
 	if result == nil {

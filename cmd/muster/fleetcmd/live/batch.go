@@ -3,6 +3,8 @@ package live
 import (
 	"context"
 	"fmt"
+	"log/slog"
+	"time"
 
 	"github.com/choria-io/fisk"
 
@@ -10,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/batch"
 	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // Batches are the flags of a request that is sent in batches.
@@ -51,14 +54,46 @@ func (b *Batches) Limits() (*batch.Limits, error) {
 	return out, nil
 }
 
+// Link is the connection on which batches are sent.
+type Link struct {
+	Store *kvstore.Store
+	Log   *slog.Logger
+	// Within is the time of a batch; for so long it waits for a connection that was lost.
+	Within time.Duration
+}
+
 // Send has send ask the targets: all at once, or the nodes among them in batches where there are
-// limits. part says which batch it is, in words before others.
-func Send(ctx context.Context, to Aimed, by *batch.Limits, send func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error)) (*request.Ensured, error) {
+// limits. part says which batch it is, in words before others. No batch begins without a
+// connection.
+func Send(ctx context.Context, link Link, to Aimed, by *batch.Limits, send func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error)) (*request.Ensured, error) {
 	if by == nil {
 		return send(ctx, "", to.List)
 	}
 
 	return batch.Send(ctx, request.NodesOf(to.List, to.Known), *by, func(ctx context.Context, b batch.Batch) (*request.Ensured, error) {
-		return send(ctx, fmt.Sprintf("batch %d of %d: ", b.Number, b.Of), fleet.Targets(b.Nodes, nil, false))
+		part := fmt.Sprintf("batch %d of %d", b.Number, b.Of)
+		if err := link.await(ctx, part); err != nil {
+			if ctx.Err() != nil {
+				err = nil
+			}
+			return nil, err
+		}
+		return send(ctx, part+": ", fleet.Targets(b.Nodes, nil, false))
 	})
+}
+
+// await waits for the connection, for as long as a batch may take.
+func (l Link) await(ctx context.Context, part string) error {
+	away := l.Store.Away()
+	if away == nil {
+		return nil
+	}
+	l.Log.Warn(part+" waits: not connected to NATS", "timeout", l.Within)
+	ctx, done := context.WithTimeout(ctx, l.Within)
+	defer done()
+	if err := l.Store.AwaitConnection(ctx); err != nil {
+		return fmt.Errorf("%s did not begin, not connected to NATS for %s: %w", part, l.Within, away)
+	}
+
+	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"iter"
 	"log/slog"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
@@ -19,6 +20,9 @@ import (
 	"github.com/musterfleet/muster/kvstore/requests"
 	"github.com/musterfleet/muster/model"
 )
+
+// patience is how long nodes may take to answer once the connection is back.
+const patience = kvstore.Settling + 3*time.Second
 
 // Open connects to the fleet where nodes answer at once, and opens the key that signs requests, nil
 // for none.
@@ -47,6 +51,16 @@ type Asker struct {
 	Decode func(data []byte) (model.EnsureResponse, error)
 }
 
+// Patience returns how much longer nodes have for their first answer, as the connection was lost:
+// theirs may be made again a little later.
+func (a Asker) Patience() time.Duration {
+	if a.Store.Away() != nil {
+		return time.Second
+	}
+
+	return time.Until(a.Store.Reconnected().Add(patience))
+}
+
 // Ask sends the request to the nodes of a target.
 func (a Asker) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return a.ask(ctx, []string{target.String()})
@@ -73,6 +87,9 @@ func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.Ensur
 				return
 			}
 			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data}
+		}
+		if away := a.Store.Away(); away != nil {
+			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)
 		}
 		for reply, err := range requests.New(a.Store).From(a.Sender).AskEach(ctx, all) {
 			switch {

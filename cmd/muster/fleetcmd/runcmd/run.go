@@ -111,7 +111,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	near := c.Warn(c.Env, to)
 	conclusion := c.conclusion(req.ID, near)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
-	result, err := live.Send(ctx, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
+	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
 		req.Expires = time.Now().Add(c.timeout).UTC()
 		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, to.Sender(), req), req.ID, part, list, to.Known)
 	})

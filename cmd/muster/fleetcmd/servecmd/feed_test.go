@@ -259,7 +259,7 @@ func TestHistory(t *testing.T) {
 	if err := feed.readHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := len(f.Events(view.EventQuery{}).Events); got != 5 || !f.Progress().History || len(f.Progress().Problems) != 1 {
+	if got := len(f.Events(view.EventQuery{}).Events); got != 5 || !f.Progress().History || len(f.Progress().Incomplete) != 1 {
 		t.Errorf("%d events, %+v", got, f.Progress())
 	}
 }
@@ -325,7 +325,7 @@ func TestHistoryGoesOn(t *testing.T) {
 	if err := feed.readHistory(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if got := f.Progress().Problems; len(got) != 1 || !strings.Contains(got[0], "left out: 1;") || len(f.Events(view.EventQuery{}).Events) != 2 {
+	if got := f.Progress().Incomplete; len(got) != 1 || !strings.Contains(got[0], "nor counted: 1;") || len(f.Events(view.EventQuery{}).Events) != 2 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -30,7 +30,7 @@ type simulateCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &simulateCommand{Env: env}
 	cmd := parent.Command("simulate", "Play the agents of many nodes, for tests, demos and measurements").Hidden()
-	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and that of their role: sim-web, sim-db, sim-cache. Each follows what is assigned to it, reports what would come of it on a machine, answers requests, and obeys pauses, labels and groups; nothing is changed on any machine. They take every condition for true, and do not unpack bundles. Ctrl-C ends it, and removes the nodes and their reports.\n\n" +
+	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and that of their role: sim-web, sim-db, sim-cache. Each follows what is assigned to it, reports what would come of it on a machine, answers requests, and obeys pauses, labels and groups; nothing is changed on any machine. They take every condition for true, and do not unpack bundles. They are nodes of the administrators' account: no request of a user of the account REQUESTERS, such as that of a dashboard, reaches them. Ctrl-C ends it, and removes the nodes and their reports.\n\n" +
 		"  muster fleet simulate --nodes 500\n" +
 		"  muster fleet simulate --nodes 5000 --scenario stable --rate 2000\n" +
 		"  muster fleet simulate --nodes 50 --seed 7 --keep")
@@ -87,6 +87,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	err = f.Run(running, func() {
 		names := f.Names()
 		c.Print.Printf("%s joined within %s: %s to %s; ctrl-C ends them\n", print.Count(len(names), "simulated node"), time.Since(began).Round(time.Millisecond), names[0], names[len(names)-1])
+		c.Print.Remark("only administrators reach them at once: users of the account REQUESTERS (fleet permissions --requests), such as a dashboard's, get no answer to run and preview")
 	})
 
 	return errors.Join(err, c.end(ctx, f, store.KV))
