@@ -31,7 +31,7 @@ type Stream struct{ store *kvstore.Store }
 // New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
-// withdrawnFor is how long the mark of a withdrawn registration is kept, for watches.
+// withdrawnFor is how long the mark of a withdrawn registration is kept at least, for watches.
 const withdrawnFor = time.Minute
 
 var (
@@ -110,19 +110,24 @@ func (s Stream) Register(ctx context.Context, r registration.Registration) error
 	if err != nil {
 		return s.explain("register "+r.Service, err)
 	}
-	ttl := min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
-	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(ttl))
+	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(keptFor(r)))
 
 	return s.explain("register "+r.Service, err)
 }
 
-// Withdraw ends a registration before its TTL does.
+// keptFor returns how long the server keeps a registration.
+func keptFor(r registration.Registration) time.Duration {
+	return min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
+}
+
+// Withdraw ends a registration before its TTL does. What marks that stays for as long: a server that
+// is killed may find again what is below a mark that is gone.
 func (s Stream) Withdraw(ctx context.Context, r registration.Registration) error {
 	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
-	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(withdrawnFor))
+	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, keptFor(r))))
 
 	return s.explain("withdraw "+r.Service, err)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
@@ -446,5 +447,30 @@ func TestRegistrationWithHeadersOfTheServer(t *testing.T) {
 				t.Errorf("%+v, %v", all, err)
 			}
 		})
+	}
+}
+
+// TestWithdrawnStaysWithdrawn: its mark expires no earlier than the registration, below which a server that
+// is killed could find it again.
+func TestWithdrawnStaysWithdrawn(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	js, err := jetstream.New(srv.Connect(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for ttl, want := range map[time.Duration]string{10 * time.Second: "1m0s", 2 * time.Hour: "2h0m0s", 100 * time.Hour: "24h0m0s"} {
+		r := shop("web01", "10.0.0.1", 1)
+		r.TTL = model.Duration(ttl)
+		if err := s.Withdraw(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+		stream, err := js.Stream(t.Context(), "MUSTER_REGISTRATIONS")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m, err := stream.GetLastMsgForSubject(t.Context(), "muster.registration.>"); err != nil || m.Header.Get("Nats-TTL") != want {
+			t.Errorf("of %s: marked by %+v, %v", ttl, m, err)
+		}
 	}
 }

@@ -31,7 +31,7 @@ func serve() error {
 	if err != nil {
 		return err
 	}
-	srv, err := server.NewServer(&server.Options{Host: address.Addr().String(), Port: int(address.Port()), JetStream: true, StoreDir: os.Args[1], NoLog: true, NoSigs: true})
+	srv, err := server.NewServer(&server.Options{Host: address.Addr().String(), Port: int(address.Port()), JetStream: true, JetStreamMaxStore: 64 << 30, StoreDir: os.Args[1], NoLog: true, NoSigs: true})
 	if err != nil {
 		return err
 	}
