@@ -340,6 +340,24 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("got %+v, %v", got, err)
 		}
 	})
+	t.Run("not by an outage", func(t *testing.T) {
+		outage := errors.New("outage")
+		l := &lister{states: [][]model.Node{late[0], {node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}}
+		l.looked = func(looks int) {
+			if looks == 1 {
+				l.err = outage
+			}
+		}
+		asked := 0
+		goes := func(err error) bool {
+			asked, l.err = asked+1, nil
+			return errors.Is(err, outage)
+		}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond, Goes: goes}).Wait(t.Context(), rolloutOfAll)
+		if tally := fleet.TallyOf(got); err != nil || asked != 1 || tally.UpToDate != 2 {
+			t.Errorf("%d outages, %+v, %v", asked, tally, err)
+		}
+	})
 	t.Run("when the nodes cannot be asked", func(t *testing.T) {
 		broken := errors.New("broken")
 		_, err := (&fleet.Waiter{Nodes: &lister{err: broken}}).Wait(t.Context(), rolloutOfAll)

@@ -29,11 +29,14 @@ type Waiter struct {
 	Once bool
 	// OnPoll, if set, gets the statuses of each poll.
 	OnPoll func([]RolloutStatus)
+	// Goes, if set, reports whether the error of a poll goes by itself, as that of an outage: then the next
+	// poll follows.
+	Goes func(error) bool
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one,
 // waiting cannot help, or ctx ends, and returns the last statuses. The error is
-// that of a poll.
+// that of a poll; one that goes by itself is an error only where no poll succeeded.
 func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 	asked := map[revisionOf]bool{}
 	r.Later = maps.Clone(r.Later)
@@ -50,19 +53,23 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 		switch {
 		case err != nil && ctx.Err() != nil && last != nil:
 			return last, nil
-		case err != nil:
+		case err != nil && (w.Once || w.Goes == nil || !w.Goes(err)):
 			return last, err
-		}
-		last = r.Statuses(nodes)
-		if w.OnPoll != nil {
-			w.OnPoll(last)
-		}
-		if settled(last) || w.Once {
-			return last, nil
+		case err == nil:
+			last = r.Statuses(nodes)
+			if w.OnPoll != nil {
+				w.OnPoll(last)
+			}
+			if settled(last) || w.Once {
+				return last, nil
+			}
 		}
 		select {
 		case <-ctx.Done():
-			return last, nil
+			if last != nil {
+				err = nil
+			}
+			return last, err
 		case <-time.After(max(cmp.Or(w.Pause, defaultPause), pausesPerPoll*time.Since(began))):
 		}
 	}

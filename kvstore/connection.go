@@ -2,11 +2,13 @@ package kvstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Settling is how long after this connection those of the nodes may take to be made again, see
@@ -39,6 +41,22 @@ func (s *Store) Reconnected() time.Time {
 
 	return time.Time{}
 }
+
+// IsOutage reports whether an error is one of a server that is away, or elects a leader: what failed may be tried
+// again.
+func IsOutage(err error) bool {
+	for _, outage := range []error{nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, jetstream.ErrNoStreamResponse} {
+		if errors.Is(err, outage) {
+			return true
+		}
+	}
+	var api *jetstream.APIError
+
+	return errors.As(err, &api) && api.Code == unavailable
+}
+
+// unavailable is the code of what a server of JetStream cannot do now.
+const unavailable = 503
 
 // AwaitConnection waits while the server is away. The error is that of Away, and that of the context.
 func (s *Store) AwaitConnection(ctx context.Context) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
 )
@@ -118,7 +119,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *fleetcli.Store) error
 		case <-draw.C:
 			if stale {
 				err := p.readEntries(ctx, store)
-				if err != nil && store.KV.Away() == nil {
+				if err != nil && store.KV.Away() == nil && !kvstore.IsOutage(err) {
 					return err
 				}
 				stale = err != nil

@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -204,7 +205,19 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	}
 	line := w.Print.Progress()
 	absent := notes{timeout: w.Timeout}
-	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, OnPoll: func(all []fleet.RolloutStatus) {
+	isAway := false
+	goes := func(err error) bool {
+		is := kvstore.IsOutage(err) && limit.Err() == nil
+		if is && !isAway {
+			line.Clear()
+			w.Print.Remark("%s: NATS does not answer, still waiting (%v)", g.Name, cli.Plain(err))
+		}
+		isAway = is
+
+		return is
+	}
+	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, Goes: goes, OnPoll: func(all []fleet.RolloutStatus) {
+		isAway = false
 		if text := absent.next(all); text != "" && limit.Err() == nil {
 			line.Clear()
 			w.Print.Remark("%s: %s", g.Name, text)
