@@ -216,7 +216,7 @@ func (s *site) history(r *http.Request) screen {
 		Frame: s.frame(key, "Audit"), controls: page.Heading(key, false, page.Link{Text: "Audit", URL: "/audit"}),
 		content: func(ctx context.Context, now time.Time) (content, error) {
 			all, err := s.Source.History(ctx, key)
-			if errors.Is(err, model.ErrNotFound) || err == nil && len(all) == 0 {
+			if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrInvalidName) || err == nil && len(all) == 0 {
 				return absent("assignment", key, "The bucket has no revision of it.", page.Link{Text: "Show all assignments", URL: "/audit"}), nil
 			}
 			if err != nil {

@@ -3,8 +3,11 @@ package metrics
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model/registration"
@@ -22,7 +25,17 @@ type Registrations interface {
 // services that nodes register, all or those of ?cluster=, ?service= and ?protocol=. Where they
 // cannot be read it is an error: Prometheus goes on with those that it has.
 func Discovery(source Registrations, log *slog.Logger) http.Handler {
+	filters := []string{"cluster", "service", "protocol"}
+
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		q := r.URL.Query()
+		for name := range q {
+			// One that is mistyped would have Prometheus read every service.
+			if !slices.Contains(filters, name) {
+				http.Error(w, fmt.Sprintf("unknown parameter %q, there are: %s", name, strings.Join(filters, ", ")), http.StatusUnprocessableEntity)
+				return
+			}
+		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
 		all, err := source.Registrations(ctx)
@@ -31,7 +44,6 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 			http.Error(w, "the registrations cannot be read: "+err.Error(), http.StatusBadGateway)
 			return
 		}
-		q := r.URL.Query()
 		filter := registration.Filter{Cluster: q.Get("cluster"), Service: q.Get("service"), Protocol: q.Get("protocol")}
 		text, err := json.Marshal(registration.Targets(filter.Of(all)))
 		if err != nil {

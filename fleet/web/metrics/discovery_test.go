@@ -38,6 +38,7 @@ func TestDiscovery(t *testing.T) {
 		{services{all, nil}, "", http.StatusOK, `[{"targets":["10.0.0.1:3306"],"labels":{"__meta_muster_priority":"7","cluster":"prod","node":"db01","protocol":"mysql","service":"db"}},` +
 			`{"targets":["[fd00::1]:80"],"labels":{"__meta_muster_annotation_a_b":"2","__meta_muster_priority":"1","cluster":"prod","node":"web02","protocol":"http","service":"shop"}}]`},
 		{services{all, nil}, "?protocol=mysql&service=db&cluster=prod", http.StatusOK, `[{"targets":["10.0.0.1:3306"],"labels":{"__meta_muster_priority":"7","cluster":"prod","node":"db01","protocol":"mysql","service":"db"}}]`},
+		{services{all, nil}, "?srevice=db", http.StatusUnprocessableEntity, `unknown parameter "srevice", there are: cluster, service, protocol`},
 		{services{all, nil}, "?cluster=none", http.StatusOK, `[]`},
 		{services{nil, nil}, "", http.StatusOK, `[]`},
 		{services{nil, errors.New("NATS cannot be reached")}, "", http.StatusBadGateway, "the registrations cannot be read: NATS cannot be reached"},

@@ -66,6 +66,10 @@ func aboutURL(key string) templ.SafeURL {
 	return NodeURL(strings.TrimPrefix(family, "node."))
 }
 
+// isAbout reports whether a control key is about a node or a group, which is not so of every key that somebody may
+// write.
+func isAbout(key string) bool { return targetOf(key) != "" }
+
 // ManifestsData is what the page of all manifests shows.
 type ManifestsData struct {
 	Progress view.Progress

@@ -3,12 +3,16 @@ package page
 import (
 	"bytes"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/a-h/templ"
+
 	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
@@ -38,6 +42,25 @@ func TestNamesInURLs(t *testing.T) {
 	} {
 		if got != want {
 			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
+
+// TestEveryLinkHasAName, also where what a node or an administrator wrote has none.
+func TestEveryLinkHasAName(t *testing.T) {
+	t.Parallel()
+	empty := regexp.MustCompile(`<a [^>]*>\s*</a>|href="/(nodes|runs/[^"/]*)/"`)
+	for name, c := range map[string]templ.Component{
+		"runs of a node": runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), false),
+		"runs":           runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), true),
+		"control":        Control([]describe.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, "", time.Now()),
+	} {
+		var out bytes.Buffer
+		if err := c.Render(t.Context(), &out); err != nil {
+			t.Fatal(err)
+		}
+		if found := empty.FindString(out.String()); found != "" {
+			t.Errorf("%s has %s", name, found)
 		}
 	}
 }

@@ -119,6 +119,15 @@ func comma(i, of int) string {
 	return ""
 }
 
+// runName is what a run is listed by, never empty: a link has a name.
+func runName(r view.RunRow, withNode bool) string {
+	if withNode {
+		return r.Node
+	}
+
+	return cmp.Or(nameOf(r.Manifest), "unnamed")
+}
+
 // runSub returns which revision ran, and why.
 func runSub(r view.RunRow) string {
 	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(causeOf(r.Cause), "cause unknown")

@@ -129,7 +129,7 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 		return nil
 	}
 	if err := store.NoSuchTargets(ctx, found.targets, found.known); err != nil {
-		return fmt.Errorf("%w\nnothing was written; --yes pauses what is not known yet", err)
+		return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
 	}
 
 	return nil

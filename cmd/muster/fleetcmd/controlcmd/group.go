@@ -41,6 +41,7 @@ func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted.\n\n" +
 		"  muster fleet group web01 +canary old-\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
 	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
+	c.refusesUnknown = true
 	c.add(env, cmd, false)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
@@ -64,6 +65,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.names()}).Check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
+	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
 	on, list, err := c.compile(nodes)
 	if err != nil {
 		return err

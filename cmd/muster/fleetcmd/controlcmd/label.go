@@ -37,6 +37,7 @@ func AddLabel(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("NAME=VALUE sets a label, NAME- takes it back. A label that is given here wins over that of the configuration of the node, which holds again once it is taken back.\n\n" +
 		"  muster fleet label web01 rack=a3 row-\n  muster fleet label --on 'group(\"web\")' tier=front")
 	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of labels").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
+	c.refusesUnknown = true
 	c.add(env, cmd, false)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -56,6 +57,7 @@ func (c *labelCommand) run(ctx context.Context) error {
 	if err := (model.Labels{Protocol: model.ProtocolLabels, Labels: edit.set}).Check(); err != nil {
 		return cli.Usagef("%w", err)
 	}
+	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
 	on, list, err := c.compile(nodes)
 	if err != nil {
 		return err
