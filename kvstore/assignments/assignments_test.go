@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -119,6 +120,33 @@ func TestTwoOperatorsLoseNothing(t *testing.T) {
 		if err != nil || value.Revision != l.Revision || model.DigestOf(value.Value) != l.Digest {
 			t.Errorf("%s: listed %d %s, is %d, %v", l.Key, l.Revision, l.Digest, value.Revision, err)
 		}
+	}
+}
+
+// TestListOfWhatIsWritten has each key once, while one of them is written all the time.
+func TestListOfWhatIsWritten(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	for i := range 20 {
+		if _, err := store.Put(t.Context(), fmt.Sprintf("node.web%02d.motd", i), bytes.Repeat([]byte("x"), 1000)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	writer := kvtest.Bind(t, srv)
+	for range 100 {
+		var writing sync.WaitGroup
+		writing.Go(func() {
+			for range kvstore.HistorySize / 2 { // more would have the bucket drop what is being listed
+				if _, err := writer.Put(t.Context(), "node.web07.motd", []byte("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+		all, err := store.List(t.Context())
+		if err != nil || len(all) != 20 {
+			t.Errorf("%d keys, %v", len(all), err)
+		}
+		writing.Wait()
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -75,24 +76,26 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 		filters = append(filters, kvstore.KVSubject(bucket, model.Key(f, ">")))
 	}
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: filters, DeliverPolicy: jetstream.DeliverLastPerSubjectPolicy, HeadersOnly: headersOnly}
-	var all []model.Entry
+	// A key that is written meanwhile comes twice: the last one is what there is.
+	newest := map[string]model.Entry{}
 	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		if key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")); keep(m, key) {
+		key := strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, ""))
+		delete(newest, key)
+		if keep(m, key) {
 			e := kvstore.NewEntry(key, m)
 			e.By = kvstore.AuthorOf(m)
 			if e.Deleted = false; !headersOnly {
 				e.Digest, e.Terms = assigned.Summary(key, m.Data)
 			}
 			e.Value = nil
-			all = append(all, e)
+			newest[key] = e
 		}
 	}
-	slices.SortFunc(all, func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) })
 
-	return all, nil
+	return slices.SortedFunc(maps.Values(newest), func(a, b model.Entry) int { return strings.Compare(a.Key, b.Key) }), nil
 }
 
 // DeleteInvalid removes a key that no node reads, and returns the revision of the

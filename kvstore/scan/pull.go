@@ -50,7 +50,7 @@ type pull struct {
 // behind the last message.
 func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, follow bool, yield func(kvstore.Message, error) bool) error {
 	var last uint64
-	idle := 0
+	idle, stopped := 0, false
 	for began := false; ; began = true {
 		idle++
 		more, err := oneConsumer(ctx, s, stream, cfg, follow, func(m kvstore.Message) bool {
@@ -58,15 +58,21 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 				return true // of a new consumer that begins with the newest of each subject
 			}
 			last, idle = m.Sequence, 0
+			stopped = !yield(m, nil)
 
-			return yield(m, nil)
+			return !stopped
 		})
 		switch {
 		case ctx.Err() != nil && (more || err != nil):
 			return errors.Join(ctx.Err(), context.Cause(ctx))
 		case err != nil && !errors.Is(err, errLost) && (!began || s.Conn().IsClosed() || errors.Is(err, jetstream.ErrStreamNotFound)):
 			return err
+		case stopped:
+			return nil
 		case err == nil && !more, !follow && errors.Is(err, errNothing) && idle >= maxIdle:
+			if !follow && cfg.DeliverPolicy == jetstream.DeliverLastPerSubjectPolicy {
+				return newer(ctx, s, stream, cfg, last, yield)
+			}
 			return nil
 		}
 		if last > 0 && cfg.DeliverPolicy != jetstream.DeliverLastPerSubjectPolicy {
@@ -76,6 +82,21 @@ func byConsumer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstr
 			return errors.Join(err, context.Cause(ctx))
 		}
 	}
+}
+
+// newer yields what is stored behind a sequence. A consumer of the newest of each subject misses one that is written while it
+// is made: the server counts it as none that is left.
+func newer(ctx context.Context, s *kvstore.Store, stream string, cfg jetstream.OrderedConsumerConfig, last uint64, yield func(kvstore.Message, error) bool) error {
+	for m, err := range read(ctx, s, stream, jetstream.OrderedConsumerConfig{FilterSubjects: cfg.FilterSubjects, OptStartSeq: last + 1}, false) {
+		if err != nil {
+			return err
+		}
+		if !yield(m, nil) {
+			break
+		}
+	}
+
+	return nil
 }
 
 // oneConsumer yields what one consumer delivers; more reports that there may be more.
