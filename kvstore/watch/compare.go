@@ -135,10 +135,10 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	if key := l.bucket.key(newest.Subject); newest.Sequence > 0 && changed {
 		sequences[key] = newest.Sequence
 	}
-	for key, sequence := range sequences {
-		if err := l.readKey(ctx, key, sequence); err != nil {
-			return err
-		}
+	if err := l.readKeys(ctx, sequences); err != nil {
+		return err
+	}
+	for key := range sequences {
 		if _, in := l.table.get(key); !in {
 			p.gone[key] = true
 		}
