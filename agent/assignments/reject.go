@@ -30,13 +30,13 @@ func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err er
 // reject records that a version is invalid, once for each version and its
 // problems, also across restarts.
 func (t *turn) reject(u *unit, e model.Entry, problems model.Problems) {
-	r := rejection{Revision: e.Revision, Sum: model.DigestOf(e.Value), Problems: problems.Error()}
+	r := rejection{Revision: e.Revision, Sum: sumOf(e), Problems: problems.Error()}
 	if slices.Contains(u.record.Refused, r) {
 		return
 	}
 	u.clearRejection(e)
 	u.record.Refused, u.unsaved = append(u.record.Refused, r), true
-	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Problems: problems})
+	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Digest: r.Sum, Problems: problems})
 }
 
 // postpone plans another try of a transient error.

@@ -8,7 +8,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // Facts are those of the node.
@@ -58,7 +60,9 @@ type Activation struct {
 
 // Rejection is a version that is invalid, which is reported once.
 type Rejection struct {
-	Entry    model.Entry
+	Entry model.Entry
+	// Digest is that of its value, which the entry may lack.
+	Digest   string
 	Problems model.Problems
 	// Remaining describes what stays active.
 	Remaining string
@@ -149,7 +153,7 @@ func (t *turn) unassign(ctx context.Context, u *unit) {
 func (t *turn) read(ctx context.Context) {
 	var away error
 	for _, u := range t.units {
-		if u.newest == nil || u.newest.Value != nil {
+		if u.newest == nil || u.newest.Value != nil || u.never != nil && !u.rejudge {
 			continue
 		}
 		if away != nil {
@@ -161,11 +165,52 @@ func (t *turn) read(ctx context.Context) {
 		switch {
 		case err == nil:
 			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
-			u.newest = &e
+			t.accept(ctx, u, e)
 		case !errors.Is(err, model.ErrNotFound):
 			away = err
 		}
 	}
+}
+
+// accept makes what was read the newest version of a unit. What never passes leaves only its
+// digest, in memory and on disk: whoever can put or send it must not fill them.
+func (t *turn) accept(ctx context.Context, u *unit, e model.Entry) {
+	u.never, u.rejudge = nil, false
+	if good := u.record.Good; good == nil || !sameEntry(*good, e) {
+		u.never = t.rejects(ctx, u, e)
+	}
+	if u.never != nil {
+		e = unused(e)
+	}
+	u.newest = &e
+	u.forget() // what was read of it, too
+}
+
+// rejects returns why a value that was read never passes, whatever the time, the facts and
+// other assignments are; nil where it may.
+func (t *turn) rejects(ctx context.Context, u *unit, e model.Entry) (never error) {
+	var err error
+	if e.Refused == "" && t.o.Gate.Demands() {
+		err = t.o.Gate.Never(ctx, e) // who signed it may have it parsed, and remembered
+	} else {
+		err = t.parses(u, e)
+	}
+	if _, invalid := model.FindProblems(err); !invalid || ctx.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+// parses returns why a value, or the manifest in it that applies at any time, cannot be read.
+func (t *turn) parses(u *unit, e model.Entry) error {
+	return tasks.Guard(t.o.Log, "reading "+u.key, func() error {
+		v, err := u.read(e)
+		if err == nil && v.Bundle == "" && v.When == "" && v.Expires.IsZero() {
+			_, err = manifest.Parse(e.Key, []byte(v.Manifest))
+		}
+		return err
+	})
 }
 
 // candidates returns the version of each name that wins.
@@ -226,7 +271,7 @@ func (t *turn) conclude() {
 	}
 	for _, u := range t.units {
 		newest := u.newest
-		if newest != nil && (newest.Value == nil || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
+		if newest != nil && (newest.Value == nil && newest.Digest == "" || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
 			newest = nil
 		}
 		if kept := u.record.Newest; u.newest != nil && (newest == nil) != (kept == nil) || newest != nil && kept != nil && !sameEntry(*newest, *kept) {

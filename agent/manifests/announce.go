@@ -25,7 +25,7 @@ func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
 }
 
 func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
-	run := m.o.Runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run := m.o.Runner.Unmade(r.Entry, r.Digest, model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())

@@ -1,0 +1,98 @@
+package agent_test
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/testing/signtest"
+)
+
+// stored returns how many bytes a node keeps of its assignments.
+func (n *node) stored() (bytes int64) {
+	n.t.Helper()
+	err := filepath.WalkDir(filepath.Join(n.config.StateDir, "assignments"), func(_ string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		info, err := d.Info()
+		bytes += info.Size()
+		return err
+	})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+
+	return bytes
+}
+
+// What can never pass leaves its digest on a node, not its bytes, however much of it a server
+// sends. It is reported once, also after a restart, and the last good version stays in force.
+func TestRejectedValuesAreNotKept(t *testing.T) {
+	for name, trusts := range map[string]bool{"no manifest": false, "unsigned": true} {
+		t.Run(name, func(t *testing.T) {
+			alice := signtest.Signer(t)
+			bubble(t, func(t *testing.T, n *node) {
+				value := strings.Repeat("x", 100_000)
+				if trusts {
+					n.trusts(1, alice)
+					value = n.manifest("motd", "evil") + "\n# " + value
+				}
+				n.start()
+				n.bucket.put(motd, n.signedFile(motd, "motd", "good", nil, alice))
+				n.settle()
+				n.has("motd", "good")
+				n.take()
+				for i := range 20 {
+					n.bucket.put(fmt.Sprint("group.web.q", i), value)
+				}
+				last := n.bucket.put(motd, value)
+				n.settle()
+				if got := n.stored(); got > 50_000 {
+					t.Errorf("%d bytes are kept", got)
+				}
+				if state := n.agent.State().Manifests[motd]; state.Seen != last || !strings.HasPrefix(state.Late, "refused: ") {
+					t.Errorf("the state is %+v", state)
+				}
+				if len(n.take()) == 0 {
+					t.Error("nothing is reported")
+				}
+				if err := os.Remove(n.path("motd")); err != nil {
+					t.Fatal(err)
+				}
+				n.stop()
+				n.start()
+				n.has("motd", "good")
+				if state := n.agent.State().Manifests[motd]; state.Seen != last || !strings.HasPrefix(state.Late, "refused: ") {
+					t.Errorf("after a restart the state is %+v", state)
+				}
+				for _, told := range n.told() {
+					if strings.Contains(told, "refused") {
+						t.Errorf("reported again: %s", told)
+					}
+				}
+			})
+		})
+	}
+}
+
+// A key that is trusted later has what it signed accepted, without another push.
+func TestWhatWasRejectedIsJudgedAgain(t *testing.T) {
+	alice, bob := signtest.Signer(t), signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		n.trusts(1, alice)
+		n.start()
+		n.bucket.put(motd, n.signedFile(motd, "motd", "by bob", nil, bob))
+		n.refuses(motd, "is not a trusted key")
+		n.lacks("motd")
+		n.trusts(1, alice, bob)
+		if _, _, err := n.agent.Reload(t.Context(), n.config); err != nil {
+			t.Fatal(err)
+		}
+		n.settle()
+		n.has("motd", "by bob")
+	})
+}
