@@ -96,3 +96,34 @@ func TestWhatWasRejectedIsJudgedAgain(t *testing.T) {
 		n.has("motd", "by bob")
 	})
 }
+
+// A key that the bucket lost stays assigned for what is in force of it. One of which nothing
+// ever was, as of a server that invented it, is forgotten.
+func TestALostKeyOfWhichNothingIsInForceIsForgotten(t *testing.T) {
+	alice := signtest.Signer(t)
+	bubble(t, func(t *testing.T, n *node) {
+		n.trusts(1, alice)
+		b := n.injected()
+		const invented = "group.web.invented"
+		n.start()
+		b.put(motd, n.signedFile(motd, "motd", "good", nil, alice))
+		b.put(invented, n.manifest("invented", "evil"))
+		n.settle()
+		if _, seen := n.agent.State().Manifests[invented]; !seen {
+			t.Fatal("it was not seen")
+		}
+		b.change(func() { b.sync.Kept = []string{invented, motd} })
+		n.settle()
+		for _, when := range []string{"once it is lost", "after a restart"} {
+			manifests := n.agent.State().Manifests
+			if _, seen := manifests[invented]; seen || manifests[motd].Revision == 0 {
+				t.Errorf("%s: %+v", when, manifests)
+			}
+			if _, err := os.Stat(filepath.Join(n.config.StateDir, "assignments", invented+".json")); !os.IsNotExist(err) {
+				t.Errorf("%s: its record: %v", when, err)
+			}
+			n.stop()
+			n.start()
+		}
+	})
+}

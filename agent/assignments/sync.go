@@ -123,6 +123,9 @@ func (t *turn) assign(ctx context.Context) {
 		if !ok || !slices.Contains(t.in.Families, family) {
 			continue
 		}
+		if t.isLost(key) {
+			continue
+		}
 		present[key] = true
 		u := t.unit(key)
 		if good := u.record.Good; good != nil && e.Revision < good.Revision && !t.in.Sync.Knows(family) {
@@ -138,6 +141,15 @@ func (t *turn) assign(ctx context.Context) {
 			t.unassign(ctx, u)
 		}
 	}
+}
+
+// isLost reports whether the bucket lost a key of which nothing was ever in force: there is
+// nothing to keep, and a server may have invented it.
+func (t *turn) isLost(key string) bool {
+	u := t.units[key]
+	_, kept := slices.BinarySearch(t.in.Sync.Kept, key)
+
+	return kept && (u == nil || u.record.Good == nil)
 }
 
 func (t *turn) unassign(ctx context.Context, u *unit) {
