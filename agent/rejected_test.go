@@ -7,7 +7,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
@@ -126,4 +129,41 @@ func TestALostKeyOfWhichNothingIsInForceIsForgotten(t *testing.T) {
 			n.start()
 		}
 	})
+}
+
+// A signature that is expired, or signed in the future, is reported once, though its reason
+// has what time it is.
+func TestWhatIsSignedForAnotherTimeIsReportedOnce(t *testing.T) {
+	for name, shift := range map[string]time.Duration{"expired": -time.Hour, "future": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			alice := signtest.Signer(t)
+			bubble(t, func(t *testing.T, n *node) {
+				n.trusts(1, alice)
+				n.start()
+				n.bucket.put(motd, n.signedFile(motd, "motd", "late", func(s *signed.Statement) {
+					s.Issued = time.Now().Add(shift)
+					s.Expires = s.Issued.Add(time.Minute)
+				}, alice))
+				n.settle()
+				if len(n.take()) == 0 {
+					t.Error("it is not reported")
+				}
+				for i := range 5 {
+					n.after(10 * time.Second)
+					n.bucket.put("group.web.other", n.manifest("other", fmt.Sprint(i)))
+					n.settle()
+				}
+				if shift < 0 { // what may pass is reported once by each agent
+					n.stop()
+					n.after(time.Second)
+					n.start()
+				}
+				for _, r := range n.take() {
+					if strings.Contains(string(r.Data), "group.web.motd") && r.Kind == model.KindRun {
+						t.Errorf("again: %s", r.Data)
+					}
+				}
+			})
+		})
+	}
 }
