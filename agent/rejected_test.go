@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,68 @@ func TestALostKeyOfWhichNothingIsInForceIsForgotten(t *testing.T) {
 			}
 			n.stop()
 			n.start()
+		}
+	})
+}
+
+// Whoever may put a key of the node puts ever new revisions of it that are rejected: they are a
+// few lines and a few reports, of which the next one has how many were left out, and the state
+// of the node has the last of them.
+func TestManyRejectionsAreAFewLines(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.take()
+		var last uint64
+		garbage := func(from, to int) (reports int) {
+			for i := from; i < to; i++ {
+				last = n.bucket.put(motd, fmt.Sprint("garbage ", i))
+				n.settle()
+			}
+			return len(n.take())
+		}
+		if reports := garbage(0, 100); reports != 20 {
+			t.Errorf("%d reports, want the runs and the reports of the node of 10 revisions", reports)
+		}
+		if text := n.log.String(); strings.Count(text, "assignment rejected") != 10 || strings.Count(text, "level=ERROR") != 20 {
+			t.Errorf("logged\n%s", text)
+		}
+		if state := n.agent.State().Manifests[motd]; state.Seen != last || !strings.HasPrefix(state.Late, "refused: ") {
+			t.Errorf("the state is %+v", state)
+		}
+		n.after(11 * time.Minute)
+		n.take()
+		n.bucket.put(motd, "garbage again")
+		n.settle()
+		if reports := n.take(); len(reports) != 2 || !strings.Contains(string(reports[1].Data), "90 rejections before it were not reported") {
+			t.Errorf("reported %+v", reports)
+		}
+		if !strings.Contains(n.log.String(), "left_out=90") {
+			t.Error("how many were left out is not logged")
+		}
+	})
+}
+
+// A bucket that loses ever more keys is a few short lines and a few reports.
+func TestABucketThatLosesKeysIsAFewLines(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		b := n.injected()
+		n.start()
+		n.put(motd, "motd", "hello")
+		n.take()
+		var keys []string
+		for i := range 100 {
+			keys = append(keys, fmt.Sprintf("group.web.a%03d", i))
+			b.change(func() { b.sync.Kept = slices.Clone(keys) })
+			n.settle()
+		}
+		if reports := n.take(); len(reports) != 10 {
+			t.Errorf("%d reports", len(reports))
+		}
+		if text := n.log.String(); strings.Count(text, "bucket not trusted") != 10 || strings.Contains(text, "a005, ") {
+			t.Errorf("logged\n%s", text)
+		}
+		if message := n.agent.State().Message; !strings.Contains(message, "group.web.a004 and 95 more") {
+			t.Errorf("the message is %q", message)
 		}
 	})
 }

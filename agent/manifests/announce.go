@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -30,17 +31,27 @@ func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection)
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	m.o.Log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
-	m.o.Report.Run(run)
-	for _, problem := range run.Errors {
-		m.o.Log.ErrorContext(ctx, problem)
+	logged := m.rejected.Log(ctx, m.o.Log, slog.LevelError, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	leftOut, ok := m.reported.takes(r.Entry.Key, time.Now())
+	if !ok {
+		return
+	}
+	m.o.Report.Run(run) // which bounds its errors
+	if logged {
+		for _, problem := range run.Errors {
+			m.o.Log.ErrorContext(ctx, problem)
+		}
 	}
 	// Most problems begin with the key, as their place.
 	reason := bounds.Problems(r.Problems)
 	if !strings.HasPrefix(reason, r.Entry.Key+":") {
 		reason = r.Entry.Key + ": " + reason
 	}
-	m.o.Report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
+	reason += "; " + r.Remaining
+	if leftOut > 0 {
+		reason += fmt.Sprintf("; %d rejections before it were not reported", leftOut)
+	}
+	m.o.Report.Node("", model.NodeRefused, reason)
 }
 
 func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {

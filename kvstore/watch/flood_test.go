@@ -1,15 +1,20 @@
 package watch_test
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"math"
 	"strconv"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/watch"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -64,4 +69,47 @@ func TestAKeyThatIsAlwaysAnnouncedIsRead(t *testing.T) {
 		entries, _ := w.Entries()
 		return len(entries) == 1, fmt.Sprint(entries)
 	})
+}
+
+// A bucket that lost many keys is a few lines of the log.
+func TestManyLostKeysAreAFewLines(t *testing.T) {
+	t.Parallel()
+	srv, _ := kvtest.New(t)
+	known := map[string]model.Entry{}
+	for i := range 100 {
+		key := fmt.Sprint("node.web01.x", i)
+		known[key] = model.Entry{Key: key, Revision: 1000, Time: time.Now()}
+	}
+	var mu sync.Mutex
+	var text strings.Builder
+	log := slog.New(slog.NewTextHandler(locked{&mu, &text}, nil))
+	w := watch.New(kvtest.Bind(t, srv).Store, watch.Options{Node: "web01", Log: log})
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	ended := make(chan error, 1)
+	go func() { ended <- w.Run(ctx, model.Memory{Entries: known, Stream: time.Now()}, func([]string) {}) }()
+	kvtest.Eventually(t, "they are kept", func() (bool, string) {
+		_, state := w.Entries()
+		return len(state.Kept) == len(known), fmt.Sprint(state.Kept)
+	})
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if lines := strings.Count(text.String(), "lost by the bucket"); lines != 10 {
+		t.Errorf("%d lines:\n%s", lines, text.String())
+	}
+}
+
+// locked is a writer for several goroutines.
+type locked struct {
+	mu *sync.Mutex
+	to *strings.Builder
+}
+
+func (l locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+
+	return l.to.Write(b)
 }

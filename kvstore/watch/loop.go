@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // loop watches for one set of groups: what it does next, and what only it may
@@ -31,6 +32,8 @@ type loop struct {
 	parts parts
 	// missing are the keys in force that the bucket lacks, and since when.
 	missing missing
+	// kept logs the keys that stay in force although the bucket lacks them.
+	kept sparse.Log
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.

@@ -3,6 +3,7 @@ package watch
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"strings"
@@ -110,7 +111,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		if found {
 			l.parts.of(key).newest = mark{}
 		}
-		l.keep(key, h)
+		l.keep(ctx, key, h)
 	case listed.Subjects[subject]:
 		l.parts.of(key).newest = mark{} // the replica that answered lags
 	case l.missing.gone(key, time.Now(), l.o.Gone):
@@ -122,10 +123,10 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 }
 
 // keep leaves a key in force that the bucket lacks, and logs it once.
-func (l *loop) keep(key string, h held) {
+func (l *loop) keep(ctx context.Context, key string, h held) {
 	delete(l.missing, key)
 	if l.table.keep(key) {
-		l.o.Log.Warn(strings.TrimSuffix(l.bucket.values, "s")+" lost by the bucket, kept until the key is put or deleted",
+		l.kept.Log(ctx, l.o.Log, slog.LevelWarn, strings.TrimSuffix(l.bucket.values, "s")+" lost by the bucket, kept until the key is put or deleted",
 			"node", l.o.Node, "key", key, "revision", h.Revision)
 	}
 }
