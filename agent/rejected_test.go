@@ -194,6 +194,43 @@ func TestABucketThatLosesKeysIsAFewLines(t *testing.T) {
 	})
 }
 
+// However much a server assigns, a node reads a bounded part of it, its own keys first, and says
+// why the rest is not in force.
+func TestAssignmentsAreBoundedTogether(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		b := n.injected()
+		comment := "\n# " + strings.Repeat("x", 900_000)
+		b.change(func() {
+			for i := range 100 {
+				key := fmt.Sprintf("group.web.q%02d", i)
+				b.entries[key] = model.Entry{Key: key, Revision: uint64(i + 1), Value: []byte(n.manifest(fmt.Sprint("q", i), "x") + comment)}
+			}
+			key := "node.web01_example_net.own"
+			b.entries[key] = model.Entry{Key: key, Revision: 200, Value: []byte(n.manifest("own", "mine"))}
+		})
+		n.start()
+		n.settle()
+		n.has("own", "mine")
+		late := 0
+		for key, state := range n.agent.State().Manifests {
+			if strings.Contains(state.Late, "are larger than 64 MiB together") {
+				late++
+			} else if state.Revision == 0 {
+				t.Errorf("%s: %+v", key, state)
+			}
+		}
+		if late < 20 || late > 40 {
+			t.Errorf("%d are not read", late)
+		}
+		if bytes := n.stored(); bytes > 100<<20 {
+			t.Errorf("%d bytes are stored", bytes)
+		}
+		if text := n.log.String(); strings.Count(text, "level=WARN msg=\"assignment not ready") > 10 {
+			t.Error("each of them is logged")
+		}
+	})
+}
+
 // A signature that is expired, or signed in the future, is reported once, though its reason
 // has what time it is.
 func TestWhatIsSignedForAnotherTimeIsReportedOnce(t *testing.T) {

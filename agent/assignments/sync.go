@@ -1,6 +1,7 @@
 package assignments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -160,11 +161,25 @@ func (t *turn) unassign(ctx context.Context, u *unit) {
 	}
 }
 
-// read reads the values that are not known. When the bucket does not answer, the
-// others are not asked for this time.
+// maxValues is how many bytes of assignments a node keeps: whoever assigns must not fill its
+// memory and its disk.
+const maxValues = 64 << 20
+
+// errTooLarge passes, when something is unassigned.
+var errTooLarge = fmt.Errorf("the assignments of this node are larger than %d MiB together, it reads no more of them", maxValues>>20)
+
+// read reads the values that are not known, the node's own first. When the bucket does not
+// answer, the others are not asked for this time.
 func (t *turn) read(ctx context.Context) {
 	var away error
+	held := 0
 	for _, u := range t.units {
+		held += u.size()
+	}
+	byFamily := func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(slices.Index(t.in.Families, a.family), slices.Index(t.in.Families, b.family)), cmp.Compare(a.key, b.key))
+	}
+	for _, u := range slices.SortedFunc(maps.Values(t.units), byFamily) {
 		if u.newest == nil || u.newest.Value != nil || u.never != nil && !u.rejudge {
 			continue
 		}
@@ -172,12 +187,18 @@ func (t *turn) read(ctx context.Context) {
 			u.unread = away
 			continue
 		}
+		if held >= maxValues {
+			u.unread = errTooLarge
+			continue
+		}
 		e, err := t.o.Source.Read(ctx, u.key, u.newest.Revision)
 		u.unread = err
 		switch {
 		case err == nil:
 			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
+			held -= u.size()
 			t.accept(ctx, u, e)
+			held += u.size()
 		case !errors.Is(err, model.ErrNotFound):
 			away = err
 		}

@@ -92,6 +92,15 @@ func sameRevision(a, b model.Entry) bool {
 	return a.Revision == b.Revision && a.Time.Equal(b.Time)
 }
 
+// size returns how many bytes of values are kept of a unit.
+func (u *unit) size() (bytes int) {
+	for _, e := range u.candidates() {
+		bytes += len(e.Value)
+	}
+
+	return bytes
+}
+
 // candidates returns the versions of a unit that may become active: the newest,
 // and after it the last good one.
 func (u *unit) candidates() []model.Entry {

@@ -55,12 +55,17 @@ func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection)
 }
 
 func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
-	level := slog.LevelDebug
-	if p.New {
-		level = slog.LevelWarn
-		run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
-		run.Errors = []string{p.Err.Error()}
-		m.o.Report.Run(run)
+	const event = "assignment not ready, will retry"
+	attributes := []any{"manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second)}
+	if !p.New {
+		m.o.Log.DebugContext(ctx, event, attributes...)
+		return
 	}
-	m.o.Log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
+	m.postponed.Log(ctx, m.o.Log, slog.LevelWarn, event, attributes...)
+	if _, ok := m.postponements.takes(p.Entry.Key, time.Now()); !ok {
+		return
+	}
+	run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+	run.Errors = []string{p.Err.Error()}
+	m.o.Report.Run(run)
 }

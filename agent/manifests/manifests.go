@@ -70,6 +70,9 @@ type Manifests struct {
 	// rejected logs what was rejected, reported counts what is reported of that.
 	rejected sparse.Log
 	reported quota
+	// postponed logs what is not ready, postponements counts what is reported of that.
+	postponed     sparse.Log
+	postponements quota
 }
 
 // kept is what the runs of a manifest leave for the next ones.

@@ -2,15 +2,15 @@ package manifests
 
 import "time"
 
-// Of what is rejected, at most this many versions are reported within a while: whoever may put
-// one key can have any number rejected. The state of the node has the newest of each key.
+// Of what is rejected, or not ready, at most this many versions are reported within a while: whoever
+// may put one key can cause any number. The state of the node has the newest of each key.
 const (
-	rejectedOfAKey = 10
-	rejectedInAll  = 100
-	rejectedWithin = 10 * time.Minute
+	reportsOfAKey = 10
+	reportsInAll  = 100
+	reportsWithin = 10 * time.Minute
 )
 
-// quota counts the rejections that are reported. The zero value is ready to use.
+// quota counts what is reported of one kind. The zero value is ready to use.
 type quota struct {
 	since time.Time
 	keys  map[string]int
@@ -21,10 +21,10 @@ type quota struct {
 
 // takes reports whether one more of a key is reported, and how many were not before it.
 func (q *quota) takes(key string, now time.Time) (leftOut int, ok bool) {
-	if now.Sub(q.since) >= rejectedWithin {
+	if now.Sub(q.since) >= reportsWithin {
 		q.since, q.keys, q.all = now, map[string]int{}, 0
 	}
-	if q.keys[key] >= rejectedOfAKey || q.all >= rejectedInAll {
+	if q.keys[key] >= reportsOfAKey || q.all >= reportsInAll {
 		q.leftOut++
 		return 0, false
 	}
