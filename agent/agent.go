@@ -443,6 +443,7 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
 		a.operators.control.Rejudge()
+		a.loop.wakes.retryNow()
 	}
 	if slices.Contains(applied, "groups") {
 		a.operators.watchGroups()

@@ -25,6 +25,8 @@ type bucketNotices struct {
 	invalid, unreadable []string
 	// rejected logs keys, which whoever may store some causes.
 	rejected sparse.Log
+	// untrusted logs that the bucket lost keys, which the server causes.
+	untrusted sparse.Log
 }
 
 // note reports, once, that the bucket cannot be trusted, and which of its keys are
@@ -32,7 +34,7 @@ type bucketNotices struct {
 func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	problem, away := "", ""
 	if len(s.Kept) > 0 {
-		problem = "the bucket was recreated or lost its content, the last known manifests stay in force: " + strings.Join(s.Kept, ", ")
+		problem = "the bucket was recreated or lost its content, the last known manifests stay in force: " + someOf(s.Kept)
 	}
 	if s.Err != nil {
 		away = s.Err.Error()
@@ -48,7 +50,9 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 		b.log.InfoContext(ctx, "bucket restored")
 		return
 	}
-	b.log.ErrorContext(ctx, "bucket not trusted, assignments kept", "problem", problem)
+	if !b.untrusted.Log(ctx, b.log, slog.LevelError, "bucket not trusted, assignments kept", "problem", problem) {
+		return
+	}
 	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 

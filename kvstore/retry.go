@@ -23,18 +23,22 @@ func WholeSeconds(d time.Duration) time.Duration {
 	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
 }
 
+// LagTries is how often a replica that may lag is asked.
+const LagTries = 6
+
+// LagWait returns how long a replica that lags is given, after it was asked again a number
+// of times.
+func LagWait(again int) time.Duration { return 20 * time.Millisecond << again }
+
 // UntilCurrent calls read until it is done, with growing waits, because a replica
 // that lags returns less than what is known. With last it is not called again.
 func UntilCurrent(ctx context.Context, read func(last bool) (done bool, err error)) error {
-	const tries = 6
-	wait := 20 * time.Millisecond
-	for try := 1; ; try++ {
-		if done, err := read(try == tries); done || err != nil {
+	for again := 0; ; again++ {
+		if done, err := read(again == LagTries-1); done || err != nil {
 			return err
 		}
-		if err := Pause(ctx, wait); err != nil {
+		if err := Pause(ctx, LagWait(again)); err != nil {
 			return err
 		}
-		wait *= 2
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/signed"
 )
 
 // handleInvalid deals with a version that cannot be run, and returns the reason:
@@ -30,13 +31,13 @@ func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err er
 // reject records that a version is invalid, once for each version and its
 // problems, also across restarts.
 func (t *turn) reject(u *unit, e model.Entry, problems model.Problems) {
-	r := rejection{Revision: e.Revision, Sum: model.DigestOf(e.Value), Problems: problems.Error()}
+	r := rejection{Revision: e.Revision, Sum: sumOf(e), Problems: reported(problems)}
 	if slices.Contains(u.record.Refused, r) {
 		return
 	}
 	u.clearRejection(e)
 	u.record.Refused, u.unsaved = append(u.record.Refused, r), true
-	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Problems: problems})
+	t.result.Rejected = append(t.result.Rejected, Rejection{Entry: e, Digest: r.Sum, Problems: problems})
 }
 
 // postpone plans another try of a transient error.
@@ -46,6 +47,19 @@ func (t *turn) postpone(u *unit, e model.Entry, err error) {
 		interval = u.active.Resolution.Interval
 	}
 	u.retry.plan(interval)
-	t.result.Postponed = append(t.result.Postponed, Postponement{Entry: e, Err: err, Retry: u.retry.at, New: u.retry.reported != err.Error()})
-	u.retry.reported = err.Error()
+	reason := reported(err)
+	t.result.Postponed = append(t.result.Postponed, Postponement{Entry: e, Err: err, Retry: u.retry.at, New: u.retry.reported != reason})
+	u.retry.reported = reason
+}
+
+// reported returns by what it is known that an error was reported: its text, but for one that
+// has what time it is.
+func reported(err error) string {
+	for _, reason := range []error{signed.ErrExpired, signed.ErrFuture} {
+		if errors.Is(err, reason) {
+			return reason.Error()
+		}
+	}
+
+	return err.Error()
 }

@@ -45,7 +45,10 @@ func (t *turn) resolveCandidate(ctx context.Context, u *unit) (v *Version, assig
 
 // resolveEntry reads and resolves one version, unless it does not hold now.
 func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Version, holds bool, err error) {
-	if e.Value == nil {
+	switch {
+	case e.Value == nil && u.never != nil:
+		return nil, false, u.never
+	case e.Value == nil:
 		return nil, false, u.unread
 	}
 	if err := t.judge(ctx, u, e); err != nil {

@@ -42,6 +42,9 @@ type Gate interface {
 	// Assignment judges a value, which may have been accepted before. The error is
 	// model.Problems where trying again does not help.
 	Assignment(ctx context.Context, e model.Entry, before bool) error
+	// Never judges a value that is not accepted by it, whatever time it is. The error is
+	// model.Problems of what no time has pass, nil for all else.
+	Never(ctx context.Context, e model.Entry) error
 	// Removal judges the message that ended an assignment, as Assignment does.
 	Removal(ctx context.Context, e model.Entry) error
 }
@@ -196,9 +199,11 @@ func (s *Set) untilEnd(v *Version) time.Duration {
 	return s.o.Clock.Until(v.Expires, s.o.Gate.Demands())
 }
 
-// RetryNow makes every transient error due for another try.
+// RetryNow makes every transient error due for another try, and has what was rejected for
+// good judged again: other keys may be trusted now.
 func (s *Set) RetryNow(now time.Time) {
 	for _, u := range s.units {
+		u.rejudge = u.never != nil
 		if !u.retry.at.IsZero() {
 			u.retry.at = now
 			u.retry.wait.Reset()

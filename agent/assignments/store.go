@@ -39,7 +39,7 @@ type rejection struct {
 
 // is reports whether an entry is the rejected version.
 func (r rejection) is(e model.Entry) bool {
-	return r.Revision == e.Revision && r.Sum == model.DigestOf(e.Value)
+	return r.Revision == e.Revision && r.Sum == sumOf(e)
 }
 
 // bucketRecord is what is kept on disk of the bucket as a whole.

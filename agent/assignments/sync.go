@@ -1,6 +1,7 @@
 package assignments
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,7 +9,9 @@ import (
 	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // Facts are those of the node.
@@ -58,7 +61,9 @@ type Activation struct {
 
 // Rejection is a version that is invalid, which is reported once.
 type Rejection struct {
-	Entry    model.Entry
+	Entry model.Entry
+	// Digest is that of its value, which the entry may lack.
+	Digest   string
 	Problems model.Problems
 	// Remaining describes what stays active.
 	Remaining string
@@ -119,6 +124,9 @@ func (t *turn) assign(ctx context.Context) {
 		if !ok || !slices.Contains(t.in.Families, family) {
 			continue
 		}
+		if t.isLost(key) {
+			continue
+		}
 		present[key] = true
 		u := t.unit(key)
 		if good := u.record.Good; good != nil && e.Revision < good.Revision && !t.in.Sync.Knows(family) {
@@ -136,6 +144,15 @@ func (t *turn) assign(ctx context.Context) {
 	}
 }
 
+// isLost reports whether the bucket lost a key of which nothing was ever in force: there is
+// nothing to keep, and a server may have invented it.
+func (t *turn) isLost(key string) bool {
+	u := t.units[key]
+	_, kept := slices.BinarySearch(t.in.Sync.Kept, key)
+
+	return kept && (u == nil || u.record.Good == nil)
+}
+
 func (t *turn) unassign(ctx context.Context, u *unit) {
 	delete(t.units, u.key)
 	t.result.Unassigned = append(t.result.Unassigned, u.key)
@@ -144,16 +161,34 @@ func (t *turn) unassign(ctx context.Context, u *unit) {
 	}
 }
 
-// read reads the values that are not known. When the bucket does not answer, the
-// others are not asked for this time.
+// maxValues is how many bytes of assignments a node keeps: whoever assigns must not fill its
+// memory and its disk.
+const maxValues = 64 << 20
+
+// errTooLarge passes, when something is unassigned.
+var errTooLarge = fmt.Errorf("the assignments of this node are larger than %d MiB together, it reads no more of them", maxValues>>20)
+
+// read reads the values that are not known, the node's own first. When the bucket does not
+// answer, the others are not asked for this time.
 func (t *turn) read(ctx context.Context) {
 	var away error
+	held := 0
 	for _, u := range t.units {
-		if u.newest == nil || u.newest.Value != nil {
+		held += u.size()
+	}
+	byFamily := func(a, b *unit) int {
+		return cmp.Or(cmp.Compare(slices.Index(t.in.Families, a.family), slices.Index(t.in.Families, b.family)), cmp.Compare(a.key, b.key))
+	}
+	for _, u := range slices.SortedFunc(maps.Values(t.units), byFamily) {
+		if u.newest == nil || u.newest.Value != nil || u.never != nil && !u.rejudge {
 			continue
 		}
 		if away != nil {
 			u.unread = away
+			continue
+		}
+		if held >= maxValues {
+			u.unread = errTooLarge
 			continue
 		}
 		e, err := t.o.Source.Read(ctx, u.key, u.newest.Revision)
@@ -161,11 +196,54 @@ func (t *turn) read(ctx context.Context) {
 		switch {
 		case err == nil:
 			e.Value = append([]byte{}, e.Value...) // never nil: an empty one is read too
-			u.newest = &e
+			held -= u.size()
+			t.accept(ctx, u, e)
+			held += u.size()
 		case !errors.Is(err, model.ErrNotFound):
 			away = err
 		}
 	}
+}
+
+// accept makes what was read the newest version of a unit. What never passes leaves only its
+// digest, in memory and on disk: whoever can put or send it must not fill them.
+func (t *turn) accept(ctx context.Context, u *unit, e model.Entry) {
+	u.never, u.rejudge = nil, false
+	if good := u.record.Good; good == nil || !sameEntry(*good, e) {
+		u.never = t.rejects(ctx, u, e)
+	}
+	if u.never != nil {
+		e = unused(e)
+	}
+	u.newest = &e
+	u.forget() // what was read of it, too
+}
+
+// rejects returns why a value that was read never passes, whatever the time, the facts and
+// other assignments are; nil where it may.
+func (t *turn) rejects(ctx context.Context, u *unit, e model.Entry) (never error) {
+	var err error
+	if e.Refused == "" && t.o.Gate.Demands() {
+		err = t.o.Gate.Never(ctx, e) // who signed it may have it parsed, and remembered
+	} else {
+		err = t.parses(u, e)
+	}
+	if _, invalid := model.FindProblems(err); !invalid || ctx.Err() != nil {
+		return nil
+	}
+
+	return err
+}
+
+// parses returns why a value, or the manifest in it that applies at any time, cannot be read.
+func (t *turn) parses(u *unit, e model.Entry) error {
+	return tasks.Guard(t.o.Log, "reading "+u.key, func() error {
+		v, err := u.read(e)
+		if err == nil && v.Bundle == "" && v.When == "" && v.Expires.IsZero() {
+			_, err = manifest.Parse(e.Key, []byte(v.Manifest))
+		}
+		return err
+	})
 }
 
 // candidates returns the version of each name that wins.
@@ -226,7 +304,7 @@ func (t *turn) conclude() {
 	}
 	for _, u := range t.units {
 		newest := u.newest
-		if newest != nil && (newest.Value == nil || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
+		if newest != nil && (newest.Value == nil && newest.Digest == "" || u.record.Good != nil && sameEntry(*newest, *u.record.Good)) {
 			newest = nil
 		}
 		if kept := u.record.Newest; u.newest != nil && (newest == nil) != (kept == nil) || newest != nil && kept != nil && !sameEntry(*newest, *kept) {

@@ -21,6 +21,10 @@ type unit struct {
 	newest *model.Entry
 	// unread is why the value of newest was not read.
 	unread error
+	// never is why the value of newest is rejected for good: it is not kept, but for its
+	// digest; nil while it may pass. rejudge is that it is read again all the same.
+	never   error
+	rejudge bool
 	// versions are those of the candidates that were read.
 	versions []*Version
 	// active is the version that runs; nil is none.
@@ -72,11 +76,11 @@ func newUnit(key string) *unit {
 func (u *unit) assign(e model.Entry) {
 	if u.newest == nil || !sameRevision(*u.newest, e) {
 		u.retry.clear()
-		u.late, u.stale, u.untrusted, u.unread = reason{}, reason{}, reason{}, nil
+		u.late, u.stale, u.untrusted, u.unread, u.never = reason{}, reason{}, reason{}, nil, nil
 	}
 	for _, known := range []*model.Entry{u.newest, u.record.Good, u.record.Newest} {
 		if e.Value == nil && known != nil && sameRevision(*known, e) {
-			e.Value = known.Value
+			e.Value, e.Digest, e.Refused = known.Value, known.Digest, known.Refused
 		}
 	}
 	u.newest = &e
@@ -86,6 +90,15 @@ func (u *unit) assign(e model.Entry) {
 // that was recreated counts from 1 again, but at another time.
 func sameRevision(a, b model.Entry) bool {
 	return a.Revision == b.Revision && a.Time.Equal(b.Time)
+}
+
+// size returns how many bytes of values are kept of a unit.
+func (u *unit) size() (bytes int) {
+	for _, e := range u.candidates() {
+		bytes += len(e.Value)
+	}
+
+	return bytes
 }
 
 // candidates returns the versions of a unit that may become active: the newest,
@@ -104,7 +117,23 @@ func (u *unit) candidates() []model.Entry {
 
 // sameEntry reports whether two entries are one revision of a key.
 func sameEntry(a, b model.Entry) bool {
-	return a.Revision == b.Revision && string(a.Value) == string(b.Value)
+	return a.Revision == b.Revision && string(a.Value) == string(b.Value) && (a.Value != nil || a.Digest == b.Digest)
+}
+
+// sumOf returns the digest of the value of an entry, also of one that is not kept.
+func sumOf(e model.Entry) string {
+	if e.Value == nil && e.Digest != "" {
+		return e.Digest
+	}
+
+	return model.DigestOf(e.Value)
+}
+
+// unused returns an entry without its value, of which the digest stays.
+func unused(e model.Entry) model.Entry {
+	e.Digest, e.Value = sumOf(e), nil
+
+	return e
 }
 
 // isNewest reports whether an entry is what the bucket holds now.

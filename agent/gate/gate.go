@@ -89,6 +89,25 @@ func (g *Gate) Assignment(ctx context.Context, e model.Entry, before bool) error
 	return g.judge(ctx, e, signed.Assign, before)
 }
 
+// Never returns why the value of a key is not accepted at any time: its signatures, or what
+// they are for. The error is model.Problems, nil where that depends on the time.
+func (g *Gate) Never(ctx context.Context, e model.Entry) error {
+	policy := g.o.Policy()
+	if !policy.On() {
+		return nil
+	}
+	envelope, err := open(policy, e.Value)
+	if err == nil {
+		err = policy.Check(ctx, envelope, signed.Assign, e.Key)
+	}
+	err = problem(e.Key, assignmentHint, err)
+	if _, never := model.FindProblems(err); !never {
+		return nil
+	}
+
+	return err
+}
+
 // Removal judges the message that ended an assignment. The error is model.Problems
 // where it does not pass.
 func (g *Gate) Removal(ctx context.Context, e model.Entry) error {

@@ -2,6 +2,7 @@ package manifests
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -25,31 +26,46 @@ func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
 }
 
 func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
-	run := m.o.Runner.Unmade(r.Entry, model.DigestOf(r.Entry.Value), model.CauseManifest)
+	run := m.o.Runner.Unmade(r.Entry, r.Digest, model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
 		run.Errors = append(run.Errors, p.Error())
 	}
-	m.o.Log.ErrorContext(ctx, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
-	m.o.Report.Run(run)
-	for _, problem := range run.Errors {
-		m.o.Log.ErrorContext(ctx, problem)
+	logged := m.rejected.Log(ctx, m.o.Log, slog.LevelError, "assignment rejected", "manifest", r.Entry.Key, "revision", r.Entry.Revision, "problems", len(run.Errors), "active", r.Remaining)
+	leftOut, ok := m.reported.takes(r.Entry.Key, time.Now())
+	if !ok {
+		return
+	}
+	m.o.Report.Run(run) // which bounds its errors
+	if logged {
+		for _, problem := range run.Errors {
+			m.o.Log.ErrorContext(ctx, problem)
+		}
 	}
 	// Most problems begin with the key, as their place.
 	reason := bounds.Problems(r.Problems)
 	if !strings.HasPrefix(reason, r.Entry.Key+":") {
 		reason = r.Entry.Key + ": " + reason
 	}
-	m.o.Report.Node("", model.NodeRefused, reason+"; "+r.Remaining)
+	reason += "; " + r.Remaining
+	if leftOut > 0 {
+		reason += fmt.Sprintf("; %d rejections before it were not reported", leftOut)
+	}
+	m.o.Report.Node("", model.NodeRefused, reason)
 }
 
 func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
-	level := slog.LevelDebug
-	if p.New {
-		level = slog.LevelWarn
-		run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
-		run.Errors = []string{p.Err.Error()}
-		m.o.Report.Run(run)
+	const event = "assignment not ready, will retry"
+	attributes := []any{"manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second)}
+	if !p.New {
+		m.o.Log.DebugContext(ctx, event, attributes...)
+		return
 	}
-	m.o.Log.Log(ctx, level, "assignment not ready, will retry", "manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second))
+	m.postponed.Log(ctx, m.o.Log, slog.LevelWarn, event, attributes...)
+	if _, ok := m.postponements.takes(p.Entry.Key, time.Now()); !ok {
+		return
+	}
+	run := m.o.Runner.Unmade(p.Entry, model.DigestOf(p.Entry.Value), model.CauseManifest)
+	run.Errors = []string{p.Err.Error()}
+	m.o.Report.Run(run)
 }

@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
@@ -66,6 +67,12 @@ type Manifests struct {
 	asked queues
 	// paused is that the node observes and changes nothing.
 	paused bool
+	// rejected logs what was rejected, reported counts what is reported of that.
+	rejected sparse.Log
+	reported quota
+	// postponed logs what is not ready, postponements counts what is reported of that.
+	postponed     sparse.Log
+	postponements quota
 }
 
 // kept is what the runs of a manifest leave for the next ones.

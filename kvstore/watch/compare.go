@@ -60,7 +60,7 @@ func (l *loop) isThere(ctx context.Context, due []*part, failed map[*part]error)
 		case err != nil:
 			failed[p] = l.explained(err)
 		case !there:
-			l.keepAll(p, l.table.of(p.family))
+			l.keepAll(ctx, p, l.table.of(p.family))
 		}
 	}
 
@@ -123,7 +123,7 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		return err
 	}
 	if empty && len(listed.Subjects) == 0 {
-		l.keepAll(p, known)
+		l.keepAll(ctx, p, known)
 		return nil
 	}
 	changed := p.newest != markOf(newest) || newest.Sequence == 0
@@ -135,10 +135,10 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 	if key := l.bucket.key(newest.Subject); newest.Sequence > 0 && changed {
 		sequences[key] = newest.Sequence
 	}
-	for key, sequence := range sequences {
-		if err := l.readKey(ctx, key, sequence); err != nil {
-			return err
-		}
+	if err := l.readKeys(ctx, sequences); err != nil {
+		return err
+	}
+	for key := range sequences {
 		if _, in := l.table.get(key); !in {
 			p.gone[key] = true
 		}
@@ -176,10 +176,10 @@ func (l *loop) due(p *part, known map[string]held, listed kvstore.Listing, chang
 
 // keepAll leaves a family in force when the bucket has nothing at all of any:
 // nobody unassigns so, each deletion leaves a mark.
-func (l *loop) keepAll(p *part, known map[string]held) {
+func (l *loop) keepAll(ctx context.Context, p *part, known map[string]held) {
 	p.newest, p.gone = mark{}, nil
 	for key, h := range known {
-		l.keep(key, h)
+		l.keep(ctx, key, h)
 	}
 }
 

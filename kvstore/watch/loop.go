@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // loop watches for one set of groups: what it does next, and what only it may
@@ -31,6 +32,8 @@ type loop struct {
 	parts parts
 	// missing are the keys in force that the bucket lacks, and since when.
 	missing missing
+	// kept logs the keys that stay in force although the bucket lacks them.
+	kept sparse.Log
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.
@@ -40,7 +43,7 @@ type loop struct {
 }
 
 func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table) *loop {
-	l := &loop{store: s, o: o, bucket: b, table: t, pending: newPending(), parts: newParts(families, o.Retry), missing: missing{}}
+	l := &loop{store: s, o: o, bucket: b, table: t, pending: newPending(len(families)), parts: newParts(families, o.Retry), missing: missing{}}
 	_, l.reported = t.takeChanged()
 
 	return l
@@ -102,7 +105,7 @@ func (l *loop) subscribe() ([]*nats.Subscription, error) {
 			if !own {
 				due = due.Add(l.spread())
 			}
-			l.pending.add(key, answer.Sequence(m), due)
+			l.pending.add(i, key, answer.Sequence(m), due)
 		})
 		if err != nil {
 			return subs, err
@@ -158,23 +161,35 @@ func (l *loop) step(ctx context.Context) error {
 	return nil
 }
 
-// readDue reads the keys that were announced and are due. Those it could not
-// read wait for the next try.
+// readDue reads keys that were announced and are due, each once: one that is not yet what was
+// announced, because a replica lags, waits without holding up others, and so do those that
+// could not be read. A family of which keys were left out is compared.
 func (l *loop) readDue(ctx context.Context, now time.Time) {
 	failed := map[*part]error{}
-	for key, sequence := range l.pending.take(now) {
-		p := l.parts.of(key)
+	for _, a := range l.pending.take(now) {
+		p, done := l.parts[a.family], false
 		if failed[p] == nil {
-			failed[p] = l.readKey(ctx, key, sequence)
+			last := a.tries == kvstore.LagTries-1 || now.Sub(a.since) > patience
+			done, failed[p] = l.tryKey(ctx, a.key, a.sequence, last)
 		}
-		if failed[p] != nil {
-			l.pending.add(key, sequence, now.Add(l.o.Retry))
+		switch {
+		case failed[p] != nil:
+			a.due = now.Add(l.o.Retry)
+			a.since = a.due
+			l.pending.again(a)
+		case !done:
+			a.due = time.Now().Add(kvstore.LagWait(a.tries))
+			a.tries++
+			l.pending.again(a)
 		}
 	}
 	for _, p := range l.parts {
 		if failed[p] != nil {
 			l.failed(ctx, p, failed[p])
 		}
+	}
+	for _, family := range l.pending.overflowed() {
+		l.parts[family].overflow(now, l.spread(), l.o.Retry)
 	}
 	l.settle()
 }

@@ -24,6 +24,25 @@ type part struct {
 	gone   map[string]bool
 	// unlisted counts the audits since it was last listed.
 	unlisted int
+	// overflows is when keys that were announced may next have it compared.
+	overflows time.Time
+}
+
+// overflowPause is how many retries there are between two comparisons because more keys were
+// announced than wait.
+const overflowPause = 10
+
+// overflow plans to compare a family of which announced keys were left out: soon, but not all
+// the time.
+func (p *part) overflow(now time.Time, spread, retry time.Duration) {
+	at := now.Add(spread)
+	if at.Before(p.overflows) {
+		at = p.overflows
+	}
+	p.overflows = at.Add(overflowPause * retry)
+	if at.Before(p.at) {
+		p.at = at
+	}
 }
 
 // mark identifies a stored message, also by its time: a bucket that

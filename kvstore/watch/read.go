@@ -3,6 +3,8 @@ package watch
 import (
 	"context"
 	"errors"
+	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -12,42 +14,58 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// readKey brings one key up to date, also one that is no manifest's. A sequence other
-// than zero is one that was announced for it.
-func (l *loop) readKey(ctx context.Context, key string, sequence uint64) error {
+// readKeys brings keys up to date, also those that are no manifests'. A sequence other than
+// zero is one that was announced for its key. A replica that lags is waited for once for all.
+func (l *loop) readKeys(ctx context.Context, sequences map[string]uint64) error {
+	rest := maps.Clone(sequences)
+
+	return kvstore.UntilCurrent(ctx, func(last bool) (bool, error) {
+		for key, sequence := range rest {
+			done, err := l.tryKey(ctx, key, sequence, last)
+			if err != nil {
+				return false, err
+			}
+			if done {
+				delete(rest, key)
+			}
+		}
+		return len(rest) == 0, nil
+	})
+}
+
+// tryKey brings one key up to date, unless the replica that answers lags: then it is not done,
+// and to be tried again. With last it is done in any case.
+func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last bool) (done bool, err error) {
 	if !l.bucket.isKey(key) {
-		return l.readInvalid(ctx, key)
+		return true, l.readInvalid(ctx, key)
 	}
 	before, known := l.table.get(key)
-
-	return kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
-		m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
-		found, unreadable := err == nil, errors.Is(err, answer.ErrUnreadable)
-		if !found && !unreadable && !errors.Is(err, model.ErrNotFound) {
-			return false, err
-		}
-		l.table.noteUnreadable(key, unreadable)
-		switch {
-		case unreadable:
-			delete(l.missing, key)
-			return last || sequence == 0, nil // what was announced with a sequence can be read
-		case found && m.Sequence >= sequence && (!known || !older(m, before)):
-			l.put(key, m)
-			return true, nil
-		case !found && !known && sequence == 0:
-			return true, nil
-		case last && found && (!known || !older(m, before)):
-			// What was announced is not there: the announcement is wrong, or the audit finds it.
-			l.put(key, m)
-			l.parts.of(key).newest = mark{}
-			return true, nil
-		// What was kept before is not worth waiting for.
-		case last || !found && known && before.stream.IsZero():
-			return true, l.behind(ctx, key, found)
-		default:
-			return false, nil
-		}
-	})
+	m, err := l.store.Last(ctx, l.bucket.stream(), l.bucket.subject(key))
+	found, unreadable := err == nil, errors.Is(err, answer.ErrUnreadable)
+	if !found && !unreadable && !errors.Is(err, model.ErrNotFound) {
+		return false, err
+	}
+	l.table.noteUnreadable(key, unreadable)
+	switch {
+	case unreadable:
+		delete(l.missing, key)
+		return last || sequence == 0, nil // what was announced with a sequence can be read
+	case found && m.Sequence >= sequence && (!known || !older(m, before)):
+		l.put(key, m)
+		return true, nil
+	case !found && !known && sequence == 0:
+		return true, nil
+	case last && found && (!known || !older(m, before)):
+		// What was announced is not there: the announcement is wrong, or the audit finds it.
+		l.put(key, m)
+		l.parts.of(key).newest = mark{}
+		return true, nil
+	// What was kept before is not worth waiting for.
+	case last || !found && known && before.stream.IsZero():
+		return true, l.behind(ctx, key, found)
+	default:
+		return false, nil
+	}
 }
 
 // put puts in force what the bucket has for a key. Where that shows another bucket than
@@ -93,7 +111,7 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 		if found {
 			l.parts.of(key).newest = mark{}
 		}
-		l.keep(key, h)
+		l.keep(ctx, key, h)
 	case listed.Subjects[subject]:
 		l.parts.of(key).newest = mark{} // the replica that answered lags
 	case l.missing.gone(key, time.Now(), l.o.Gone):
@@ -105,10 +123,10 @@ func (l *loop) behind(ctx context.Context, key string, found bool) error {
 }
 
 // keep leaves a key in force that the bucket lacks, and logs it once.
-func (l *loop) keep(key string, h held) {
+func (l *loop) keep(ctx context.Context, key string, h held) {
 	delete(l.missing, key)
 	if l.table.keep(key) {
-		l.o.Log.Warn(strings.TrimSuffix(l.bucket.values, "s")+" lost by the bucket, kept until the key is put or deleted",
+		l.kept.Log(ctx, l.o.Log, slog.LevelWarn, strings.TrimSuffix(l.bucket.values, "s")+" lost by the bucket, kept until the key is put or deleted",
 			"node", l.o.Node, "key", key, "revision", h.Revision)
 	}
 }

@@ -32,16 +32,18 @@ type event struct {
 }
 
 // Log logs an event, which is one of the program's own words and nothing that
-// others choose.
-func (l *Log) Log(ctx context.Context, to *slog.Logger, level slog.Level, name string, args ...any) {
+// others choose, and reports whether it did.
+func (l *Log) Log(ctx context.Context, to *slog.Logger, level slog.Level, name string, args ...any) bool {
 	leftOut, due := l.note(name)
 	if !due {
-		return
+		return false
 	}
 	if leftOut > 0 {
 		args = append(args, "left_out", leftOut)
 	}
 	to.Log(ctx, level, name, args...)
+
+	return true
 }
 
 // note counts an event and reports whether it is logged, and how many were not

@@ -138,7 +138,7 @@ func rooms() []room {
 		{folder: "agent/lanes", may: []string{"model", "resources/engine/graph", "resources/resource", "resources/host/paths"}, tests: []string{"resources/..."}},
 		{folder: "agent/previews", may: []string{"model/...", "agent/assignments/bundles", "agent/bounds", "agent/tasks", "resources/document", "resources/document/decode"}},
 		{folder: "agent/manifests", may: []string{
-			"model", "agent/assignments", "agent/bounds", "agent/config", "agent/drift", "agent/health", "agent/lanes", "agent/pace", "agent/registrar",
+			"model", "model/sparse", "agent/assignments", "agent/bounds", "agent/config", "agent/drift", "agent/health", "agent/lanes", "agent/pace", "agent/registrar",
 			"agent/repairs", "agent/reporter", "agent/runs", "agent/schedule", "agent/status", "agent/tasks", "resources/...",
 		}},
 		{folder: "agent/runs", may: []string{"model", "agent/bounds", "agent/lanes", "agent/tasks", "resources/..."}},

@@ -1,0 +1,42 @@
+package watch
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// However many keys a server announces, and however long, few wait, each family has its
+// share of a turn, and the family of what was left out is compared instead.
+func TestPendingIsBounded(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := newPending(3)
+	for i := range 10 * maxPending {
+		p.add(1, fmt.Sprint("group.web.", i), 1, now)
+	}
+	for i := range maxPending {
+		p.add(2, fmt.Sprint("group.all.", i, strings.Repeat("x", 64<<10)), 1, now)
+	}
+	p.add(2, "group.all.late", 1, now.Add(time.Hour))
+	p.add(0, "node.web01.motd", 1, now)
+	if keys, bytes := len(p.queues[1].keys), p.queues[2].bytes; keys != maxPending || bytes > maxPendingBytes {
+		t.Errorf("%d keys, %d bytes wait", keys, bytes)
+	}
+	var last announcement
+	found := map[int]int{}
+	for i, a := range p.take(now) {
+		if i > 0 && a.family < last.family {
+			t.Errorf("%s after %s", a.key, last.key)
+		}
+		last = a
+		found[a.family]++
+	}
+	if found[0] != 1 || found[1] != maxTaken/3 || found[2] == 0 {
+		t.Errorf("taken of each family: %v", found)
+	}
+	if lost := p.overflowed(); fmt.Sprint(lost) != "[1 2]" || len(p.overflowed()) != 0 {
+		t.Errorf("compared instead: %v", lost)
+	}
+}
