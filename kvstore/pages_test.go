@@ -100,6 +100,41 @@ func TestBatchesEnd(t *testing.T) {
 	}
 }
 
+// TestLargeBatchesEnd: a server that sends messages of more bytes than were asked for does
+// not fill the memory of its client either.
+func TestLargeBatchesEnd(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	const prefix, most = jsapi.Prefix("lying.API"), 4 << 20
+	server := srv.Connect(t)
+	value := make([]byte, 900<<10)
+	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
+		for n := range 20 {
+			reply := nats.NewMsg(m.Reply)
+			for name, value := range map[string]string{nats.JSStream: "S", nats.JSSubject: "s.a", nats.JSSequence: fmt.Sprint(n + 1), nats.JSTimeStamp: "2026-01-02T03:04:05Z"} {
+				reply.Header[name] = []string{value}
+			}
+			reply.Data = value
+			if err := server.PublishMsg(reply); err != nil {
+				return err
+			}
+		}
+		end := nats.NewMsg(m.Reply)
+		end.Header["Status"] = []string{"204"}
+
+		return server.PublishMsg(end)
+	})
+	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Conn().Close)
+	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 256)
+	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != most/len(value)+1 {
+		t.Errorf("%d messages, %v", len(page.Messages), err)
+	}
+}
+
 // TestPagesAreBounded: a page of large messages ends after 4 MiB, whatever their number,
 // and the next one goes on behind it.
 func TestPagesAreBounded(t *testing.T) {
