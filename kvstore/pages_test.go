@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -66,6 +67,62 @@ func TestListsEnd(t *testing.T) {
 	}
 	if listed, err := store.Subjects(t.Context(), "S", "s.*"); err == nil || !strings.Contains(err.Error(), "more than 10 pages of subjects") {
 		t.Errorf("%d subjects, %v", len(listed.Subjects), err)
+	}
+}
+
+// TestPagesOfListsAreBounded: a page that is longer than a server sends one is refused,
+// before it takes many times as much memory as it has bytes.
+func TestPagesOfListsAreBounded(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t, natstest.WithConfig("max_payload: 32MB"))
+	const prefix = jsapi.Prefix("lying.API")
+	server := srv.Connect(t)
+	of := func(how string, count int, text func(n int) string) string {
+		parts := make([]string, count)
+		for n := range parts {
+			parts[n] = text(n)
+		}
+
+		return fmt.Sprintf(how, strings.Join(parts, ","))
+	}
+	const info = `{"type":"io.nats.jetstream.api.v1.stream_info_response","total":1,"config":{"name":"S"},"state":{"subjects":{%s}}}`
+	subject := func(n int) string { return fmt.Sprintf(`"s.%d":1`, n) }
+	var answers atomic.Pointer[string]
+	for _, asked := range []string{prefix.StreamList(), prefix.StreamInfo("S")} {
+		natstest.Answer(t, server, asked, func(m *nats.Msg) error { return m.Respond([]byte(*answers.Load())) })
+	}
+	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Conn().Close)
+	infos := func() (int, error) {
+		found, err := store.Infos(t.Context(), "")
+		return len(found), err
+	}
+	subjects := func() (int, error) {
+		listed, err := store.Subjects(t.Context(), "S", "s.*")
+		return len(listed.Subjects), err
+	}
+	tests := map[string]struct {
+		answer string
+		list   func() (int, error)
+		want   int // none where it is refused
+	}{
+		"as many streams as a server sends":  {of(`{"total":1,"streams":[%s]}`, 256, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 256},
+		"one more":                           {of(`{"total":1,"streams":[%s]}`, 257, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 0},
+		"a long page of streams":             {`{"total":1,"streams":[]` + strings.Repeat(" ", 8<<20) + "}", infos, 0},
+		"a long page of subjects":            {fmt.Sprintf(info, "") + strings.Repeat(" ", 16<<20), subjects, 0},
+		"no info":                            {`{"total":1,"streams":[null]}`, infos, 0},
+		"as many subjects as a server sends": {of(info, 100_000, subject), subjects, 100_000},
+		"one subject more":                   {of(info, 100_001, subject), subjects, 0},
+	}
+	for name, tt := range tests {
+		answers.Store(&tt.answer)
+		got, err := tt.list()
+		if got != tt.want && tt.want > 0 || errors.Is(err, answer.ErrWrong) != (tt.want == 0) {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
 	}
 }
 
