@@ -39,8 +39,9 @@ const streamPages = 100
 func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 	found := Infos{}
 	offset := 0
+	var size listed
 	for range streamPages {
-		page, err := s.infoPage(ctx, subject, offset)
+		page, err := s.infoPage(ctx, subject, offset, &size)
 		if err != nil {
 			return nil, fmt.Errorf("list streams: %w", err)
 		}
@@ -59,26 +60,29 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 }
 
 // infoPage asks in each place for JetStream, until one answers.
-func (s *Store) infoPage(ctx context.Context, subject string, offset int) (*api.JSApiStreamListResponse, error) {
+func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *listed) (*streamPage, error) {
 	body, err := json.Marshal(api.JSApiStreamListRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: offset}, Subject: subject})
 	if err != nil {
 		return nil, err
 	}
-	var page *api.JSApiStreamListResponse
+	var page *streamPage
 	err = s.places.Find(func(place jsapi.Prefix) (err error) {
-		page, err = s.listStreams(ctx, place, body)
+		page, err = s.listStreams(ctx, place, body, size)
 		return err
 	})
 
 	return page, err
 }
 
-func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte) (*api.JSApiStreamListResponse, error) {
+func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size *listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
 	}
-	var resp api.JSApiStreamListResponse
+	if err := size.add(reply.Data, streamsBytes); err != nil {
+		return nil, err
+	}
+	var resp streamPage
 	if err := json.Unmarshal(reply.Data, &resp); err != nil {
 		return nil, err
 	}

@@ -36,6 +36,7 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		return failed(err)
 	}
 	out := Listing{Subjects: map[string]bool{}}
+	var size listed
 	for range subjectPages {
 		body, err := json.Marshal(api.JSApiStreamInfoRequest{JSApiIterableRequest: api.JSApiIterableRequest{Offset: len(out.Subjects)}, SubjectsFilter: filter})
 		if err != nil {
@@ -43,6 +44,9 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		}
 		reply, err := s.Request(ctx, s.places.InUse().StreamInfo(stream), body)
 		if err != nil {
+			return failed(err)
+		}
+		if err := size.add(reply.Data, subjectsBytes); err != nil {
 			return failed(err)
 		}
 		info, err := answer.Subjects(stream, filter, reply.Data)
@@ -54,6 +58,9 @@ func (s *Store) Subjects(ctx context.Context, stream, filter string) (Listing, e
 		}
 		if !info.Created.Equal(out.Created) {
 			return failed(errors.New("it was made again meanwhile"))
+		}
+		if n := len(info.State.Subjects); n > subjectsAPage {
+			return failed(fmt.Errorf("%w: a page of %d subjects, more than %d", answer.ErrWrong, n, subjectsAPage))
 		}
 		before := len(out.Subjects)
 		for subject := range info.State.Subjects {

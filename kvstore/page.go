@@ -27,6 +27,10 @@ type Page struct {
 // which may be 32 MB (permissions.ServerLimits).
 const pageBytes = 4 << 20
 
+// addedBytes is more than a message in a page has without being counted by the server:
+// where it is from, and where to.
+const addedBytes = 1 << 10
+
 // Page reads a number of messages at most by one direct get. Those before an error
 // are returned with it. What is Forged is returned too: it must not hide the
 // messages behind it. One whose headers cannot be read is left out, and counted.
@@ -55,6 +59,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 		return out, err
 	}
 	defer stop()
+	size := 0
 	for received := 0; ; received++ {
 		var reply *nats.Msg
 		select {
@@ -63,6 +68,8 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 			return out, done(ctx.Err())
 		}
 		m, err := s.refused.decode(a, reply)
+		before := size
+		size += reply.Size()
 		switch {
 		case errors.Is(err, answer.ErrEndOfBatch):
 			// The last sequence is also that of a message that was left out.
@@ -75,6 +82,8 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 			return out, nil
 		case received == batch:
 			return out, fmt.Errorf("%w: more messages than the %d that were asked for", answer.ErrWrong, batch)
+		case before >= pageBytes+received*addedBytes:
+			return out, fmt.Errorf("%w: more than the %d bytes that were asked for", answer.ErrWrong, pageBytes)
 		case errors.Is(err, answer.ErrUnreadable):
 			continue
 		case err != nil:

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -69,6 +70,62 @@ func TestListsEnd(t *testing.T) {
 	}
 }
 
+// TestPagesOfListsAreBounded: a page that is longer than a server sends one is refused,
+// before it takes many times as much memory as it has bytes.
+func TestPagesOfListsAreBounded(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t, natstest.WithConfig("max_payload: 32MB"))
+	const prefix = jsapi.Prefix("lying.API")
+	server := srv.Connect(t)
+	of := func(how string, count int, text func(n int) string) string {
+		parts := make([]string, count)
+		for n := range parts {
+			parts[n] = text(n)
+		}
+
+		return fmt.Sprintf(how, strings.Join(parts, ","))
+	}
+	const info = `{"type":"io.nats.jetstream.api.v1.stream_info_response","total":1,"config":{"name":"S"},"state":{"subjects":{%s}}}`
+	subject := func(n int) string { return fmt.Sprintf(`"s.%d":1`, n) }
+	var answers atomic.Pointer[string]
+	for _, asked := range []string{prefix.StreamList(), prefix.StreamInfo("S")} {
+		natstest.Answer(t, server, asked, func(m *nats.Msg) error { return m.Respond([]byte(*answers.Load())) })
+	}
+	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Conn().Close)
+	infos := func() (int, error) {
+		found, err := store.Infos(t.Context(), "")
+		return len(found), err
+	}
+	subjects := func() (int, error) {
+		listed, err := store.Subjects(t.Context(), "S", "s.*")
+		return len(listed.Subjects), err
+	}
+	tests := map[string]struct {
+		answer string
+		list   func() (int, error)
+		want   int // none where it is refused
+	}{
+		"as many streams as a server sends":  {of(`{"total":1,"streams":[%s]}`, 256, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 256},
+		"one more":                           {of(`{"total":1,"streams":[%s]}`, 257, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 0},
+		"a long page of streams":             {`{"total":1,"streams":[]` + strings.Repeat(" ", 8<<20) + "}", infos, 0},
+		"a long page of subjects":            {fmt.Sprintf(info, "") + strings.Repeat(" ", 16<<20), subjects, 0},
+		"no info":                            {`{"total":1,"streams":[null]}`, infos, 0},
+		"as many subjects as a server sends": {of(info, 100_000, subject), subjects, 100_000},
+		"one subject more":                   {of(info, 100_001, subject), subjects, 0},
+	}
+	for name, tt := range tests {
+		answers.Store(&tt.answer)
+		got, err := tt.list()
+		if got != tt.want && tt.want > 0 || errors.Is(err, answer.ErrWrong) != (tt.want == 0) {
+			t.Errorf("%s: %d, %v", name, got, err)
+		}
+	}
+}
+
 // A server that sends more messages than were asked for does not fill the memory of its
 // client.
 func TestBatchesEnd(t *testing.T) {
@@ -96,6 +153,41 @@ func TestBatchesEnd(t *testing.T) {
 	t.Cleanup(store.Conn().Close)
 	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 4)
 	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != 4 {
+		t.Errorf("%d messages, %v", len(page.Messages), err)
+	}
+}
+
+// TestLargeBatchesEnd: a server that sends messages of more bytes than were asked for does
+// not fill the memory of its client either.
+func TestLargeBatchesEnd(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	const prefix, most = jsapi.Prefix("lying.API"), 4 << 20
+	server := srv.Connect(t)
+	value := make([]byte, 900<<10)
+	natstest.Answer(t, server, prefix.DirectGet("S", ""), func(m *nats.Msg) error {
+		for n := range 20 {
+			reply := nats.NewMsg(m.Reply)
+			for name, value := range map[string]string{nats.JSStream: "S", nats.JSSubject: "s.a", nats.JSSequence: fmt.Sprint(n + 1), nats.JSTimeStamp: "2026-01-02T03:04:05Z"} {
+				reply.Header[name] = []string{value}
+			}
+			reply.Data = value
+			if err := server.PublishMsg(reply); err != nil {
+				return err
+			}
+		}
+		end := nats.NewMsg(m.Reply)
+		end.Header["Status"] = []string{"204"}
+
+		return server.PublishMsg(end)
+	})
+	store, err := kvstore.Open(t.Context(), connect.Options{Servers: []string{srv.URL()}, APIPrefix: string(prefix)}, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Conn().Close)
+	page, err := store.Page(t.Context(), answer.Asked{Stream: "S", Subject: "s.>", From: 1}, 256)
+	if !errors.Is(err, answer.ErrWrong) || len(page.Messages) != most/len(value)+1 {
 		t.Errorf("%d messages, %v", len(page.Messages), err)
 	}
 }

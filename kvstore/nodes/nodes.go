@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -13,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -22,6 +24,18 @@ const unreachableKept = 7 * 24 * time.Hour
 // pageSize is how many states are read at once, if they are as small as usual: a page ends by its bytes, too. For
 // each page the server counts all that are left.
 const pageSize = 2000
+
+// mostNodes is of how many nodes a fleet is read, ten times as many as it was tried with: those
+// that store something again meanwhile count again. stateBytes is how many bytes their states
+// may have.
+const (
+	mostNodes  = 200_000
+	stateBytes = 512 << 20
+)
+
+// boundOfStates and boundOfFacts bound what is read of all nodes. Facts are not kept here.
+func boundOfStates() scan.Bound { return scan.Bound{Messages: mostNodes, Bytes: stateBytes} }
+func boundOfFacts() scan.Bound  { return scan.Bound{Messages: mostNodes, Bytes: math.MaxInt} }
 
 // ErrInvalidState is a state that cannot be read, or that belongs to another node.
 var ErrInvalidState = errors.New("invalid state")

@@ -1,0 +1,48 @@
+package scan_test
+
+import (
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
+	"github.com/musterfleet/muster/kvstore/scan"
+)
+
+// TestBoundsEndAScan that has more messages or bytes, and no other.
+func TestBoundsEndAScan(t *testing.T) {
+	t.Parallel()
+	messages := func(n int) iter.Seq2[kvstore.Message, error] {
+		return func(yield func(kvstore.Message, error) bool) {
+			for range n {
+				if !yield(kvstore.Message{Data: make([]byte, 10)}, nil) {
+					return
+				}
+			}
+		}
+	}
+	for name, tt := range map[string]struct {
+		scan.Bound
+		has, want int
+		ends      bool
+	}{
+		"as many":            {scan.Bound{Messages: 5, Bytes: 50}, 5, 5, true},
+		"one message more":   {scan.Bound{Messages: 5, Bytes: 100}, 6, 5, false},
+		"one byte more":      {scan.Bound{Messages: 9, Bytes: 49}, 5, 4, false},
+		"far more than that": {scan.Bound{Messages: 5, Bytes: 50}, 1000, 5, false},
+	} {
+		got, failed := 0, error(nil)
+		for _, err := range tt.Of(messages(tt.has)) {
+			if failed != nil {
+				t.Errorf("%s: it goes on behind its error", name)
+			}
+			if failed = err; err == nil {
+				got++
+			}
+		}
+		if got != tt.want || errors.Is(failed, answer.ErrWrong) == tt.ends {
+			t.Errorf("%s: %d, %v", name, got, failed)
+		}
+	}
+}
