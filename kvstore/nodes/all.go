@@ -118,8 +118,8 @@ func (b Bucket) complete(ctx context.Context, out map[string]*stored, listed map
 		if _, known := out[subject]; known {
 			continue
 		}
-		if len(out) >= mostNodes {
-			return fmt.Errorf("read states: %w: it lists more than %d", answer.ErrWrong, mostNodes)
+		if len(out) >= b.most {
+			return fmt.Errorf("read states: %w: it lists more than %d", answer.ErrWrong, b.most)
 		}
 		m, err := b.store.Last(ctx, b.stream(), subject)
 		switch {
@@ -181,7 +181,7 @@ func (b Bucket) scan(ctx context.Context) (map[string]*stored, error) {
 // send sends the messages of states.
 func (b Bucket) send(ctx context.Context, to chan<- []kvstore.Message) error {
 	var messages []kvstore.Message
-	for m, err := range boundOfStates().Of(scan.Ahead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize)) {
+	for m, err := range b.boundOfStates().Of(scan.Ahead(ctx, b.store, b.stream(), b.store.Names().NodeState("*"), pageSize)) {
 		if err != nil {
 			return err
 		}

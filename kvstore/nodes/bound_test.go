@@ -33,7 +33,7 @@ func TestScansEnd(t *testing.T) {
 	var sent atomic.Int64
 	var facts atomic.Bool
 	natstest.Answer(t, server, prefix.DirectGet(stream, ""), func(m *nats.Msg) error {
-		const batch, enough = 2000, 250_000 // the test has failed then
+		const batch, enough = 2000, 25_000 // the test has failed then
 		for range batch {
 			n := sent.Add(1)
 			subject := names.NodeState(fmt.Sprint("n", n))
@@ -57,7 +57,7 @@ func TestScansEnd(t *testing.T) {
 
 		return server.PublishMsg(end)
 	})
-	bucket := nodes.New(store)
+	bucket := nodes.Bounded(nodes.New(store), 20_000)
 	if all, err := bucket.Nodes(t.Context()); !errors.Is(err, answer.ErrWrong) {
 		t.Errorf("%d nodes, an error: %t", len(all), err != nil)
 	}

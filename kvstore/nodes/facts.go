@@ -30,7 +30,7 @@ func (b Bucket) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeF
 
 	return func(yield func(model.NodeFacts, error) bool) {
 		n := b.store.Names()
-		for m, err := range boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), n.NodeFacts("*"), pageSize)) {
+		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), n.NodeFacts("*"), pageSize)) {
 			node, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, kvstore.KVSubject(n.Nodes(), "")), ".")
 			switch {
 			case err != nil:

@@ -33,10 +33,6 @@ const (
 	stateBytes = 512 << 20
 )
 
-// boundOfStates and boundOfFacts bound what is read of all nodes. Facts are not kept here.
-func boundOfStates() scan.Bound { return scan.Bound{Messages: mostNodes, Bytes: stateBytes} }
-func boundOfFacts() scan.Bound  { return scan.Bound{Messages: mostNodes, Bytes: math.MaxInt} }
-
 // ErrInvalidState is a state that cannot be read, or that belongs to another node.
 var ErrInvalidState = errors.New("invalid state")
 
@@ -44,10 +40,18 @@ var ErrInvalidState = errors.New("invalid state")
 var ErrInvalidFacts = errors.New("invalid facts")
 
 // Bucket is the bucket of nodes.
-type Bucket struct{ store *kvstore.Store }
+type Bucket struct {
+	store *kvstore.Store
+	// most is of how many nodes it reads.
+	most int
+}
 
 // New returns the bucket of a fleet.
-func New(s *kvstore.Store) Bucket { return Bucket{s} }
+func New(s *kvstore.Store) Bucket { return Bucket{s, mostNodes} }
+
+// boundOfStates and boundOfFacts bound what is read of all nodes. Facts are not kept here.
+func (b Bucket) boundOfStates() scan.Bound { return scan.Bound{Messages: b.most, Bytes: stateBytes} }
+func (b Bucket) boundOfFacts() scan.Bound  { return scan.Bound{Messages: b.most, Bytes: math.MaxInt} }
 
 // PutState stores the state of state.Node, which counts as unreachable when it
 // stores no other within ttl. The server keeps it for 7 days, or for ttl where

@@ -48,7 +48,7 @@ func (b Bucket) Watch(ctx context.Context) iter.Seq2[Change, error] {
 func (b Bucket) Stored(ctx context.Context) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
 		names := b.store.Names()
-		for m, err := range boundOfStates().Of(scan.Direct(ctx, b.store, b.stream(), names.NodeState("*"), pageSize)) {
+		for m, err := range b.boundOfStates().Of(scan.Direct(ctx, b.store, b.stream(), names.NodeState("*"), pageSize)) {
 			if err != nil {
 				yield("", err)
 				return
