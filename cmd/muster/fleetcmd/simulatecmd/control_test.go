@@ -136,13 +136,20 @@ func TestPausedNodesOnlyObserve(t *testing.T) {
 	write(t, store, web, "")
 	await(t, store, "all have run the next one", count, ran(second))
 	await(t, store, "none is paused", count, pausedBy(""))
-	runs := map[model.Cause]int{}
-	for r, err := range store.Reports(t.Context(), reports.Filter{Kind: model.KindRun}) {
+	// What a node has run may be in its state before the report of it is stored.
+	ctx, stop := context.WithTimeout(t.Context(), kvtest.Deadline)
+	defer stop()
+	runs, total := map[model.Cause]int{}, 0
+	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindRun, Follow: true}) {
 		if err != nil {
 			t.Fatal(err)
 		}
 		if r.Revision == second {
 			runs[r.Cause]++
+			total++
+		}
+		if total == count {
+			break
 		}
 	}
 	if runs[model.CauseManifest] != count {
