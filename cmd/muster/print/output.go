@@ -45,26 +45,39 @@ func (o *Output) Failure() error {
 
 // WithoutReader returns an error without those of a reader of standard output that left: it has what it wanted.
 func WithoutReader(err error) error {
-	switch all := err.(type) {
-	case nil:
-		return nil
-	case interface{ Unwrap() []error }:
-		var rest []error
-		for _, one := range all.Unwrap() {
-			if one = WithoutReader(one); one != nil {
-				rest = append(rest, one)
-			}
-		}
-		if len(rest) == len(all.Unwrap()) {
-			return err
-		}
-		return errors.Join(rest...)
-	}
-	if failed := (*fs.PathError)(nil); errors.As(err, &failed) && failed.Path == os.Stdout.Name() && errors.Is(failed.Err, syscall.EPIPE) {
-		return nil
+	rest, left := withoutReader(err)
+	if !left {
+		return err
 	}
 
-	return err
+	return errors.Join(rest...)
+}
+
+// withoutReader returns the errors that an error is made of but for those of a reader that left, and whether there
+// are such.
+func withoutReader(err error) (rest []error, left bool) {
+	var parts []error
+	switch e := err.(type) {
+	case nil:
+		return nil, false
+	case *fs.PathError:
+		if e.Path == os.Stdout.Name() && errors.Is(e.Err, syscall.EPIPE) {
+			return nil, true
+		}
+	case interface{ Unwrap() []error }:
+		parts = e.Unwrap()
+	case interface{ Unwrap() error }:
+		parts = []error{e.Unwrap()}
+	}
+	for _, part := range parts {
+		others, is := withoutReader(part)
+		rest, left = append(rest, others...), left || is
+	}
+	if !left {
+		rest = []error{err}
+	}
+
+	return rest, left
 }
 
 // DiscardErrors is a writer whose errors are lost: fisk panics where it cannot
