@@ -16,8 +16,18 @@ import (
 // maxStatuses is how many assignments of a node are shown.
 const maxStatuses = 200
 
-// nodeReason returns why a node is not in order: that of the first assignment with its state.
+// nodeReason returns why a node is in its state, and what it says besides.
 func nodeReason(d view.NodeDetail) string {
+	reason, message := stateReason(d), texts.Row(d.Message)
+	if d.Unreadable != "" || message == "" || strings.Contains(reason, message) {
+		return reason
+	}
+
+	return strings.TrimPrefix(reason+"; "+message, "; ")
+}
+
+// stateReason returns why a node is in its state, empty where nothing says so.
+func stateReason(d view.NodeDetail) string {
 	if d.Unreadable != "" {
 		return texts.Row(d.Unreadable)
 	}
@@ -33,7 +43,7 @@ func nodeReason(d view.NodeDetail) string {
 		}
 	}
 
-	return texts.Row(d.Message)
+	return ""
 }
 
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.

@@ -11,11 +11,14 @@ import (
 
 	"github.com/a-h/templ"
 
+	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/internal/build"
+	"github.com/musterfleet/muster/model"
 )
 
 func TestTemplatesAreFresh(t *testing.T) {
@@ -61,6 +64,25 @@ func TestEveryLinkHasAName(t *testing.T) {
 		}
 		if found := empty.FindString(out.String()); found != "" {
 			t.Errorf("%s has %s", name, found)
+		}
+	}
+}
+
+// TestReasonOfANode has what the node says, whatever else is wrong.
+func TestReasonOfANode(t *testing.T) {
+	t.Parallel()
+	rejected := []summary.Assignment{{RolloutStatus: fleet.RolloutStatus{Key: "group.web.bad", Status: fleet.StatusRejected, Reason: "group.web.bad:4:31: unknown name"}}}
+	detail := func(state fleet.Status, message string, statuses []summary.Assignment) view.NodeDetail {
+		return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
+	}
+	for want, d := range map[string]view.NodeDetail{
+		"":                                 detail("", "", nil),
+		"not permitted: group.canary":      detail("", "not permitted: group.canary", nil),
+		"group.web.bad:4:31: unknown name": detail(fleet.StatusRejected, "", rejected),
+		"group.web.bad:4:31: unknown name; not permitted: group.canary": detail(fleet.StatusRejected, "not permitted: group.canary", rejected),
+	} {
+		if got := nodeReason(d); got != want {
+			t.Errorf("%q, want %q", got, want)
 		}
 	}
 }

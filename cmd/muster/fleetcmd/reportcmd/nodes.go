@@ -56,9 +56,9 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	c := &nodesCommand{Env: env}
 	cmd := parent.Command("nodes", "Show nodes and the status of their manifests")
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
-	cmd.Arg("node", "Filter by node").HintAction(env.CompleteNodes).StringsVar(&c.names)
-	cmd.Flag("node", "Filter by node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.flagged)
-	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes).StringsVar(&c.names)
+	cmd.Flag("node", "Node to show; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.flagged)
+	cmd.Flag("group", "Group whose nodes are shown; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)
 	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
@@ -76,7 +76,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 	c.names = append(c.names, c.flagged...)
-	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, nil), fleetcli.AnyOf(nil, c.groups))
+	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, c.groups))
 	if err != nil {
 		return err
 	}
@@ -210,12 +210,13 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 			return nil, fmt.Errorf("no such node: %s (see muster fleet nodes)", name)
 		}
 	}
-	targets := fleet.Targets(nil, c.groups, false)
+	targets := fleet.Targets(c.names, c.groups, false)
+	if len(targets) == 0 {
+		return all, nil
+	}
 
 	return slices.DeleteFunc(all, func(n model.Node) bool {
-		named := len(c.names) == 0 || slices.Contains(c.names, n.Node)
-		member := len(targets) == 0 || slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.MayInclude(n) })
-		return !named || !member
+		return !slices.ContainsFunc(targets, func(t fleet.Target) bool { return t.MayInclude(n) })
 	}), nil
 }
 
@@ -227,9 +228,9 @@ func (c *nodesCommand) none(all []model.Node) string {
 	switch {
 	case len(groups) == 0:
 		return "no known nodes; nodes run muster agent run"
-	case len(unknown) < len(groups):
+	case len(unknown) < len(groups) || len(c.names) > 0:
 		fleetcli.WarnUnknown(c.Log, unknown, all)
-		return fmt.Sprintf("none of these nodes is in group %s: %s", strings.Join(c.groups, " or "), print.Some(c.names, "and others"))
+		return "" // there are others
 	case len(groups) == 1:
 		return fleetcli.NoSuchGroup(groups[0], all).Error()
 	default:
