@@ -28,7 +28,7 @@ func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdCl
 		"  muster fleet wait motd                     wait until every node runs it\n" +
 		"  muster fleet status                        see the whole fleet\n" +
 		"  muster fleet reports                       follow the reports\n" +
-		"  muster fleet ensure exec uptime --all      run a command on all nodes")
+		"  muster fleet exec --all -- uptime          run a command on all nodes")
 	prepare(env, cmd)
 	assigncmd.AddPush(env, cmd)
 	assigncmd.AddPreview(env, cmd)

@@ -66,7 +66,7 @@ func (o Options) Validate() error {
 	case o.Certificate == "" && o.Key != "":
 		return errors.New("--tls-key: give --tls-cert, too")
 	case !loopback && !secure && !o.Insecure:
-		return fmt.Errorf("--listen: %s is not on loopback: whoever is on the way could read and change what is sent; give a certificate and a key, or --insecure-listen", o.Listen)
+		return fmt.Errorf("--listen: %s is not on loopback: whoever is on the way could read and change what is sent; give --tls-cert FILE and --tls-key FILE (--tlscert and --tlskey are for NATS), or --insecure-listen", o.Listen)
 	}
 	if err := o.OIDC.validate(o.URL); err != nil {
 		return err

@@ -207,7 +207,7 @@ func (c *ensureCommand) cancel(ctx context.Context) error {
 // another account reaches a node at once.
 func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, req model.EnsureRequest) error {
 	if c.queue == 0 {
-		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with --queue DURATION, see muster fleet reports --kind ensure")
+		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with muster fleet ensure TYPE … --queue DURATION, see muster fleet reports --kind ensure")
 	}
 	for _, target := range list {
 		if err := to.queue(ctx, target, req, c.queue); err != nil {

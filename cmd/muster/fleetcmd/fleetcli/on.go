@@ -75,6 +75,8 @@ func (o *On) CompileOr(env *cli.Env, others *Targets) (*target.Expression, []fle
 	switch {
 	case err != nil:
 		return nil, nil, err
+	case on == nil && !others.HasTargets():
+		return nil, nil, cli.Usagef("no target: give --node NODE, --group GROUP, --on EXPR or --all")
 	case on == nil:
 		list, err := others.TargetList()
 		return nil, list, err

@@ -113,7 +113,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *fleetcli.Store) error
 			changed, stale = true, true
 		case <-audit.C:
 			// Without NATS the last picture stays, which says so.
-			if err := p.read(ctx, store); err != nil && store.KV.Away() == nil {
+			if err := p.read(ctx, store); err != nil && store.KV.Away() == nil && !kvstore.IsOutage(err) {
 				return err
 			}
 		case <-draw.C:
