@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -33,9 +34,10 @@ func (b Bucket) Remove(ctx context.Context, node string) error {
 func (b Bucket) marked(ctx context.Context, node string) ([]jetstream.PublishOpt, error) {
 	state, err := b.State(ctx, node)
 	switch {
-	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState):
+	case errors.Is(err, model.ErrNotFound), errors.Is(err, ErrInvalidState), errors.Is(err, answer.ErrUnreadable), errors.Is(err, answer.ErrServerHeaders):
+		// What a node stored of itself does not keep it.
 	case err != nil:
-		return nil, err
+		return nil, fmt.Errorf("remove node %s: %w", node, err)
 	case state.SilentAfter == 0:
 		return nil, nil
 	}

@@ -25,6 +25,22 @@ func TestFactsWithHeadersAreInvalid(t *testing.T) {
 	}
 }
 
+// TestWhatANodeStoredDoesNotKeepIt: one with headers that nobody reads is removed as any other.
+func TestWhatANodeStoredDoesNotKeepIt(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	bucket := nodes.New(store.Store)
+	for node, block := range map[string]string{"web01": "NATS/1.0\r\nfoo\r\n\r\n", "web02": "NATS/1.0\r\nNats-Subject: elsewhere\r\n\r\n"} {
+		srv.Raw(t, store.Names().NodeState(node), block, "{}")
+		if err := bucket.Remove(t.Context(), node); err != nil {
+			t.Errorf("%s: %v", node, err)
+		}
+		if _, err := bucket.State(t.Context(), node); !errors.Is(err, model.ErrNotFound) {
+			t.Errorf("%s is left: %v", node, err)
+		}
+	}
+}
+
 // TestRemove: nothing is known of the node any more, and others stay. What marks that expires no earlier
 // than the state would, below which a server that is killed could find it again.
 func TestRemove(t *testing.T) {

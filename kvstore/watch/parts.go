@@ -39,9 +39,8 @@ func (p *part) overflow(now time.Time, spread, retry time.Duration) {
 	if at.Before(p.overflows) {
 		at = p.overflows
 	}
-	p.overflows = at.Add(overflowPause * retry)
 	if at.Before(p.at) {
-		p.at = at
+		p.at, p.overflows = at, at.Add(overflowPause*retry)
 	}
 }
 

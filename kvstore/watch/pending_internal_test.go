@@ -40,3 +40,23 @@ func TestPendingIsBounded(t *testing.T) {
 		t.Errorf("compared instead: %v", lost)
 	}
 }
+
+// TestOverflowIsComparedSoon, however often it is noticed.
+func TestOverflowIsComparedSoon(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := part{at: now.Add(time.Hour)}
+	for range 100 {
+		p.overflow(now, 0, time.Second)
+	}
+	if p.at != now {
+		t.Errorf("compared in %s", p.at.Sub(now))
+	}
+	p.at = now.Add(time.Hour) // it was compared
+	for range 100 {
+		p.overflow(now, 0, time.Second)
+	}
+	if next := p.at.Sub(now); next != overflowPause*time.Second {
+		t.Errorf("compared again in %s", next)
+	}
+}
