@@ -2,6 +2,7 @@ package kvstore
 
 import (
 	"context"
+	"math"
 	"time"
 )
 
@@ -20,7 +21,7 @@ func Pause(ctx context.Context, d time.Duration) error {
 
 // WholeSeconds rounds up, at least to one: the server refuses anything else.
 func WholeSeconds(d time.Duration) time.Duration {
-	return max(time.Second, (d + time.Second - 1).Truncate(time.Second))
+	return max(time.Second, (min(d, math.MaxInt64-time.Second) + time.Second - 1).Truncate(time.Second))
 }
 
 // LagTries is how often a replica that may lag is asked.

@@ -72,16 +72,27 @@ type servers struct {
 	// wasOwn is which of them was the last one.
 	lastOwn, lastOther string
 	wasOwn             bool
-	// tried is how many were tried since the client last waited or was connected.
+	// tried is how many were tried since the client last waited, or was connected for long enough.
 	tried int
+	// since is when the client was connected; zero where it is not.
+	since time.Time
 }
 
 // connected notes to which server the client is connected.
 func (s *servers) connected(host string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.tried = 0
+	s.since = time.Now()
 	s.note(host)
+}
+
+// disconnected notes that the client is connected no more. A connection that was lost at once does not count: servers
+// that accept and drop would be tried without a wait.
+func (s *servers) disconnected() {
+	if !s.since.IsZero() && time.Since(s.since) >= reconnectWait {
+		s.tried = 0
+	}
+	s.since = time.Time{}
 }
 
 // note notes which one was tried last.
@@ -97,6 +108,7 @@ func (s *servers) note(host string) {
 func (s *servers) next(known []nats.Server, _ nats.ServerInfo) (*nats.Server, time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.disconnected()
 	var own, announced []*nats.Server
 	for i := range known {
 		if s.own[known[i].URL.Host] {

@@ -11,19 +11,19 @@ import (
 // Bound is how much a scan may have, which a server could go on with for ever.
 type Bound struct{ Messages, Bytes int }
 
-// Of yields the messages of a scan. Where there are more than the bound, or more bytes in them,
+// Of yields the messages of a scan. Where there are more than the bound, or more bytes of headers and data in them,
 // the last thing it yields is an error that wraps answer.ErrWrong.
 func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Message, error] {
 	return func(yield func(kvstore.Message, error) bool) {
-		messages, bytes := 0, 0
+		messages, size := 0, 0
 		for m, err := range all {
 			messages++
-			bytes += len(m.Data)
+			size += len(m.Data) + headerSize(m)
 			switch {
 			case err != nil:
 			case messages > b.Messages:
 				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d messages", answer.ErrWrong, b.Messages)
-			case bytes > b.Bytes:
+			case size > b.Bytes:
 				m, err = kvstore.Message{}, fmt.Errorf("%w: it goes on behind %d bytes", answer.ErrWrong, b.Bytes)
 			}
 			if !yield(m, err) || err != nil {
@@ -31,4 +31,16 @@ func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Messa
 			}
 		}
 	}
+}
+
+// headerSize returns how many bytes the headers of a message have.
+func headerSize(m kvstore.Message) (size int) {
+	for name, values := range m.Header {
+		size += len(name)
+		for _, v := range values {
+			size += len(v)
+		}
+	}
+
+	return size
 }

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"testing"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/scan"
@@ -16,7 +18,7 @@ func TestBoundsEndAScan(t *testing.T) {
 	messages := func(n int) iter.Seq2[kvstore.Message, error] {
 		return func(yield func(kvstore.Message, error) bool) {
 			for range n {
-				if !yield(kvstore.Message{Data: make([]byte, 10)}, nil) {
+				if !yield(kvstore.Message{Header: nats.Header{"Name": {"one", "two"}}, Data: make([]byte, 10)}, nil) {
 					return
 				}
 			}
@@ -27,10 +29,10 @@ func TestBoundsEndAScan(t *testing.T) {
 		has, want int
 		ends      bool
 	}{
-		"as many":            {scan.Bound{Messages: 5, Bytes: 50}, 5, 5, true},
-		"one message more":   {scan.Bound{Messages: 5, Bytes: 100}, 6, 5, false},
-		"one byte more":      {scan.Bound{Messages: 9, Bytes: 49}, 5, 4, false},
-		"far more than that": {scan.Bound{Messages: 5, Bytes: 50}, 1000, 5, false},
+		"as many":            {scan.Bound{Messages: 5, Bytes: 100}, 5, 5, true},
+		"one message more":   {scan.Bound{Messages: 5, Bytes: 1000}, 6, 5, false},
+		"one byte more":      {scan.Bound{Messages: 9, Bytes: 99}, 5, 4, false},
+		"far more than that": {scan.Bound{Messages: 5, Bytes: 100}, 1000, 5, false},
 	} {
 		got, failed := 0, error(nil)
 		for _, err := range tt.Of(messages(tt.has)) {

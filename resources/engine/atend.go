@@ -21,17 +21,19 @@ type lateChange struct {
 	make    func(context.Context) error
 	// refreshed is that a pending refresh was cleared for it.
 	refreshed bool
+	// interrupted is that its health checks were.
+	interrupted bool
 }
 
-// isLate reports whether the change of a resource is made at the end of the run.
-func (r *recorder) isLate(ref model.Ref) bool {
-	for _, l := range r.late {
-		if l.Node.Ref == ref {
-			return true
+// lateOf returns the change of a resource that is made at the end of the run, nil where none is.
+func (r *recorder) lateOf(ref model.Ref) *lateChange {
+	for i := range r.late {
+		if r.late[i].Node.Ref == ref {
+			return &r.late[i]
 		}
 	}
 
-	return false
+	return nil
 }
 
 // finish makes the changes that were put off, in their order, and hands their transactions on. Once
@@ -58,8 +60,8 @@ func (r *recorder) finish(ctx context.Context) {
 			}
 			r.report.NoteDrift(n, l.Plan, false)
 			r.fail(ctx, n, l.t, err)
-			r.register(n, l.t, false)
 		}
+		r.register(n, l.t, l.interrupted)
 		r.report.Release(n, l.t)
 	}
 }

@@ -35,11 +35,12 @@ func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 		r.opts.Left(n.Ref, state)
 	}
 	r.End(n)
-	r.register(n, t, interrupted)
-	if r.isLate(n.Ref) {
+	if l := r.lateOf(n.Ref); l != nil {
+		l.interrupted = interrupted
 		r.report.Hold(n, t)
 		return
 	}
+	r.register(n, t, interrupted)
 	r.report.End(n, t)
 }
 

@@ -35,6 +35,15 @@ func TestWhatRegisters(t *testing.T) {
 	equal(t, *told, []string{"thing#a 1", "thing#b 0", "thing#c 0", "thing#d 0", "many#f 1"})
 }
 
+// TestWhatIsChangedAtTheEndRegistersThen, and not before it is known that the change could be made.
+func TestWhatIsChangedAtTheEndRegistersThen(t *testing.T) {
+	w := newWorld(t)
+	g := w.graph("thing a value=1 fail_at=end", "thing b value=1 fail_at=end-fails", "thing c value=1")
+	told := w.registering(g)
+	w.run(g)
+	equal(t, *told, []string{"thing#c 1", "thing#a 1", "thing#b 0"})
+}
+
 // TestNothingRegistersWithoutARun: not in noop, not when only checks are made (spec/README.md, health-check-only).
 func TestNothingRegistersWithoutARun(t *testing.T) {
 	w := newWorld(t)

@@ -273,7 +273,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	r.outputs.keep(c.Node, res.Outcome)
 	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
 	if res.Outcome.AtEnd != nil {
-		r.recorder.late = append(r.recorder.late, lateChange{c, t, planned, res.Outcome.AtEnd, cleared})
+		r.recorder.late = append(r.recorder.late, lateChange{Change: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
 		return
 	}
 	r.recorder.repaired(c.Node, t, c.Plan, res.Made)
