@@ -28,7 +28,7 @@ func (n *node) preview(id, name, value string) *answers {
 
 func (n *node) previewRaw(data string) *answers {
 	a := &answers{}
-	n.agent.Previews().Preview(n.t.Context(), []byte(data), a.respond)
+	n.agent.Previews().Preview(n.t.Context(), nil, []byte(data), a.respond)
 	n.settle()
 
 	return a

@@ -95,7 +95,7 @@ func New(o Options) *Service {
 // it is rejected, and later with the phases until the final one. respond must not block. A
 // request that comes again is not executed again: respond gets its last response, and those
 // still to come.
-func (s *Service) Preview(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+func (s *Service) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	var req model.PreviewRequest
 	err := tasks.Guard(s.o.Log, "accepting a preview", func() (err error) {
 		req, err = s.accept(ctx, data, respond)

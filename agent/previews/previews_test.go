@@ -27,7 +27,7 @@ func TestTheSamePreviewIsBounded(t *testing.T) {
 	ended := make(chan int, 2000)
 	const times = 1000
 	for i := range times {
-		s.Preview(t.Context(), data, func(r model.EnsureResponse) {
+		s.Preview(t.Context(), nil, data, func(r model.EnsureResponse) {
 			if r.Phase.Final() {
 				ended <- i
 			} else if r.Phase == "" || r.Error != "" {

@@ -14,7 +14,7 @@ type Previews struct{ assigned *assigned }
 
 // Preview answers a preview request at once, whoever signed it: what the manifest changes of
 // the one that is assigned under its name. A node that fails would fail.
-func (p Previews) Preview(ctx context.Context, data []byte, respond func(model.EnsureResponse)) {
+func (p Previews) Preview(ctx context.Context, _ *model.Sender, data []byte, respond func(model.EnsureResponse)) {
 	var req model.PreviewRequest
 	content, err := signed.Content(data)
 	if err == nil {

@@ -19,7 +19,7 @@ func TestServersThatDropAreWaitedFor(t *testing.T) {
 		waits := func(lasts time.Duration) bool {
 			next, wait := s.next(known, nats.ServerInfo{})
 			s.connected(next.URL.Host)
-			time.Sleep(lasts)
+			<-time.After(lasts)
 
 			return wait > 0
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
 	"slices"
 	"strings"
@@ -26,7 +27,7 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 	var failed []error
 	all := make([]model.Node, 0, len(newest))
-	for _, s := range inOrder(newest) {
+	for _, s := range slices.SortedFunc(maps.Values(newest), byName) {
 		if s.err != nil {
 			failed = append(failed, s.err)
 		}
@@ -38,36 +39,8 @@ func (b Bucket) Nodes(ctx context.Context) ([]model.Node, error) {
 	return all, errors.Join(failed...)
 }
 
-// named is a state with its name, by which it is sorted in a third of the time.
-type named struct {
-	name string
-	*stored
-}
-
-// inOrder returns states by their names. Nothing else goes on meanwhile: its halves are sorted at the same time.
-func inOrder(states map[string]*stored) []named {
-	all := make([]named, 0, len(states))
-	for _, s := range states {
-		all = append(all, named{s.Node.Node, s})
-	}
-	a, b := all[:len(all)/2], all[len(all)/2:]
-	var sorting sync.WaitGroup
-	for _, half := range [][]named{a, b} {
-		sorting.Go(func() { slices.SortFunc(half, func(a, b named) int { return strings.Compare(a.name, b.name) }) })
-	}
-	sorting.Wait()
-	out := make([]named, 0, len(all))
-	for len(a) > 0 && len(b) > 0 {
-		least := &a
-		if b[0].name < a[0].name {
-			least = &b
-		}
-		out = append(out, (*least)[0])
-		*least = (*least)[1:]
-	}
-
-	return append(append(out, a...), b...)
-}
+// byName compares states by the names of their nodes.
+func byName(a, b *stored) int { return strings.Compare(a.Node.Node, b.Node.Node) }
 
 // stored is a state that was decoded; its node has no name where it is deleted.
 type stored struct {

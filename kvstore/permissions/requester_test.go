@@ -22,27 +22,20 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// fromAnybody accepts a request whoever sent it.
-func fromAnybody(accept func(context.Context, []byte, func(model.EnsureResponse))) func(context.Context, *model.Sender, []byte, func(model.EnsureResponse)) {
-	return func(ctx context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
-		accept(ctx, request, respond)
-	}
-}
-
 // serving has the nodes accept every kind of request, and returns what they accepted.
 func serving(t *testing.T, connect func(node string) *nats.Conn) <-chan string {
 	t.Helper()
 	accepted := make(chan string, 1000)
 	for node, groups := range kvtest.GroupsOf {
-		accept := func(verb string) func(context.Context, []byte, func(model.EnsureResponse)) {
-			return func(_ context.Context, request []byte, respond func(model.EnsureResponse)) {
+		accept := func(verb string) requests.Accept {
+			return func(_ context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
 				accepted <- verb + " " + node + " " + string(request)
 				for _, phase := range []model.EnsurePhase{model.EnsureAcknowledged, model.EnsureRunning, model.EnsureDone} {
 					respond(model.EnsureResponse{Phase: phase})
 				}
 			}
 		}
-		kvtest.Serve(t, kvtest.BindTo(t, connect(node)), requests.ServeOptions{Node: node, Groups: groups, Ensure: fromAnybody(accept("ensure")), Run: fromAnybody(accept("run")), Preview: accept("preview")})
+		kvtest.Serve(t, kvtest.BindTo(t, connect(node)), requests.ServeOptions{Node: node, Groups: groups, Ensure: accept("ensure"), Run: accept("run"), Preview: accept("preview")})
 	}
 
 	return accepted

@@ -25,23 +25,21 @@ const NodeHeader = "Muster-Node"
 // Answer answers a request with a document that is encoded as JSON.
 type Answer func(ctx context.Context, request []byte) (any, error)
 
+// Accept accepts a request and calls respond at once with its acknowledgement or rejection, and later
+// with its result. It must return soon: requests of one subject arrive one after the other. respond
+// does not block and may be called from any goroutine until Serve has returned; later responses, and
+// those to a request without a reply subject, are lost. Who sent it is what the sender said, nil for
+// nothing.
+type Accept func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
+
 // ServeOptions say who serves what. A verb without a handler is not offered.
 type ServeOptions struct {
 	Node   string
 	Groups []string
 	// Version is that of muster, for the discovery of services.
 	Version string
-	// Ensure accepts an ensure request and calls respond at once with its
-	// acknowledgement or rejection, and later with its result. It must return soon:
-	// requests of one subject arrive one after the other. respond does not block and
-	// may be called from any goroutine until Serve has returned; later responses, and
-	// those to a request without a reply subject, are lost. Who sent it is what the sender said, nil for
-	// nothing.
-	Ensure func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
-	// Run does so with a run request.
-	Run func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
-	// Preview does so with a preview request.
-	Preview func(ctx context.Context, request []byte, respond func(model.EnsureResponse))
+	// Ensure, Run and Preview accept requests that have several responses.
+	Ensure, Run, Preview Accept
 	// Status, Facts and Ping answer at once.
 	Status, Facts, Ping Answer
 	// Ready, if set, is called once the server has all subscriptions: from then on no request is missed.
@@ -145,13 +143,7 @@ func (v *server) ready(ctx context.Context) error {
 // handlers returns the handlers of options, by verb.
 func (v *server) handlers() map[string]func(context.Context, micro.Request) {
 	all := map[string]func(context.Context, micro.Request){}
-	preview := acceptor(nil)
-	if v.o.Preview != nil {
-		preview = func(ctx context.Context, _ *model.Sender, request []byte, respond func(model.EnsureResponse)) {
-			v.o.Preview(ctx, request, respond)
-		}
-	}
-	for verb, accept := range map[string]acceptor{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: preview} {
+	for verb, accept := range map[string]Accept{kvstore.VerbEnsure: v.o.Ensure, kvstore.VerbRun: v.o.Run, kvstore.VerbPreview: v.o.Preview} {
 		if accept != nil {
 			all[verb] = func(ctx context.Context, r micro.Request) { v.accept(ctx, r, accept) }
 		}
@@ -195,10 +187,7 @@ func (v *server) stop() {
 	v.running.Wait()
 }
 
-// acceptor accepts a request that has several responses, see ServeOptions.Ensure.
-type acceptor = func(ctx context.Context, from *model.Sender, request []byte, respond func(model.EnsureResponse))
-
-func (v *server) accept(ctx context.Context, r micro.Request, accept acceptor) {
+func (v *server) accept(ctx context.Context, r micro.Request, accept Accept) {
 	reply := r.Reply()
 	accept(ctx, kvstore.SenderOf(nats.Header(r.Headers())), r.Data(), func(response model.EnsureResponse) {
 		response.Node = v.o.Node

@@ -38,17 +38,14 @@ func (f *fleet) serve(t *testing.T) {
 	answer := func(verb string) requests.Answer {
 		return func(context.Context, []byte) (any, error) { a.note(verb); return victim, nil }
 	}
+	accept := func(verb string) requests.Accept {
+		return func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
+			a.note(verb + " " + string(request))
+		}
+	}
 	kvtest.Serve(t, store, requests.ServeOptions{
 		Node: victim, Groups: groups, Status: answer("status"), Facts: answer("facts"), Ping: answer("ping"),
-		Ensure: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
-			a.note("ensure " + string(request))
-		},
-		Run: func(_ context.Context, _ *model.Sender, request []byte, _ func(model.EnsureResponse)) {
-			a.note("run " + string(request))
-		},
-		Preview: func(_ context.Context, request []byte, _ func(model.EnsureResponse)) {
-			a.note("preview " + string(request))
-		},
+		Ensure: accept("ensure"), Run: accept("run"), Preview: accept("preview"),
 	})
 	kvtest.TakeCommands(t, store, requests.CommandOptions{Node: victim, Groups: groups, Audit: kvtest.Never}, func(c requests.Command) { a.take(store.Names().Command(c.Family, kvstore.Token(c.ID)), c.ID) })
 	a.watch = kvtest.Watch(t, store, watch.Options{Node: victim, Groups: groups, Audit: kvtest.Never, GroupJitter: time.Millisecond})
