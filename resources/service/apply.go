@@ -15,7 +15,8 @@ import (
 const bootTime = 15 * time.Second
 
 // Apply makes the changes of the plan in order. Running and starting at boot
-// are independent: when one fails, the other is still done.
+// are independent: when one fails, the other is still done, but for what is put off
+// to the end of the run, which follows once all else succeeded.
 func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
@@ -28,13 +29,14 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
 	outcome := resource.Outcome{Unchanged: others[0]}
 	var errs []error
+	var late Action
 	for _, change := range plan.Changes {
 		act, known := actions[Action(change.Action)]
 		if !known {
 			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
 		}
-		if late := postponed(ctx, env, p, Action(change.Action), spec.Name); late != nil {
-			outcome.AtEnd = late
+		if isPostponed(ctx, env, p, Action(change.Action), spec.Name) {
+			late = Action(change.Action)
 			continue
 		}
 		ctx, cancel := timeFor(ctx, Action(change.Action))
@@ -42,17 +44,34 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 		cancel()
 	}
 
-	return outcome, errors.Join(errs...)
-}
-
-// postponed returns what makes a change at the end of the run, nil for one that is made at once. Of
-// one service there is one at most: to start, stop, restart or reload it.
-func postponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
-	if by, can := p.(Postponer); can {
-		return by.Postpone(ctx, env, action, name)
+	err := errors.Join(errs...)
+	if err == nil {
+		outcome.AtEnd = postpone(ctx, env, p, late, spec.Name)
 	}
 
-	return nil
+	return outcome, err
+}
+
+// isPostponed reports whether a change is made at the end of the run. Of one service there is one at
+// most: to start, stop, restart or reload it.
+func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
+	by, can := p.(Postponer)
+
+	return can && by.IsPostponed(ctx, env, action, name)
+}
+
+// postpone returns what is made of a service at the end of the run: an action or, where there is none,
+// what an earlier attempt put off. It is nil for nothing.
+func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
+	by, can := p.(Postponer)
+	switch {
+	case !can:
+		return nil
+	case action == "":
+		return by.Postponed(ctx, env, name)
+	default:
+		return by.Postpone(ctx, env, action, name)
+	}
 }
 
 // startedByOthers reports which services are only to be started, and are so without muster: in a
@@ -99,12 +118,13 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
 		outcomes[i].Unchanged = others
 	}
+	late := make([]Action, len(specs))
 	for number, s := range steps(plans) {
 		var names []string
 		var at []int // of their specs
 		for _, i := range s.services {
-			if late := postponed(ctx, env, p, s.action, specs[i].Name); late != nil {
-				outcomes[i].AtEnd = late
+			if isPostponed(ctx, env, p, s.action, specs[i].Name) {
+				late[i] = s.action
 				continue
 			}
 			names, at = append(names, specs[i].Name), append(at, i)
@@ -121,6 +141,11 @@ func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, s
 			failed[at[k]] = errors.Join(failed[at[k]], err)
 		}
 		cancel()
+	}
+	for i, spec := range specs {
+		if failed[i] == nil {
+			outcomes[i].AtEnd = postpone(ctx, env, p, late[i], spec.Name)
+		}
 	}
 
 	return outcomes, failed.Err()

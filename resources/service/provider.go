@@ -62,9 +62,13 @@ type Onlooker interface {
 // Postponer is a service manager that makes some changes only once a run has ended: those that end
 // muster itself.
 type Postponer interface {
-	// Postpone returns what makes a change at the end of the run, nil for one that is made at once.
-	// Until then Status reads the service as it will be.
+	// IsPostponed reports whether a change of a service is made at the end of the run.
+	IsPostponed(ctx context.Context, env resource.Env, action Action, service string) bool
+	// Postpone returns what makes such a change at the end of the run. Until then Status reads the
+	// service as it will be.
 	Postpone(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
+	// Postponed returns what an earlier attempt of the run put off that Status reads as made, nil for nothing.
+	Postponed(ctx context.Context, env resource.Env, service string) func(context.Context) error
 }
 
 // Watcher is a service manager that tells when a service changes.

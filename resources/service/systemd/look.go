@@ -166,7 +166,10 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 		}
 	}
 	if r.own.is(ctx, env, u.id) {
-		u.active = r.own.active(env.RunID)
+		u.active = "active"
+		if r.own.isStoppedBy(env.RunID) {
+			u.active = "inactive"
+		}
 	}
 	state, err = stateOf(name, u.active, answer)
 	if u.job && errors.Is(err, resource.ErrUnsettled) {

@@ -54,32 +54,48 @@ func endsWith(properties string, pid int) bool {
 	return slices.Contains(lines, "MainPID="+strconv.Itoa(pid)) || !slices.Contains(lines, "KillMode=process") && !slices.Contains(lines, "KillMode=none")
 }
 
-// Postpone returns what asks for a change of muster's own unit, which would end muster or wait for
-// its end: at the end of the run, and not waited for. It is nil for any other change.
-func (p *Provider) Postpone(ctx context.Context, env resource.Env, action service.Action, name string) func(context.Context) error {
+// IsPostponed reports whether a change is one of muster's own unit that would end muster or wait for
+// its end: it is asked for at the end of the run, and not waited for.
+func (p *Provider) IsPostponed(ctx context.Context, env resource.Env, action service.Action, name string) bool {
 	switch action {
 	case service.Start, service.Stop, service.Restart, service.ReloadOrRestart:
+		return p.isOwn(ctx, env, name)
 	default:
-		return nil
+		return false
 	}
-	own := p.reader.own
-	if !own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0])) {
-		return nil
-	}
-	own.setStops("")
+}
+
+// isOwn reports whether a service is the unit that muster runs in.
+func (p *Provider) isOwn(ctx context.Context, env resource.Env, name string) bool {
+	return p.reader.own.is(ctx, env, service.UnitName(p.names.resolve(env.RunID, []string{name})[0]))
+}
+
+// Postpone returns what asks for a change of muster's own unit.
+func (p *Provider) Postpone(_ context.Context, env resource.Env, action service.Action, _ string) func(context.Context) error {
+	unit := p.reader.own
+	unit.setStops("")
 	if action == service.Stop {
-		own.setStops(env.RunID)
+		unit.setStops(env.RunID)
 	}
 
 	return func(ctx context.Context) error {
-		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", own.unit)
-		err := p.changer.change(ctx, env, action, "--no-block", own.unit)
+		env.Log.InfoContext(ctx, "asking systemd to "+string(action)+" the unit that muster runs in", "unit", unit.unit)
+		err := p.changer.change(ctx, env, action, "--no-block", unit.unit)
 		if err != nil {
-			own.setStops("")
+			unit.setStops("")
 		}
 
 		return err
 	}
+}
+
+// Postponed returns what asks for the stop of muster's own unit, where the run is to stop it.
+func (p *Provider) Postponed(ctx context.Context, env resource.Env, name string) func(context.Context) error {
+	if !p.reader.own.isStoppedBy(env.RunID) || !p.isOwn(ctx, env, name) {
+		return nil
+	}
+
+	return p.Postpone(ctx, env, service.Stop, name)
 }
 
 func (o *own) setStops(run string) {
@@ -88,14 +104,11 @@ func (o *own) setStops(run string) {
 	o.stops = run
 }
 
-// active returns whether the unit counts as active in a run: it is what muster runs in, whatever
-// it is about to be, unless the run is to stop it.
-func (o *own) active(run string) string {
+// isStoppedBy reports whether a run is to stop the unit. To any other, it is active: it is what muster
+// runs in, whatever it is about to be.
+func (o *own) isStoppedBy(run string) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if run != "" && o.stops == run {
-		return "inactive"
-	}
 
-	return "active"
+	return run != "" && o.stops == run
 }

@@ -150,6 +150,57 @@ func TestOwnUnitFails(t *testing.T) {
 	}
 }
 
+// TestOwnUnitIsStoppedLast: not before all else was done, and for sure then, also where it took several attempts.
+func TestOwnUnitIsStoppedLast(t *testing.T) {
+	once := filepath.Join(t.TempDir(), "failed")
+	calls := fakeSystemctl(t, `case "$*" in disable*muster*) if ! [ -e `+once+` ]; then touch `+once+`; echo busy >&2; exit 1; fi;; esac`)
+	planned := func(actions ...service.Action) (plan resource.Plan) {
+		for _, a := range actions {
+			plan.Add(model.Change{Action: string(a)})
+		}
+		return plan
+	}
+	for name, apply := range map[string]func(*Provider, resource.Env, resource.Plan) (resource.Outcome, error){
+		"alone": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
+			return service.Type{}.Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "muster"}}, plan)
+		},
+		"together": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
+			specs := []*service.Spec{{Common: model.Common{Name: "muster"}}, {Common: model.Common{Name: "web"}}}
+			out, err := service.Type{}.ApplyAll(t.Context(), env, p, specs, []resource.Plan{plan, planned(service.Stop)})
+			return out[0], err
+		},
+	} {
+		_ = os.Remove(once)
+		p, env := ofMuster(t, memory{"muster.service": running("muster.service"), "web.service": running("web.service")})
+		runs := func() bool {
+			state, err := p.Status(t.Context(), env, "muster")
+			if err != nil {
+				t.Error(err)
+			}
+			return state.Metadata.Running
+		}
+		if o, err := apply(p, env, planned(service.Stop, service.Disable)); err == nil || o.AtEnd != nil || !runs() {
+			t.Errorf("%s: it is stopped though %v", name, err)
+		}
+		if o, err := apply(p, env, planned(service.Stop, service.Disable)); err != nil || o.AtEnd == nil || runs() {
+			t.Errorf("%s, again: it is not stopped, %v", name, err)
+		}
+		// The state was not the desired one all the same: what is left to do has no stop, which Status reads as made.
+		o, err := apply(p, env, planned(service.Disable))
+		if err != nil || o.AtEnd == nil {
+			t.Fatalf("%s, once more: it is not stopped, %v", name, err)
+		}
+		calls()
+		if err := o.AtEnd(t.Context()); err != nil || !slices.Equal(calls(), []string{"stop --system --no-block muster.service"}) {
+			t.Errorf("%s, at the end of the run: %v", name, err)
+		}
+		// Another service is none of its business.
+		if o, err := (service.Type{}).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "web"}}, planned(service.Enable)); err != nil || o.AtEnd != nil {
+			t.Errorf("%s: another service stops it, %v", name, err)
+		}
+	}
+}
+
 // TestOwnUnitRuns whatever systemd says of it: muster is told before it is ready, and while it is stopped.
 func TestOwnUnitRuns(t *testing.T) {
 	fakeSystemctl(t, "")

@@ -154,7 +154,7 @@ func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) e
 	return p.Change(ctx, env, service.Disable, name)
 }
 
-// Change applies an action to a service. What Postpone returns something for must not be changed by it.
+// Change applies an action to a service. It must be none that IsPostponed.
 func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
 	names := p.names.resolve(env.RunID, []string{name})
 	switch action {
