@@ -25,7 +25,7 @@ func (f *Fleet) Request(id string) (RequestDetail, bool) {
 	case len(answered) < out.Answers:
 		out.Unknown = "not all of its answers are kept any more"
 	default:
-		out.Missing, out.Unknown = unanswered(row, answered, f.nodes.Targets)
+		out.Missing, out.Unknown = unanswered(row, answered, f.nodes.ReportedTargets)
 	}
 
 	return out, true

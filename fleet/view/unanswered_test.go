@@ -1,10 +1,13 @@
 package view_test
 
 import (
+	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
@@ -54,6 +57,43 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 			t.Errorf("%s: %d events have the id", name, len(page.Events))
 		}
 	}
+}
+
+// TestTargetThatANodeReportedHoldsUpNobody: a node may invent a request, with any target. What came of it is remembered.
+func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		asked := 0
+		f := view.New(view.Options{Facts: func(ctx context.Context, _ []string) iter.Seq2[model.NodeFacts, error] {
+			return func(yield func(model.NodeFacts, error) bool) {
+				if asked++; asked == 1 {
+					<-ctx.Done()
+					yield(model.NodeFacts{}, ctx.Err())
+				}
+			}
+		}})
+		f.SetNode(model.Node{NodeState: model.NodeState{Node: "web1"}})
+		f.Add(message(1, time.Minute, answerOf("web1", "q1", &model.Sender{Nodes: 4, On: `facts.os == "a"`})))
+		began := time.Now()
+		answered := make(chan view.RequestDetail)
+		go func() {
+			got, _ := f.Request("q1")
+			answered <- got
+		}()
+		synctest.Wait()
+		if _, err := f.Nodes(view.NodeQuery{On: `facts.os == "b"`}); err != nil || time.Since(began) > 0 {
+			t.Errorf("the expression of somebody else took %s: %v", time.Since(began), err)
+		}
+		first := <-answered
+		began = time.Now()
+		if again, _ := f.Request("q1"); !strings.Contains(first.Unknown, "takes too long") || again.Unknown != first.Unknown || time.Since(began) > 0 || asked != 2 {
+			t.Errorf("%q, then %q after %s, facts were read %d times", first.Unknown, again.Unknown, time.Since(began), asked)
+		}
+		<-time.After(time.Minute)
+		if later, _ := f.Request("q1"); !strings.Contains(later.Unknown, "other nodes by now") {
+			t.Errorf("a minute later: %q", later.Unknown)
+		}
+	})
 }
 
 // TestAnswersThatAreGone: who gave one that is not kept any more is not said to have given none.

@@ -3,7 +3,7 @@ package inventory
 import "time"
 
 // SetPatience changes how long an expression may take that needs no facts.
-func (a *Nodes) SetPatience(most time.Duration) { a.selector.patience = most }
+func (a *Nodes) SetPatience(most time.Duration) { a.selector.plainPatience = most }
 
 // Shared returns how many bytes have the texts that nodes have in common.
 func (a *Nodes) Shared() (sum int) {

@@ -22,8 +22,9 @@ type Options struct {
 // Nodes are the nodes of a fleet, compared with its assignments. Its methods may be called from several goroutines;
 // what they return is not changed any more, and must not be.
 type Nodes struct {
-	options  Options
-	selector *selector
+	options Options
+	// selector is for expressions that somebody writes, reported for those that nodes report.
+	selector, reported *selector
 
 	mu     sync.RWMutex
 	states states
@@ -37,7 +38,7 @@ type Nodes struct {
 
 // New returns nodes of which none is known.
 func New(o Options) *Nodes {
-	return &Nodes{options: o, selector: newSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil)}
+	return &Nodes{options: o, selector: newSelector(), reported: newReportedSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil)}
 }
 
 // IsComplete reports whether the states of all nodes and all assignments are known.

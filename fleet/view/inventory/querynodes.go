@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -32,7 +33,7 @@ func (a *Nodes) List(q NodeQuery) (NodeList, error) {
 	all, _ := a.now()
 	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
 	if q.On != "" {
-		found, err := a.selectNodes(q.On, all)
+		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
 			return NodeList{}, err
 		}
@@ -155,7 +156,7 @@ func (a *Nodes) Select(on string) (fleet.Selection, error) {
 	var found selection
 	if on != "" {
 		var err error
-		if found, err = a.selectNodes(on, all); err != nil {
+		if found, err = a.selectNodes(a.selector, on, all); err != nil {
 			return fleet.Selection{}, err
 		}
 		out.Undecided = found.undecided
@@ -174,18 +175,17 @@ func (a *Nodes) Select(on string) (fleet.Selection, error) {
 	return out, nil
 }
 
-// Targets returns the nodes that targets are now, or a target expression is, by name; those that targets name need not
-// be known. The error is that of Select.
-func (a *Nodes) Targets(targets, on string) ([]string, error) {
-	var out []string
-	if on != "" {
-		found, err := a.Select(on)
-		for _, n := range found.Nodes {
-			out = append(out, n.Node)
-		}
-		return out, err
-	}
+// ReportedTargets returns the nodes that targets are now, or a target expression is, as a node reported them, by name;
+// those that targets name need not be known. The error is that of Select. What an expression selects is that of the last
+// half a minute.
+func (a *Nodes) ReportedTargets(targets, on string) ([]string, error) {
 	all, _ := a.now()
+	if on != "" {
+		found, err := a.selectNodes(a.reported, on, all)
+
+		return slices.Sorted(maps.Keys(found.matches)), err
+	}
+	var out []string
 	for _, t := range fleet.SplitTargets(targets) {
 		if t.Node != "" {
 			out = append(out, t.Node)

@@ -22,7 +22,10 @@ const (
 	// long each may without facts.
 	factsPatience = 20 * time.Second
 	patience      = 5 * time.Second
-	// maxSelections is how many of these expressions are remembered.
+	// reportedFactsPatience and reportedPatience are those of an expression that a node reported.
+	reportedFactsPatience = 5 * time.Second
+	reportedPatience      = 500 * time.Millisecond
+	// maxSelections is how many expressions are remembered.
 	maxSelections = 16
 )
 
@@ -32,38 +35,52 @@ var ErrSlowTarget = errors.New("the target expression takes too long")
 // selector evaluates expressions: one that depends on facts and one that does not at the same time,
 // since whoever may look at the fleet writes them.
 type selector struct {
-	plain, facts chan struct{}
-	patience     time.Duration
+	plain, facts                 chan struct{}
+	plainPatience, factsPatience time.Duration
+	// keepsAll is that whatever came of an expression is remembered, also where it takes no facts, or too long.
+	keepsAll bool
 
 	mu sync.Mutex
-	// byExpression has what expressions selected that depend on facts.
+	// byExpression has what came of expressions.
 	byExpression map[string]selection
 }
 
 func newSelector() *selector {
-	return &selector{plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), patience: patience, byExpression: map[string]selection{}}
+	return &selector{
+		plain: make(chan struct{}, 1), facts: make(chan struct{}, 1), plainPatience: patience, factsPatience: factsPatience, byExpression: map[string]selection{},
+	}
 }
 
-// selection is what an expression selected.
+// newReportedSelector evaluates expressions that nodes reported. A node may report any: they hold up none that somebody
+// wrote, and each takes little time, and that once in a while, however often it is looked at.
+func newReportedSelector() *selector {
+	s := newSelector()
+	s.plainPatience, s.factsPatience, s.keepsAll = reportedPatience, reportedFactsPatience, true
+
+	return s
+}
+
+// selection is what an expression selected, or why that is not known.
 type selection struct {
 	made      time.Time
 	matches   map[string]bool
 	undecided []fleet.Undecided
+	err       error
 }
 
 // selectNodes returns which nodes an expression matches, and those of which nobody knows. The error
 // is a *target.Error, wraps ErrSlowTarget, or is why facts cannot be read.
-func (a *Nodes) selectNodes(on string, all []*state) (selection, error) {
+func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, error) {
 	e, err := fleet.CompileTarget(on)
 	if err != nil {
 		return selection{}, err
 	}
-	s, turn, most := a.selector, a.selector.plain, a.selector.patience
+	turn, most := s.plain, s.plainPatience
 	if e.UsesFacts() {
-		turn, most = s.facts, factsPatience
+		turn, most = s.facts, s.factsPatience
 	}
 	if known, is := s.known(on); is {
-		return known, nil
+		return known, known.err
 	}
 	select {
 	case turn <- struct{}{}:
@@ -72,21 +89,22 @@ func (a *Nodes) selectNodes(on string, all []*state) (selection, error) {
 		return selection{}, fmt.Errorf("%w: others are evaluated", ErrSlowTarget)
 	}
 	if known, is := s.known(on); is { // whoever was before made it
-		return known, nil
+		return known, known.err
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), most)
 	defer cancel()
 	found, err := a.choose(ctx, e, all)
 	switch {
 	case err != nil && ctx.Err() != nil:
-		return selection{}, fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)
+		found = selection{made: time.Now(), err: fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)}
 	case err != nil:
-		return selection{}, fmt.Errorf("read the facts of nodes: %w", err)
-	case e.UsesFacts():
+		found = selection{made: time.Now(), err: fmt.Errorf("read the facts of nodes: %w", err)}
+	}
+	if s.keepsAll || e.UsesFacts() && err == nil {
 		s.keep(on, found)
 	}
 
-	return found, nil
+	return found, found.err
 }
 
 // chosenAtOnce is how many nodes are looked at together: copies of all would take the memory of a fleet once more.
@@ -119,7 +137,7 @@ func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) 
 	return out, nil
 }
 
-// known returns what an expression selected lately by facts.
+// known returns what came of an expression lately.
 func (s *selector) known(on string) (selection, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
