@@ -26,6 +26,11 @@ func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause) {
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
 }
 
+// AddAllDefault adds --all to a command that takes all nodes where no target is given.
+func AddAllDefault(cmd *fisk.CmdClause, all *bool) {
+	cmd.Flag("all", "All nodes, as without a target").UnNegatableBoolVar(all)
+}
+
 // AddOldGroup adds the old name of --group.
 func (t *Targets) AddOldGroup(cmd *fisk.CmdClause) {
 	cli.OldFlag(cmd, "in-group").StringsVar(&t.groups)
