@@ -82,7 +82,7 @@ func (l line) assignedOn() string {
 // unexpected returns the error of an argument too much.
 func (l line) unexpected(err error) error {
 	word := l.parsed.Peek().Value
-	if _, has := l.flag("node"); has && (!l.hasArguments || l.command == "muster fleet wait") {
+	if _, has := l.flag("node"); has && (len(l.arguments) == 0 || l.command == "muster fleet wait") {
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
 	}
 
