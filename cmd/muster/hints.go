@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -24,12 +25,46 @@ func (l line) otherFlag(flag string) string {
 	if wanted == "on" {
 		return l.assignedOn()
 	}
+	if hint := l.selectsBy(flag); hint != "" {
+		return hint
+	}
 	isArgument := func(e *fisk.ParseElement) bool { _, is := e.Clause.(*fisk.ArgClause); return is }
 	if l.command == "muster fleet exec" && len(l.args) == len(l.given) && slices.ContainsFunc(l.parsed.Elements, isArgument) {
 		return ": put -- before the command, so that its flags are its own"
 	}
 
 	return ""
+}
+
+// selectsBy returns the expression to write instead of a target flag, where a command takes only that; empty
+// for other flags and commands.
+func (l line) selectsBy(flag string) string {
+	name, value, valued := strings.Cut(strings.TrimLeft(flag, "-"), "=")
+	if at := slices.Index(l.args, flag); !valued && at >= 0 && at+1 < len(l.args) && !strings.HasPrefix(l.args[at+1], "-") {
+		value = l.args[at+1]
+	}
+	var expression string
+	switch name {
+	case "group":
+		expression = fmt.Sprintf("group(%q)", cmp.Or(value, "web"))
+	case "node":
+		expression = fmt.Sprintf("node == %q", cmp.Or(value, "web01"))
+	case "all":
+		expression = "true"
+	default:
+		return ""
+	}
+	switch l.command {
+	case "muster fleet label", "muster fleet group", "muster fleet forget":
+		return ": it writes about nodes; for those that match now write --on '" + expression + "'"
+	case "muster fleet query":
+		if name == "all" {
+			return ": without an expression all are shown, leave --all out"
+		}
+		return ": the expression selects, write '" + expression + "'"
+	default:
+		return ""
+	}
 }
 
 // assignedOn returns what to write instead of --on where something is assigned, empty for other commands.
@@ -47,7 +82,7 @@ func (l line) assignedOn() string {
 // unexpected returns the error of an argument too much.
 func (l line) unexpected(err error) error {
 	word := l.parsed.Peek().Value
-	if _, has := l.flag("node"); has && (!l.hasArguments || l.command == "muster fleet wait") {
+	if _, has := l.flag("node"); has && (len(l.arguments) == 0 || l.command == "muster fleet wait") {
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
 	}
 

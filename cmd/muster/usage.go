@@ -24,8 +24,8 @@ type line struct {
 	command  string
 	commands []*fisk.CmdModel
 	flags    []*fisk.FlagModel
-	// hasArguments is that the command takes arguments.
-	hasArguments bool
+	// arguments are those that the command takes.
+	arguments []*fisk.ArgModel
 }
 
 func newLine(app *fisk.Application, args []string) line {
@@ -34,7 +34,7 @@ func newLine(app *fisk.Application, args []string) line {
 	for _, e := range l.parsed.Elements {
 		if clause, is := e.Clause.(*fisk.CmdClause); is {
 			l.command, l.flags, l.commands = app.Name+" "+clause.FullCommand(), append(l.flags, clause.Model().Flags...), clause.Model().Commands
-			l.hasArguments = len(clause.Model().Args) > 0
+			l.arguments = clause.Model().Args
 		}
 	}
 	if end := slices.Index(args, "--"); end >= 0 {
@@ -102,9 +102,12 @@ func (l line) explain(err error) error {
 		return fmt.Errorf("unknown command %q of %s%s", word, l.command, cmp.Or(l.otherCommand(word), cli.DidYouMean(word, names)))
 	case errors.Is(err, fisk.ErrUnexpectedArgument):
 		return l.unexpected(err)
-	default:
-		return l.namedFlag(err)
 	}
+	if missing := l.missing(err); missing != nil {
+		return missing
+	}
+
+	return l.namedFlag(err)
 }
 
 func (l line) unknownFlag(flag string) error {

@@ -1,6 +1,8 @@
 package describe
 
 import (
+	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -41,6 +43,20 @@ func Assignments(all []model.Entry, search string) []AssignmentChange {
 			out = append(out, c)
 		}
 	}
+
+	return out
+}
+
+// Merge returns changes of assignments and of what operators wrote about nodes and groups as one list, the
+// oldest first. The text of an assignment is why no node uses it.
+func Merge(assigned []AssignmentChange, written []ControlChange) []ControlChange {
+	out := slices.Clone(written)
+	for _, a := range assigned {
+		out = append(out, ControlChange{Key: a.Key, Revision: a.Revision, Time: a.Time, Kind: a.Kind, By: a.By, Text: a.Problem})
+	}
+	slices.SortFunc(out, func(a, b ControlChange) int {
+		return cmp.Or(a.Time.Compare(b.Time), cmp.Compare(a.Revision, b.Revision), cmp.Compare(a.Key, b.Key))
+	})
 
 	return out
 }

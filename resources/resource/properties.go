@@ -100,6 +100,10 @@ func EnsureMeant(ensure string, known []string) string {
 		meant = "present"
 	case "started":
 		meant = "running"
+	case "restarted", "reloaded":
+		if slices.Contains(known, "running") {
+			return "that is no state: a service that subscribes to a resource is restarted when this changes; to do it once write muster fleet exec … -- systemctl " + strings.TrimSuffix(ensure, "ed") + "; "
+		}
 	case "removed", "uninstalled", "deleted":
 		meant = "absent"
 	}

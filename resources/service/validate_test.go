@@ -56,6 +56,7 @@ func TestValidate(t *testing.T) {
 		"no name":                  {properties: typetest.Properties{"name": ""}, problem: "needs a name"},
 		"another ensure":           {properties: typetest.Properties{"name": "x", "ensure": "present"}, problem: `invalid ensure "present" (one of running, stopped)`},
 		"ensure of other tools":    {properties: typetest.Properties{"name": "x", "ensure": "started"}, problem: "invalid ensure \"started\" (did you mean `running`? one of running, stopped)"},
+		"a restart":                {properties: typetest.Properties{"name": "x", "ensure": "restarted"}, problem: `invalid ensure "restarted" (that is no state: a service that subscribes to a resource is restarted when this changes; to do it once write muster fleet exec … -- systemctl restart; one of running, stopped)`},
 		"enable that is no answer": {properties: typetest.Properties{"name": "x", "enable": "maybe"}, problem: "enable"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -43,12 +43,19 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, taken []string, decode Decode, ac
 	}
 }
 
-// withFlags names the flags of properties that are missing, where they have not the name of the property.
+// withFlags names the flags of properties that are missing, and has examples as flags.
 func withFlags(problems model.Problems, flags []*propertyFlag) model.Problems {
 	for i, p := range problems {
 		for _, f := range flags {
-			if p.Property == f.Key && !f.set && f.name != flagOf(f.Key) {
-				problems[i].Hint = "give --" + f.name
+			if p.Property != f.Key {
+				continue
+			}
+			example, is := strings.CutPrefix(p.Hint, "for example "+f.Key+": ")
+			switch {
+			case is:
+				problems[i].Hint = "for example --" + f.name + " " + strings.Trim(example, `"`)
+			case !f.set:
+				problems[i].Hint = cmp.Or(p.Hint, "give --"+f.name)
 			}
 		}
 	}

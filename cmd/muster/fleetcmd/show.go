@@ -24,6 +24,7 @@ import (
 type showCommand struct {
 	*cli.Env
 	print.Format
+	fleetcli.Owner
 	name           string
 	revision, from uint64
 	history, diff  bool
@@ -55,7 +56,8 @@ func addShow(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Prints the value as it was pushed, with an end of line, the files of a bundle, and a heading to standard error. --diff compares manifests, files of bundles (content, kind, mode, target) and terms, in whatever form they were pushed.\n\n  muster fleet show group.web.motd\n  muster fleet show motd                       if the name is unique\n" +
 		"  muster fleet show group.web.motd --history\n  muster fleet show group.web.motd --diff      against the revision before\n" +
 		"  muster fleet show group.web.motd --revision 17 --diff --from 12\n  muster fleet show group.web.motd --file files/motd   one file of the bundle")
-	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	c.AddOwner(env, cmd)
 	cmd.Flag("revision", "Revision to show (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("history", "List the stored revisions").UnNegatableBoolVar(&c.history)
 	cmd.Flag("diff", "Show the changes since the revision before, or since --from").UnNegatableBoolVar(&c.diff)
@@ -75,7 +77,11 @@ func (c *showCommand) run(ctx context.Context) error {
 	if c.file != "" && (c.history || c.diff || c.IsDocument()) {
 		return cli.Usagef("--file prints the file as it is, and goes with no flag but --revision")
 	}
-	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
+	name, err := c.KeyOr(c.name)
+	if err != nil {
+		return err
+	}
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, name)
 	if err != nil {
 		return err
 	}

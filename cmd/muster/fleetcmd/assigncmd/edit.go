@@ -27,7 +27,8 @@ import (
 // editCommand is muster fleet edit: a push of what an editor made of what is assigned.
 type editCommand struct {
 	pushCommand
-	name string
+	owner fleetcli.Owner
+	name  string
 }
 
 // AddEdit adds muster fleet edit.
@@ -38,7 +39,8 @@ func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet edit group.web.motd\n" +
 		"  muster fleet edit motd --preview                  if the name is unique; show first what would change on the nodes\n" +
 		"  EDITOR='sed -i s/debug/info/' muster fleet edit motd --yes")
-	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	c.owner.AddOwner(env, cmd)
 	cmd.Flag("yes", "Do not ask for confirmation of the changes").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show also what would change on the nodes, as muster fleet preview does; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
@@ -59,14 +61,17 @@ type edited struct {
 
 func (c *editCommand) run(ctx context.Context) error {
 	e := &edited{}
-	var err error
+	name, err := c.owner.KeyOr(c.name)
+	if err != nil {
+		return err
+	}
 	if e.argv, err = editor(); err != nil {
 		return err
 	}
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {
 		return err
 	}
-	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, name)
 	if err != nil {
 		return err
 	}

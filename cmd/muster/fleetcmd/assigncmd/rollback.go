@@ -23,6 +23,7 @@ type rollbackCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Signing
+	fleetcli.Owner
 	name string
 	to   uint64
 	yes  bool
@@ -35,7 +36,8 @@ func AddRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("The new revision is the same as the earlier one, with its terms and its bundle. A removed assignment is assigned again.\n\n" +
 		"  muster fleet rollback group.web.motd           what was assigned before\n" +
 		"  muster fleet rollback group.web.motd --to 17   a revision of muster fleet show --history")
-	cmd.Arg("name", "Key (see muster fleet ls), or unique name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
+	c.AddOwner(env, cmd)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
 	cmd.Flag("yes", "Do not ask for confirmation: of what is signed, or where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddSigning(cmd)
@@ -44,11 +46,15 @@ func AddRollback(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *rollbackCommand) run(ctx context.Context) error {
+	name, err := c.KeyOr(c.name)
+	if err != nil {
+		return err
+	}
 	signer, err := c.Open(c.Env)
 	if err != nil {
 		return err
 	}
-	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, c.name)
+	store, key, all, err := fleetcli.OpenHistory(ctx, c.Env, name)
 	if err != nil {
 		return err
 	}

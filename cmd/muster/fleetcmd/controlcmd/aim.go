@@ -26,6 +26,8 @@ type aim struct {
 	all, yes      bool
 	// refusesUnknown is that a node that is named must be known, and a group have a known node, unless yes.
 	refusesUnknown bool
+	// judgesUnknown is that the command says itself which targets nobody is.
+	judgesUnknown bool
 }
 
 // add adds the flags; named are those of groups, which not everything can be written about.
@@ -112,7 +114,7 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	if err := a.refuseUnknown(ctx, store, out); err != nil {
 		return out, err
 	}
-	if !out.byExpression {
+	if !out.byExpression && !a.judgesUnknown {
 		fleetcli.WarnUnknown(a.Log, list, out.known)
 	}
 	if out.isAll && !a.yes {

@@ -34,6 +34,7 @@ func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
 	cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
 	c.add(env, cmd, true)
+	c.judgesUnknown = true
 	c.addWait(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
@@ -61,7 +62,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	idle := 0
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, by, t, found.known)
+		w, err := c.end(ctx, store, by, t, found.known)
 		switch isOne := !found.byExpression || len(found.targets) == 1; {
 		case errors.Is(err, errNotPaused):
 			if idle++; isOne {
@@ -96,9 +97,24 @@ func (c *resumeCommand) run(ctx context.Context) error {
 // errNotPaused is a target that is known, and paused by nothing: there is nothing to end.
 var errNotPaused = errors.New("not paused")
 
-// end ends the pause of a target; the error wraps model.ErrNotFound where it has none, and errNotPaused where
-// nothing else pauses it either. known are the states of the nodes.
-func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Target, known []model.Node) (pauses.Written, error) {
+// pausedBy is the error of a target that something else pauses; it wraps model.ErrNotFound.
+type pausedBy struct {
+	target fleet.Target
+	from   string
+}
+
+// Error names both.
+func (p pausedBy) Error() string {
+	return fmt.Sprintf("%s is paused by %s, and by nothing of its own", p.target, print.Text(p.from))
+}
+
+// Unwrap returns model.ErrNotFound.
+func (pausedBy) Unwrap() error { return model.ErrNotFound }
+
+// end ends the pause of a target. Where it has none, the error is errNotPaused if it is known and nothing else
+// pauses it, and that of an unknown target if it is not; else it wraps model.ErrNotFound. known are the states of
+// the nodes.
+func (c *resumeCommand) end(ctx context.Context, store *fleetcli.Store, by pauses.Pauses, t fleet.Target, known []model.Node) (pauses.Written, error) {
 	from, isKnown := "", false
 	for _, n := range known {
 		isKnown = isKnown || t.Includes(n.NodeState)
@@ -109,15 +125,16 @@ func (c *resumeCommand) end(ctx context.Context, by pauses.Pauses, t fleet.Targe
 	w, err := by.End(ctx, t.String(), from)
 	switch isMissing := errors.Is(err, model.ErrNotFound); {
 	case isMissing && !isKnown:
-		meant := fleetcli.NearTarget(t, known)
-		if meant != "" {
-			meant = ", did you mean " + meant + "?"
+		if err := store.NoSuchTargets(ctx, []fleet.Target{t}, known); err != nil {
+			return w, err
 		}
-		return w, fmt.Errorf("%s is not paused%s: %w", t, meant, model.ErrNotFound)
+		return w, errNotPaused // --all of a fleet without nodes
 	case isMissing && from != "":
-		return w, fmt.Errorf("%s is paused by %s, and by nothing of its own: %w", t, print.Text(from), model.ErrNotFound)
+		return w, pausedBy{t, from}
 	case isMissing:
-		return w, fmt.Errorf("%s: %w: %w", t, errNotPaused, model.ErrNotFound)
+		return w, errNotPaused
+	case err == nil && !isKnown:
+		fleetcli.WarnUnknown(c.Log, []fleet.Target{t}, known)
 	}
 	if w.Unsigned {
 		c.Log.Warn("unsigned, unlike what it removes: nodes that demand signatures stay paused (give --sign-key FILE)", "key", w.Key)

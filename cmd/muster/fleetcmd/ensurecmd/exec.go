@@ -42,6 +42,7 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
+	cmd.Flag("noop", "Send it, and execute it nowhere: nodes answer that they would").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
 	c.AddCancel(cmd)

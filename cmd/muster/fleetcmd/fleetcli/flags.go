@@ -26,6 +26,43 @@ func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause) {
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
 }
 
+// Owner are the flags that tell assignments of one name apart, by the node or group that they are for.
+type Owner struct{ targets Targets }
+
+// AddOwner adds the flags.
+func (o *Owner) AddOwner(env *cli.Env, cmd *fisk.CmdClause) {
+	cmd.Flag("node", "The assignment of that name of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&o.targets.nodes)
+	cmd.Flag("group", "The assignment of that name of this group").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&o.targets.groups)
+	cmd.Flag("all", "The assignment of that name of all nodes").UnNegatableBoolVar(&o.targets.all)
+}
+
+// KeyOr returns the key of a name where the flags say whose it is, else the name or key itself.
+func (o *Owner) KeyOr(nameOrKey string) (string, error) {
+	if !o.targets.HasTargets() {
+		return nameOrKey, nil
+	}
+	if IsKey(nameOrKey) {
+		return "", cli.Usagef("%s is a key, which has for whom it is: leave %s out", nameOrKey, strings.Join(o.targets.TargetFlags(), " "))
+	}
+	if err := CheckNameOrKey(nameOrKey); err != nil {
+		return "", err
+	}
+	list, err := o.targets.TargetList()
+	if err != nil {
+		return "", err
+	}
+	if len(list) > 1 {
+		return "", cli.Usagef("this is for one assignment: give one of --node, --group and --all")
+	}
+
+	return list[0].Key(nameOrKey), nil
+}
+
+// AddAllDefault adds --all to a command that takes all nodes where no target is given.
+func AddAllDefault(cmd *fisk.CmdClause, all *bool) {
+	cmd.Flag("all", "All nodes, as without a target").UnNegatableBoolVar(all)
+}
+
 // AddOldGroup adds the old name of --group.
 func (t *Targets) AddOldGroup(cmd *fisk.CmdClause) {
 	cli.OldFlag(cmd, "in-group").StringsVar(&t.groups)

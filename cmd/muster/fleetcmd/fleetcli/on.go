@@ -69,6 +69,19 @@ func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error)
 	return e, nil
 }
 
+// CompileUnlessAll is Compile for a command with AddAllDefault, whose flag is all.
+func (o *On) CompileUnlessAll(env *cli.Env, all bool, beside string) (*target.Expression, error) {
+	on, err := o.Compile(env, beside)
+	if on != nil && all {
+		return nil, errAllBesideOn
+	}
+
+	return on, err
+}
+
+// errAllBesideOn is the error of --all beside --on.
+var errAllBesideOn = cli.Usagef("--on selects among all nodes: leave --all out")
+
 // CompileOr returns the expression, or without one the list of the other targets.
 func (o *On) CompileOr(env *cli.Env, others *Targets) (*target.Expression, []fleet.Target, error) {
 	on, err := o.Compile(env, others.Expression())
@@ -81,7 +94,7 @@ func (o *On) CompileOr(env *cli.Env, others *Targets) (*target.Expression, []fle
 		list, err := others.TargetList()
 		return nil, list, err
 	case others.All():
-		return nil, nil, cli.Usagef("--on selects among all nodes: leave --all out")
+		return nil, nil, errAllBesideOn
 	default:
 		return on, nil, nil
 	}

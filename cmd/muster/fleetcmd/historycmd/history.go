@@ -25,14 +25,16 @@ type command struct {
 	name, node, manifest string
 	since                string
 	limit                int
+	all                  bool
 	from                 time.Time
 }
 
 // Add adds muster fleet history.
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &command{Env: env}
-	cmd := parent.Command("history", "Show what happened to a node or a manifest")
-	cmd.HelpLong("Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
+	cmd := parent.Command("history", "Show what happened to a node, a manifest, or the whole fleet")
+	cmd.HelpLong("Without a name: who assigned, removed, paused, resumed and labelled what, in the whole fleet. Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
+		"  muster fleet history --since 1d                who changed what in the fleet\n" +
 		"  muster fleet history web01\n" +
 		"  muster fleet history web01 --since 2d --limit 20\n" +
 		"  muster fleet history motd\n" +
@@ -41,6 +43,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "A node, or a manifest by its name or key").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
 	cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
+	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
 	c.AddFormat(cmd)
@@ -58,8 +61,8 @@ func (c *command) check(now time.Time) error {
 		}
 	}
 	switch {
-	case given != 1:
-		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME")
+	case given > 1 || given == 1 && c.all:
+		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME; or none, for the whole fleet")
 	case c.limit < 0:
 		return cli.Usagef("--limit must be 0 or more")
 	}
@@ -69,6 +72,9 @@ func (c *command) check(now time.Time) error {
 			return cli.Usagef("--since %w", err)
 		}
 		c.from = at
+	}
+	if given == 0 {
+		return nil
 	}
 	if c.Given("node") {
 		if err := model.CheckNode(c.node, nil); err != nil {
@@ -101,6 +107,9 @@ func (c *command) run(ctx context.Context) error {
 		if err := c.choose(ctx, store); err != nil {
 			return err
 		}
+	}
+	if c.name == "" && c.node == "" && c.manifest == "" {
+		return c.ofFleet(ctx, store)
 	}
 	if c.manifest != "" {
 		return c.ofManifest(ctx, store)

@@ -38,6 +38,7 @@ type nodesCommand struct {
 	names    []string
 	flagged  []string
 	groups   []string
+	all      bool
 	exitCode bool
 }
 
@@ -59,6 +60,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes).StringsVar(&c.names)
 	cmd.Flag("node", "Node to show; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.flagged)
 	cmd.Flag("group", "Group whose nodes are shown; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)
 	cmd.Flag("exit-code", "Exit with 1 where a node matches, or cannot be judged").UnNegatableBoolVar(&c.exitCode)
@@ -76,7 +78,7 @@ func (c *nodesCommand) run(ctx context.Context) error {
 		return err
 	}
 	c.names = append(c.names, c.flagged...)
-	on, err := c.Compile(c.Env, fleetcli.AnyOf(c.names, c.groups))
+	on, err := c.CompileUnlessAll(c.Env, c.all, fleetcli.AnyOf(c.names, c.groups))
 	if err != nil {
 		return err
 	}
@@ -211,7 +213,7 @@ func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 		}
 	}
 	targets := fleet.Targets(c.names, c.groups, false)
-	if len(targets) == 0 {
+	if len(targets) == 0 || c.all {
 		return all, nil
 	}
 

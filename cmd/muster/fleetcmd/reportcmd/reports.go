@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"syscall"
 	"time"
 
@@ -14,6 +16,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -24,9 +28,12 @@ type reportsCommand struct {
 	*cli.Env
 	print.Format
 	fleetcli.Order
-	follow                     bool
-	since                      string
-	node, kind, outcome, cause string
+	fleetcli.On
+	follow               bool
+	since                string
+	kind, outcome, cause string
+	nodes, groups        []string
+	all                  bool
 }
 
 // AddReports adds muster fleet reports.
@@ -38,7 +45,10 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --reverse --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
-	cmd.Flag("node", "Filter by node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
+	cmd.Flag("node", "Node whose reports are shown; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	cmd.Flag("group", "Group whose nodes' reports are shown, of those that are in it now; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	fleetcli.AddAllDefault(cmd, &c.all)
+	c.AddOn(cmd)
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)
 	cli.EnumMeant(cmd.Flag("outcome", "Filter by outcome: stable, changed, failed …").PlaceHolder("OUTCOME"), &c.outcome,
 		map[string]string{string(fleet.StatusUpToDate): string(model.OutcomeStable)}, outcomes()...)
@@ -69,7 +79,7 @@ func outcomes() []string {
 const followedSince = 10 * time.Minute
 
 func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
-	f := reports.Filter{Node: c.node, Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
+	f := reports.Filter{Kind: c.kind, Outcome: c.outcome, Follow: c.follow}
 	if f.Outcome == string(fleet.StatusRejected) {
 		f.Outcome = string(model.OutcomeRefused)
 	}
@@ -83,8 +93,10 @@ func (c *reportsCommand) filter(now time.Time) (reports.Filter, error) {
 	case c.follow:
 		f.Since = now.Add(-followedSince)
 	}
-	if c.node != "" && !model.IsToken(c.node) {
-		return f, cli.Usagef("--node %q: write one word of letters, digits, - and _", c.node)
+	for _, node := range c.nodes {
+		if !model.IsToken(node) {
+			return f, cli.Usagef("--node %q: write one word of letters, digits, - and _", node)
+		}
 	}
 
 	return f, nil
@@ -94,7 +106,14 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err := c.checkOrder(); err != nil {
 		return err
 	}
+	on, err := c.CompileUnlessAll(c.Env, c.all, fleetcli.AnyOf(c.nodes, c.groups))
+	if err != nil {
+		return err
+	}
 	filter, err := c.filter(time.Now())
+	if err == nil {
+		err = fleetcli.CheckTargets(fleet.Targets(nil, c.groups, false))
+	}
 	if err != nil {
 		return err
 	}
@@ -102,11 +121,12 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if c.node != "" {
-		// The reports of a node outlive it, so this is no error.
-		if _, err := nodes.New(store.KV).State(ctx, c.node); errors.Is(err, model.ErrNotFound) {
-			c.Log.Warn("no such node, see muster fleet nodes", "node", c.node)
-		}
+	of, undecided, err := c.of(ctx, store, on)
+	if err != nil {
+		return err
+	}
+	if len(of) == 1 {
+		filter.Node = slices.Collect(maps.Keys(of))[0]
 	}
 	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
 		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
@@ -119,7 +139,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		case errors.Is(err, reports.ErrInvalidEvent):
 			c.Log.Warn("invalid report", "error", err)
 			continue
-		case err == nil && c.cause != "" && string(r.Cause) != c.cause:
+		case err == nil && (c.cause != "" && string(r.Cause) != c.cause || of != nil && !of[r.Node]):
 			continue
 		case err == nil && c.Reverse:
 			last.add(r)
@@ -134,7 +154,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 			return err
 		}
 		if c.Limit > 0 && count == c.Limit {
-			return nil
+			return undecided
 		}
 	}
 	for r := range last.backward() {
@@ -143,7 +163,41 @@ func (c *reportsCommand) run(ctx context.Context) error {
 		}
 	}
 
-	return nil
+	return undecided
+}
+
+// of returns the nodes whose reports are shown, nil for all; undecided is the error of those of which nobody
+// knows whether they match.
+func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *target.Expression) (of map[string]bool, undecided, err error) {
+	if on != nil {
+		found, err := store.SelectNow(ctx, on)
+		return found.Names(), fleetcli.UndecidedError(found), err
+	}
+	targets := fleet.Targets(c.nodes, c.groups, false)
+	if len(targets) == 0 || c.all {
+		return nil, nil, nil
+	}
+	// The reports of a node outlive it, so it need not be known, and of one that is named no other is read.
+	for _, name := range c.nodes {
+		if _, err := nodes.New(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
+			c.Log.Warn("no such node, see muster fleet nodes", "node", name)
+		}
+	}
+	var known []model.Node
+	if len(c.groups) > 0 {
+		if known, err = store.Nodes(ctx); err != nil {
+			return nil, nil, err
+		}
+		if err := store.NoSuchTargets(ctx, fleet.Targets(nil, c.groups, false), known); err != nil {
+			return nil, nil, err
+		}
+	}
+	of = map[string]bool{}
+	for _, name := range request.NodesOf(targets, known) {
+		of[name] = true
+	}
+
+	return of, nil, nil
 }
 
 // show prints a report.

@@ -28,6 +28,7 @@ type waitCommand struct {
 	fleetcli.On
 	name          string
 	nodes, groups []string
+	all           bool
 	revision      uint64
 	timeout       time.Duration
 }
@@ -43,6 +44,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
 	cmd.Flag("node", "Node to wait for; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
 	cmd.Flag("group", "Group whose nodes are waited for; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -53,7 +55,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 		return err
 	}
 	among := fleetcli.AnyOf(c.nodes, c.groups)
-	on, err := c.Compile(c.Env, among)
+	on, err := c.CompileUnlessAll(c.Env, c.all, among)
 	if err == nil {
 		err = fleetcli.CheckTargets(fleet.Targets(c.nodes, c.groups, false))
 	}
@@ -86,7 +88,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 			return err
 		}
 		g.Nodes = found.Names()
-	case among != "":
+	case among != "" && !c.all:
 		if g.Nodes, err = c.named(ctx, store); err != nil {
 			return err
 		}

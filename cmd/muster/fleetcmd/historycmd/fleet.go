@@ -1,0 +1,77 @@
+package historycmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/describe"
+	"github.com/musterfleet/muster/fleet/history"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/kvstore/control"
+)
+
+// maxChanges is among how many of the last changes of each bucket those are looked for that are shown.
+const maxChanges = 50_000
+
+// ofFleetDocument is what operators changed in the fleet, as a document.
+type ofFleetDocument struct {
+	Changes []describe.ControlChange `json:"changes"`
+	// More is that there were others before these.
+	More       bool     `json:"more,omitempty"`
+	Incomplete []string `json:"incomplete,omitempty"`
+}
+
+// ofFleet shows the newest changes of all assignments, pauses, labels and groups, as the audit of the dashboard
+// has them.
+func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
+	most := c.limit
+	if most == 0 {
+		most = maxChanges
+	}
+	assigned, more, err := assignments.New(store.KV).Latest(ctx, min(most, maxChanges))
+	if err != nil {
+		return err
+	}
+	written, err := control.New(store.KV).Changes(ctx, maxChanges)
+	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
+		return err
+	}
+	all, before := history.Since(describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, "")), func(c describe.ControlChange) time.Time { return c.Time }, c.from, c.limit)
+	doc := ofFleetDocument{Changes: all, More: before > 0 || more && len(assigned) > 0 && assigned[len(assigned)-1].Time.After(c.from)}
+	if doc.Changes == nil {
+		doc.Changes = []describe.ControlChange{}
+	}
+	if len(written) > 0 && written[0].Revision > maxChanges && (c.limit == 0 || len(all) < c.limit) {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of pauses, labels and groups the last %d changes are looked at", maxChanges))
+	}
+
+	return c.Print.Result(c.Format, doc, func() {
+		rows := make([][]string, len(doc.Changes))
+		for i, change := range doc.Changes {
+			rows[i] = changeRow(change)
+		}
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, "nothing was changed")
+		if doc.More {
+			c.Print.Remark("there are more before these: --limit 0 shows all")
+		}
+		c.remarks(0, doc.Incomplete)
+	})
+}
+
+// changeRow returns a change as a row.
+func changeRow(c describe.ControlChange) []string {
+	event := string(c.Kind)
+	if c.Kind == describe.ChangeRefused {
+		event = string(fleet.StatusRejected)
+	}
+
+	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), event, cmp.Or(print.OneLine(c.By), "-"), print.OneLine(c.Text)}
+}
