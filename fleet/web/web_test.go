@@ -209,6 +209,17 @@ func TestAuditHasWhatWasRemoved(t *testing.T) {
 	}
 }
 
+// TestAKeyLeadsToItsManifest: commands print keys, and take them for names.
+func TestAKeyLeadsToItsManifest(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(20))
+	w := get(t, h, "/manifests/group.web.nginx?status=failed")
+	if at := w.Header().Get("Location"); w.Code != http.StatusFound || at != "/manifests/nginx?status=failed" {
+		t.Errorf("%d to %q", w.Code, at)
+	}
+	has(t, h, "/manifests/group.web.gone", http.StatusNotFound, "There is no manifest", `href="/audit/group.web.gone"`, "Show its history")
+}
+
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
