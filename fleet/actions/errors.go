@@ -19,6 +19,8 @@ var (
 	ErrOff = errors.New("actions are off: start muster fleet serve with --actions, and with --tokens or OpenID Connect")
 	// ErrBusy is that too much goes on already.
 	ErrBusy = errors.New("too many actions at once")
+	// ErrAway is that NATS cannot be reached, so that nothing begins.
+	ErrAway = errors.New("NATS cannot be reached")
 	// ErrUnknown is an action that this server does not know.
 	ErrUnknown = errors.New("no such action is known to this server: it was started since, or another one did it")
 	// ErrNobody is a target in which no node is.

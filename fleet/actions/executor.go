@@ -50,6 +50,8 @@ type Options struct {
 	Model   Model
 	Backend Backend
 	Log     *slog.Logger
+	// Away returns why NATS cannot be reached now, nil where it can; nil is that nobody knows.
+	Away func() error
 	// Now is the clock; nil is time.Now. Patience is how long nodes have to confirm what was written
 	// about them; 0 is 20 seconds.
 	Now      func() time.Time
@@ -97,7 +99,7 @@ func (x *Executor) CheckRequests(k Kind) error { return x.o.Backend.CheckRequest
 func (x *Executor) Match(t Target) (Match, error) { return matchOf(x.o.Model, t) }
 
 // Start starts an action, and returns it as it is then. The error is a *Refusal, that of the target
-// expression, or wraps ErrBusy, ErrNobody, ErrAll or ErrOthers.
+// expression, or wraps ErrBusy, ErrAway, ErrNobody, ErrAll or ErrOthers.
 func (x *Executor) Start(s Spec) (Action, error) {
 	now := x.o.Now()
 	if err := s.check(now); err != nil {
@@ -111,6 +113,9 @@ func (x *Executor) Start(s Spec) (Action, error) {
 	m, err := x.Match(s.Target)
 	if err == nil {
 		err = s.confirmed(m)
+	}
+	if err == nil {
+		err = x.away(s.Kind)
 	}
 	if err != nil {
 		return Action{}, err
@@ -132,6 +137,22 @@ func (x *Executor) Start(s Spec) (Action, error) {
 	x.running.Go(func() { x.execute(ctx, r, m.Nodes) })
 
 	return started, nil
+}
+
+// away returns why no action of a kind can begin now, an ErrAway; nil where one can.
+func (x *Executor) away(k Kind) error {
+	if x.o.Away == nil {
+		return nil
+	}
+	err := x.o.Away()
+	switch {
+	case err == nil:
+		return nil
+	case k.Live():
+		return fmt.Errorf("%w (%w): no node was asked", ErrAway, err)
+	default:
+		return fmt.Errorf("%w (%w): nothing was written", ErrAway, err)
+	}
 }
 
 // execute does what an action is, to its end.

@@ -153,6 +153,29 @@ func TestFailures(t *testing.T) {
 	}
 }
 
+// TestAway: while NATS is away nothing begins, and it says that nothing was done.
+func TestAway(t *testing.T) {
+	t.Parallel()
+	f := webfleet.New(webfleet.Sample(20, time.Now()), time.Now)
+	backend := &webfleet.Backend{Fleet: f}
+	x := actions.New(actions.Options{Model: f, Backend: backend, Log: slog.New(slog.DiscardHandler), Away: func() error { return errors.New("nats: server is disconnected") }})
+	t.Cleanup(x.Close)
+	for kind, want := range map[actions.Kind]string{
+		actions.Pause: "NATS cannot be reached (nats: server is disconnected): nothing was written",
+		actions.Run:   "NATS cannot be reached (nats: server is disconnected): no node was asked",
+	} {
+		if _, err := x.Start(actions.Spec{Kind: kind, Target: on("web000"), By: "anna"}); !errors.Is(err, actions.ErrAway) || err.Error() != want {
+			t.Errorf("%s: %v", kind, err)
+		}
+	}
+	if _, err := x.Start(actions.Spec{Kind: actions.Pause, Target: on("nope"), By: "anna"}); !errors.Is(err, actions.ErrNobody) {
+		t.Errorf("of nobody: %v", err)
+	}
+	if did, all := backend.Done(), x.Actions(); len(did) > 0 || len(all) > 0 {
+		t.Errorf("it did %q, %+v", did, all)
+	}
+}
+
 // TestRefusedActions has those that are not carried out.
 func TestRefusedActions(t *testing.T) {
 	t.Parallel()

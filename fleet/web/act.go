@@ -47,7 +47,7 @@ type actionPages struct {
 
 func (p *actionPages) add(mux *http.ServeMux) {
 	for _, k := range []actions.Kind{actions.Pause, actions.Resume, actions.Run} {
-		mux.Handle("GET /actions/"+string(k), compressed(p.operators(func(w http.ResponseWriter, r *http.Request) { p.confirm(w, r, k, http.StatusOK, "") })))
+		mux.Handle("GET /actions/"+string(k), compressed(p.operators(func(w http.ResponseWriter, r *http.Request) { p.confirm(w, r, k, nil) })))
 		mux.Handle("POST /actions/"+string(k), p.operators(func(w http.ResponseWriter, r *http.Request) { p.begin(w, r, k) }))
 	}
 	mux.Handle("GET /actions/preview", compressed(p.operators(p.previews)))
@@ -121,37 +121,43 @@ func targetOf(r *http.Request) actions.Target {
 	return actions.Target{Nodes: r.Form["node"], Group: r.Form.Get("group"), On: strings.TrimSpace(r.Form.Get("on"))}
 }
 
-// confirm shows whom an action would be for, and asks; problem is why the form did nothing.
-func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, status int, problem string) {
+// confirm shows whom an action would be for, and asks; problem is why the form did nothing, nil where it was not sent.
+func (p *actionPages) confirm(w http.ResponseWriter, r *http.Request, k actions.Kind, problem error) {
 	if err := r.ParseForm(); err != nil || len(r.URL.RawQuery) > maxURL {
 		http.Error(w, "the form cannot be read", http.StatusBadRequest)
 		return
 	}
 	f := page.ActionForm{
-		Acts: p.site.may(r), Kind: k, Target: targetOf(r), Problem: problem,
+		Acts: p.site.may(r), Kind: k, Target: targetOf(r), Progress: p.site.Model.Progress(),
 		Until: r.Form.Get("until"), Reason: r.Form.Get("reason"), Manifests: r.Form.Get("manifests"), Within: r.Form.Get("within"), Noop: r.Form.Get("noop") == "yes",
 	}
 	if f.Within == "" {
 		f.Within = "2m"
 	}
 	var err error
-	if f.Match, err = p.executor.Match(f.Target); err != nil {
-		status = max(status, statusOf(err))
-		if problem == "" {
-			f.Problem = err.Error()
-		}
+	f.Match, err = p.executor.Match(f.Target)
+	status := max(statusOf(problem), statusOf(err))
+	if problem = cmp.Or(problem, err); problem != nil {
+		f.Problem, f.Busy = problem.Error(), errors.Is(problem, actions.ErrBusy)
 	}
-	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
-		w.Header().Set("Retry-After", "5")
-	}
-	p.site.write(w, r, status, p.site.frame("Confirm", "Nodes"), page.ActionConfirm(f))
+	p.asked(w, r, status, p.site.frame("Confirm", "Nodes"), page.ActionConfirm(f))
 }
 
-// statusOf returns the status of HTTP for an action that is not done.
+// asked answers with a form.
+func (p *actionPages) asked(w http.ResponseWriter, r *http.Request, status int, f page.Frame, form templ.Component) {
+	if status == http.StatusServiceUnavailable {
+		w.Header().Set("Retry-After", "5")
+	}
+	p.site.write(w, r, status, f, form)
+}
+
+// statusOf returns the status of HTTP for an action that is not done, of nil that of a form.
 func statusOf(err error) int {
 	var wrong *target.Error
 	var refused *actions.Refusal
 	switch {
+	case err == nil:
+		return http.StatusOK
 	case errors.As(err, &refused), errors.As(err, &wrong):
 		return http.StatusUnprocessableEntity
 	case errors.Is(err, actions.ErrNobody), errors.Is(err, actions.ErrUnknown):
@@ -174,7 +180,7 @@ func (p *actionPages) begin(w http.ResponseWriter, r *http.Request, k actions.Ki
 		a, err = p.executor.Start(o)
 	}
 	if err != nil {
-		p.confirm(w, r, k, statusOf(err), err.Error())
+		p.confirm(w, r, k, err)
 		return
 	}
 	p.lead(w, r, a)

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"errors"
 	"html"
 	"io"
 	"maps"
@@ -206,6 +207,35 @@ func TestOnlyWhatWasShown(t *testing.T) {
 		t.Errorf("it did %q", got)
 	}
 	a.act("resume", url.Values{"on": {"true"}, "nodes": {"20"}, "all": {"yes"}})
+}
+
+// TestNothingIsDoneWhileNATSIsAway: the form says so, and has what was filled in.
+func TestNothingIsDoneWhileNATSIsAway(t *testing.T) {
+	t.Parallel()
+	a := newActing(t, webfleet.Sample(20, time.Now()))
+	form := a.asked("pause", url.Values{"node": {"web000"}, "reason": {"disk"}})
+	a.Backend.Away = errors.New("nats: server is disconnected")
+	a.Fleet.Change(func(d *webfleet.Data) { d.Progress.Problems = []string{"NATS cannot be reached since 03:04"} })
+	r, text := a.do(http.MethodPost, "/actions/pause", a.Operate, form)
+	if r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" {
+		t.Errorf("%s %v", r.Status, r.Header)
+	}
+	for _, want := range []string{"NATS cannot be reached (nats: server is disconnected): nothing was written", `value="disk"`, "Pause 1 node"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %q: %s", want, text)
+		}
+	}
+	if strings.Contains(text, "Show the actions in progress") {
+		t.Error("it leads to other actions, which are not why")
+	}
+	for _, path := range []string{"/actions/pause?node=web000", "/actions/preview"} {
+		if _, text := a.do(http.MethodGet, path, a.Operate, nil); !strings.Contains(text, "NATS cannot be reached since 03:04") {
+			t.Errorf("%s asks without saying that NATS is away", path)
+		}
+	}
+	if got := a.Backend.Done(); len(got) > 0 {
+		t.Errorf("it did %q", got)
+	}
 }
 
 // TestOnlyTheNodesThatWereShown: as many others are not those that somebody confirmed; the page asks again.

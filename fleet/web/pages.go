@@ -121,6 +121,29 @@ func (s *site) manifests(r *http.Request) screen {
 	}
 }
 
+// byKey leads whoever asks for the manifest of a key, as commands print it, to the one of its name.
+func (s *site) byKey(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, name, err := fleet.ParseKey(r.PathValue("name"))
+		if err == nil {
+			if _, assigned := s.Model.Manifest(view.ManifestQuery{Name: name, Limit: 1}); assigned {
+				http.Redirect(w, r, string(page.ManifestURL(name, r.URL.Query())), http.StatusFound)
+				return
+			}
+		}
+		h.ServeHTTP(w, r)
+	})
+}
+
+// unknownManifest says that there is no such manifest, and leads to what there is.
+func unknownManifest(name string) content {
+	if _, _, err := fleet.ParseKey(name); err == nil {
+		return absent("manifest", name, "Nothing is assigned under this key: it may have been removed since.", page.Link{Text: "Show its history", URL: page.AuditURL(name)})
+	}
+
+	return absent("manifest", name, "Nothing of that name is assigned: it may have been removed since.", page.Link{Text: "Show all manifests", URL: "/manifests"})
+}
+
 func (s *site) manifest(r *http.Request) screen {
 	d := page.ManifestData{Query: manifestQuery(r), Acts: s.may(r)}
 
@@ -130,7 +153,7 @@ func (s *site) manifest(r *http.Request) screen {
 			d := d
 			var ok bool
 			if d.Detail, ok = s.Model.Manifest(d.Query); !ok {
-				return absent("manifest", d.Query.Name, "Nothing of that name is assigned: it may have been removed since.", page.Link{Text: "Show all manifests", URL: "/manifests"}), nil
+				return unknownManifest(d.Query.Name), nil
 			}
 
 			return shown(page.Manifest(d, now))

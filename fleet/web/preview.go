@@ -25,14 +25,14 @@ func (p *actionPages) previews(w http.ResponseWriter, r *http.Request) {
 	// One click would have the guards run of what whoever made the link wrote.
 	r.Form.Del("name")
 	r.Form.Del("manifest")
-	p.previewForm(w, r, http.StatusOK, "")
+	p.previewForm(w, r, nil)
 }
 
-// previewForm answers with the form; problem is why it did nothing.
-func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, status int, problem string) {
+// previewForm answers with the form; problem is why it did nothing, nil where it was not sent.
+func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, problem error) {
 	f := page.PreviewForm{
 		Acts: p.site.may(r), Key: r.Form.Get("key"), Revision: r.Form.Get("revision"), Name: r.Form.Get("name"), Manifest: r.Form.Get("manifest"),
-		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Problem: problem,
+		On: strings.TrimSpace(r.Form.Get("on")), Within: r.Form.Get("within"), Progress: p.site.Model.Progress(),
 	}
 	if f.Within == "" {
 		f.Within = "2m"
@@ -43,10 +43,10 @@ func (p *actionPages) previewForm(w http.ResponseWriter, r *http.Request, status
 		}
 	}
 	slices.Sort(f.Keys)
-	if f.Busy = status == http.StatusServiceUnavailable; f.Busy {
-		w.Header().Set("Retry-After", "5")
+	if problem != nil {
+		f.Problem, f.Busy = problem.Error(), errors.Is(problem, actions.ErrBusy)
 	}
-	p.site.write(w, r, status, p.site.frame("Preview", "Previews"), page.Preview(f))
+	p.asked(w, r, statusOf(problem), p.site.frame("Preview", "Previews"), page.Preview(f))
 }
 
 // preview has nodes make a plan, and leads to what came of it.
@@ -64,7 +64,7 @@ func (p *actionPages) preview(w http.ResponseWriter, r *http.Request) {
 		a, err = p.executor.Start(o)
 	}
 	if err != nil {
-		p.previewForm(w, r, statusOf(err), err.Error())
+		p.previewForm(w, r, err)
 		return
 	}
 	p.lead(w, r, a)

@@ -46,7 +46,6 @@ func New(o Options) http.Handler {
 		"GET /nodes/{node}":       s.node,
 		"GET /nodes/{node}/facts": s.facts,
 		"GET /manifests":          s.manifests,
-		"GET /manifests/{name}":   s.manifest,
 		"GET /runs/{node}/{run}":  s.run,
 		"GET /events":             s.events,
 		"GET /requests":           s.requests,
@@ -59,6 +58,7 @@ func New(o Options) http.Handler {
 	} {
 		mux.Handle(pattern, s.serve(build))
 	}
+	mux.Handle("GET /manifests/{name}", s.byKey(s.serve(s.manifest)))
 	s.addActions(mux)
 	mux.Handle("GET "+assets.Prefix, compressed(s.assets))
 

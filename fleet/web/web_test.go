@@ -209,6 +209,17 @@ func TestAuditHasWhatWasRemoved(t *testing.T) {
 	}
 }
 
+// TestAKeyLeadsToItsManifest: commands print keys, and take them for names.
+func TestAKeyLeadsToItsManifest(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(20))
+	w := get(t, h, "/manifests/group.web.nginx?status=failed")
+	if at := w.Header().Get("Location"); w.Code != http.StatusFound || at != "/manifests/nginx?status=failed" {
+		t.Errorf("%d to %q", w.Code, at)
+	}
+	has(t, h, "/manifests/group.web.gone", http.StatusNotFound, "There is no manifest", `href="/audit/group.web.gone"`, "Show its history")
+}
+
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
@@ -226,7 +237,10 @@ func TestIncomplete(t *testing.T) {
 		f.Change(c.change)
 		h = dashboard(f)
 		for _, path := range []string{"/", "/nodes", "/nodes/web000", "/manifests", "/manifests/nginx", "/events", "/requests"} {
-			has(t, h, path, http.StatusOK, c.text)
+			// What is shown is not current: so a browser does not call it live.
+			if body := has(t, h, path, http.StatusOK, c.text); strings.Contains(body, "data-stale") != strings.Contains(body, "NATS cannot") {
+				t.Errorf("%s: whether it is current: %s", path, body)
+			}
 		}
 	}
 	has(t, h, "/nodes/nope", http.StatusNotFound, "still being read")

@@ -4,10 +4,17 @@ package browser
 
 import (
 	"bytes"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // TestDashboard opens every page in Chromium, over muster fleet serve and a simulated fleet of 500
@@ -17,6 +24,24 @@ import (
 func TestDashboard(t *testing.T) {
 	w := newWorld(t)
 	browse(t, "browser.mjs", "BASE="+w.url, "HOOK="+w.hooks(), "RUN="+w.failedRun(), "DOCS="+os.Getenv("MUSTER_DOCS_SHOTS"))
+}
+
+// TestOutage looks at the dashboard in Chromium while NATS is away: it does not call itself live.
+func TestOutage(t *testing.T) {
+	srv, store := kvtest.New(t)
+	if err := store.PutState(t.Context(), model.NodeState{Node: "web01"}, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	url := runLogging(t, io.Discard, "--server", srv.URL(), "fleet", "serve", "--listen", "127.0.0.1:0")
+	hooks := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/stop" {
+			srv.Stop()
+		} else {
+			srv.Start(t)
+		}
+	}))
+	t.Cleanup(hooks.Close)
+	browse(t, "outage.mjs", "BASE="+url, "HOOK="+hooks.URL)
 }
 
 // browse runs a script in a browser, which prints what is wrong.

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"runtime/debug"
@@ -123,7 +124,22 @@ func newWorld(t *testing.T) *world {
 // warning.
 func run(t *testing.T, args ...string) string {
 	t.Helper()
-	address, log := make(line, 1), make(warning, 1)
+	log := make(warning, 1)
+	t.Cleanup(func() { // after it has ended
+		select {
+		case text := <-log:
+			t.Errorf("fleet serve logs %s", text)
+		default:
+		}
+	})
+
+	return runLogging(t, log, args...)
+}
+
+// runLogging is run that may log warnings.
+func runLogging(t *testing.T, log io.Writer, args ...string) string {
+	t.Helper()
+	address := make(line, 1)
 	env := cli.NewEnv(resources.All(), strings.NewReader(""), address, log, cli.NewInterrupt())
 	app := fisk.New("muster", "")
 	env.AddGlobals(app)
@@ -142,11 +158,6 @@ func run(t *testing.T, args ...string) string {
 		cancel()
 		if err := <-ended; !errors.Is(err, context.Canceled) {
 			t.Errorf("fleet serve ended with %v", err)
-		}
-		select {
-		case text := <-log:
-			t.Errorf("fleet serve logs %s", text)
-		default:
 		}
 	})
 	select {

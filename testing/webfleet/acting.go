@@ -48,7 +48,7 @@ func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) htt
 		t.Fatal(err)
 	}
 	a.Backend = &Backend{Fleet: a.Fleet}
-	a.Executor = actions.New(actions.Options{Model: a.Fleet, Backend: a.Backend, Log: log})
+	a.Executor = actions.New(actions.Options{Model: a.Fleet, Backend: a.Backend, Log: log, Away: func() error { return a.Backend.Away }})
 	t.Cleanup(a.Executor.Close)
 	a.Handler = guard.Handler(handler(a.Fleet, a.Executor))
 

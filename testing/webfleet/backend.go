@@ -19,6 +19,8 @@ type Backend struct {
 	// Deaf has nothing take effect on nodes, and Held, where it is not nil, has requests wait until it is closed.
 	Deaf bool
 	Held chan struct{}
+	// Away is why NATS cannot be reached, nil where it can.
+	Away error
 	// Denied is why no node can be asked, nil where they can, and Unpermitted those kinds by which
 	// only some cannot; Err is what fails.
 	Denied, Err error

@@ -217,6 +217,7 @@ func TestWhatIsNotThere(t *testing.T) {
 	h := serve(newFixture())
 	for path, want := range map[string]string{
 		"/nodes/none":            `no node "none" is known: /api/v1/nodes?search= finds`,
+		"/manifests/group.web.x": `"group.web.x" is a key, not the name of a manifest: use /api/v1/manifests/x, or /api/v1/`,
 		"/manifests/none":        `no manifest "none" is assigned: /api/v1/manifests has`,
 		"/nodes/web01/runs/none": "the stream has dropped it, or its reports are on their way",
 		"/nodes/a%20b/facts":     "no node \"a b\" is known: /api/v1/nodes?search=",

@@ -75,7 +75,7 @@ func (a *api) addFleet(routes huma.API) {
 	huma.Register(routes, operation("manifest", "/manifests/{name}", "One manifest: its nodes, a page at a time, and its runs", http.StatusNotFound), func(_ context.Context, in *manifestInput) (*answer[view.ManifestDetail], error) {
 		manifest, known := a.Model.Manifest(view.ManifestQuery{Name: in.Name, Status: fleet.Status(in.Status), Offset: in.Offset, Limit: in.Limit})
 		if !known {
-			return nil, huma.Error404NotFound(fmt.Sprintf("no manifest %q is assigned: %s/manifests has them all", in.Name, Prefix))
+			return nil, unknownManifest(in.Name)
 		}
 
 		return found(manifest)
@@ -84,6 +84,14 @@ func (a *api) addFleet(routes huma.API) {
 
 func unknownNode(name string) error {
 	return huma.Error404NotFound(fmt.Sprintf("no node %q is known: %s/nodes?search= finds parts of names", name, Prefix))
+}
+
+func unknownManifest(name string) error {
+	if _, of, err := fleet.ParseKey(name); err == nil {
+		return huma.Error404NotFound(fmt.Sprintf("%q is a key, not the name of a manifest: use %s/manifests/%s, or %s/assignments/%s/history", name, Prefix, of, Prefix, name))
+	}
+
+	return huma.Error404NotFound(fmt.Sprintf("no manifest %q is assigned: %s/manifests has them all", name, Prefix))
 }
 
 // orEmpty returns a list that is never null in JSON.

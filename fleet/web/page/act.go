@@ -49,6 +49,8 @@ type ActionForm struct {
 	Kind   actions.Kind
 	Target actions.Target
 	Match  actions.Match
+	// Progress is how complete the fleet is of which the nodes match.
+	Progress view.Progress
 	// Problem is why it was not done, or cannot be.
 	Problem string
 	// Busy is that there was no place for it.

@@ -137,8 +137,8 @@ func ofStates(states []summary.State) []share {
 	return out
 }
 
-// incomplete returns what is not known yet, in sentences; none where everything is.
-func incomplete(p view.Progress) []string {
+// unread returns what is not known yet, in sentences; none where everything is.
+func unread(p view.Progress) []string {
 	var out []string
 	switch {
 	case !p.Nodes:
@@ -149,5 +149,5 @@ func incomplete(p view.Progress) []string {
 		out = append(out, "The history is still being read: charts and lists of events are incomplete.")
 	}
 
-	return append(out, p.Problems...)
+	return out
 }

@@ -44,7 +44,7 @@ func isKey(key string) bool { return model.CheckKey(key) == nil }
 
 // revisionURL is the place of a revision in the history of its key.
 func revisionURL(c describe.AssignmentChange) templ.SafeURL {
-	return auditURL(c.Key) + "#" + revisionID(c.Revision)
+	return AuditURL(c.Key) + "#" + revisionID(c.Revision)
 }
 
 // revisionID is the id of a revision on the page of its history.

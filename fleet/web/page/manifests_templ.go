@@ -520,7 +520,7 @@ func Manifest(d ManifestData, now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var22 templ.SafeURL
-				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinURLErrs(auditURL(k.Key))
+				templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinURLErrs(AuditURL(k.Key))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `manifests.templ`, Line: 126, Col: 74}
 				}

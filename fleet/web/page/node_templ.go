@@ -298,7 +298,7 @@ func Node(d view.NodeDetail, a Acts, now time.Time) templ.Component {
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var11 templ.SafeURL
-				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(auditURL(s.Key))
+				templ_7745c5c3_Var11, templ_7745c5c3_Err = templ.JoinURLErrs(AuditURL(s.Key))
 				if templ_7745c5c3_Err != nil {
 					return templ.Error{Err: templ_7745c5c3_Err, FileName: `node.templ`, Line: 102, Col: 45}
 				}

@@ -9,6 +9,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/preview"
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 )
 
@@ -18,6 +19,8 @@ const whoSeesPlans = "Only the role operate sees plans, and what nodes say of th
 // PreviewForm is what the page shows on which a preview is chosen.
 type PreviewForm struct {
 	Acts
+	// Progress is how complete the fleet is.
+	Progress view.Progress
 	// Keys are those of the assignments.
 	Keys []string
 	// What was filled in, and why it did nothing.

@@ -54,14 +54,19 @@ func requestDataURL(id string) templ.SafeURL { return at(nil, "api", "v1", "requ
 
 func factsURL(name string) templ.SafeURL { return at(nil, "nodes", name, "facts") }
 
-func manifestURL(name string) templ.SafeURL { return at(nil, "manifests", name) }
+func manifestURL(name string) templ.SafeURL { return ManifestURL(name, nil) }
+
+// ManifestURL returns the page of a manifest, with a query.
+func ManifestURL(name string, query url.Values) templ.SafeURL { return at(query, "manifests", name) }
 
 func manifestStatusURL(name string, status fleet.Status) templ.SafeURL {
 	return at(values("status", string(status)), "manifests", name)
 }
 
 func runURL(node, id string) templ.SafeURL { return at(nil, "runs", node, id) }
-func auditURL(key string) templ.SafeURL    { return at(nil, "audit", key) }
+
+// AuditURL returns the page of the history of an assignment.
+func AuditURL(key string) templ.SafeURL { return at(nil, "audit", key) }
 
 func stateURL(state fleet.Status) templ.SafeURL {
 	return at(values("state", string(state)), "nodes")

@@ -23,6 +23,8 @@ type Written struct {
 	Revision uint64 `json:"revision"`
 	// Unsigned is that it is not signed, unlike what it replaces.
 	Unsigned bool `json:"-"`
+	// Sent is that it was sent: with an error it may have been written all the same, without nothing was.
+	Sent bool `json:"-"`
 }
 
 // Begin pauses a family.
@@ -42,6 +44,7 @@ func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Wr
 			return out, err
 		}
 	}
+	out.Sent = true
 	out.Revision, err = p.Bucket.Put(ctx, out.Key, value)
 
 	return out, err
@@ -62,6 +65,7 @@ func (p Pauses) End(ctx context.Context, family, from string) (Written, error) {
 			return out, err
 		}
 	}
+	out.Sent = true
 	out.Revision, err = p.Bucket.Delete(ctx, out.Key, proof)
 
 	return out, err

@@ -2,6 +2,7 @@ package servecmd
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -64,8 +65,21 @@ func (b backend) Resume(ctx context.Context, family, author string) (string, err
 	return noteOf(w), err
 }
 
+// pauses writes a pause or its end. Where NATS does not answer the error says whether it was written, as far as that
+// is known.
 func (b backend) pauses(author string, write func(pauses.Pauses) (pauses.Written, error)) (pauses.Written, error) {
-	return write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
+	if err := b.store.Away(); err != nil {
+		return pauses.Written{}, fmt.Errorf("%w (%w): nothing was written", actions.ErrAway, err)
+	}
+	w, err := write(pauses.Pauses{Bucket: control.New(b.store).By(author), Signer: b.signer})
+	switch {
+	case err == nil, !kvstore.IsOutage(err):
+		return w, err
+	case w.Sent:
+		return w, fmt.Errorf("NATS does not answer: it may have been written, see the audit (%w)", err)
+	default:
+		return w, fmt.Errorf("NATS does not answer: nothing was written (%w)", err)
+	}
 }
 
 // CheckRequests returns why requests of a kind reach no node, nil where they do.

@@ -122,11 +122,16 @@ func (f *feed) persist(ctx context.Context, what string, read func(context.Conte
 	f.persistFor(ctx, f.to, what, read)
 }
 
-// persistFor is persist that says in show why it has to try again.
+// persistFor is persist that says in show why it has to try again. While NATS is away it waits: that is said once, by
+// watchConnection.
 func (f *feed) persistFor(ctx context.Context, show notices, what string, read func(context.Context) error) {
 	pause := firstPause
 	var failing time.Time
 	for ctx.Err() == nil {
+		if f.store.Away() != nil {
+			show.Clear(what)
+			_ = f.store.AwaitConnection(ctx) // of one that is closed read returns the error
+		}
 		began := time.Now()
 		works := time.AfterFunc(worksAfter, func() { show.Clear(what) })
 		err := read(ctx)
@@ -144,7 +149,9 @@ func (f *feed) persistFor(ctx context.Context, show notices, what string, read f
 			failing = time.Now()
 			f.log.Warn("cannot be read, will retry", "what", what, "error", err)
 		}
-		show.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
+		if f.store.Away() == nil || !kvstore.IsOutage(err) {
+			show.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
+		}
 		if kvstore.Pause(ctx, pause) != nil {
 			return
 		}

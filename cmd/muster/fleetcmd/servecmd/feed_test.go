@@ -11,6 +11,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -131,6 +132,55 @@ func TestFeed(t *testing.T) {
 		return len(p) == 0, fmt.Sprint(p)
 	})
 	is(t, follow(t, other), "[2 ok] [r1 r2 r3] true true true")
+}
+
+// TestOneProblemOfAnOutage: what cannot be read because NATS is away is no problem beside that, and is
+// read again once NATS is back; what fails then is one.
+func TestOneProblemOfAnOutage(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	view := view.New(view.Options{})
+	feed := newFeed(store.Store, view, time.Hour, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() { feed.watchConnection(ctx) })
+	reads, stopped, again := 0, make(chan struct{}), make(chan []string, 1)
+	all.Go(func() {
+		feed.persist(ctx, "the end", func(ctx context.Context) error {
+			switch reads++; reads {
+			case 1:
+				<-stopped
+				return fmt.Errorf("read: %w", context.DeadlineExceeded)
+			case 2:
+				if err := store.Away(); err != nil {
+					t.Errorf("it is read while NATS is away: %v", err)
+				}
+				again <- view.Progress().Problems
+				return fmt.Errorf("read: %w", context.DeadlineExceeded)
+			}
+			<-ctx.Done()
+			return ctx.Err()
+		})
+	})
+	srv.Stop()
+	is := func(what, prefix string) {
+		t.Helper()
+		kvtest.Eventually(t, what, func() (bool, string) {
+			p := view.Progress().Problems
+			return len(p) == 1 && strings.HasPrefix(p[0], prefix), fmt.Sprint(p)
+		})
+	}
+	is("it says that NATS is away", "NATS cannot be reached since ")
+	close(stopped)
+	srv.Start(t)
+	for _, p := range <-again {
+		if !strings.HasPrefix(p, "NATS cannot be reached since ") {
+			t.Errorf("a problem of the outage: %s", p)
+		}
+	}
+	is("it says what cannot be read all the same", "the end cannot be read since ")
 }
 
 // TestFeedOfAViewer: it needs no right to make consumers.

@@ -103,5 +103,5 @@ func (f *follower) executor(model *view.Fleet) *actions.Executor {
 		return n.Paused.From
 	}
 
-	return actions.New(actions.Options{Model: model, Backend: backend{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, permitted: newPermitted(f.store)}, Log: f.log})
+	return actions.New(actions.Options{Model: model, Backend: backend{store: f.store, signer: f.signer, signsPreviews: f.signsPreviews, log: f.log, paused: paused, permitted: newPermitted(f.store)}, Away: f.store.Away, Log: f.log})
 }

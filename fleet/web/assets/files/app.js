@@ -54,12 +54,18 @@
     }
   };
   const lost = () => state("off", "Reconnecting");
+  // What is updated is not current where the page says why the server does not know what is.
+  const showState = () => {
+    if (source?.readyState === EventSource.OPEN) document.querySelector("#live [data-stale]") ? state("stale", "Not current") : state("on", "Live");
+  };
 
   // A browser has only a few connections to one server: tabs that nobody sees give theirs back, and
   // load the page again when they are looked at.
   let source = null, dropped = false;
-  document.addEventListener("htmx:sseOpen", (e) => { source = e.detail.source; dropped = false; state("on", "Live"); });
+  document.addEventListener("htmx:sseOpen", (e) => { source = e.detail.source; dropped = false; showState(); });
   document.addEventListener("htmx:sseError", lost);
+  document.addEventListener("htmx:sseMessage", showState);
+  document.addEventListener("htmx:afterSettle", showState);
   // What has ended does not change any more.
   document.addEventListener("htmx:sseClose", (e) => {
     if (e.detail.type === "message") { source = null; for (const l of document.querySelectorAll("[data-live]")) l.hidden = true; }
