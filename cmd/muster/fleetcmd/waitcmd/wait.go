@@ -242,6 +242,10 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		printTally(w.Print, fleet.TallyOf(statuses))
 	}
 
+	if len(statuses) == 0 {
+		return all, g.nobody(s.KV.Names(), rollout)
+	}
+
 	return all, w.verdict(ctx, s, g.Name, statuses)
 }
 
@@ -280,8 +284,6 @@ func printTally(p print.Printer, t fleet.Tally) {
 func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
 	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
-	case t.All == 0:
-		return fmt.Errorf("no known node matches: %s (see %s)", name, names.Run("fleet nodes"))
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
