@@ -62,7 +62,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview and all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
-	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait").UnNegatableBoolVar(&c.wait)
+	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
 	c.addTerms(cmd)
@@ -222,9 +222,9 @@ func tally(done []fleet.Pushed, targets int) string {
 	return text
 }
 
-// pushedGoal waits for what was pushed, whatever else is assigned under the name.
+// pushedGoal waits for what was pushed, whatever else is assigned under the name, as long as it is in force.
 func pushedGoal(done []fleet.Pushed) waitcmd.Goal {
-	g := waitcmd.Goal{Revisions: map[string]uint64{}}
+	g := waitcmd.Goal{Revisions: map[string]uint64{}, InForce: true}
 	for _, p := range done {
 		g.Keys = append(g.Keys, p.Key)
 		g.Revisions[p.Key] = p.Revision

@@ -145,6 +145,9 @@ type Goal struct {
 	Nodes map[string]bool
 	// Revisions are those of keys where it is not the newest.
 	Revisions map[string]uint64
+	// InForce is that these revisions must stay what is assigned: a later one that assigns something else is an
+	// error, and not waited for.
+	InForce bool
 }
 
 // rollout returns the selected assignments, and those of the same name that may
@@ -194,7 +197,7 @@ type Wait struct {
 }
 
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
-// waited for, or that it failed there.
+// waited for, that it failed there, or that it was replaced.
 func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Assignment, error) {
 	rollout, err := g.rollout(ctx, s)
 	if err != nil {
@@ -218,7 +221,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 
 		return is
 	}
-	waiter := fleet.Waiter{Nodes: s, Once: w.Timeout <= 0, Later: s.Digests, Goes: goes, OnPoll: func(all []fleet.RolloutStatus) {
+	waiter := fleet.Waiter{Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests, Goes: goes, OnPoll: func(all []fleet.RolloutStatus) {
 		isAway = false
 		if text := absent.next(all); text != "" && limit.Err() == nil {
 			line.Clear()
@@ -228,6 +231,13 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	}}
 	statuses, err := waiter.Wait(limit, rollout)
 	line.Clear()
+	if err == nil && slices.ContainsFunc(statuses, isLate) {
+		err = g.replaced(ctx, s)
+	}
+	var replaced *replacedError
+	if errors.As(err, &replaced) && len(statuses) > 0 {
+		err = nil
+	}
 	if err == nil {
 		err = fleet.ExplainSkipped(ctx, s.Get, statuses)
 	}
@@ -242,6 +252,13 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	if !w.Quiet {
 		printStatuses(w.Print, all, time.Now())
 		printTally(w.Print, fleet.TallyOf(statuses))
+	}
+
+	if replaced != nil {
+		return all, replaced
+	}
+	if len(statuses) == 0 {
+		return all, g.nobody(s.KV.Names(), rollout)
 	}
 
 	return all, w.verdict(ctx, s, g.Name, statuses)
@@ -282,8 +299,6 @@ func printTally(p print.Printer, t fleet.Tally) {
 func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
 	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
-	case t.All == 0:
-		return fmt.Errorf("no known node matches: %s (see %s)", name, names.Run("fleet nodes"))
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
