@@ -102,7 +102,14 @@ func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, re
 	// Or the request could be accepted between.
 	c.accepting.Lock()
 	defer c.accepting.Unlock()
-	q, waiting, err := c.store.cancel(ctx, why.Request, why.Error(), respond)
+	q, waiting, err := c.store.cancel(ctx, &request{ID: why.Request}, why.Error(), respond)
+	if err == nil && q == nil {
+		q, waiting, err = c.store.cancel(ctx, &request{ID: why.Request, Run: true}, why.Error(), respond)
+		if err == nil && q != nil {
+			// Whoever ran what is assigned by that id may not know of the request that is to come.
+			_, err = c.early.add(ctx, why.Request, why.Error())
+		}
+	}
 	switch {
 	case err != nil:
 		return fmt.Errorf("%w: %w", errCancelNotRecorded, err)

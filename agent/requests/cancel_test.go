@@ -124,7 +124,7 @@ func TestTheSameMessagesAreBounded(t *testing.T) {
 		s.Run(t.Context(), nil, request, func(model.EnsureResponse) {})
 		s.Ensure(t.Context(), nil, cancel, func(model.EnsureResponse) { heard++ })
 	}
-	if waiting := len(s.store.open[fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
+	if waiting := len(s.store.open[ofRuns+fileName("r1")].respond); waiting > maxWaiting || heard != 2000 {
 		t.Errorf("%d wait, %d were answered", waiting, heard)
 	}
 	r.End(t.Context(), nil, nil)

@@ -221,7 +221,7 @@ func (s *Service) judge(ctx context.Context, q *request, data []byte, respond fu
 	asked := parse(opened.Request, q.Run)
 	q.ID = cmp.Or(asked.ID, q.ID)
 	// One that comes again may be late: it was accepted in time.
-	if err == nil && !s.store.knows(q.ID) {
+	if err == nil && !s.store.knows(q) {
 		err = opened.Stale
 	}
 	// What waits in the stream comes again at each start, also when other signatures are
@@ -278,7 +278,7 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	}
 	response := q.Response
 	// One that comes again has its response.
-	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q.ID) {
+	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q) {
 		return response, err
 	}
 	isNew, isCancelled, err := s.canceller.accept(ctx, q, respond)
@@ -312,7 +312,7 @@ func (s *Service) paused(noop bool) error {
 // kept can be sent again, or waits in the stream. What had begun may have been
 // done: it fails, and is not done again.
 func (s *Service) recover(ctx context.Context) {
-	for _, q := range s.store.unfinished() {
+	for _, q := range s.store.unfinished(ctx) {
 		response := s.responder.response(q)
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:

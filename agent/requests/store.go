@@ -7,6 +7,7 @@ import (
 	"errors"
 	"io/fs"
 	"log/slog"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -36,14 +37,15 @@ type store struct {
 	log  *slog.Logger
 
 	mu sync.Mutex
-	// open are those without a final response, known the times of all, runs those that are run requests.
+	// open are those without a final response, known the times of all, by the names of their files; runs is how many
+	// of these are run requests.
 	open  map[string]*request
 	known map[string]time.Time
-	runs  map[string]bool
+	runs  int
 }
 
 func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
-	s := &store{host: h, dir: dir, log: log, open: map[string]*request{}, known: map[string]time.Time{}, runs: map[string]bool{}}
+	s := &store{host: h, dir: dir, log: log, open: map[string]*request{}, known: map[string]time.Time{}}
 	if err := h.MakeDirectory(dir, files.OwnAttrs(0o700)); err != nil {
 		return nil, err
 	}
@@ -55,7 +57,7 @@ func openStore(h *host.Host, dir string, log *slog.Logger) (*store, error) {
 		name, ok := strings.CutSuffix(e.Name(), ".json")
 		info, err := e.Info()
 		if ok && err == nil {
-			s.known[name] = info.ModTime()
+			s.know(name, info.ModTime())
 		}
 	}
 	for name, at := range s.known {
@@ -72,6 +74,30 @@ func fileName(id string) string {
 	sum := sha256.Sum256([]byte(id))
 
 	return hex.EncodeToString(sum[:16])
+}
+
+// ofRuns begins the file names of run requests.
+const ofRuns = "run-"
+
+// name returns the file name of a request. Run requests have ids of their own: who may send no others
+// could take those of others, and have them refused.
+func (q *request) name() string {
+	if q.Run {
+		return ofRuns + fileName(q.ID)
+	}
+
+	return fileName(q.ID)
+}
+
+// isRun reports whether a file is that of a run request.
+func isRun(name string) bool { return strings.HasPrefix(name, ofRuns) }
+
+// know notes when a request came.
+func (s *store) know(name string, at time.Time) {
+	if _, known := s.known[name]; !known && isRun(name) {
+		s.runs++
+	}
+	s.known[name] = at
 }
 
 func (s *store) path(name string) string { return filepath.Join(s.dir, name+".json") }
@@ -94,7 +120,7 @@ func CheckRecord(path string) error {
 func (s *store) accept(ctx context.Context, q *request, respond func(model.EnsureResponse)) (isNew bool, err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := fileName(q.ID)
+	name := q.name()
 	if earlier, ok := s.open[name]; ok {
 		if earlier.Sum != q.Sum {
 			return false, errOtherRequest
@@ -125,13 +151,10 @@ func (s *store) accept(ctx context.Context, q *request, respond func(model.Ensur
 	}
 	respond(q.Response)
 	q.respond = append(q.respond, respond)
-	if s.known[name] = q.At; !q.Response.Phase.Final() {
+	if s.know(name, q.At); !q.Response.Phase.Final() {
 		s.open[name] = q
 	}
-	if q.Run {
-		s.runs[name] = true
-	}
-	if len(s.runs) > maxKnownRuns || len(s.known)-len(s.runs) > maxKnown {
+	if s.runs > maxKnownRuns || len(s.known)-s.runs > maxKnown {
 		s.prune(q.At)
 	}
 
@@ -150,11 +173,11 @@ func (s *store) openRuns() int {
 	return count
 }
 
-// knows reports whether a request with an id was accepted.
-func (s *store) knows(id string) bool {
+// knows reports whether a request with its id was accepted.
+func (s *store) knows(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, known := s.known[fileName(id)]
+	_, known := s.known[q.name()]
 
 	return known
 }
@@ -163,7 +186,7 @@ func (s *store) knows(id string) bool {
 func (s *store) has(q *request) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := fileName(q.ID)
+	name := q.name()
 	if earlier, ok := s.open[name]; ok {
 		return earlier.Sum == q.Sum
 	}
@@ -175,13 +198,13 @@ func (s *store) has(q *request) bool {
 	return err == nil && earlier.Sum == q.Sum
 }
 
-// cancel records that a request was cancelled, unless it has begun. It returns the request, nil
+// cancel records that a request with the id of another was cancelled, unless it has begun. It returns the request, nil
 // for one that is not known, and those who wait for its responses where that was its last one.
 // Else respond gets the last response, and those still to come.
-func (s *store) cancel(ctx context.Context, id, why string, respond func(model.EnsureResponse)) (*request, []func(model.EnsureResponse), error) {
+func (s *store) cancel(ctx context.Context, asked *request, why string, respond func(model.EnsureResponse)) (*request, []func(model.EnsureResponse), error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := fileName(id)
+	name := asked.name()
 	q, isOpen := s.open[name]
 	if !isOpen {
 		if _, known := s.known[name]; !known {
@@ -223,7 +246,7 @@ func (s *store) record(ctx context.Context, q *request, response model.EnsureRes
 	if q.Response.Phase.Final() {
 		return nil, false, nil
 	}
-	name := fileName(q.ID)
+	name := q.name()
 	q.Response, q.Request, q.body = response, nil, nil
 	if response.Phase.Final() {
 		delete(s.open, name)
@@ -234,18 +257,19 @@ func (s *store) record(ctx context.Context, q *request, response model.EnsureRes
 
 // unfinished returns the requests of an earlier process that have no final
 // response, the oldest first.
-func (s *store) unfinished() []*request {
+func (s *store) unfinished(ctx context.Context) []*request {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var out []*request
-	for name := range s.known {
+	for _, name := range slices.Collect(maps.Keys(s.known)) {
 		q, err := s.read(name)
+		if err == nil && q.name() != name { // of a version in which run requests had no names of their own
+			err = s.rename(ctx, name, q)
+			name = q.name()
+		}
 		if err != nil {
 			s.log.Error("stored request is unreadable", "error", err)
 			continue
-		}
-		if q.Run {
-			s.runs[name] = true
 		}
 		if !q.Response.Phase.Final() {
 			q.body = q.Request
@@ -259,11 +283,22 @@ func (s *store) unfinished() []*request {
 	return out
 }
 
+// rename moves a request from a file to its own. The lock is held.
+func (s *store) rename(ctx context.Context, from string, q *request) error {
+	if err := s.host.WriteRecord(ctx, s.path(q.name()), q); err != nil {
+		return err
+	}
+	s.know(q.name(), s.known[from])
+	s.drop(from)
+
+	return nil
+}
+
 // forget removes a request, so that its id can be used again.
 func (s *store) forget(q *request) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name := fileName(q.ID)
+	name := q.name()
 	delete(s.open, name)
 	s.drop(name)
 }
@@ -273,8 +308,10 @@ func (s *store) drop(name string) {
 	if err := s.host.Remove(s.path(name)); err != nil {
 		s.log.Warn("cannot remove stored request", "error", err)
 	}
+	if _, known := s.known[name]; known && isRun(name) {
+		s.runs--
+	}
 	delete(s.known, name)
-	delete(s.runs, name)
 }
 
 // prune forgets what is too old or too much, but nothing that is still open.
@@ -283,7 +320,7 @@ func (s *store) prune(now time.Time) {
 	for name := range s.known {
 		switch _, open := s.open[name]; {
 		case open:
-		case s.runs[name]:
+		case isRun(name):
 			runs = append(runs, name)
 		default:
 			others = append(others, name)

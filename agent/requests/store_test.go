@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,13 +57,65 @@ func TestRunsDisplaceNoCommands(t *testing.T) {
 		add(fmt.Sprint(i), true, start.Add(time.Duration(i+1)))
 	}
 	for range 2 {
-		if !s.knows("command") || s.knows("0") || !s.knows(fmt.Sprint(maxKnownRuns+299)) || len(s.runs) > maxKnownRuns || len(s.known) != len(s.runs)+1 {
-			t.Errorf("%d are known, %d of them runs; the command %v", len(s.known), len(s.runs), s.knows("command"))
+		command := s.knows(&request{ID: "command"})
+		knows := func(run int) bool { return s.knows(&request{ID: fmt.Sprint(run), Run: true}) }
+		if !command || knows(0) || !knows(maxKnownRuns+299) || s.runs > maxKnownRuns || len(s.known) != s.runs+1 {
+			t.Errorf("%d are known, %d of them runs; the command %v", len(s.known), s.runs, command)
 		}
 		if s, err = openStore(h, dir, log); err != nil {
 			t.Fatal(err)
 		}
-		s.unfinished()
+		s.unfinished(t.Context())
+	}
+}
+
+// TestRunsHaveIdsOfTheirOwn: who may have what is assigned run takes no other request its id, whose execution is
+// neither refused nor left uncancelled for it. So it is after a restart, also of a version that kept them together.
+func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
+	t.Parallel()
+	opened := func(_ context.Context, data []byte, _ signed.Action) (Opened, error) { return Opened{Request: data}, nil }
+	ask := func(send func(context.Context, *model.Sender, []byte, func(model.EnsureResponse)), data []byte) (first model.EnsureResponse) {
+		send(t.Context(), nil, data, func(r model.EnsureResponse) {
+			if first.Node == "" {
+				first = r
+			}
+		})
+		return first
+	}
+	ensure := encode(model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, ID: "r1", Type: "exec", Properties: []byte("{}")})
+	run := encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: "r1", Expires: time.Now().Add(time.Hour)})
+	s, reported := accepting(t, opened)
+	if r := ask(s.Run, run); r.Phase != model.EnsureAcknowledged {
+		t.Errorf("the run: %+v", r)
+	}
+	if r := ask(s.Ensure, ensure); r.Phase != model.EnsureAcknowledged || len(*reported) > 0 {
+		t.Errorf("a request with the id of a run: %+v", r)
+	}
+	if r := ask(s.Ensure, cancelOf("r1")); r.Phase != model.EnsureCancelled || r.Protocol != model.ProtocolEnsureResponse || s.NextRun(t.Context()) == nil {
+		t.Errorf("cancelled was %+v", r)
+	}
+	s, _ = accepting(t, opened)
+	ask(s.Run, run)
+	if r := ask(s.Ensure, cancelOf("r1")); r.Phase != model.EnsureCancelled || r.Protocol != model.ProtocolRunResponse {
+		t.Errorf("cancelled was %+v", r)
+	}
+	if r := ask(s.Ensure, ensure); r.Phase != model.EnsureCancelled || r.Protocol != model.ProtocolEnsureResponse {
+		t.Errorf("a request that was cancelled before it came: %+v", r)
+	}
+	s, _ = accepting(t, opened)
+	ask(s.Run, run)
+	own := (&request{ID: "r1", Run: true}).name()
+	if err := os.Rename(s.store.path(own), s.store.path(fileName("r1"))); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		again, err := openStore(hosttest.New(t), s.store.dir, slog.New(slog.DiscardHandler))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if q := again.unfinished(t.Context()); len(q) != 1 || again.open[own] != q[0] || len(again.known) != 1 || again.runs != 1 {
+			t.Errorf("after a restart: %+v, known %v, %d runs", q, again.known, again.runs)
+		}
 	}
 }
 

@@ -149,8 +149,9 @@ type EventPage struct {
 type RequestDetail struct {
 	Progress Progress `json:"progress"`
 	RequestRow
-	// Missing are the nodes that did not answer, by name: those that its targets are now. It is empty where
-	// Unknown is why nobody can tell.
+	// Missing are the nodes that did not answer, by name: those that its targets are now. Others answered though they are
+	// none of these. Both are empty where Unknown is why nobody can tell.
 	Missing []string `json:"missing"`
+	Others  []string `json:"others"`
 	Unknown string   `json:"unknown,omitempty"`
 }

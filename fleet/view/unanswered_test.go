@@ -28,19 +28,22 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 	for name, c := range map[string]struct {
 		from    *model.Sender
 		missing []string
+		others  []string
 		unknown string
 	}{
-		"a group":                  {&model.Sender{By: "anna", Nodes: 4, To: "group.web"}, []string{"web3", "web4"}, ""},
-		"nodes, one never seen":    {&model.Sender{Nodes: 4, To: "node.web1 node.web2 node.web4 node.new"}, []string{"new", "web4"}, ""},
-		"an expression":            {&model.Sender{Nodes: 3, On: `group("web") && node != "web3"`}, []string{"web4"}, ""},
-		"everybody":                {&model.Sender{Nodes: 5, To: "group.all node.web1 group.web"}, []string{"db1", "web3", "web4"}, ""},
-		"all answered":             {&model.Sender{Nodes: 2}, []string{}, ""},
-		"no sender":                {nil, []string{}, "did not say how many nodes"},
-		"no target":                {&model.Sender{By: "anna", Nodes: 4}, []string{}, "did not say which nodes"},
-		"a target that is long":    {&model.Sender{Nodes: 4, On: strings.Repeat("true || ", 200) + "true"}, []string{}, "did not say which nodes"},
-		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, "7 did not answer, but its target is other nodes by now"},
-		"an invalid expression":    {&model.Sender{Nodes: 9, On: `nope(`}, []string{}, "its target cannot be evaluated: "},
-		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, "other nodes by now"},
+		"a group":                  {&model.Sender{By: "anna", Nodes: 4, To: "group.web"}, []string{"web3", "web4"}, nil, ""},
+		"nodes, one never seen":    {&model.Sender{Nodes: 4, To: "node.web1 node.web2 node.web4 node.new"}, []string{"new", "web4"}, nil, ""},
+		"an expression":            {&model.Sender{Nodes: 3, On: `group("web") && node != "web3"`}, []string{"web4"}, nil, ""},
+		"everybody":                {&model.Sender{Nodes: 5, To: "group.all node.web1 group.web"}, []string{"db1", "web3", "web4"}, nil, ""},
+		"all answered":             {&model.Sender{Nodes: 2, To: "node.web1 node.web2"}, []string{}, nil, ""},
+		"who was not asked":        {&model.Sender{Nodes: 2, To: "node.web2 node.web4"}, []string{"web4"}, []string{"web1"}, ""},
+		"as many, of nobody knows": {&model.Sender{Nodes: 2}, []string{}, nil, "as many answered as were asked, but the sender did not say which nodes"},
+		"no sender":                {nil, []string{}, nil, "did not say how many nodes"},
+		"no target":                {&model.Sender{By: "anna", Nodes: 4}, []string{}, nil, "did not say which nodes"},
+		"a target that is long":    {&model.Sender{Nodes: 4, On: strings.Repeat("true || ", 200) + "true"}, []string{}, nil, "did not say which nodes"},
+		"other nodes by now":       {&model.Sender{Nodes: 9, To: "group.web"}, []string{}, nil, "2 answered of 9 that were asked, but its target is other nodes by now"},
+		"an invalid expression":    {&model.Sender{Nodes: 9, On: `nope(`}, []string{}, nil, "its target cannot be evaluated: "},
+		"what is no target at all": {&model.Sender{Nodes: 4, To: "site * node.> /etc"}, []string{}, nil, "other nodes by now"},
 	} {
 		f := view.New(view.Options{})
 		for _, n := range []string{"web1", "web2", "web3", "web4"} {
@@ -50,7 +53,7 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 		f.Add(message(1, time.Minute, answerOf("web1", "q1", c.from)))
 		f.Add(message(2, time.Minute, answerOf("web2", "q1", c.from), answerOf("db1", "another", c.from)))
 		got, known := f.Request("q1")
-		if !known || got.Answers != 2 || !slices.Equal(got.Missing, c.missing) || got.Missing == nil || !strings.Contains(got.Unknown, c.unknown) || (got.Unknown == "") != (c.unknown == "") {
+		if !known || got.Answers != 2 || !slices.Equal(got.Missing, c.missing) || got.Missing == nil || !slices.Equal(got.Others, c.others) || got.Others == nil || !strings.Contains(got.Unknown, c.unknown) || (got.Unknown == "") != (c.unknown == "") {
 			t.Errorf("%s: %+v, %t", name, got, known)
 		}
 		if page := f.Events(view.EventQuery{Search: "Q1"}); len(page.Events) != 2 {
@@ -94,6 +97,28 @@ func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 			t.Errorf("a minute later: %q", later.Unknown)
 		}
 	})
+}
+
+// TestRunsAreOtherRequests: whoever may have what is assigned run, and nothing else, can give such a request the id of another one,
+// and the nodes that refuse it answer by that id. They have not answered the other one.
+func TestRunsAreOtherRequests(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	from := &model.Sender{By: "anna", Nodes: 2, To: "node.web1 node.web2"}
+	refused := document("web2", model.KindEnsure, model.ProtocolRunResponse, model.OutcomeFailed, model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "q1", Phase: model.EnsureFailed, Error: "it expired"})
+	refused.CorrelationID = "q1"
+	f.Add(message(1, time.Minute, refused))
+	if got, known := f.Request("q1"); !known || got.Resource != "run" {
+		t.Errorf("the run: %+v, %t", got, known)
+	}
+	f.Add(message(2, time.Minute, answerOf("web1", "q1", from)))
+	if got, _ := f.Request("q1"); got.Answers != 1 || got.Failed != 0 || got.By != "anna" || !slices.Equal(got.Missing, []string{"web2"}) {
+		t.Errorf("%+v", got)
+	}
+	f.Add(message(3, time.Minute, answerOf("web2", "q1", from)))
+	if got, _ := f.Request("q1"); got.Answers != 2 || len(got.Missing) > 0 || len(f.Requests()) != 2 {
+		t.Errorf("%+v", got)
+	}
 }
 
 // TestAnswersThatAreGone: who gave one that is not kept any more is not said to have given none.

@@ -83,7 +83,7 @@ func (l *Log) add(t *told, at place) {
 		l.attention.Add(e.Node, e.Time, a)
 	}
 	// A node answers a request once: what else it says of it, while that is remembered, is an event alone.
-	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+e.CorrelationID) {
+	if e.Kind == model.KindEnsure && e.CorrelationID != "" && !l.repeats.seenBefore(e.Node, "answer "+keyOf(e.Resource, e.CorrelationID)) {
 		l.requests.add(at, t)
 	}
 }

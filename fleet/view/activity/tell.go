@@ -95,13 +95,16 @@ func (t *told) tellTransaction(d *model.Transaction) {
 // unnamed is a request of which no answer has the resource: it was refused, or cancelled before it began.
 const unnamed = "ensure"
 
+// ofRun is what the answers of a run request are about.
+const ofRun = "run"
+
 func (t *told) tellAnswer(r *model.EnsureResponse) {
 	t.Resource = unnamed
 	if r.State != nil {
 		t.Resource = compact.Cut(r.State.Ref().String(), compact.MaxWord)
 	}
 	if r.Protocol == model.ProtocolRunResponse {
-		t.Resource = "run"
+		t.Resource = ofRun
 	}
 	t.Text = compact.Line(describe.Answer(*r), compact.MaxText)
 	if r.Sender != nil {

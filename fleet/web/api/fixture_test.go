@@ -102,7 +102,7 @@ func (f *fixture) Events(q view.EventQuery) view.EventPage {
 func (f *fixture) Requests() []view.RequestRow { return []view.RequestRow{{ID: "q1"}} }
 
 func (f *fixture) Request(id string) (view.RequestDetail, bool) {
-	return view.RequestDetail{RequestRow: view.RequestRow{ID: id, Nodes: 2, Answers: 1}, Missing: []string{"web02"}}, id == "q1 by anna"
+	return view.RequestDetail{RequestRow: view.RequestRow{ID: id, Nodes: 2, Answers: 1}, Missing: []string{"web02"}, Others: []string{}}, id == "q1 by anna"
 }
 
 func (f *fixture) Follow(q view.EventQuery) (<-chan view.Event, func()) {
