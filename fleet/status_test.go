@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -300,6 +301,30 @@ func TestWaitLearnsOfLaterRevisions(t *testing.T) {
 	w.Later = func(context.Context, string) (map[uint64]string, error) { return nil, broken }
 	_, err = w.Wait(t.Context(), rolloutOfAll)
 	wantError(t, err, broken, "")
+}
+
+// TestWaitLooksSoonAfterAnOutage: a poll that a server did not answer has no long pause follow, and what it could
+// not say of a later revision is asked again.
+func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		outage := errors.New("outage")
+		later := []model.Node{node("a", nil, motd(8, model.OutcomeStable))}
+		l := &lister{states: [][]model.Node{later, later, later}}
+		asked := 0
+		w := fleet.Waiter{Nodes: l, Goes: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
+			if asked++; asked == 1 {
+				<-time.After(5 * time.Second) // as long as an answer is awaited
+				return nil, outage
+			}
+			return map[uint64]string{7: "", 8: ""}, nil
+		}}
+		began := time.Now()
+		got, err := w.Wait(t.Context(), rolloutOfAll)
+		if err != nil || len(got) != 1 || got[0].Status != fleet.StatusUpToDate || asked != 2 || time.Since(began) > 6*time.Second {
+			t.Errorf("%+v %v after %s, asked %d times", got, err, time.Since(began), asked)
+		}
+	})
 }
 
 func TestWaitEnds(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 const defaultPause = 500 * time.Millisecond
 
 // pausesPerPoll relieves the server where a fleet is so large that a poll takes
-// long.
+// long, and not where a server that is away gives no answer for long.
 const pausesPerPoll = 5
 
 // Waiter waits for nodes.
@@ -64,13 +64,17 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 				return last, nil
 			}
 		}
+		pause := cmp.Or(w.Pause, defaultPause)
+		if err == nil {
+			pause = max(pause, pausesPerPoll*time.Since(began))
+		}
 		select {
 		case <-ctx.Done():
 			if last != nil {
 				err = nil
 			}
 			return last, err
-		case <-time.After(max(cmp.Or(w.Pause, defaultPause), pausesPerPoll*time.Since(began))):
+		case <-time.After(pause):
 		}
 	}
 }
@@ -90,16 +94,16 @@ type revisionOf struct {
 // node names: a node does not know of it before the bucket does.
 func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked map[revisionOf]bool) error {
 	for _, e := range r.Entries {
-		news := false
+		var news []revisionOf
 		for _, n := range nodes {
 			m := n.Manifests[e.Key]
 			for _, revision := range []uint64{m.Revision, m.Seen} {
 				if id := (revisionOf{e.Key, revision}); revision > e.Revision && !asked[id] {
-					asked[id], news = true, true
+					news = append(news, id)
 				}
 			}
 		}
-		if w.Later == nil || !news {
+		if w.Later == nil || len(news) == 0 {
 			continue
 		}
 		later, err := w.Later(ctx, e.Key)
@@ -107,6 +111,9 @@ func (w *Waiter) learn(ctx context.Context, r Rollout, nodes []model.Node, asked
 			return err
 		}
 		r.Later[e.Key] = later
+		for _, id := range news { // not before it was answered
+			asked[id] = true
+		}
 	}
 
 	return nil

@@ -285,6 +285,21 @@ func TestWhatFailsNowComesFirst(t *testing.T) {
 	}
 }
 
+// TestLongNamesFailNow: a resource whose name is kept shortened is found in the error that has all of it.
+func TestLongNamesFailNow(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	name := strings.Repeat("x", 270)
+	f.Add(message(1, time.Minute, failureOf("web1", "group.web.motd", "r1", name)))
+	f.SetAssignments([]model.Entry{{Key: "group.web.motd", Revision: 3, Time: time.Now().Add(-time.Hour)}})
+	f.SetNode(model.Node{Heard: time.Now(), NodeState: model.NodeState{Node: "web1", Groups: []string{"web"}, At: time.Now(), Manifests: map[string]model.ManifestState{
+		"group.web.motd": {Revision: 3, Outcome: model.OutcomeFailed, At: time.Now(), Error: "file#" + name + ": no space", FailedSince: time.Now(), Counts: model.Counts{Total: 1, Failed: 1}},
+	}}})
+	if top := f.Overview().Top.Failing; len(top) != 1 || top[0].Now != 1 {
+		t.Errorf("%+v", top)
+	}
+}
+
 // TestTurnOfTargets: how long others take before does not count as time of an expression.
 func TestTurnOfTargets(t *testing.T) {
 	t.Parallel()

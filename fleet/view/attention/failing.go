@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/summary"
+	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
 // failures is on how many nodes a resource fails now, and since when, by the states of nodes.
@@ -53,7 +54,7 @@ func resourceOf(f summary.Failure, known map[topID]*counted) (topID, bool) {
 				break
 			}
 			to += colon
-			id := topID{f.Manifest, f.Error[from:to]}
+			id := topID{f.Manifest, compact.Cut(f.Error[from:to], compact.MaxWord)}
 			if known[id] != nil {
 				return id, true
 			}

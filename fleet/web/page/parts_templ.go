@@ -1534,7 +1534,7 @@ func failsMost(all []view.TopResource, now time.Time) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = toned(look{"check", "off", "Not failing now"}).Render(ctx, templ_7745c5c3_Buffer)
+					templ_7745c5c3_Err = toned(look{"question", "off", "No node is known to fail now"}).Render(ctx, templ_7745c5c3_Buffer)
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
@@ -1580,7 +1580,7 @@ func failsMost(all []view.TopResource, now time.Time) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				} else {
-					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "not now")
+					templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 111, "none known now")
 					if templ_7745c5c3_Err != nil {
 						return templ_7745c5c3_Err
 					}
