@@ -20,6 +20,9 @@ import (
 // does at once, before it counts as not answering.
 const defaultSilence = 5 * time.Second
 
+// defaultQuiet is how long no answer may come before the results are looked for in reports, too.
+const defaultQuiet = 2 * time.Second
+
 // Asker sends requests to nodes.
 type Asker interface {
 	// Ask sends a request to a target and yields each answer as it comes, several
@@ -164,6 +167,12 @@ type Ensurer struct {
 	Nodes fleet.NodeLister
 	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
 	Silence time.Duration
+	// Reported, if set, yields the final answers of some nodes as they report them, until ctx ends: one whose agent
+	// was ended and started again meanwhile answers no more. It is called at most once, when nodes that accepted the
+	// request have not finished it, and no answer came for Quiet.
+	Reported func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse]
+	// Quiet is 2 seconds where it is 0.
+	Quiet time.Duration
 	// Once is that the first answer of a node is awaited, and no other.
 	Once bool
 	// OnAnswer, if set, gets each node's final answer as it comes.
@@ -186,7 +195,7 @@ func (e *Ensurer) Ensure(ctx context.Context, targets []fleet.Target, req model.
 	var senders sync.WaitGroup
 	answers := make(chan answer[model.EnsureResponse])
 	senders.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
-	c.run(ctx, answers, cmp.Or(e.Silence, defaultSilence))
+	c.run(ctx, answers, &senders)
 	cancel()
 	senders.Wait()
 
@@ -318,17 +327,39 @@ type collection struct {
 	silent bool
 }
 
-func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], silence time.Duration) {
-	silent := time.NewTimer(silence)
+// run takes answers into account until the request is complete, nothing more can come, or ctx ends. What reads
+// reports is one of the senders, and ends with ctx.
+func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], senders *sync.WaitGroup) {
+	silent := time.NewTimer(cmp.Or(c.ensurer.Silence, defaultSilence))
 	defer silent.Stop()
+	pause := cmp.Or(c.ensurer.Quiet, defaultQuiet)
+	quiet := time.NewTimer(pause)
+	defer quiet.Stop()
+	reported := make(chan model.EnsureResponse)
+	if c.ensurer.Reported == nil {
+		quiet.Stop()
+	}
 	c.progress()
-	for !c.complete() {
+	for isReading := false; !c.complete(); {
 		select {
 		case a, open := <-answers:
 			if !open {
 				return
 			}
 			c.add(ctx, a)
+			if c.ensurer.Reported != nil && !isReading {
+				quiet.Reset(pause)
+			}
+		case r := <-reported:
+			c.add(ctx, answer[model.EnsureResponse]{response: r})
+		case <-quiet.C:
+			if len(c.last) == c.finished {
+				quiet.Reset(pause)
+				continue
+			}
+			isReading = true
+			nodes := c.open()
+			senders.Go(func() { forward(ctx, c.ensurer.Reported(ctx, nodes), reported) })
 		case <-silent.C:
 			if more := c.ensurer.patience(); more > 0 {
 				silent.Reset(more)
@@ -339,6 +370,29 @@ func (c *collection) run(ctx context.Context, answers <-chan answer[model.Ensure
 			return
 		}
 	}
+}
+
+// forward hands on what is yielded, until ctx ends.
+func forward(ctx context.Context, from iter.Seq[model.EnsureResponse], to chan<- model.EnsureResponse) {
+	for r := range from {
+		select {
+		case to <- r:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// open returns the nodes that have not finished, as far as they are known.
+func (c *collection) open() []string {
+	out := c.missing()
+	for node, r := range c.last {
+		if !final(r) {
+			out = append(out, node)
+		}
+	}
+
+	return out
 }
 
 func (c *collection) add(ctx context.Context, a answer[model.EnsureResponse]) {

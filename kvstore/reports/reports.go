@@ -168,7 +168,9 @@ func (s Stream) message(r model.Report) (*nats.Msg, error) {
 
 // Filter selects reports. What is empty matches all.
 type Filter struct {
-	Node    string
+	Node string
+	// Nodes are several nodes, where Node is empty.
+	Nodes   []string
 	Kind    string
 	Outcome string
 	// Since leaves out what was stored before.
@@ -209,17 +211,24 @@ func (f Filter) matches(r model.Report) bool {
 
 // consumer returns the configuration that reads the selected reports.
 func (f Filter) consumer(n kvstore.Names) (jetstream.OrderedConsumerConfig, error) {
-	parts := []string{f.Node, f.Kind, f.Outcome}
-	for i, part := range parts {
-		if part == "" {
-			parts[i] = "*"
-		} else if !model.IsToken(part) {
-			return jetstream.OrderedConsumerConfig{}, fmt.Errorf("%w: %q: write one word each for node, kind and outcome", model.ErrInvalidName, strings.Join(parts, " "))
-		}
+	var cfg jetstream.OrderedConsumerConfig
+	nodes := f.Nodes
+	if f.Node != "" || len(nodes) == 0 {
+		nodes = []string{f.Node}
 	}
-	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{n.Report(parts[0], parts[1], parts[2])}}
-	if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
-		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, kvstore.BatchOutcome))
+	for _, node := range nodes {
+		parts := []string{node, f.Kind, f.Outcome}
+		for i, part := range parts {
+			if part == "" {
+				parts[i] = "*"
+			} else if !model.IsToken(part) {
+				return cfg, fmt.Errorf("%w: %q: write one word each for node, kind and outcome", model.ErrInvalidName, strings.Join(parts, " "))
+			}
+		}
+		cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], parts[1], parts[2]))
+		if f.Outcome != "" && (f.Kind == "" || f.Kind == model.KindTransaction) {
+			cfg.FilterSubjects = append(cfg.FilterSubjects, n.Report(parts[0], model.KindTransaction, kvstore.BatchOutcome))
+		}
 	}
 	if !f.Since.IsZero() {
 		cfg.DeliverPolicy, cfg.OptStartTime = jetstream.DeliverByStartTimePolicy, &f.Since

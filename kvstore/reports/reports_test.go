@@ -399,6 +399,7 @@ func TestReportsAreFiltered(t *testing.T) {
 	}{
 		"all":     {want: "1 2 3 4"},
 		"node":    {filter: reports.Filter{Node: "web01"}, want: "1 2"},
+		"nodes":   {filter: reports.Filter{Nodes: []string{"web02", "web03"}}, want: "3 4"},
 		"kind":    {filter: reports.Filter{Kind: "run"}, want: "1 3"},
 		"outcome": {filter: reports.Filter{Outcome: "failed"}, want: "2 3"},
 		"every":   {filter: reports.Filter{Node: "web02", Kind: "run", Outcome: "failed"}, want: "3"},

@@ -254,13 +254,14 @@ func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureReq
 			c.printAnswer(r.Node, r)
 		}
 	}
-	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer,
+	completer := live.Completer{Store: by.Store, Log: c.Log, OnAnswer: onAnswer}
+	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer, Reported: completer.Follow(req.ID),
 		OnProgress: func(p request.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
 	}
 	out, err := ensurer.Ensure(limit, list, req)
-	live.Completer{Store: by.Store, Log: c.Log, OnAnswer: onAnswer}.Complete(ctx, req.ID, out)
+	completer.Complete(ctx, req.ID, out)
 
 	return out, err
 }

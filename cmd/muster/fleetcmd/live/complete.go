@@ -3,6 +3,7 @@ package live
 import (
 	"context"
 	"errors"
+	"iter"
 	"log/slog"
 	"time"
 
@@ -15,8 +16,10 @@ import (
 const (
 	// completeTime is how long the results of nodes that did not finish may be read.
 	completeTime = 5 * time.Second
-	// readApart is of how many nodes the reports are read node by node.
-	readApart = 8
+	// readApart is of how many nodes the reports are selected by node; of more all are read.
+	readApart = 64
+	// followAgain is the pause before results are followed again, where they cannot be read.
+	followAgain = 5 * time.Second
 )
 
 // Completer completes what came of a request by the results that nodes reported otherwise than in
@@ -36,26 +39,52 @@ func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured
 	}
 	ctx, done := context.WithTimeout(ctx, completeTime)
 	defer done()
-	filters := []reports.Filter{{}}
-	if len(out.Unfinished) <= readApart {
-		filters = nil
-		for _, node := range out.Unfinished {
-			filters = append(filters, reports.Filter{Node: node})
-		}
-	}
 	results := request.NewResults(id, out.Unfinished)
-	for _, f := range filters {
-		f.Kind, f.Since = model.KindEnsure, sentAfter(id, time.Now())
-		if err := c.read(ctx, f, results); err != nil {
-			c.Log.Debug("cannot read the results of nodes that did not finish", "error", err)
-			break
-		}
+	if err := c.read(ctx, filter(id, out.Unfinished, false), results, c.OnAnswer); err != nil {
+		c.Log.Debug("cannot read the results of nodes that did not finish", "error", err)
 	}
 	out.Merge(results)
 }
 
-// read adds what is stored to the results.
-func (c Completer) read(ctx context.Context, f reports.Filter, results *request.Results) error {
+// Follow yields the results of some nodes as they are reported, until there are those of all or ctx ends. It is
+// for request.Ensurer.Reported.
+func (c Completer) Follow(id string) func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
+	return func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
+		return func(yield func(model.EnsureResponse) bool) {
+			results := request.NewResults(id, nodes)
+			ctx, done := context.WithCancel(ctx)
+			defer done()
+			for ctx.Err() == nil && !results.Complete() {
+				err := c.read(ctx, filter(id, nodes, true), results, func(r model.EnsureResponse) {
+					if ctx.Err() == nil && !yield(r) {
+						done()
+					}
+				})
+				if err == nil || ctx.Err() != nil {
+					continue
+				}
+				c.Log.Debug("cannot follow the results of nodes that are working", "error", err)
+				select {
+				case <-ctx.Done():
+				case <-time.After(followAgain):
+				}
+			}
+		}
+	}
+}
+
+// filter returns what selects the results of a request on some nodes.
+func filter(id string, nodes []string, follow bool) reports.Filter {
+	f := reports.Filter{Kind: model.KindEnsure, Since: sentAfter(id, time.Now()), Follow: follow}
+	if len(nodes) <= readApart {
+		f.Nodes = nodes
+	}
+
+	return f
+}
+
+// read adds reports to the results until these are complete, or there are no more.
+func (c Completer) read(ctx context.Context, f reports.Filter, results *request.Results, onAnswer func(model.EnsureResponse)) error {
 	for report, err := range reports.New(c.Store).Reports(ctx, f) {
 		if errors.Is(err, reports.ErrInvalidEvent) {
 			continue
@@ -63,8 +92,8 @@ func (c Completer) read(ctx context.Context, f reports.Filter, results *request.
 		if err != nil {
 			return err
 		}
-		if answer, isNew := results.Add(report); isNew && c.OnAnswer != nil {
-			c.OnAnswer(answer)
+		if answer, isNew := results.Add(report); isNew && onAnswer != nil {
+			onAnswer(answer)
 		}
 		if results.Complete() {
 			return nil

@@ -147,12 +147,13 @@ func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, l
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	ensurer := request.Ensurer{Asker: by, Nodes: known, OnProgress: func(p request.Progress) {
+	completer := live.Completer{Store: by.Store, Log: c.Log}
+	ensurer := request.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p request.Progress) {
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}
 
 	out, err := ensurer.Ensure(limit, list, model.EnsureRequest{ID: id})
-	live.Completer{Store: by.Store, Log: c.Log}.Complete(ctx, id, out)
+	completer.Complete(ctx, id, out)
 
 	return out, err
 }
