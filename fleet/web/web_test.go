@@ -220,6 +220,16 @@ func TestAKeyLeadsToItsManifest(t *testing.T) {
 	has(t, h, "/manifests/group.web.gone", http.StatusNotFound, "There is no manifest", `href="/audit/group.web.gone"`, "Show its history")
 }
 
+// TestEventsByTheWordOfThePage: what a page calls rejected is found by that word, too.
+func TestEventsByTheWordOfThePage(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		d.Events = append(d.Events, view.Event{Seq: 1, Node: "web001", Kind: model.KindRun, Outcome: model.OutcomeRefused, Text: "that is no property"})
+	})
+	has(t, dashboard(f), "/events?outcome=rejected", http.StatusOK, "that is no property", `<option value="refused" selected>Rejected`)
+}
+
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
