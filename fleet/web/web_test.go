@@ -338,8 +338,11 @@ func TestTermsOfAssignments(t *testing.T) {
 		}
 	})
 	h := dashboard(f)
-	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx"} {
+	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx", "/audit?q=group.web.nginx"} {
 		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	}
+	if text := get(t, h, "/audit?q=group.web.nginx").Body.String(); strings.Count(text, "noop, priority 3") != 1 || strings.Count(text, `href="/audit/group.web.nginx#`) < 2 {
+		t.Error("a revision that is not in force has the terms of the one that is")
 	}
 }
 
