@@ -275,6 +275,19 @@ func TestOneNode(t *testing.T) {
 	has(t, dashboard(f), "/", http.StatusOK, "2 nodes are unreachable", "not seen lately; are their agents running, and connected to NATS?")
 }
 
+// TestAnnotationsThatShareALabel: the page says which of them Prometheus gets.
+func TestAnnotationsThatShareALabel(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		d.Registrations[0].Annotations = map[string]string{"a.b": "1", "a_b": "2", "c": "3"}
+	})
+	text := has(t, dashboard(f), "/registrations", http.StatusOK, "of a.b, a_b Prometheus gets a.b only")
+	if n := strings.Count(text, "Prometheus gets"); n != 1 {
+		t.Errorf("%d rows say so", n)
+	}
+}
+
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
