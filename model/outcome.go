@@ -21,6 +21,18 @@ const (
 	OutcomeNotRun Outcome = "notrun"
 )
 
+// Rejected is the word that people read for OutcomeRefused.
+const Rejected = "rejected"
+
+// OutcomeNamed returns the outcome of a word, which may be Rejected.
+func OutcomeNamed(word string) Outcome {
+	if word == Rejected {
+		return OutcomeRefused
+	}
+
+	return Outcome(word)
+}
+
 // IsFailure reports whether that is how a run ends which did not do all that it was to do.
 func (o Outcome) IsFailure() bool {
 	return o == OutcomeFailed || o == OutcomeNotRun || o == OutcomeRefused

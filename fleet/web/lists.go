@@ -47,6 +47,18 @@ func auditOf(all []model.Entry, more bool, search string, from int) page.AuditDa
 	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), All: len(all), More: more}
 }
 
+// termsOf returns the terms of what is assigned, by revision.
+func termsOf(all []view.ManifestRow) map[uint64]*model.Terms {
+	out := map[uint64]*model.Terms{}
+	for _, m := range all {
+		for _, k := range m.Keys {
+			out[k.Revision] = k.Terms
+		}
+	}
+
+	return out
+}
+
 // maxRevision is how many bytes of a revision are compared.
 const maxRevision = 256 << 10
 

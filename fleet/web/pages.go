@@ -227,7 +227,10 @@ func (s *site) audit(r *http.Request) screen {
 				return content{}, err
 			}
 
-			return shown(page.Audit(auditOf(all, more, search, from), now))
+			d := auditOf(all, more, search, from)
+			d.Terms = termsOf(s.Model.Manifests())
+
+			return shown(page.Audit(d, now))
 		},
 	}
 }

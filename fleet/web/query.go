@@ -34,7 +34,7 @@ func eventQuery(r *http.Request) view.EventQuery {
 
 	return view.EventQuery{
 		Node: strings.TrimSpace(q.Get("node")), Kind: q.Get("kind"), Manifest: strings.TrimSpace(q.Get("manifest")), RunID: q.Get("run"),
-		Outcome: model.Outcome(q.Get("outcome")), Cause: model.Cause(q.Get("cause")), Search: searchOf(r), Before: before,
+		Outcome: model.OutcomeNamed(q.Get("outcome")), Cause: model.Cause(q.Get("cause")), Search: searchOf(r), Before: before,
 	}
 }
 

@@ -3,6 +3,7 @@ package web_test
 import (
 	"compress/gzip"
 	"fmt"
+	"html"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -55,7 +56,7 @@ func has(t *testing.T, h http.Handler, path string, status int, texts ...string)
 
 // pages are the pages of a sample, each with what it has.
 var pages = map[string][]string{
-	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports, the last "},
+	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
 	"/nodes":                          {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
 	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
 	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
@@ -220,6 +221,73 @@ func TestAKeyLeadsToItsManifest(t *testing.T) {
 	has(t, h, "/manifests/group.web.gone", http.StatusNotFound, "There is no manifest", `href="/audit/group.web.gone"`, "Show its history")
 }
 
+// TestEventsByTheWordOfThePage: what a page calls rejected is found by that word, too.
+func TestEventsByTheWordOfThePage(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		d.Events = append(d.Events, view.Event{Seq: 1, Node: "web001", Kind: model.KindRun, Outcome: model.OutcomeRefused, Text: "that is no property"})
+	})
+	has(t, dashboard(f), "/events?outcome=rejected", http.StatusOK, "that is no property", `<option value="refused" selected>Rejected`)
+}
+
+// tags are the elements of a page, blanks what separates words in it.
+var (
+	tags   = regexp.MustCompile(`<[^>]*>`)
+	blanks = regexp.MustCompile(`\s+`)
+)
+
+// wordsOf returns what a page says.
+func wordsOf(body string) string {
+	return html.UnescapeString(blanks.ReplaceAllString(tags.ReplaceAllString(body, ""), " "))
+}
+
+// TestNoBlankBeforeAComma is in any page.
+func TestNoBlankBeforeAComma(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(500))
+	blank := regexp.MustCompile(`.{0,40} [,;.]( .{0,20}|$)`)
+	for path := range pages {
+		for _, part := range strings.Split(get(t, h, path).Body.String(), "<pre") {
+			if found := blank.FindString(wordsOf(part)); found != "" {
+				t.Errorf("%s has %q", path, found)
+			}
+		}
+	}
+}
+
+// TestOneNode has the words for one.
+func TestOneNode(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		n := d.Nodes[0]
+		n.Silent = true
+		d.Nodes = []model.Node{n}
+	})
+	text := wordsOf(get(t, dashboard(f), "/").Body.String())
+	for _, want := range []string{"0 of 1 node is OK", "1 node is unreachable", "not seen lately; is its agent running, and connected to NATS?"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("without %q: %s", want, text)
+		}
+	}
+	f.Change(func(d *webfleet.Data) { d.Nodes = append(d.Nodes, d.Nodes[0]); d.Nodes[1].Node = "web999" })
+	has(t, dashboard(f), "/", http.StatusOK, "2 nodes are unreachable", "not seen lately; are their agents running, and connected to NATS?")
+}
+
+// TestAnnotationsThatShareALabel: the page says which of them Prometheus gets.
+func TestAnnotationsThatShareALabel(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		d.Registrations[0].Annotations = map[string]string{"a.b": "1", "a_b": "2", "c": "3"}
+	})
+	text := has(t, dashboard(f), "/registrations", http.StatusOK, "of a.b, a_b Prometheus gets a.b only")
+	if n := strings.Count(text, "Prometheus gets"); n != 1 {
+		t.Errorf("%d rows say so", n)
+	}
+}
+
 // TestIncomplete: what is not known yet, and what is wrong, is said on the pages it is about.
 func TestIncomplete(t *testing.T) {
 	t.Parallel()
@@ -328,8 +396,11 @@ func TestTermsOfAssignments(t *testing.T) {
 		}
 	})
 	h := dashboard(f)
-	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx"} {
+	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx", "/audit?q=group.web.nginx"} {
 		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
+	}
+	if text := get(t, h, "/audit?q=group.web.nginx").Body.String(); strings.Count(text, "noop, priority 3") != 1 || strings.Count(text, `href="/audit/group.web.nginx#`) < 2 {
+		t.Error("a revision that is not in force has the terms of the one that is")
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/document/decode"
 )
 
@@ -25,7 +26,7 @@ type Hook struct {
 	URL  string `json:"url"`
 	// SecretFile has the secret that signs, "whsec_" and base64 of 24 to 64 bytes.
 	SecretFile string `json:"secret_file"`
-	// Kinds and Outcomes are those of muster fleet reports; Manifests are names, Nodes ids.
+	// Kinds and Outcomes are those of muster fleet reports, model.OutcomeRefused also where the file has model.Rejected; Manifests are names, Nodes ids.
 	Kinds     []string `json:"kinds"`
 	Outcomes  []string `json:"outcomes"`
 	Causes    []string `json:"causes"`
@@ -72,6 +73,12 @@ func Parse(name string, data []byte) ([]Hook, error) {
 		seen[h.Name] = true
 	}
 
+	for _, h := range f.Webhooks {
+		for i, word := range h.Outcomes {
+			h.Outcomes[i] = string(model.OutcomeNamed(word))
+		}
+	}
+
 	return f.Webhooks, problems.Sorted().Err()
 }
 
@@ -89,7 +96,7 @@ func (h Hook) check(add func(key string, err error)) {
 	} {
 		for _, word := range words.given {
 			if !slices.Contains(words.known, word) {
-				add(key, fmt.Errorf("`%s` has %q, and can have %s", key, word, strings.Join(words.known, ", ")))
+				add(key, fmt.Errorf("`%s` has %q, and can have %s%s", key, word, strings.Join(words.known, ", "), meant(word, words.known)))
 			}
 		}
 	}
@@ -100,6 +107,15 @@ func (h Hook) check(add func(key string, err error)) {
 			}
 		}
 	}
+}
+
+// meant asks whether a known word is meant, the nearest to another one.
+func meant(word string, known []string) string {
+	if hint := document.DidYouMean(word, known); hint != "" {
+		return " (" + hint + ")"
+	}
+
+	return ""
 }
 
 // checkURL returns what is wrong with a URL. Reports say what is on machines, so they are not sent
@@ -141,7 +157,7 @@ func kinds() []string {
 func outcomes() []string {
 	var out []string
 	for _, o := range []any{
-		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun, model.OutcomeRefused,
+		model.OutcomeStable, model.OutcomeChanged, model.OutcomeRefreshed, model.OutcomeNoop, model.OutcomeFailed, model.OutcomeUnmet, model.OutcomeSkipped, model.OutcomeNotRun, model.OutcomeRefused, model.Rejected,
 		model.HealthOK, model.HealthWarning, model.HealthCritical, model.HealthUnknown,
 		model.NodeStarted, model.NodeStopped, model.NodeDropped, model.NodeUnassigned, model.NodeDuplicate, model.NodeFlapping,
 	} {

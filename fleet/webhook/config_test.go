@@ -1,6 +1,7 @@
 package webhook_test
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -37,6 +38,9 @@ func TestParse(t *testing.T) {
 		"no secret":      {with("    secret_file: pager.secret\n", ""), "hooks.yaml:2:5: `secret_file` is missing"},
 		"unknown kind":   {with("[run]", "[runs]"), "hooks.yaml:5:12: `kinds` has \"runs\", and can have run, transaction, health, ensure, node"},
 		"no outcome":     {with("[failed, refused]", "[red]"), "hooks.yaml:6:15: `outcomes` has \"red\", and can have stable, changed"},
+		"nearly one":     {with("[failed, refused]", "[rejectd]"), "hooks.yaml:6:15: `outcomes` has \"rejectd\", and can have stable, "},
+		"nearly a kind":  {with("[run]", "[runs]"), "health, ensure, node (did you mean `run`?)"},
+		"what was meant": {with("[failed, refused]", "[rejectd]"), "(did you mean `rejected`?)"},
 		"no cause":       {valid + "    causes: [me]\n", "hooks.yaml:7:13: `causes` has \"me\", and can have manifest, schedule"},
 		"a wildcard":     {valid + "    nodes: ['*']\n", "hooks.yaml:7:12: `nodes` must be words of letters"},
 		"a key":          {valid + "    manifests: [node.web01.motd]\n", "hooks.yaml:7:16: `manifests` must be words of letters"},
@@ -51,6 +55,18 @@ func TestParse(t *testing.T) {
 		case err != nil && strings.Contains(err.Error(), "hidden"):
 			t.Errorf("%s: shows a password: %v", name, err)
 		}
+	}
+}
+
+// TestRejectedIsRefused: pages and commands say rejected, reports have refused.
+func TestRejectedIsRefused(t *testing.T) {
+	t.Parallel()
+	hooks, err := webhook.Parse("hooks.yaml", []byte(strings.Replace(valid, "refused", "rejected", 1)))
+	if err != nil || len(hooks) != 1 || !slices.Equal(hooks[0].Outcomes, []string{"failed", "refused"}) {
+		t.Fatalf("%+v %v", hooks, err)
+	}
+	if !hooks[0].Matches(model.Report{Node: "web01", Kind: model.KindRun, Outcome: model.OutcomeRefused}) {
+		t.Error("a rejection is not sent")
 	}
 }
 

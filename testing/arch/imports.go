@@ -170,7 +170,7 @@ func rooms() []room {
 		{folder: "fleet/web/page/texts", may: []string{"model"}},
 		{folder: "fleet/web/page", may: []string{"model/...", "fleet", "fleet/actions", "fleet/describe", "fleet/preview", "fleet/request", "fleet/summary", "fleet/target", "fleet/view"}},
 		{folder: "fleet/web/access", may: []string{"model", "model/sparse", "resources/host/files", "resources/host/trust"}},
-		{folder: "fleet/web/api", may: []string{"model/...", "fleet", "fleet/actions", "fleet/describe", "fleet/target", "fleet/view", "fleet/web/access"}, tests: []string{"fleet/summary"}},
+		{folder: "fleet/web/api", may: []string{"model/...", "fleet", "fleet/actions", "fleet/describe", "fleet/target", "fleet/view", "fleet/web/access", "resources/document"}, tests: []string{"fleet/summary"}},
 		{folder: "fleet/web/metrics", may: []string{"model/...", "fleet", "fleet/summary", "fleet/view", "fleet/webhook"}},
 		{folder: "fleet/webhook", may: []string{"model", "resources/document/...", "resources/host/files"}},
 		{folder: "fleet/target", may: []string{"model", "resources/document"}},

@@ -125,6 +125,15 @@ await step('the menu of a narrow screen', async (p) => {
   await p.goto(base + '/audit', { waitUntil: 'load' });
   const box = await p.locator('.menu a[aria-current]').boundingBox();
   is(box.x >= 0 && box.x + box.width <= screens.narrow.viewport.width, true, 'whether the page is seen in it');
+  const cut = await p.evaluate(() => [...document.querySelectorAll('.menu a')].filter((a) => a.getBoundingClientRect().left < 0 || a.getBoundingClientRect().right > document.documentElement.clientWidth).map((a) => a.textContent.trim()));
+  is(cut.join(', '), '', 'what of the menu is not seen');
+});
+
+await step('the audit of a narrow screen', async (p) => {
+  await p.setViewportSize(screens.narrow.viewport);
+  await p.goto(base + '/audit', { waitUntil: 'load' });
+  const words = await p.evaluate(() => [...document.querySelectorAll('td:first-child .badge')].map((b) => [b.textContent.trim(), parseFloat(getComputedStyle(b).fontSize)]));
+  is(words.length > 0 && words.every(([word, size]) => word !== '' && size >= 12), true, 'whether each change has its word');
 });
 
 await step('the theme', async (p) => {

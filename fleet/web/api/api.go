@@ -95,6 +95,7 @@ func config() huma.Config {
 		RejectUnknownQueryParameters: true,
 	}
 	c.AllowAdditionalPropertiesByDefault = true
+	c.Transformers = []huma.Transformer{suggest}
 
 	return c
 }

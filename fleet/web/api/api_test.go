@@ -1,6 +1,7 @@
 package api_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,7 +99,9 @@ func TestQueries(t *testing.T) {
 		"/manifests/motd?status=not-applicable&offset=5&limit=7":                         view.ManifestQuery{Name: "motd", Status: fleet.StatusNotApplicable, Offset: 5, Limit: 7},
 		"/runs?node=web01&manifest=motd&outcome=failed&cause=drift&search=x&limit=3":     view.EventQuery{Node: "web01", Manifest: "motd", Outcome: "failed", Cause: "drift", Search: "x", Limit: 3},
 		"/events?kind=run&run_id=r1&outcome=changed&before=18446744073709551615&limit=1": view.EventQuery{Kind: "run", RunID: "r1", Outcome: "changed", Before: 1<<64 - 1, Limit: 1},
-		"/events?node=web01&manifest=group.web.motd&cause=manifest&search=%3Cscript%3E":  view.EventQuery{Node: "web01", Manifest: "group.web.motd", Cause: "manifest", Search: "<script>", Limit: 100},
+		"/runs?outcome=rejected":   view.EventQuery{Outcome: "refused", Limit: 100},
+		"/events?outcome=rejected": view.EventQuery{Outcome: "refused", Limit: 100},
+		"/events?node=web01&manifest=group.web.motd&cause=manifest&search=%3Cscript%3E": view.EventQuery{Node: "web01", Manifest: "group.web.motd", Cause: "manifest", Search: "<script>", Limit: 100},
 	} {
 		if r := get(t, h, path); r.StatusCode != http.StatusOK || !reflect.DeepEqual(f.last(), want) {
 			t.Errorf("%s: %s, asked %+v\nwant %+v", path, r.Status, f.last(), want)
@@ -175,6 +178,23 @@ func TestBounds(t *testing.T) {
 	}
 	if q := f.last(); q != nil {
 		t.Errorf("asked all the same: %v", q)
+	}
+}
+
+// TestAWordThatIsNearlyRight is answered with the one that was meant.
+func TestAWordThatIsNearlyRight(t *testing.T) {
+	t.Parallel()
+	h := serve(newFixture())
+	for path, want := range map[string]string{
+		"/events?outcome=rejectd": ", did you mean rejected?",
+		"/runs?outcome=faild":     ", did you mean failed?",
+		"/nodes?state=okay":       ", did you mean ok?",
+		"/nodes?state=bogus":      "",
+	} {
+		p := problemOf(t, get(t, h, path))
+		if text := p.Errors[0].Message; !strings.HasPrefix(text, "expected value to be one of ") || !strings.HasSuffix(text, cmp.Or(want, `"`)) {
+			t.Errorf("%s: %s", path, text)
+		}
 	}
 }
 

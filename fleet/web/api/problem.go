@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // patience is how long a source may take.
@@ -45,6 +47,27 @@ func explain(err error, location string) error {
 		},
 		Expression: wrong.Expression, Line: wrong.Line, Column: wrong.Column, Hint: wrong.Hint,
 	}
+}
+
+// oneOf begins the message of the library about a word that is none of those that a parameter can have.
+const oneOf = "expected value to be one of "
+
+// suggest adds to what is wrong with a word the one that may be meant.
+func suggest(_ huma.Context, _ string, answer any) (any, error) {
+	p, is := answer.(*huma.ErrorModel)
+	if !is {
+		return answer, nil
+	}
+	for _, e := range p.Errors {
+		known, listed := strings.CutPrefix(e.Message, oneOf)
+		if word, isWord := e.Value.(string); listed && isWord {
+			if near := document.Nearest(word, strings.Split(strings.Trim(known, `"`), ", ")); near != "" {
+				e.Message += ", did you mean " + near + "?"
+			}
+		}
+	}
+
+	return answer, nil
 }
 
 // unknown answers what is no path of the API, or no method of it.

@@ -26,21 +26,21 @@ func (f Filters) query() view.EventQuery {
 // EventFilters select events.
 type EventFilters struct {
 	Filters
-	Outcome string `query:"outcome" enum:"stable,changed,refreshed,noop,failed,unmet,skipped,notrun,refused,ok,warning,critical,unknown,started,stopped,dropped,unassigned,duplicate,flapping" doc:"That of a run, a resource, a request or a health check; of the kind node the event"`
+	Outcome string `query:"outcome" enum:"stable,changed,refreshed,noop,failed,unmet,skipped,notrun,refused,rejected,ok,warning,critical,unknown,started,stopped,dropped,unassigned,duplicate,flapping" doc:"That of a run, a resource, a request or a health check; of the kind node the event. rejected is refused, as answers have it"`
 	Kind    string `query:"kind" enum:"run,transaction,health,ensure,node" doc:"The kind of report"`
 	RunID   string `query:"run_id" maxLength:"64"`
 }
 
 func (f EventFilters) query() view.EventQuery {
 	q := f.Filters.query()
-	q.Kind, q.RunID, q.Outcome = f.Kind, f.RunID, model.Outcome(f.Outcome)
+	q.Kind, q.RunID, q.Outcome = f.Kind, f.RunID, model.OutcomeNamed(f.Outcome)
 
 	return q
 }
 
 type runsInput struct {
 	Filters
-	Outcome string `query:"outcome" enum:"stable,changed,noop,failed,notrun,refused"`
+	Outcome string `query:"outcome" enum:"stable,changed,noop,failed,notrun,refused,rejected" doc:"rejected is refused, as answers have it"`
 	Limit   int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
 }
 
@@ -69,7 +69,7 @@ type requestInput struct {
 func (a *api) addReports(routes huma.API) {
 	huma.Register(routes, operation("runs", "/runs", "The newest runs"), func(_ context.Context, in *runsInput) (*answer[runs], error) {
 		q := in.Filters.query()
-		q.Outcome, q.Limit = model.Outcome(in.Outcome), in.Limit
+		q.Outcome, q.Limit = model.OutcomeNamed(in.Outcome), in.Limit
 
 		return found(runs{a.Model.Progress(), orEmpty(a.Model.Runs(q))})
 	})

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/model/registration"
@@ -26,6 +27,7 @@ type Registrations interface {
 // cannot be read it is an error: Prometheus goes on with those that it has.
 func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	filters := []string{"cluster", "service", "protocol"}
+	shared := &sharedLabels{log: log, known: map[string]bool{}}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		q := r.URL.Query()
@@ -45,7 +47,9 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 			return
 		}
 		filter := registration.Filter{Cluster: q.Get("cluster"), Service: q.Get("service"), Protocol: q.Get("protocol")}
-		text, err := json.Marshal(registration.Targets(filter.Of(all)))
+		selected := filter.Of(all)
+		shared.warn(selected)
+		text, err := json.Marshal(registration.Targets(selected))
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
@@ -54,4 +58,30 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 		w.Header().Set("Cache-Control", "no-store")
 		_, _ = w.Write(text)
 	})
+}
+
+// maxShared is how many labels are logged that annotations share: nodes write them.
+const maxShared = 100
+
+// sharedLabels logs which annotations become the same label, each once.
+type sharedLabels struct {
+	log *slog.Logger
+
+	mu    sync.Mutex
+	known map[string]bool
+}
+
+func (s *sharedLabels) warn(all []registration.Registration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range all {
+		for label, keys := range r.AnnotationsByLabel() {
+			id := fmt.Sprint(r.Node, " ", r.Cluster, " ", r.Service, " ", r.Address, " ", r.Port, " ", label)
+			if len(keys) < 2 || s.known[id] || len(s.known) >= maxShared {
+				continue
+			}
+			s.known[id] = true
+			s.log.Warn("annotations with the same Prometheus label, only the first is written", "label", label, "annotations", strings.Join(keys, ", "), "node", r.Node, "service", r.Service, "address", r.Address, "port", r.Port)
+		}
+	}
 }

@@ -23,6 +23,35 @@ func (s services) Registrations(context.Context) ([]registration.Registration, e
 	return s.all, s.err
 }
 
+// TestAnnotationsThatShareALabel are logged, each once, and a few only: nodes write them.
+func TestAnnotationsThatShareALabel(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	s := services{all: []registration.Registration{
+		{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "fd00::1", Port: 80, Node: "web02", Annotations: map[string]string{"a.b": "1", "a-b": "2", "c": "3"}},
+	}}
+	h := metrics.Discovery(&s, slog.New(slog.NewTextHandler(&log, nil)))
+	ask := func() {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sd/registrations", nil))
+	}
+	ask()
+	ask()
+	const want = `msg="annotations with the same Prometheus label, only the first is written" label=__meta_muster_annotation_a_b annotations="a-b, a.b" node=web02 service=shop address=fd00::1 port=80`
+	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), want) {
+		t.Errorf("%d warnings: %s", n, log.String())
+	}
+	for port := range 300 {
+		r := s.all[0]
+		r.Port = 1000 + port
+		s.all = append(s.all, r)
+	}
+	ask()
+	ask()
+	if n := strings.Count(log.String(), "level=WARN"); n != 100 {
+		t.Errorf("%d warnings", n)
+	}
+}
+
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	all := []registration.Registration{

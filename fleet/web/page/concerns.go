@@ -35,7 +35,7 @@ func concernsOf(o view.Overview) []concern {
 	out = append(out, pending(o.Manifests)...)
 	for _, s := range o.States {
 		if s.State == fleet.StatusUnreachable || s.State == fleet.StatusUnreadable {
-			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
+			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
@@ -91,12 +91,27 @@ func pending(all []summary.Manifest) []concern {
 	return out
 }
 
-func whyAbsent(s fleet.Status) string {
-	if s == fleet.StatusUnreadable {
+// whyAbsent says what is wrong with so many nodes of a state.
+func whyAbsent(s fleet.Status, n int) string {
+	switch {
+	case s == fleet.StatusUnreadable && n == 1:
+		return "what it reports cannot be read by this version of muster"
+	case s == fleet.StatusUnreadable:
 		return "what they report cannot be read by this version of muster"
+	case n == 1:
+		return "not seen lately; is its agent running, and connected to NATS?"
+	default:
+		return "not seen lately; are their agents running, and connected to NATS?"
+	}
+}
+
+// nodesAre is behind "3 of 5".
+func nodesAre(all int) string {
+	if all == 1 {
+		return "node is"
 	}
 
-	return "no update for longer than the state_ttl of their agents"
+	return "nodes are"
 }
 
 func nodesOf[T any](all []T, name func(T) string) []string {

@@ -906,9 +906,9 @@ func Request(d view.RequestDetail, now time.Time) templ.Component {
 			}
 		}
 		var templ_7745c5c3_Var41 string
-		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(", " + texts.Number(d.Failed) + " failed, " + texts.Number(d.Changed) + " changed")
+		templ_7745c5c3_Var41, templ_7745c5c3_Err = templ.JoinStringErrs(" · " + texts.Number(d.Failed) + " failed, " + texts.Number(d.Changed) + " changed")
 		if templ_7745c5c3_Err != nil {
-			return templ.Error{Err: templ_7745c5c3_Err, FileName: `events.templ`, Line: 187, Col: 88}
+			return templ.Error{Err: templ_7745c5c3_Err, FileName: `events.templ`, Line: 187, Col: 90}
 		}
 		_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var41))
 		if templ_7745c5c3_Err != nil {

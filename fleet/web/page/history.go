@@ -25,6 +25,8 @@ type AuditData struct {
 	Offset   int
 	Rows     []describe.AssignmentChange
 	Matching int
+	// Terms are those of the revisions that are assigned now.
+	Terms map[uint64]*model.Terms
 	// All is how many there are whatever is searched, More that the bucket has older ones.
 	All  int
 	More bool

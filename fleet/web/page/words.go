@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/page/texts"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // first returns the first of some texts, and how many more there are.
@@ -131,4 +132,17 @@ func runName(r view.RunRow, withNode bool) string {
 // runSub returns which revision ran, and why.
 func runSub(r view.RunRow) string {
 	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(causeOf(r.Cause), "cause unknown")
+}
+
+// sharedLabels says which annotations of a registration Prometheus does not get: they share a label with another one.
+func sharedLabels(r registration.Registration) []string {
+	var out []string
+	for _, keys := range r.AnnotationsByLabel() {
+		if len(keys) > 1 {
+			out = append(out, "of "+strings.Join(keys, ", ")+" Prometheus gets "+keys[0]+" only")
+		}
+	}
+	slices.Sort(out)
+
+	return out
 }

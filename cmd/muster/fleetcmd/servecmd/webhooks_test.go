@@ -226,6 +226,22 @@ func TestTwoWebhooks(t *testing.T) {
 	r.hasOnce(t, "web01", "web02")
 }
 
+// TestTwoServesSend: two with one file send each report once, and in order, whichever of them does.
+func TestTwoServesSend(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
+	show := &shown{now: map[string]string{}}
+	deliver(t, store, hooked(t, r.URL), show)
+	deliver(t, kvtest.Bind(t, srv), hooked(t, r.URL), show)
+	var all []string
+	for i := range 40 {
+		all = append(all, fmt.Sprintf("web%02d", i))
+		report(t, store, all[i], "r")
+	}
+	r.has(t, all...)
+}
+
 // TestWebhookRefusedThreeTimes: only what the receiver refuses three times is left out, however often it
 // could not be delivered before.
 func TestWebhookRefusedThreeTimes(t *testing.T) {

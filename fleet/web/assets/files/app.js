@@ -4,10 +4,6 @@
 (() => {
   const root = document.documentElement;
 
-  // On a narrow screen the menu is a line that scrolls.
-  const current = document.querySelector(".menu a[aria-current]");
-  if (current) current.scrollIntoView({ block: "nearest", inline: "nearest" });
-
   // Ages go on between updates, in the form that the server writes.
   const age = (then, now) => {
     const minutes = Math.floor(Math.max(now - then, 0) / 60000);
