@@ -23,7 +23,7 @@ func remedy(err error, uid int) string {
 	case errors.Is(err, command.ErrBlankName):
 		return "give each argument as an item of its own"
 	case errors.Is(err, command.ErrNotFound):
-		return "install it before this resource, or name it by its full path"
+		return "install it first, or name it by its full path"
 	case errors.Is(err, command.ErrNotExecutable):
 		return "make it executable (chmod +x), or run it by its interpreter"
 	case errors.Is(err, command.ErrNoDir):

@@ -27,7 +27,7 @@ func TestRemedy(t *testing.T) {
 		"account":                {prerequisite(fmt.Errorf("user: %w", accounts.ErrNoAccount)), 0, "create it before this resource"},
 		"parent missing":         {prerequisite(files.ErrNoParent), 0, "ensure: directory"},
 		"parent is a file":       {files.ErrNoParent, 0, ""},
-		"program":                {command.ErrNotFound, 1000, "install it before"},
+		"program":                {command.ErrNotFound, 1000, "install it first"},
 		"program with a blank":   {fmt.Errorf("%w: %w", command.ErrNotFound, command.ErrBlankName), 0, "an item of its own"},
 		"program not executable": {fmt.Errorf("x %w: %w", command.ErrNotExecutable, unix.EACCES), 1000, "chmod +x"},
 		"working directory":      {command.ErrNoDir, 0, "`cwd`"},

@@ -159,7 +159,7 @@ func Attempt(ctx context.Context, n *graph.Node) (context.Context, context.Cance
 		return ctx, func() {}
 	}
 
-	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s (raise `timeout` if it needs longer)", timeout))
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s (raise its timeout if it needs longer)", timeout))
 }
 
 // wait waits between attempts, and reports whether another one may begin.

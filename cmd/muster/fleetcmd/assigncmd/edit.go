@@ -65,7 +65,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if e.argv, err = editor(); err != nil {
+	if e.argv, err = editor(c.CanAsk()); err != nil {
 		return err
 	}
 	if e.signer, err = c.Signing.Open(c.Env); err != nil {

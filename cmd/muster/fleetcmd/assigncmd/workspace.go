@@ -96,11 +96,14 @@ func (w *workspace) kept() string {
 	return "what you edited is in " + w.manifest
 }
 
-// editor returns the command of the user's editor.
-func editor() ([]string, error) {
+// editor returns the command of the user's editor. The one that is taken where none is named needs a terminal.
+func editor(isTerminal bool) ([]string, error) {
 	name := "VISUAL"
 	if os.Getenv(name) == "" {
 		name = "EDITOR"
+	}
+	if os.Getenv(name) == "" && !isTerminal {
+		return nil, cli.Usagef("no editor: there is no terminal for vi; name another one in $VISUAL or $EDITOR")
 	}
 	text := cmp.Or(os.Getenv(name), "vi")
 	argv, err := shellquote.Split(text)

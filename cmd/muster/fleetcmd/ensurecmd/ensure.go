@@ -45,6 +45,8 @@ type ensureCommand struct {
 	place model.Position
 	// together is that equal answers are shown once, at the end.
 	together bool
+	// queued is the command line that queues the same, empty for that of ensure.
+	queued string
 	// near follows the error that nobody answered: what else may be meant.
 	near string
 }
@@ -207,7 +209,7 @@ func (c *ensureCommand) cancel(ctx context.Context) error {
 // another account reaches a node at once.
 func (c *ensureCommand) queueAll(ctx context.Context, to sender, list []fleet.Target, req model.EnsureRequest) error {
 	if c.queue == 0 {
-		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with muster fleet ensure TYPE … --queue DURATION, see muster fleet reports --kind ensure")
+		return cli.Usagef("only administrators send requests that nodes answer at once; an operator of the group or node queues one with %s --queue 1h, see muster fleet reports --kind ensure", cmp.Or(c.queued, c.Command("ensure", "TYPE", "…")))
 	}
 	for _, target := range list {
 		if err := to.queue(ctx, target, req, c.queue); err != nil {

@@ -68,6 +68,11 @@ func (c *execCommand) run(ctx context.Context) error {
 	case len(c.words) == 0:
 		return cli.Usagef("no command: write it behind --, as in muster fleet exec --all -- uptime (see muster fleet exec --help)")
 	}
+	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
+	if c.shell {
+		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
+	}
+	c.queued = c.Command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)
 	typ, _ := c.Types.Get("exec")
 	if _, problems := resource.Decode(typ, properties, properties.Pos); len(problems) > 0 {

@@ -97,7 +97,7 @@ func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.Ensur
 				// Nodes without an answer show that nobody is there.
 				return
 			case errors.Is(err, requests.ErrLost):
-				a.Log.Warn("answers may be lost", "target", print.Some(families, "and others"), "error", err)
+				fleetcli.WarnLost(a.Log, print.Some(families, "and others"), "nodes that did not answer are asked again, and none executes it twice", err)
 				continue
 			case err == nil && reply.Node == "":
 				// An answer that no node proved to be its own does not count.

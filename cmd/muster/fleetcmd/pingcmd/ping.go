@@ -152,7 +152,7 @@ func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string,
 				// That nobody is there shows in who does not answer.
 				return
 			case errors.Is(err, requests.ErrLost):
-				p.Log.Warn("answers may be lost", "target", target.String(), "error", err)
+				fleetcli.WarnLost(p.Log, target.String(), "who does not answer may be there", err)
 				continue
 			case err == nil && (reply.Node == "" || p.only != nil && !p.only[reply.Node]):
 				// What no node proved to be its own does not count.
