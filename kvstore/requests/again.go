@@ -21,6 +21,8 @@ const (
 
 // repeater says which requests are sent again. One goroutine uses it.
 type repeater interface {
+	// isRepeated reports whether anything is sent again at all.
+	isRepeated() bool
 	// answered notes the answer of a node.
 	answered(node string)
 	// due returns what is sent again now.
@@ -33,6 +35,7 @@ type repeater interface {
 // never repeats nothing.
 type never struct{}
 
+func (never) isRepeated() bool        { return false }
 func (never) answered(string)         {}
 func (never) due(time.Time) []Request { return nil }
 func (never) isFinal(time.Time) bool  { return true }
@@ -69,6 +72,8 @@ func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
 
 	return out
 }
+
+func (*repeats) isRepeated() bool { return true }
 
 func (r *repeats) answered(node string) { delete(r.waiting, r.subject(node)) }
 

@@ -107,10 +107,10 @@ func (a *answers) addLoss(err error) {
 
 // read reads answers until the context or the connection ends. A lost message is not
 // the end, and nor is a lost connection: the client makes the next one, and
-// subscribes again. What is due is sent again.
-func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, to *answers, again repeater) {
+// subscribes again. What is due is sent again. The connection had been made again reconnects times before the
+// question was sent.
+func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again repeater) {
 	nc := s.store.Conn()
-	reconnects := nc.Stats().Reconnects
 	for count := 0; ; {
 		wait, done := context.WithTimeout(ctx, lossCheck)
 		m, err := sub.NextMsgWithContext(wait)

@@ -38,7 +38,7 @@ func TestADroppedAnswerEndsNoQuestion(t *testing.T) {
 		answer("web01")
 	}
 	all := newAnswers()
-	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, all, never{})
+	go New(store).read(t.Context(), sub, question{answer: func(node string) string { return names.Reply("q", node) }}, 0, 0, all, never{})
 	if one, _ := all.next(t.Context()); !errors.Is(one.err, ErrLost) || !errors.Is(one.err, nats.ErrSlowConsumer) || one.last {
 		t.Errorf("first %+v", one)
 	}

@@ -106,11 +106,13 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 		question := s.newQuestion()
 		permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(append(concerned, question.answer("*"))...))
 		defer func() { _ = done(nil) }()
-		sub, err := s.store.Conn().SubscribeSync(question.answer("*"))
+		nc := s.store.Conn()
+		reconnects := nc.Stats().Reconnects
+		sub, err := nc.SubscribeSync(question.answer("*"))
 		early := 0
 		if err == nil {
 			defer func() { _ = sub.Unsubscribe() }()
-			early, err = s.send(permitted, sub, all, question.reply)
+			early, err = s.send(permitted, sub, all, question.reply, again)
 			if !again.isFinal(time.Now()) {
 				early = 0
 			}
@@ -121,7 +123,7 @@ func (s Client) ask(ctx context.Context, all []Request, again repeater) iter.Seq
 			defer reader.Wait()
 			defer stop()
 			answers := newAnswers()
-			reader.Go(func() { s.read(reading, sub, question, early, answers, again) })
+			reader.Go(func() { s.read(reading, sub, question, early, reconnects, answers, again) })
 			for {
 				one, ok := answers.next(permitted)
 				if err = one.err; !ok {
@@ -162,14 +164,18 @@ func (s Client) newQuestion() question {
 }
 
 // send sends requests and returns how many messages arrived before the server
-// had accepted them: of one request, only among these is that nobody listens.
-func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string) (early int, err error) {
+// had accepted them: of one request, only among these is that nobody listens. That the connection is lost
+// meanwhile is no error of requests that are sent again: they may have reached nodes.
+func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request, reply string, again repeater) (early int, err error) {
 	if err := s.publish(all, reply); err != nil {
 		return 0, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	flush, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	if err := s.store.Conn().FlushWithContext(ctx); err != nil {
+	if err := s.store.Conn().FlushWithContext(flush); err != nil {
+		if again.isRepeated() && !s.store.Conn().IsClosed() && ctx.Err() == nil {
+			return 0, nil
+		}
 		return 0, err
 	}
 	if len(all) > 1 {
