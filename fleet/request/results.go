@@ -11,16 +11,17 @@ import (
 // Results are what reports tell of one request, also of one that somebody else sent: the first
 // final answer of each node, however often it is reported. One goroutine uses it.
 type Results struct {
-	id       string
-	expected map[string]bool
-	answers  map[string]model.EnsureResponse
-	missing  int
+	id, protocol string
+	expected     map[string]bool
+	answers      map[string]model.EnsureResponse
+	missing      int
 }
 
 // NewResults returns the results of the request with an id on some nodes; without any, on all
-// that report one.
-func NewResults(id string, nodes []string) *Results {
-	r := &Results{id: id, expected: map[string]bool{}, answers: map[string]model.EnsureResponse{}}
+// that report one. Its answers have a protocol, that of ensure or of run responses: whoever may send
+// only runs can give one the id of another request.
+func NewResults(id, protocol string, nodes []string) *Results {
+	r := &Results{id: id, protocol: protocol, expected: map[string]bool{}, answers: map[string]model.EnsureResponse{}}
 	for _, node := range nodes {
 		r.expected[node] = true
 	}
@@ -32,7 +33,7 @@ func NewResults(id string, nodes []string) *Results {
 // Add takes a report into account. It returns the answer that the report has, and false where it
 // has none of the request, or the node has answered.
 func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
-	if report.Kind != model.KindEnsure || report.CorrelationID != r.id || len(r.expected) > 0 && !r.expected[report.Node] {
+	if report.Kind != model.KindEnsure || report.Type != r.protocol || report.CorrelationID != r.id || len(r.expected) > 0 && !r.expected[report.Node] {
 		return model.EnsureResponse{}, false
 	}
 	if _, known := r.answers[report.Node]; known {

@@ -17,20 +17,21 @@ func resultOf(t testing.TB, node, id string, answer model.EnsureResponse) model.
 		t.Fatal(err)
 	}
 
-	return model.Report{Node: node, Kind: model.KindEnsure, CorrelationID: id, Data: data}
+	return model.Report{Node: node, Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, CorrelationID: id, Data: data}
 }
 
-// Each node counts once, by its first final answer, and speaks for itself only.
+// Each node counts once, by its first final answer to a request of the kind, and speaks for itself only.
 func TestResultsCountOnce(t *testing.T) {
 	t.Parallel()
-	r := request.NewResults("1", []string{"a", "b", "c", "d", "e"})
+	r := request.NewResults("1", model.ProtocolEnsureResponse, []string{"a", "b", "c", "d", "e"})
 	done, failed := model.EnsureResponse{Phase: model.EnsureDone, Node: "b"}, model.EnsureResponse{Phase: model.EnsureFailed}
 	var added []string
 	for _, report := range []model.Report{
 		resultOf(t, "a", "other", failed), resultOf(t, "a", "1", model.EnsureResponse{Phase: model.EnsureRunning}),
 		resultOf(t, "a", "1", done), resultOf(t, "a", "1", done), resultOf(t, "a", "1", failed), resultOf(t, "x", "1", done),
+		{Node: "b", Kind: model.KindEnsure, Type: model.ProtocolRunResponse, CorrelationID: "1", Data: json.RawMessage(`{"phase":"failed"}`)},
 		{Node: "b", Kind: model.KindRun, CorrelationID: "1", Data: json.RawMessage(`{"phase":"done"}`)},
-		{Node: "b", Kind: model.KindEnsure, CorrelationID: "1", Data: json.RawMessage(`{"phase":1}`)},
+		{Node: "b", Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, CorrelationID: "1", Data: json.RawMessage(`{"phase":1}`)},
 	} {
 		if answer, isNew := r.Add(report); isNew {
 			added = append(added, answer.Node+" "+string(answer.Phase))
@@ -56,7 +57,7 @@ func TestResultsCountOnce(t *testing.T) {
 // Without expected nodes all that report are in the results, and nobody knows whether these are all.
 func TestResultsOfAll(t *testing.T) {
 	t.Parallel()
-	r := request.NewResults("1", nil)
+	r := request.NewResults("1", model.ProtocolEnsureResponse, nil)
 	r.Add(resultOf(t, "a", "1", model.EnsureResponse{Phase: model.EnsureDone}))
 	if got := r.Ensured(nil); !got.OK() || len(got.Answers) != 1 || r.Complete() {
 		t.Errorf("got %+v", got)

@@ -57,7 +57,7 @@ func TestBatchesLoseNothing(t *testing.T) {
 			t.Fatalf("%d at most were asked at a time, %d answered: %v, %v", asked, len(got.Answers), got.NodeStates(), err)
 		}
 	}
-	results, reported := request.NewResults(req.ID, played.Names()), 0
+	results, reported := request.NewResults(req.ID, model.ProtocolRunResponse, played.Names()), 0
 	for r, err := range store.Reports(ctx, reports.Filter{Kind: model.KindEnsure, Follow: true}) {
 		if err != nil {
 			t.Fatal(err, results.Progress())

@@ -183,7 +183,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 
 // resume shows the results of a request that was sent before.
 func (c *ensureCommand) resume(ctx context.Context) error {
-	resumed := live.Resumed{ID: c.ID, Within: c.timeout, OnAnswer: func(r model.EnsureResponse) {
+	resumed := live.Resumed{ID: c.ID, Protocol: model.ProtocolEnsureResponse, Within: c.timeout, OnAnswer: func(r model.EnsureResponse) {
 		if !c.IsDocument() && !c.together {
 			c.printAnswer(r.Node, r)
 		}
@@ -256,7 +256,7 @@ func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureReq
 			c.printAnswer(r.Node, r)
 		}
 	}
-	completer := live.Completer{Store: by.Store, Log: c.Log, OnAnswer: onAnswer}
+	completer := live.Completer{Store: by.Store, Protocol: model.ProtocolEnsureResponse, Log: c.Log, OnAnswer: onAnswer}
 	ensurer := request.Ensurer{Asker: by.asker(req), Nodes: known, OnAnswer: onAnswer, Reported: completer.Follow(req.ID),
 		OnProgress: func(p request.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)

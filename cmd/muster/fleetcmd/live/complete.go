@@ -26,7 +26,9 @@ const (
 // an answer: such as one whose agent was ended and started again meanwhile.
 type Completer struct {
 	Store *kvstore.Store
-	Log   *slog.Logger
+	// Protocol is that of the answers, see request.NewResults.
+	Protocol string
+	Log      *slog.Logger
 	// OnAnswer, if set, gets each result that is found.
 	OnAnswer func(model.EnsureResponse)
 }
@@ -39,7 +41,7 @@ func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured
 	}
 	ctx, done := context.WithTimeout(ctx, completeTime)
 	defer done()
-	results := request.NewResults(id, out.Unfinished)
+	results := request.NewResults(id, c.Protocol, out.Unfinished)
 	if err := c.read(ctx, filter(id, out.Unfinished, false), results, c.OnAnswer); err != nil {
 		c.Log.Debug("cannot read the results of nodes that did not finish", "error", err)
 	}
@@ -51,7 +53,7 @@ func (c Completer) Complete(ctx context.Context, id string, out *request.Ensured
 func (c Completer) Follow(id string) func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
 	return func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
 		return func(yield func(model.EnsureResponse) bool) {
-			results := request.NewResults(id, nodes)
+			results := request.NewResults(id, c.Protocol, nodes)
 			ctx, done := context.WithCancel(ctx)
 			defer done()
 			for ctx.Err() == nil && !results.Complete() {

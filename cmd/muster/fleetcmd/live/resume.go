@@ -31,8 +31,10 @@ func (r *Resume) AddResume(cmd *fisk.CmdClause) {
 
 // Resumed is a request whose results are read from the stream of reports.
 type Resumed struct {
-	ID     string
-	Within time.Duration
+	ID string
+	// Protocol is that of the answers, see request.NewResults.
+	Protocol string
+	Within   time.Duration
 	// OnAnswer gets each answer as it is read.
 	OnAnswer func(model.EnsureResponse)
 }
@@ -65,7 +67,7 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.
 			return nil, errors.Join(errors.New("no known node matches (see muster fleet nodes)"), to.Undecided)
 		}
 	}
-	results := request.NewResults(r.ID, nodes)
+	results := request.NewResults(r.ID, r.Protocol, nodes)
 	err = r.read(ctx, store.KV, env, len(nodes) > 0, results)
 	if out := results.Ensured(to.Known); err != nil || len(out.NodeStates()) > 0 {
 		return out, errors.Join(err, to.Undecided)

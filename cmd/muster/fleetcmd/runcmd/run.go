@@ -124,7 +124,7 @@ func (c *runCommand) run(ctx context.Context) error {
 
 // resume shows the results of a request that was sent before.
 func (c *runCommand) resume(ctx context.Context) error {
-	result, err := live.Resumed{ID: c.ID, Within: c.timeout}.Collect(ctx, c.Env, &c.Aim)
+	result, err := live.Resumed{ID: c.ID, Protocol: model.ProtocolRunResponse, Within: c.timeout}.Collect(ctx, c.Env, &c.Aim)
 	if result == nil {
 		return err
 	}
@@ -147,7 +147,7 @@ func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, l
 	defer done()
 	line := c.Print.Progress()
 	defer line.Clear()
-	completer := live.Completer{Store: by.Store, Log: c.Log}
+	completer := live.Completer{Store: by.Store, Protocol: model.ProtocolRunResponse, Log: c.Log}
 	ensurer := request.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p request.Progress) {
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 	}}

@@ -96,7 +96,7 @@ func (b backend) CheckRequests(k actions.Kind) error {
 
 // Run has nodes run what is assigned to them, in the name of a sender.
 func (b backend) Run(ctx context.Context, from model.Sender, nodes []model.Node, req model.RunRequest, answered func(model.EnsureResponse)) (*request.Ensured, error) {
-	follow := live.Completer{Store: b.store, Log: b.log}.Follow(req.ID)
+	follow := live.Completer{Store: b.store, Protocol: model.ProtocolRunResponse, Log: b.log}.Follow(req.ID)
 	ensurer := request.Ensurer{Asker: live.RunAsker(b.store, b.signer, b.log, from, req), Nodes: live.Nodes(nodes), OnAnswer: answered, Reported: follow}
 
 	return ensurer.Ensure(ctx, targetsOf(nodes), model.EnsureRequest{ID: req.ID})
