@@ -121,6 +121,24 @@ func TestRunsAreOtherRequests(t *testing.T) {
 	}
 }
 
+// TestWhatWasAskedIsWhatMostSay: the first node that answers does not decide it.
+func TestWhatWasAskedIsWhatMostSay(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	for i, command := range []string{"uptime", "", "id", "id"} {
+		answer := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse, ID: "q1", Phase: model.EnsureDone}
+		if command != "" {
+			answer.State = &model.Transaction{Type: "exec", Name: command}
+		}
+		r := document(fmt.Sprint("web", i), model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, answer)
+		r.CorrelationID = "q1"
+		f.Add(message(uint64(i+1), time.Minute, r))
+	}
+	if got, _ := f.Request("q1"); got.Resource != "exec#id" || got.Answers != 4 {
+		t.Errorf("%+v", got)
+	}
+}
+
 // TestAnswersThatAreGone: who gave one that is not kept any more is not said to have given none.
 func TestAnswersThatAreGone(t *testing.T) {
 	t.Parallel()

@@ -12,9 +12,33 @@ const maxRequests = 1000
 // requests are the newest requests, by the place of the first answer that was told.
 type requests struct {
 	*bounded[*RequestRow]
+	// byKey are those that are kept, see keyOf, and votes what their answers say of them.
 	byKey map[string]*RequestRow
-	// agree is by how many more answers a row's sender was named than by others, by key.
-	agree map[string]int
+	votes map[string]*votes
+}
+
+// votes are what the answers of a request say that it was. One node may say anything: what most of them say counts.
+type votes struct {
+	sender   vote[model.Sender]
+	resource vote[string]
+}
+
+// vote is what most say of something, as far as one value can tell that is kept: the last one that more said than others.
+type vote[T comparable] struct {
+	value T
+	lead  int
+}
+
+// add counts what one says.
+func (v *vote[T]) add(value T) {
+	switch {
+	case value == v.value:
+		v.lead++
+	case v.lead > 0:
+		v.lead--
+	default:
+		v.value, v.lead = value, 1
+	}
 }
 
 // keyOf returns the key of a request by what answers of it are about, and its id: a run may have the id of another
@@ -28,10 +52,11 @@ func keyOf(resource, id string) string {
 }
 
 func newRequests() requests {
-	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}, map[string]int{}}
+	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}, map[string]*votes{}}
 	r.dropped = func(it *item[*RequestRow]) {
-		delete(r.byKey, keyOf(it.value.Resource, it.value.ID))
-		delete(r.agree, keyOf(it.value.Resource, it.value.ID))
+		key := keyOf(it.value.Resource, it.value.ID)
+		delete(r.byKey, key)
+		delete(r.votes, key)
 	}
 
 	return r
@@ -44,14 +69,11 @@ func (r requests) add(at place, t *told) {
 	row := r.byKey[key]
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: cmp.Or(e.Resource, unnamed), First: e.Time, Last: e.Time}
-		r.byKey[key] = row
+		r.byKey[key], r.votes[key] = row, &votes{}
 		r.put(r.newItem(e.Node, at, row))
 	}
 	row.Answers++
-	r.name(row, key, t)
-	if row.Resource == unnamed && e.Resource != "" {
-		row.Resource = e.Resource
-	}
+	r.votes[key].describe(row, t)
 	if e.Time.Before(row.First) {
 		row.First = e.Time
 	}
@@ -66,17 +88,17 @@ func (r requests) add(at place, t *told) {
 	}
 }
 
-// name takes over who sent a request by an answer. One node may name anybody: what most of them say counts,
-// those of older agents say nothing.
-func (r requests) name(row *RequestRow, key string, t *told) {
-	switch from := t.from; {
-	case from == (model.Sender{}):
-	case from == model.Sender{By: row.By, Nodes: row.Nodes, To: row.To, On: row.On}:
-		r.agree[key]++
-	case r.agree[key] > 0:
-		r.agree[key]--
-	default:
-		row.By, row.Nodes, row.To, row.On, r.agree[key] = from.By, from.Nodes, from.To, from.On, 1
+// describe says in a row what its answers say, of which one is new. Those of older agents do not say who sent the
+// request, those of nodes that refused it not what was asked.
+func (v *votes) describe(row *RequestRow, t *told) {
+	if t.from != (model.Sender{}) {
+		v.sender.add(t.from)
+		from := v.sender.value
+		row.By, row.Nodes, row.To, row.On = from.By, from.Nodes, from.To, from.On
+	}
+	if t.Resource != "" && t.Resource != unnamed {
+		v.resource.add(t.Resource)
+		row.Resource = v.resource.value
 	}
 }
 
