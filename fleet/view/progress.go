@@ -18,11 +18,12 @@ type completeness struct {
 	lastRuns, history bool
 	since             time.Time
 	shares            fullShares
+	truncated         truncated
 	problems          map[string]string
 }
 
 func newCompleteness(keep time.Duration, noted func()) *completeness {
-	return &completeness{noted: noted, shares: fullShares{keep: keep}, problems: map[string]string{}}
+	return &completeness{noted: noted, shares: fullShares{keep: keep}, truncated: truncated{keep: keep}, problems: map[string]string{}}
 }
 
 // Progress returns how complete the view is.
@@ -42,7 +43,8 @@ func (f *Fleet) progress(node string) Progress {
 func (c *completeness) of(node string) Progress {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
-	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Incomplete: c.shares.missing(node, time.Now())}
+	now := time.Now()
+	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Incomplete: append(c.truncated.missing(now), c.shares.missing(node, now)...)}
 	for _, about := range slices.Sorted(maps.Keys(c.problems)) {
 		out.Problems = append(out.Problems, c.problems[about])
 	}
@@ -94,4 +96,29 @@ func (c *completeness) SetSince(since time.Time, all bool) {
 		c.since, c.history = since, all
 		return true
 	})
+}
+
+// truncated is a past of which only the newest part was read, since a time; zero for all of it.
+type truncated struct {
+	keep  time.Duration
+	since time.Time
+}
+
+// SetTruncated says that the past has more than is read: all that was stored since a time was. What was before is
+// missed as long as it would be kept.
+func (c *completeness) SetTruncated(since time.Time) {
+	c.change(func() bool {
+		c.since, c.history = since, true
+		c.truncated.since = since
+		return true
+	})
+}
+
+// missing returns what is not known by that: at most one line.
+func (t truncated) missing(now time.Time) []string {
+	if t.since.IsZero() || now.Sub(t.since) >= t.keep {
+		return nil
+	}
+
+	return []string{"There are more reports than are read of the past: those before " + t.since.UTC().Format("2006-01-02 15:04 MST") + " are neither listed nor counted."}
 }

@@ -53,8 +53,8 @@ type Progress struct {
 	Since time.Time `json:"since,omitzero"`
 	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
-	// Incomplete is what the history lacks, although all was read that the stream has: reports of nodes
-	// of which it keeps only the newest, and messages that cannot be read, and how many.
+	// Incomplete is what the history lacks, although all was read that is: what is before the newest 2 GiB, reports of nodes
+	// of which the stream keeps only the newest, and messages that cannot be read, and how many.
 	Incomplete []string `json:"incomplete,omitempty"`
 }
 

@@ -43,6 +43,7 @@ type feed struct {
 	reports     reports.Stream
 	to          *view.Fleet
 	keep        time.Duration
+	past        past
 	// look is how often the streams are looked at.
 	look time.Duration
 	log  *slog.Logger
@@ -61,7 +62,7 @@ type feed struct {
 
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
-		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, look: streamPause, log: log,
+		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
 		listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }

@@ -195,6 +195,43 @@ func TestFeedOfAViewer(t *testing.T) {
 	is(t, f, "[1 ok] [r1 r2] true true true")
 }
 
+// TestThePastIsTooLong: what is not read of it is said on the pages that count it, and is no reason to doubt that the
+// rest is current; as soon as it is older than what is shown nothing is missing.
+func TestThePastIsTooLong(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	for i := range 4 {
+		report(t, store, fmt.Sprintf("web0%d", i), fmt.Sprintf("r%d", i))
+	}
+	for name, c := range map[string]struct {
+		keep      time.Duration
+		most      int
+		events    int
+		truncated bool
+	}{
+		"too long":       {time.Hour, 1, 2, true},
+		"as long as may": {time.Hour, 1 << 20, 4, false},
+		"all of it":      {time.Nanosecond, 1, 0, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			f := view.New(view.Options{Keep: c.keep})
+			feed := newFeed(store.Store, f, c.keep, slog.New(slog.DiscardHandler))
+			feed.past.most, feed.past.block, feed.until = c.most, 2, 5 // none was read yet
+			if err := feed.readHistory(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			p := f.Progress()
+			if !p.History || len(p.Problems) > 0 || len(p.Incomplete) > 0 != c.truncated || c.truncated && !strings.HasPrefix(p.Incomplete[0], "There are more reports than are read of the past: those before ") {
+				t.Errorf("%+v", p)
+			}
+			if got := len(f.Events(view.EventQuery{}).Events); got != c.events {
+				t.Errorf("%d events, want %d", got, c.events)
+			}
+		})
+	}
+}
+
 // TestPrune: a node whose state has expired is not known any more.
 func TestPrune(t *testing.T) {
 	t.Parallel()

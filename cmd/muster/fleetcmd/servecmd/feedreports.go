@@ -2,7 +2,6 @@ package servecmd
 
 import (
 	"context"
-	"fmt"
 	"iter"
 	"math"
 	"sync"
@@ -23,6 +22,12 @@ const (
 	// maxHistory is how many bytes of the past are read.
 	maxHistory = 2 << 30
 )
+
+// past is how much of the past is read: so many bytes at most, and so many messages at once.
+type past struct {
+	most  int
+	block uint64
+}
 
 // followReports tells the newest reports, and then what arrives.
 func (f *feed) followReports(ctx context.Context) error {
@@ -121,8 +126,9 @@ func (f *feed) readHistory(ctx context.Context) error {
 	}
 	f.to.SetLastRuns()
 	oldest := time.Now().Add(-f.keep)
-	read, size := 0, uint64(blockSize)
-	for f.until > 1 && read < maxHistory {
+	read, size, known := 0, f.past.block, time.Time{}
+	all := f.until <= 1
+	for !all && read < f.past.most {
 		if f.block == (block{}) {
 			from := f.until - min(size, f.until-1)
 			f.block = block{from: from, after: from - 1}
@@ -133,22 +139,21 @@ func (f *feed) readHistory(ctx context.Context) error {
 		b := f.block
 		f.until, f.block = b.from, block{}
 		read += b.bytes
-		if b.first.Before(oldest) && b.count > 0 {
-			break
-		}
-		if b.count > 0 {
-			f.to.SetSince(b.first, false)
+		all = f.until <= 1 || b.count > 0 && b.first.Before(oldest)
+		if b.count > 0 && !all {
+			known = b.first
+			f.to.SetSince(known, false)
 		}
 		// Where most were removed, the ones before them are far away.
 		if size *= 2; uint64(b.count) > size/4 {
-			size = blockSize
+			size = f.past.block
 		}
 	}
 	if err := f.tellShares(ctx); err != nil {
 		return err
 	}
-	if read >= maxHistory {
-		f.to.Problem("the past", fmt.Sprintf("the reports of the last %s are more than %d GiB: older ones are not counted", f.keep, maxHistory>>30))
+	if !all {
+		f.to.SetTruncated(known)
 		return nil
 	}
 	f.to.SetSince(oldest, true)

@@ -31,3 +31,24 @@ func TestPathsOfPrograms(t *testing.T) {
 		}
 	}
 }
+
+// TestHistoryOfNoKey is not there, which another try does not change.
+func TestHistoryOfNoKey(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	s := serveFleet(t, store, access.Options{})
+	s.complete()
+	for _, path := range []string{"audit/nope", "audit/group.web.nope", "audit/node..x"} {
+		response, err := http.Get(s.url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(response.Body)
+		if err = errors.Join(err, response.Body.Close()); err != nil {
+			t.Error(err)
+		}
+		if page := string(text); response.StatusCode != http.StatusNotFound || !strings.Contains(page, "There is no assignment") || !strings.Contains(page, `href="/audit"`) || strings.Contains(page, "Load the page again") {
+			t.Errorf("%s: %s: %s", path, response.Status, text)
+		}
+	}
+}
