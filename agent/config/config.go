@@ -125,7 +125,11 @@ func Default(hostname string) Config {
 func Parse(name string, data []byte, hostname string) (Config, error) {
 	c := Default(hostname)
 	places, problems := decode.Document(name, data, manifest.DefaultMaxBytes, &c)
-	for _, p := range c.Validate() {
+	invalid := c.checkKeys()
+	if len(problems) == 0 { // or the other key of a pair may be there under a wrong name
+		invalid = append(invalid, c.checkPairs()...)
+	}
+	for _, p := range invalid {
 		if at, ok := places[p.Property]; ok {
 			p.Pos = at
 		} else {

@@ -13,7 +13,23 @@ import (
 )
 
 // Validate returns every problem of the configuration, by key.
-func (c *Config) Validate() model.Problems {
+func (c *Config) Validate() model.Problems { return append(c.checkKeys(), c.checkPairs()...) }
+
+// checkPairs finds keys that lack the other one that they need.
+func (c *Config) checkPairs() model.Problems {
+	var out model.Problems
+	if (c.NATS.User == "") != (c.NATS.PasswordFile == "") {
+		out.Property("nats.user", "set both or none", "`nats.user` and `nats.password_file` belong together")
+	}
+	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
+		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
+	}
+
+	return out
+}
+
+// checkKeys finds what is wrong with single keys.
+func (c *Config) checkKeys() model.Problems {
 	var out model.Problems
 	if model.CheckNode(c.Node, nil) != nil {
 		out.Property("node", "use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
@@ -34,12 +50,6 @@ func (c *Config) Validate() model.Problems {
 	}
 	oneOf(&out, "log.format", c.Log.Format, "text", "json")
 	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
-	if (c.NATS.User == "") != (c.NATS.PasswordFile == "") {
-		out.Property("nats.user", "set both or none", "`nats.user` and `nats.password_file` belong together")
-	}
-	if (c.NATS.TLSCert == "") != (c.NATS.TLSKey == "") {
-		out.Property("nats.tlscert", "set both or none", "`nats.tlscert` and `nats.tlskey` belong together")
-	}
 	for i, servers := range c.NATS.Servers {
 		if err := serverurl.Check(servers); err != nil {
 			out.Property(fmt.Sprintf("nats.servers.%d", i), "", "%v", err)

@@ -22,6 +22,9 @@ func (l line) otherFlag(flag string) string {
 			return other.hint
 		}
 	}
+	if wanted == "syntax-check" || wanted == "validate-only" {
+		return ": muster validate FILE checks manifests, and does nothing else"
+	}
 	if wanted == "on" {
 		return l.assignedOn()
 	}
@@ -91,6 +94,12 @@ func (l line) unexpected(err error) error {
 
 // otherCommand returns the command that other tools call by a word, empty for none.
 func (l line) otherCommand(word string) string {
+	if l.command == "muster" && slices.Contains([]string{"check", "lint", "syntax-check", "verify"}, word) {
+		return ", did you mean validate?"
+	}
+	if l.command == "muster fleet" && slices.Contains([]string{"check", "lint", "validate"}, word) {
+		return ": muster validate FILE checks manifests"
+	}
 	if slices.Contains([]string{"remove", "delete", "del", "unassign"}, word) {
 		for _, c := range l.commands {
 			if c.Name == "rm" {

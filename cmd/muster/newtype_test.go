@@ -42,7 +42,7 @@ func TestATypeThatIsAdded(t *testing.T) {
 	says(muster(0, "", "ensure", "setting", "--help"), "the absolute path, for example /etc/hostname", "--value=VALUE", "--ensure=present|absent", "--provider=plain")
 	says(muster(0, "", "status", "setting", "--help"), "--value=VALUE")
 	says(muster(0, "", "fleet", "ensure", "setting", "--help"), "--value=VALUE")
-	says(muster(cli.ExitUsage, "", "ensure", "setting", path), "a setting needs a value (for example value: web01)")
+	says(muster(cli.ExitUsage, "", "ensure", "setting", path), "a setting needs a value (for example --value web01)")
 	says(muster(0, "", "ensure", "--noop", "setting", path, "--value", "web01"), "Would have set the value", "value:  -> web01")
 	says(muster(0, "", "ensure", "setting", path, "--value", "web01"), "setting#"+path+" changed ensure=present", "provider=plain")
 	says(muster(0, "", "status", "setting", path), `"protocol": "io.choria.ccm.v1.resource.setting.state"`, `"value": "web01"`)

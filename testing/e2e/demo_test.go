@@ -41,6 +41,9 @@ func TestDemoDashboard(t *testing.T) {
 	if len(addresses) < 2 || addresses[0] != addresses[len(addresses)-1] || strings.Index(text.String(), addresses[0]) > strings.Index(text.String(), "3/7") {
 		t.Fatalf("the address is not at the start and the end:\n%s", text.String())
 	}
+	if taught := "muster fleet exec --node demo -- uptime"; !strings.Contains(text.String(), taught) {
+		t.Errorf("%q is not taught:\n%s", taught, text.String())
+	}
 	for path, wants := range map[string][]string{
 		"nodes":          {">demo</a>", ">sim-0001</a>", ">sim-0025</a>"},
 		"api/v1/nodes":   {`"known":26`},

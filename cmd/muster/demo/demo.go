@@ -139,7 +139,7 @@ func (s step) within(ctx context.Context) ([]string, error) {
 // linger keeps the node running and shows its reports, to try things out.
 func (d *demo) linger(ctx context.Context) error {
 	d.Print.Printf("\nAll of it runs until ctrl-C. The dashboard, in a browser:\n\n  %s\n", d.dashboard)
-	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet ensure exec uptime --node %s\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, nodeName, d.path("motd"))
+	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, nodeName, d.path("motd"))
 	err := d.command(ctx, "fleet", "reports")
 	if ctx.Err() != nil {
 		return nil

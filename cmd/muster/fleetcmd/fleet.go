@@ -21,6 +21,7 @@ import (
 
 // Add adds the commands to the command line, after those that prepare adds.
 func Add(env *cli.Env, app *fisk.Application, prepare func(*cli.Env, *fisk.CmdClause)) {
+	assigncmd.AddValidate(env, app)
 	cmd := app.Command("fleet", "Manage a fleet: assign manifests to nodes, watch and query them")
 	cmd.HelpLong("Nodes run `muster agent run`; everything between them and these commands is in NATS, at --server or --context.\n\n" +
 		"  muster fleet init                          create the buckets and streams\n" +

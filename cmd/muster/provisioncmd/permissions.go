@@ -74,9 +74,17 @@ func (c *permissionsCommand) run(context.Context) error {
 	if c.dir != "" {
 		return c.write(users, documents)
 	}
+	if c.isOfNode() && len(c.names) == 1 {
+		c.Print.Remark("permissions of a node called %s; those of a person have a role: --viewer or --operator", print.Text(users[0].name))
+	}
 	_, err = c.Print.Out.Write(documents[0])
 
 	return err
+}
+
+// isOfNode reports whether no flag says whose the permissions are, so that they are those of a node.
+func (c *permissionsCommand) isOfNode() bool {
+	return !c.viewer && !c.operator && !c.serve && !c.oneAccount
 }
 
 // document returns permissions as they are printed.

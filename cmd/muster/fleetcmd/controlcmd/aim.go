@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
 )
@@ -104,6 +105,37 @@ func selectNodes(ctx context.Context, store *fleetcli.Store, on *target.Expressi
 	return out, err
 }
 
+// begun is a connection, with whom the targets mean.
+type begun struct {
+	selected
+	store *fleetcli.Store
+	// signer is nil where there is nothing to sign with.
+	signer *signing.Signing
+}
+
+// begin compiles the targets, checks the other flags, connects and finds whom the targets mean. nodes are those
+// that are named besides by flags; sign is nil where nothing is signed, check where nothing else is checked.
+func (a *aim) begin(ctx context.Context, nodes []string, sign *fleetcli.Signing, check func() error) (out begun, err error) {
+	on, list, err := a.compile(nodes)
+	if err == nil && check != nil {
+		err = check()
+	}
+	if err != nil {
+		return out, err
+	}
+	if sign == nil {
+		out.store, err = fleetcli.Open(ctx, a.Env)
+	} else {
+		out.store, out.signer, err = fleetcli.OpenSigning(ctx, a.Env, sign)
+	}
+	if err != nil {
+		return out, err
+	}
+	out.selected, err = a.find(ctx, out.store, on, list)
+
+	return out, err
+}
+
 // find is selectNodes; it warns of targets that nobody is, or refuses them, and asks before all
 // nodes are meant.
 func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
@@ -146,7 +178,7 @@ type written struct {
 // maxLines is how many nodes have a line of their own.
 const maxLines = 10
 
-// printWritten prints what was written, as lines; of many nodes it prints how many there are, and the first.
+// printWritten prints what was written, as lines; of many targets it prints how many there are, and the first.
 func printWritten(p print.Printer, what string, all []written, lines []string) {
 	if len(all) <= maxLines {
 		for _, line := range lines {
@@ -154,12 +186,15 @@ func printWritten(p print.Printer, what string, all []written, lines []string) {
 		}
 		return
 	}
-	names := make([]string, len(all))
+	names, noun := make([]string, len(all)), "node"
 	for i, w := range all {
 		family, _, _ := model.SplitKey(w.Key)
-		names[i] = strings.TrimPrefix(family, model.NodeFamily(""))
+		name, isNode := strings.CutPrefix(family, model.NodeFamily(""))
+		if names[i] = name; !isNode {
+			noun = "target"
+		}
 	}
-	p.Printf("%s of %s: %s\n", what, print.Count(len(all), "node"), print.Some(names, "--json has all"))
+	p.Printf("%s of %s: %s\n", what, print.Count(len(all), noun), print.Some(names, "--json has all"))
 }
 
 // line returns what is under the key, with its revision.

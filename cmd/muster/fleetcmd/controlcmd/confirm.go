@@ -179,6 +179,17 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[request.State]int)
 	return errors.Join(failed...)
 }
 
+// printPauses prints what was written, of many targets what and how many, and what the nodes do of it.
+func printPauses(p print.Printer, what string, all []writtenPause, line func(written) string) {
+	keys, lines := make([]written, len(all)), make([]string, len(all))
+	for i, w := range all {
+		keys[i] = written{w.Key, w.Revision}
+		lines[i] = line(keys[i])
+	}
+	printWritten(p, what, keys, lines)
+	printConfirmations(p, all)
+}
+
 // printConfirmations prints what nodes do, equal ones once, the most frequent first.
 func printConfirmations(p print.Printer, all []writtenPause) {
 	var texts []string

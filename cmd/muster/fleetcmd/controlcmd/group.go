@@ -66,27 +66,19 @@ func (c *groupCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
-	on, list, err := c.compile(nodes)
-	if err != nil {
-		return err
-	}
-	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	found, err := c.find(ctx, store, on, list)
+	found, err := c.begin(ctx, nodes, &c.Signing, nil)
 	if err != nil {
 		return err
 	}
 	states := found.states()
 	groups := updater[model.Groups]{
-		bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
+		bucket: control.New(found.store.KV).By(fleetcli.Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
 		// With a key to sign with, what is there is signed again.
 		idle: func(before model.Groups) bool {
-			return signer == nil && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
+			return found.signer == nil && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
 		},
 		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
-			return c.sign(ctx, signer, family, edit.kept(now), value, current)
+			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
 		},
 	}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (grouped, error) {

@@ -58,19 +58,11 @@ func (c *labelCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
-	on, list, err := c.compile(nodes)
+	found, err := c.begin(ctx, nodes, nil, nil)
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
-	if err != nil {
-		return err
-	}
-	found, err := c.find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	labels := updater[model.Labels]{bucket: control.New(store.KV).By(fleetcli.Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
+	labels := updater[model.Labels]{bucket: control.New(found.store.KV).By(fleetcli.Operator()), name: model.ControlLabels, decode: model.DecodeLabels, change: edit.labels, idle: func(before model.Labels) bool {
 		return edit.isIdle(func(name string) bool { _, has := before.Labels[name]; return has })
 	}}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (labeled, error) {

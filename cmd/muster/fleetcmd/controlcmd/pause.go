@@ -65,26 +65,17 @@ func (c *pauseCommand) pause(now time.Time) (model.Pause, error) {
 }
 
 func (c *pauseCommand) run(ctx context.Context) error {
-	on, list, err := c.compile(c.nodes)
+	var p model.Pause
+	found, err := c.begin(ctx, c.nodes, &c.Signing, func() (err error) {
+		if p, err = c.pause(time.Now()); err == nil {
+			err = c.check()
+		}
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	p, err := c.pause(time.Now())
-	if err == nil {
-		err = c.check()
-	}
-	if err != nil {
-		return err
-	}
-	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	found, err := c.find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	by := pauses.Pauses{Bucket: control.New(store.KV).By(p.By), Signer: signer}
+	by := pauses.Pauses{Bucket: control.New(found.store.KV).By(p.By), Signer: found.signer}
 	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenPause, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
@@ -92,13 +83,10 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 		return writtenPause{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
 	})
-	waited := c.await(ctx, c.Env, store, found.known, done)
-	shown := model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}
+	waited := c.await(ctx, c.Env, found.store, found.known, done)
+	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
 	err = c.Print.Result(c.Format, done, func() {
-		for _, w := range done {
-			c.Print.Printf("%s revision %d: %s\n", w.Key, w.Revision, print.Text(shown.String()))
-		}
-		printConfirmations(c.Print, done)
+		printPauses(c.Print, "pauses", done, func(w written) string { return w.line(shown) })
 	})
 
 	return errors.Join(failed, err, waited, found.undecided)

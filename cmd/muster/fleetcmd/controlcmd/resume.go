@@ -42,27 +42,16 @@ func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *resumeCommand) run(ctx context.Context) error {
-	on, list, err := c.compile(c.nodes)
-	if err == nil {
-		err = c.check()
-	}
+	found, err := c.begin(ctx, c.nodes, &c.Signing, c.check)
 	if err != nil {
 		return err
 	}
-	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing)
-	if err != nil {
-		return err
-	}
-	found, err := c.find(ctx, store, on, list)
-	if err != nil {
-		return err
-	}
-	by := pauses.Pauses{Bucket: control.New(store.KV).By(fleetcli.Operator()), Signer: signer}
+	by := pauses.Pauses{Bucket: control.New(found.store.KV).By(fleetcli.Operator()), Signer: found.signer}
 	var done []writtenPause
 	idle := 0
 	var failed []error
 	for _, t := range found.targets {
-		w, err := c.end(ctx, store, by, t, found.known)
+		w, err := c.end(ctx, found.store, by, t, found.known)
 		switch isOne := !found.byExpression || len(found.targets) == 1; {
 		case errors.Is(err, errNotPaused):
 			if idle++; isOne {
@@ -83,12 +72,9 @@ func (c *resumeCommand) run(ctx context.Context) error {
 	case idle > 1 && found.byExpression:
 		c.Print.Remark("none of %s that match is paused", matched)
 	}
-	waited := c.await(ctx, c.Env, store, found.known, done)
+	waited := c.await(ctx, c.Env, found.store, found.known, done)
 	err = c.Print.Result(c.Format, done, func() {
-		for _, w := range done {
-			c.Print.Printf("%s removed, revision %d\n", w.Key, w.Revision)
-		}
-		printConfirmations(c.Print, done)
+		printPauses(c.Print, "pauses removed", done, func(w written) string { return fmt.Sprintf("%s removed, revision %d\n", w.Key, w.Revision) })
 	})
 
 	return errors.Join(append(failed, err, waited, found.undecided)...)

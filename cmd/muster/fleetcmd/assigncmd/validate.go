@@ -1,0 +1,59 @@
+package assigncmd
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/source"
+	"github.com/musterfleet/muster/model"
+)
+
+// validateCommand is muster validate: what a push checks, of files.
+type validateCommand struct {
+	pushCommand
+	sources []string
+}
+
+// AddValidate adds muster validate.
+func AddValidate(env *cli.Env, app *fisk.Application) {
+	c := &validateCommand{pushCommand: pushCommand{Env: env}}
+	cmd := app.Command("validate", "Check manifests without applying or pushing them")
+	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. Exit code 0: all of them are valid.\n\n" +
+		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
+	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
+	cmd.Action(env.Action(c.run))
+}
+
+func (c *validateCommand) run(ctx context.Context) error {
+	var problems model.Problems
+	var failed []error
+	valid := 0
+	for _, name := range c.sources {
+		name = cmp.Or(name, cli.Stdin)
+		_, err := source.Read(name, c.Stdin, c.check(ctx, model.Assignment{}))
+		var found model.Problems
+		switch {
+		case errors.As(err, &found):
+			problems = append(problems, found...)
+		case err != nil:
+			failed = append(failed, cli.FileError("manifest", name, err))
+		default:
+			valid++
+			c.Print.Printf("%s: valid\n", print.Text(name))
+		}
+	}
+	if len(problems) == 0 {
+		return errors.Join(failed...)
+	}
+	for _, err := range failed {
+		cli.Report(c.Print.Err, err)
+	}
+
+	return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: fmt.Sprintf("%d of %s valid", valid, print.Count(len(c.sources), "manifest"))}
+}
