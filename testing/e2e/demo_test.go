@@ -61,6 +61,18 @@ func TestDemoDashboard(t *testing.T) {
 			return err == nil && response.StatusCode == http.StatusOK && !slices.ContainsFunc(wants, func(want string) bool { return !has(want) })
 		})
 	}
+	// Who has no password is nobody: an administrator may do anything on the node.
+	env := regexp.MustCompile(`export (NATS_URL=\S+) (NATS_USER=admin) (NATS_PASSWORD_FILE=\S+)\r?\n`).FindStringSubmatch(text.String())
+	if env == nil {
+		t.Fatalf("it does not say how to connect:\n%s", text.String())
+	}
+	for with, want := range map[int]bool{2: false, 4: true} {
+		asked := exec.CommandContext(t.Context(), "muster", "fleet", "exec", "--node", "demo", "--timeout", "10s", "--", "echo", "done as", "root")
+		asked.Env = append(os.Environ(), env[1:with]...)
+		if out, err := asked.CombinedOutput(); (err == nil) != want || strings.Contains(string(out), "done as root") != want {
+			t.Errorf("with %v: %v\n%s", env[1:with], err, out)
+		}
+	}
 	if _, err := terminal.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}

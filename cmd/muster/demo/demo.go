@@ -35,6 +35,8 @@ const (
 	// interval is how often the node checks for drift.
 	interval = 2 * time.Second
 	nodeName = "demo"
+	// adminName is the user of NATS who may do everything.
+	adminName = "admin"
 )
 
 // Execute runs a command line of muster in an environment.
@@ -139,7 +141,7 @@ func (s step) within(ctx context.Context) ([]string, error) {
 // linger keeps the node running and shows its reports, to try things out.
 func (d *demo) linger(ctx context.Context) error {
 	d.Print.Printf("\nAll of it runs until ctrl-C. The dashboard, in a browser:\n\n  %s\n", d.dashboard)
-	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, nodeName, d.path("motd"))
+	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s NATS_USER=%s NATS_PASSWORD_FILE=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, adminName, d.password(adminName), nodeName, d.path("motd"))
 	err := d.command(ctx, "fleet", "reports")
 	if ctx.Err() != nil {
 		return nil
@@ -171,7 +173,7 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 		return nil, err
 	}
 	d.url = d.server.url
-	d.Flags.Connect = connect.Options{Servers: []string{d.url}}
+	d.Flags.Connect = connect.Options{Servers: []string{d.url}, User: adminName, PasswordFile: d.password(adminName)}
 	d.store, err = d.Store(context.Background())
 
 	return []string{
@@ -180,29 +182,31 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 	}, err
 }
 
-// serverConfig returns the accounts with their users, as a configuration file has them. Who connects
-// without a user is an administrator.
+// serverConfig returns the accounts with their users, as a configuration file has them, and writes down their
+// passwords: an administrator has root's rights on the node, and other users of the machine reach the server.
 func (d *demo) serverConfig(accounts permissions.Accounts) (string, error) {
 	allowed, err := permissions.Of(kvstore.DefaultPrefix, nodeName, groups())
 	if err != nil {
 		return "", err
 	}
-	password := rand.Text()
-	if err := os.WriteFile(d.password(), []byte(password), 0o600); err != nil {
-		return "", err
+	passwords := map[string]string{adminName: rand.Text(), nodeName: rand.Text()}
+	for user, password := range passwords {
+		if err := os.WriteFile(d.password(user), []byte(password), 0o600); err != nil {
+			return "", err
+		}
 	}
 
-	return "no_auth_user: admin\n" + accounts.ServerConfig(permissions.Users{
-		accounts.Fleet.Name: {fmt.Sprintf("{user: admin, password: %q}", rand.Text())},
-		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, password, allowed.ServerConfig())},
+	return accounts.ServerConfig(permissions.Users{
+		accounts.Fleet.Name: {fmt.Sprintf("{user: %s, password: %q}", adminName, passwords[adminName])},
+		accounts.Nodes.Name: {fmt.Sprintf("{user: %s, password: %q, %s}", nodeName, passwords[nodeName], allowed.ServerConfig())},
 	}), nil
 }
 
 // groups are those of the node.
 func groups() []string { return []string{"web"} }
 
-// password is the file with the password of the node.
-func (d *demo) password() string { return filepath.Join(d.dir, "password") }
+// password is the file with the password of a user of NATS.
+func (d *demo) password(user string) string { return filepath.Join(d.dir, user+".password") }
 
 // startNode starts an agent, until node ends, and simulated nodes beside it. Its log goes to a
 // file.
@@ -216,7 +220,7 @@ func (d *demo) startNode(ctx, node context.Context) ([]string, error) {
 	config.Interval = model.Duration(interval)
 	config.StateDir = filepath.Join(d.dir, "state")
 	config.FactsDir = filepath.Join(d.dir, "facts")
-	config.NATS.Servers, config.NATS.User, config.NATS.PasswordFile = []string{d.url}, nodeName, d.password()
+	config.NATS.Servers, config.NATS.User, config.NATS.PasswordFile = []string{d.url}, nodeName, d.password(nodeName)
 	n, err := agentcmd.NewNode(node, d.Types, print.NewLogger(file, "text", slog.LevelDebug), config)
 	if err != nil {
 		return nil, errors.Join(err, file.Close())
@@ -254,7 +258,7 @@ func (d *demo) show(args []string) { d.Print.Printf("  $ muster %s\n", shellquot
 
 // run runs a command of muster with the server of the demo.
 func (d *demo) run(ctx context.Context, env *cli.Env, args []string) error {
-	return d.execute(ctx, env, append([]string{"--server", d.url, "--prefix", kvstore.DefaultPrefix}, args...))
+	return d.execute(ctx, env, append([]string{"--server", d.url, "--user", adminName, "--password-file", d.password(adminName), "--prefix", kvstore.DefaultPrefix}, args...))
 }
 
 // await reads reports from the stream until one matches.
