@@ -38,15 +38,10 @@ func Pending() Status {
 // Status returns what a node does of the change. known is whether it has a state; settled is that a
 // rejection in that is of this change, and not of what was there before.
 func (c Change) Status(n model.Node, known, settled bool) Status {
-	const later = "; takes effect when it is back"
-	switch {
-	case n.Unreadable != "":
-		return unreachable("its state cannot be read")
-	case !known || n.Silent:
-		return unreachable("unreachable" + later)
-	case n.Stopped():
-		return unreachable("stopped" + later)
-	case c.inEffect(n):
+	if away, is := Unreachable(n, known); is {
+		return away
+	}
+	if c.inEffect(n) {
 		return Status{State: request.StateDone, Text: c.text(n)}
 	}
 	if why := c.Rejection(n); settled && why != "" {
@@ -56,8 +51,23 @@ func (c Change) Status(n model.Node, known, settled bool) Status {
 	return Pending()
 }
 
-func unreachable(why string) Status {
-	return Status{State: request.StateUnreachable, Text: "written, not confirmed: " + why}
+// Unreachable returns the status of a node that does nothing of a change now, as it cannot be reached; is is
+// false where it can.
+func Unreachable(n model.Node, known bool) (away Status, is bool) {
+	const later = "; takes effect when it is back"
+	why := ""
+	switch {
+	case n.Unreadable != "":
+		why = "its state cannot be read"
+	case !known || n.Silent:
+		why = "unreachable" + later
+	case n.Stopped():
+		why = "stopped" + later
+	default:
+		return Status{}, false
+	}
+
+	return Status{State: request.StateUnreachable, Text: "written, not confirmed: " + why}, true
 }
 
 // inEffect reports whether the change is in effect on a node.

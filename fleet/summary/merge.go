@@ -15,6 +15,7 @@ func (c *counter) merge(o *counter) {
 	}
 	c.clocks = append(c.clocks, o.clocks...)
 	c.outboxes = append(c.outboxes, o.outboxes...)
+	c.messages = append(c.messages, o.messages...)
 }
 
 // merge adds what is in one map to that which is in another one under the same name.

@@ -35,6 +35,12 @@ type Outbox struct {
 	Reports int    `json:"reports"`
 }
 
+// Message is what a node says is wrong with it, cut where it is long.
+type Message struct {
+	Node    string `json:"node"`
+	Message string `json:"message"`
+}
+
 // Version is a version of muster that nodes have.
 type Version struct {
 	Version string `json:"version"`

@@ -37,6 +37,9 @@ type Summary struct {
 	Clocks []Clock `json:"clocks"`
 	// Outboxes are the nodes with reports that wait to be published, the most first.
 	Outboxes []Outbox `json:"outboxes"`
+	// Messages are what nodes say is wrong with them as a whole, by node, whatever their state: such as a group that
+	// NATS does not permit them.
+	Messages []Message `json:"messages"`
 	// Versions are those of muster on the nodes, the newest first, then what is no number.
 	Versions []Version `json:"versions"`
 	// Incomplete says what is missing above, and why.
@@ -176,7 +179,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 		never[s.Node] = true
 	}
 	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
-	out.Flapping, out.Clocks, out.Outboxes = c.sortedFlapping(), c.clocks, c.outboxes
+	out.Flapping, out.Clocks, out.Outboxes, out.Messages = c.sortedFlapping(), c.clocks, c.outboxes, c.messages
 	out.Versions = sortedVersions(c.versions, version)
 	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
 		return cmp.Compare(b.Offset.Std().Abs(), a.Offset.Std().Abs())
@@ -204,6 +207,7 @@ type counter struct {
 	versions          map[string]*Version
 	clocks            []Clock
 	outboxes          []Outbox
+	messages          []Message
 }
 
 // assigned is the place of the manifest that a key assigns, and since when it does.
@@ -259,7 +263,7 @@ func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*failing{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
-		clocks: []Clock{}, outboxes: []Outbox{},
+		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{},
 	}
 }
 
@@ -281,6 +285,9 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 	}
 	if n.Outbox > 0 {
 		c.outboxes = append(c.outboxes, Outbox{n.Node, n.Outbox})
+	}
+	if n.Message != "" {
+		c.messages = append(c.messages, Message{n.Node, short(n.Message)})
 	}
 }
 

@@ -59,7 +59,7 @@ func TestSummary(t *testing.T) {
 		}),
 		node("f", func(n *model.Node) { n.Manifests[motd] = model.ManifestState{Revision: 6} }),
 		node("g", func(n *model.Node) {
-			n.Silent, n.Outbox = true, 9
+			n.Silent, n.Outbox, n.Message = true, 9, "of then"
 			runs(model.OutcomeStable)(n)
 		}),
 		node("h", func(n *model.Node) { n.Event = model.NodeStopped }),
@@ -97,8 +97,8 @@ func TestSummary(t *testing.T) {
 	if want := "motd failed motd:4:11: exec#/bin/false: exit code 1 [c d]; motd rejected not signed [e]; own failed own:4:11: exec#/bin/false: exit code 1 [c]"; strings.Join(failing, "; ") != want {
 		t.Errorf("failing: %s", strings.Join(failing, "; "))
 	}
-	if len(got.Outboxes) != 0 {
-		t.Errorf("what a node had before it went away counts: %+v", got.Outboxes)
+	if len(got.Outboxes)+len(got.Messages) != 0 {
+		t.Errorf("what a node had before it went away counts: %+v %+v", got.Outboxes, got.Messages)
 	}
 	if len(got.Incomplete) != 2 || !strings.Contains(got.Incomplete[0], "1 of 9 nodes cannot be read") || !strings.Contains(got.Incomplete[1], "never seen: 1;") {
 		t.Errorf("incomplete: %q", got.Incomplete)
@@ -117,6 +117,7 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 		}),
 		node("b", func(n *model.Node) {
 			n.Outbox, n.Version = 20, "v1.9.0"
+			n.Message = "group.db: not permitted" + strings.Repeat("x", 1000)
 			n.Flapping = []model.FlappingState{flapping(""), flapping("")}
 			n.Clock = model.ClockOffset{Offset: model.Offset(-time.Hour), Within: model.Duration(time.Millisecond)}
 		}),
@@ -127,6 +128,9 @@ func TestWhatIsWrongWithNodes(t *testing.T) {
 		node("d", func(n *model.Node) { n.Version = "99.0.0" }),
 	}
 	got := summary.Of(nodes, nil, "v1.10.0", now)
+	if len(got.Messages) != 1 || got.Messages[0].Node != "b" || got.Messages[0].Message != "group.db: not permitted"+strings.Repeat("x", 277)+"…" {
+		t.Errorf("messages: %v", got.Messages)
+	}
 	if fmt.Sprint(got.Outboxes) != "[{b 20} {a 1}]" {
 		t.Errorf("outboxes: %v", got.Outboxes)
 	}
@@ -298,6 +302,7 @@ func TestNodesAreCountedOnAllCores(t *testing.T) {
 	for i := range 101 {
 		nodes = append(nodes, node(fmt.Sprintf("web%03d", i), func(n *model.Node) {
 			n.Version = fmt.Sprintf("1.%d.0", i/40)
+			n.Message = strings.Repeat("no", i%3)
 			n.Outbox, n.Clock.Offset = i%7, model.Offset(i%5)*model.Offset(time.Minute)
 			n.Manifests[motd] = model.ManifestState{Revision: 7, Outcome: model.OutcomeNoop}
 			n.Flapping = []model.FlappingState{{Manifest: motd, Resource: model.Ref{Type: "file", Name: fmt.Sprint("/", i%3)}}}

@@ -39,12 +39,25 @@ type writtenPause struct {
 	pauses.Written
 	Nodes []confirmation `json:"nodes,omitempty"`
 
-	change pausestate.Change
+	change change
 	target fleet.Target
 }
 
-// confirmWait waits until nodes confirm that they paused or resumed.
-type confirmWait struct{ timeout time.Duration }
+// change is what was written about nodes.
+type change interface {
+	// Status returns what a node does of it. known is whether the node has a state; settled is that a rejection in
+	// that is of this change, and not of what was there before.
+	Status(n model.Node, known, settled bool) pausestate.Status
+	// Rejection returns why a node rejects what is under the key, empty where it does not.
+	Rejection(n model.Node) string
+}
+
+// confirmWait waits until nodes confirm what was written.
+type confirmWait struct {
+	timeout time.Duration
+	// failed is what begins the error of nodes that do not do it, without it "refused by".
+	failed string
+}
 
 // addWait adds the flag.
 func (w *confirmWait) addWait(cmd *fisk.CmdClause) {
@@ -167,7 +180,7 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[request.State]int)
 	all := print.Count(total(counts), "node")
 	var failed []error
 	if n := counts[request.StateFailed]; n > 0 {
-		failed = append(failed, fmt.Errorf("refused by %d of %s", n, all))
+		failed = append(failed, fmt.Errorf("%s %d of %s", cmp.Or(w.failed, "refused by"), n, all))
 	}
 	switch n := counts[request.StatePending]; {
 	case n > 0 && ctx.Err() != nil:

@@ -25,6 +25,7 @@ type groupCommand struct {
 	aim
 	print.Format
 	fleetcli.Signing
+	confirmWait
 	args []string
 }
 
@@ -32,17 +33,20 @@ type groupCommand struct {
 type grouped struct {
 	written
 	Groups []string `json:"groups"`
+	// Nodes are what the nodes do that come into groups.
+	Nodes []confirmation `json:"nodes,omitempty"`
 }
 
 // AddGroup adds muster fleet group.
 func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c := &groupCommand{}
 	cmd := parent.Command("group", "Put nodes into groups, or take them out again")
-	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted.\n\n" +
+	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted. The command waits until the nodes that come into groups say how that went; those that cannot be reached are named, and join when they are back. Exit code 0: no node that can be reached refuses it or lacks permissions, and each confirmed it within --timeout.\n\n" +
 		"  muster fleet group web01 +canary old-\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
 	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
 	c.add(env, cmd, false)
+	c.addWait(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
@@ -66,7 +70,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 		return cli.Usagef("%w", err)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
-	found, err := c.begin(ctx, nodes, &c.Signing, nil)
+	found, err := c.begin(ctx, nodes, &c.Signing, c.check)
 	if err != nil {
 		return err
 	}
@@ -86,17 +90,38 @@ func (c *groupCommand) run(ctx context.Context) error {
 		if err == nil {
 			c.warnStays(t.Node, edit, u.before, states[t.Node])
 		}
-		return grouped{u.written, u.now.Groups}, err
+		return grouped{written: u.written, Groups: u.now.Groups}, err
 	})
+	joined, waited := c.awaitJoined(ctx, found.store, found.known, edit, done)
 	err = c.Print.Result(c.Format, done, func() {
 		all, lines := make([]written, len(done)), make([]string, len(done))
 		for i, g := range done {
 			all[i], lines[i] = g.written, g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
 		}
 		printWritten(c.Print, "groups", all, lines)
+		printConfirmations(c.Print, joined)
 	})
 
-	return errors.Join(failed, err, found.undecided)
+	return errors.Join(failed, err, waited, found.undecided)
+}
+
+// awaitJoined waits until the nodes that come into groups say how that went, and notes what they do.
+func (c *groupCommand) awaitJoined(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenPause, error) {
+	if len(e.set) == 0 {
+		return nil, nil
+	}
+	all := make([]writtenPause, len(done))
+	for i, g := range done {
+		family, _, _ := model.SplitKey(g.Key)
+		all[i] = writtenPause{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &joining{key: g.Key, groups: e.names()}}
+	}
+	c.failed = "written, and not in effect on"
+	err := c.await(ctx, c.Env, store, known, all)
+	for i := range done {
+		done[i].Nodes = all[i].Nodes
+	}
+
+	return all, err
 }
 
 // warnStays warns of groups that a node is taken out of here, and that its own configuration has. A

@@ -60,6 +60,7 @@ func (p screen) show(s summary.Summary) {
 		f := s.Flapping[i]
 		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
 	})
+	several(p, "message", s.Messages, func(m summary.Message) string { return m.Node + ": " + m.Message })
 	several(p, "clock", s.Clocks, func(c summary.Clock) string { return c.Node + " is " + c.String() })
 	several(p, "outbox", s.Outboxes, func(o summary.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
 	most(p, "version", len(s.Versions), func(i int) string { return version(s.Versions[i]) })
@@ -157,6 +158,9 @@ func next(s summary.Summary) []string {
 		if state.State != fleet.StatusOK && len(out) == 0 {
 			out = append(out, "fleet describe "+state.First[0])
 		}
+	}
+	if len(out) == 0 && len(s.Messages) > 0 {
+		out = append(out, "fleet describe "+s.Messages[0].Node)
 	}
 	for _, m := range s.Manifests {
 		if m.Pending > 0 {

@@ -199,47 +199,33 @@ type Wait struct {
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
 // waited for, that it failed there, or that it was replaced.
 func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Assignment, error) {
-	rollout, err := g.rollout(ctx, s)
-	if err != nil {
-		return nil, err
-	}
 	limit, cancel := context.WithTimeout(ctx, w.Timeout)
 	defer cancel()
 	if w.Timeout <= 0 {
-		limit = ctx
+		cancel() // so that no outage is waited for
 	}
-	line := w.Print.Progress()
-	absent := notes{timeout: w.Timeout}
-	isAway := false
-	goes := func(err error) bool {
-		is := kvstore.IsOutage(err) && limit.Err() == nil
-		if is && !isAway {
-			line.Clear()
-			w.Print.Remark("%s: NATS does not answer, still waiting (%v)", g.Name, cli.Plain(err))
-		}
-		isAway = is
-
-		return is
+	away := newOutage(w.Print, g.Name)
+	var rollout fleet.Rollout
+	err := away.again(limit, func() (err error) {
+		rollout, err = g.rollout(ctx, s)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
-	waiter := fleet.Waiter{Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests, Goes: goes, OnPoll: func(all []fleet.RolloutStatus) {
-		isAway = false
-		if text := absent.next(all); text != "" && limit.Err() == nil {
-			line.Clear()
-			w.Print.Remark("%s: %s", g.Name, text)
-		}
-		line.Show("%s", progress(g.Name, all))
-	}}
-	statuses, err := waiter.Wait(limit, rollout)
-	line.Clear()
-	if err == nil && slices.ContainsFunc(statuses, isLate) {
-		err = g.replaced(ctx, s)
+	statuses, err := w.poll(ctx, limit, s, g, rollout, away)
+	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
+		err = away.again(limit, func() error { return g.replaced(ctx, s) })
 	}
 	var replaced *replacedError
 	if errors.As(err, &replaced) && len(statuses) > 0 {
 		err = nil
 	}
 	if err == nil {
-		err = fleet.ExplainSkipped(ctx, s.Get, statuses)
+		err = away.again(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) })
+		if kvstore.IsOutage(err) || ctx.Err() != nil {
+			err = nil // the statuses are known, if not why one is skipped
+		}
 	}
 	if err != nil {
 		return nil, err
@@ -262,6 +248,29 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	}
 
 	return all, w.verdict(ctx, s, g.Name, statuses)
+}
+
+// poll polls the nodes until they settled or the limit ended, and returns the last statuses.
+func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollout fleet.Rollout, away *outage) ([]fleet.RolloutStatus, error) {
+	if w.Timeout <= 0 {
+		limit = ctx
+	}
+	absent := notes{timeout: w.Timeout}
+	waiter := fleet.Waiter{
+		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
+		Goes: func(err error) bool { return away.goes(limit, err) },
+		OnPoll: func(all []fleet.RolloutStatus) {
+			away.isAway = false
+			if text := absent.next(all); text != "" && limit.Err() == nil {
+				away.line.Clear()
+				w.Print.Remark("%s: %s", g.Name, text)
+			}
+			away.line.Show("%s", progress(g.Name, all))
+		},
+	}
+	defer away.line.Clear()
+
+	return waiter.Wait(limit, rollout)
 }
 
 // printStatuses prints the nodes that are not up to date, or on which something flaps.

@@ -1,0 +1,46 @@
+package controlcmd
+
+import (
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/request"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestJoining: a node has joined once it is in the groups and does not say soon that NATS does not permit them.
+func TestJoining(t *testing.T) {
+	t.Parallel()
+	const key = "node.web01.groups"
+	in := func(message string, groups ...string) model.Node {
+		return model.Node{NodeState: model.NodeState{Node: "web01", Groups: groups, Message: message}}
+	}
+	refuses := in("", "web")
+	refuses.RejectedControl = map[string]string{key: "it is not signed"}
+	const denied = "group.canary: read: not permitted to publish to $KV.MUSTER_MANIFESTS.group.canary.>"
+	pending, failed := request.StatePending, request.StateFailed
+	for name, c := range map[string]struct {
+		node    model.Node
+		since   time.Time
+		unknown bool
+		early   bool
+		want    request.State
+	}{
+		"not yet":                         {node: in("", "web"), want: pending},
+		"in one of them":                  {node: in("", "canary"), want: pending},
+		"just now":                        {node: in("", "canary", "next"), want: pending},
+		"for a while":                     {node: in("", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},
+		"not permitted":                   {node: in(denied, "canary", "next"), since: time.Now().Add(-time.Minute), want: failed},
+		"not permitted, of before":        {node: in(denied, "web"), want: pending},
+		"another group is not permitted":  {node: in("group.canary2: read: not permitted", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},
+		"something else about this group": {node: in("group.canary: no answer in time", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},
+		"refuses it":                      {node: refuses, want: failed},
+		"refused what was there before":   {node: refuses, early: true, want: pending},
+		"unknown":                         {unknown: true, want: request.StateUnreachable},
+	} {
+		j := joining{key: key, groups: []string{"canary", "next"}, since: c.since}
+		if got := j.Status(c.node, !c.unknown, !c.early); got.State != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+}
