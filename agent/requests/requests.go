@@ -134,15 +134,12 @@ func (s *Service) Ensure(ctx context.Context, from *model.Sender, data []byte, r
 	}
 }
 
-// Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun.
+// Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun. A rejected one is
+// answered and counted, and not reported: anybody who may send it can send any number, which would take the place
+// of what the stream has of other requests.
 func (s *Service) Run(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
-	response, err := s.open(ctx, &request{Run: true, Sender: from}, data, respond)
-	switch {
-	case errors.Is(err, errTooManyRuns): // of which nothing is reported: there may be any number
-		response.Phase, response.Error = model.EnsureFailed, err.Error()
-		respond(response)
-	case err != nil:
-		respond(s.responder.reject(response, err))
+	if response, err := s.open(ctx, &request{Run: true, Sender: from}, data, respond); err != nil {
+		respond(s.responder.refused(response, err))
 	}
 }
 

@@ -37,11 +37,18 @@ func (r *responder) cancelled(q *request, why string) model.EnsureResponse {
 // reject returns the response to a request that is not accepted, and reports it
 // where it can be found by an id.
 func (r *responder) reject(response model.EnsureResponse, err error) model.EnsureResponse {
-	r.ended.rejected.Add(1)
-	response.Phase, response.Error = model.EnsureFailed, err.Error()
+	response = r.refused(response, err)
 	if response.ID != "" {
 		r.report(response)
 	}
+
+	return response
+}
+
+// refused counts a request that is not accepted, and returns the response to it.
+func (r *responder) refused(response model.EnsureResponse, err error) model.EnsureResponse {
+	r.ended.rejected.Add(1)
+	response.Phase, response.Error = model.EnsureFailed, err.Error()
 
 	return response
 }

@@ -2,6 +2,7 @@ package requests
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -116,6 +117,25 @@ func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 		if q := again.unfinished(t.Context()); len(q) != 1 || again.open[own] != q[0] || len(again.known) != 1 || again.runs != 1 {
 			t.Errorf("after a restart: %+v, known %v, %d runs", q, again.known, again.runs)
 		}
+	}
+}
+
+// TestRejectedRunsAreNotReported: there may be any number of them, which would take the place of what came of other requests.
+func TestRejectedRunsAreNotReported(t *testing.T) {
+	t.Parallel()
+	unsigned := errors.New("not signed")
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, unsigned
+	})
+	for i := range 300 {
+		var got model.EnsureResponse
+		s.Run(t.Context(), nil, encode(model.RunRequest{Protocol: model.ProtocolRunRequest, ID: fmt.Sprint(i), Expires: time.Now().Add(time.Hour)}), func(r model.EnsureResponse) { got = r })
+		if got.Phase != model.EnsureFailed || got.ID != fmt.Sprint(i) || got.Error != unsigned.Error() || got.Protocol != model.ProtocolRunResponse {
+			t.Fatalf("%+v", got)
+		}
+	}
+	if ended := s.Ended().Rejected; len(*reported) > 0 || ended != 300 {
+		t.Errorf("%d are reported, %d counted", len(*reported), ended)
 	}
 }
 
