@@ -56,7 +56,7 @@ func has(t *testing.T, h http.Handler, path string, status int, texts ...string)
 
 // pages are the pages of a sample, each with what it has.
 var pages = map[string][]string{
-	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
+	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "that something is wrong with", "group.canary is not permitted", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
 	"/nodes":                          {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
 	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
 	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},

@@ -162,7 +162,7 @@ func rooms() []room {
 		{folder: "fleet/query", may: []string{"model", "fleet", "fleet/describe", "fleet/summary", "fleet/target", "fleet/view", "resources/document"}},
 		{folder: "fleet/view", may: []string{"model/...", "fleet", "fleet/summary", "fleet/view/activity", "fleet/view/attention", "fleet/view/compact", "fleet/view/inventory"}},
 		{folder: "fleet/view/activity", may: []string{"model/...", "fleet/describe", "fleet/summary", "fleet/view/attention", "fleet/view/compact"}},
-		{folder: "fleet/view/attention", may: []string{"fleet", "fleet/summary"}},
+		{folder: "fleet/view/attention", may: []string{"fleet", "fleet/summary", "fleet/view/compact"}},
 		{folder: "fleet/view/inventory", may: []string{"model/...", "fleet", "fleet/summary", "fleet/target", "fleet/view/compact"}},
 		{folder: "fleet/view/compact"},
 		{folder: "fleet/web", may: []string{"model/...", "fleet", "fleet/actions", "fleet/describe", "fleet/preview", "fleet/summary", "fleet/target", "fleet/view"}, tests: []string{"fleet/..."}},

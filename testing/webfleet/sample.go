@@ -144,6 +144,7 @@ func (s *sample) trouble(i int, n *model.Node) {
 		n.Clock = model.ClockOffset{Offset: model.Offset(time.Duration(i) * time.Minute), Within: model.Duration(10 * time.Millisecond)}
 	case i%120 == 52:
 		n.Outbox, n.Version = 40+i, "1.3.2"
+		n.Message = "group.canary is not permitted: NATS does not let the node read it"
 	case i%37 == 12:
 		n.Version = "1.3.2"
 	case i%90 == 41:

@@ -38,6 +38,10 @@ func concernsOf(o view.Overview) []concern {
 			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
+	if n := len(o.Messages); n > 0 {
+		m := o.Messages[0]
+		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: texts.Count(n, "node") + saysOf(n), why: m.Node + ": " + texts.Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m summary.Message) string { return m.Node }), all: n})
+	}
 	for _, f := range o.Flapping[:min(len(o.Flapping), maxConcerns)] {
 		out = append(out, concern{look: look{"wave", "wait", "Flapping"}, what: texts.Row(f.Resource) + " flaps", why: "of " + texts.Row(f.Manifest) + ", " + texts.Row(f.By), url: manifestURL(f.Manifest), nodes: f.First, all: f.Nodes})
 	}
@@ -121,6 +125,15 @@ func nodesOf[T any](all []T, name func(T) string) []string {
 	}
 
 	return out
+}
+
+// saysOf is behind "1 node", of messages.
+func saysOf(n int) string {
+	if n == 1 {
+		return " says that something is wrong with it"
+	}
+
+	return " say that something is wrong with them"
 }
 
 func differ(n int) string {
