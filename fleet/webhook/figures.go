@@ -16,6 +16,8 @@ type Figures struct {
 type Counts struct {
 	// Sent are the reports that the receiver took, Refused those that were given up.
 	Sent, Refused uint64
+	// OverShare are those that were left out since their node reports too much.
+	OverShare uint64
 	// Failing is whether the newest try failed.
 	Failing bool
 }

@@ -78,6 +78,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"cmd/muster/fleetcmd/fleetcli.TestLongIDsFillNoMemory"}},
 		{"report-long", "publishes summaries of runs with 20,000 others that are unchanged since", "a command that shows it computes for seconds, for each of them",
 			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
+		{"webhook-flood", "reports far more than a receiver of webhooks takes", "the reports of other nodes come to it hours later",
+			[]string{"cmd/muster/fleetcmd/servecmd.TestWebhookOfAFlood", "cmd/muster/fleetcmd/servecmd.TestWebhookLogOfAFloodIsBounded"}},
 		{"report-batch", "publishes batches of 30,000 reports that are none", "a command that reads them writes a line for each",
 			[]string{"kvstore/reports.TestInvalidReportsOfABatchAreOneError"}},
 		{"server-future", "is the server, and says that what a node has was stored years from now", "the node takes what another server has for older",

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 )
@@ -24,6 +25,10 @@ const (
 	subscriptionPrefix = "webhook-"
 	// contentTries is how often a report is sent that the receiver does not take.
 	contentTries = 3
+	// shareMost is how many reports of one node a webhook has at once, shareEvery after how long one more.
+	shareMost, shareEvery = 2500, time.Second
+	// lateAfter is how old a report is when it counts that its node reports too much.
+	lateAfter = time.Minute
 )
 
 // webhooks send reports as they are stored.
@@ -32,12 +37,16 @@ type webhooks struct {
 	figures webhook.Figures
 	// first and most are the pauses before a report is sent again.
 	first, most time.Duration
+	// late is how old a report is of which the share of its node decides whether it is sent.
+	late time.Duration
+	// shares returns the shares of nodes.
+	shares func() *webhook.Shares
 }
 
 // loadWebhooks reads the file of --webhooks, which others may not change: it says who gets the reports.
 // Without one there are none.
 func loadWebhooks(path string) (*webhooks, error) {
-	all := &webhooks{first: time.Second, most: time.Minute}
+	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
 	if path == "" {
 		return all, nil
 	}
@@ -85,10 +94,10 @@ func (w *webhooks) close() {
 
 // couriers returns one for each webhook, which shows its notices where show says. With all, one that nobody has read for yet begins with the
 // oldest report.
-func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) notices, log *slog.Logger, all bool) []*courier {
+func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) warnings, log *slog.Logger, all bool) []*courier {
 	out := make([]*courier, len(w.senders))
 	for i, s := range w.senders {
-		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook)}
+		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook), share: w.shares()}
 		out[i].reading.All = all
 	}
 
@@ -101,16 +110,28 @@ type notices interface {
 	Clear(about string)
 }
 
+// warnings are notices of what is late, or incomplete.
+type warnings interface {
+	notices
+	Warning(about, text string)
+}
+
 // courier sends what one webhook is to have.
 type courier struct {
 	*webhooks
 	sender  *webhook.Sender
 	stream  reports.Stream
-	show    notices
+	show    warnings
 	log     *slog.Logger
+	lines   sparse.Log
 	reading reports.Subscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time
+	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
+	share   *webhook.Shares
+	leftOut int
+	// forget ends the notice of it.
+	forget *time.Timer
 	// warned is that the log has the first report that is no event.
 	warned bool
 }
@@ -143,14 +164,23 @@ func (c *courier) deliver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		over := 0
 		for _, r := range d.Reports {
 			if !c.sender.Matches(r) {
+				continue
+			}
+			// By when it was stored, so that nodes lose nothing while the receiver is away.
+			if !c.share.Take(r.Node, d.Stored) && time.Since(d.Stored) > c.late {
+				over++
 				continue
 			}
 			if err := c.send(ctx, d, r); err != nil {
 				_ = d.Again(context.WithoutCancel(ctx)) // another serve goes on at once
 				return err
 			}
+		}
+		if over > 0 {
+			c.overShare(ctx, d, over)
 		}
 		// What the receiver took is done, even where ctx ended meanwhile: else it had it twice.
 		if err := d.Done(context.WithoutCancel(ctx)); err != nil {
@@ -215,6 +245,20 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		}
 		pause = min(2*pause, c.most)
 	}
+}
+
+// overShare says that so many reports of a message are not sent since their node reports too much.
+func (c *courier) overShare(ctx context.Context, d reports.Delivery, n int) {
+	name, node := c.sender.Name, d.Reports[0].Node // all are of one
+	c.leftOut += n
+	c.figures.Change(name, func(f *webhook.Counts) { f.OverShare += uint64(n) })
+	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
+	about := c.about() + " share"
+	if c.forget != nil {
+		c.forget.Stop()
+	}
+	c.show.Warning(about, fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, clock(time.Now())))
+	c.forget = time.AfterFunc(noticeFor, func() { c.show.Clear(about) })
 }
 
 // leaveOut counts a report that nobody can have, or that the receiver does not take.
