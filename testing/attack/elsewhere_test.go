@@ -80,6 +80,8 @@ func triedElsewhere() []elsewhere {
 			[]string{"fleet/describe.TestSummariesAreNoLongerThanReports"}},
 		{"webhook-flood", "reports far more than a receiver of webhooks takes", "the reports of other nodes come to it hours later",
 			[]string{"cmd/muster/fleetcmd/servecmd.TestWebhookOfAFlood", "cmd/muster/fleetcmd/servecmd.TestWebhookLogOfAFloodIsBounded"}},
+		{"webhook-refused", "reports what a receiver of webhooks refuses", "the reports of other nodes wait for each of its tries, and the log has two lines of each",
+			[]string{"cmd/muster/fleetcmd/servecmd.TestWebhookOfRefusedReports", "cmd/muster/fleetcmd/servecmd.TestTriesOfRefusedReportsCount"}},
 		{"report-batch", "publishes batches of 30,000 reports that are none", "a command that reads them writes a line for each",
 			[]string{"kvstore/reports.TestInvalidReportsOfABatchAreOneError"}},
 		{"server-future", "is the server, and says that what a node has was stored years from now", "the node takes what another server has for older",

@@ -27,6 +27,9 @@ const (
 	contentTries = 3
 	// shareMost is how many reports of one node a webhook has at once, shareEvery after how long one more.
 	shareMost, shareEvery = 2500, time.Second
+	// patientEvery is after how long a webhook waits again until the receiver takes a report of a node that it
+	// refuses: it may be because of the report alone.
+	patientEvery = 10 * time.Minute
 	// lateAfter is how old a report is when it counts that its node reports too much.
 	lateAfter = time.Minute
 )
@@ -97,7 +100,7 @@ func (w *webhooks) close() {
 func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) warnings, log *slog.Logger, all bool) []*courier {
 	out := make([]*courier, len(w.senders))
 	for i, s := range w.senders {
-		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook), share: w.shares()}
+		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook), share: w.shares(), patience: webhook.NewShares(1, patientEvery)}
 		out[i].reading.All = all
 	}
 
@@ -127,6 +130,8 @@ type courier struct {
 	reading reports.Subscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time
+	// patience is how often it waits for a receiver that refuses reports of a node.
+	patience *webhook.Shares
 	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
 	share   *webhook.Shares
 	leftOut int
@@ -207,14 +212,18 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		return nil
 	}
 	name := c.sender.Name
-	pause, refusals, failing := c.first, 0, time.Time{}
+	pause, refusals, failing, waits := c.first, 0, time.Time{}, false
 	for {
 		if err := d.Hold(); err != nil {
 			return err
 		}
 		err := c.sender.Send(ctx, time.Now(), r.ID, body)
 		if errors.Is(err, webhook.ErrContent) {
-			refusals++
+			if refusals++; refusals == 1 {
+				waits = c.patience.Take(r.Node, time.Now())
+			} else {
+				c.share.Take(r.Node, d.Stored) // it takes a place of another report
+			}
 		}
 		switch {
 		case err == nil:
@@ -224,15 +233,17 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case refusals >= contentTries:
-			c.log.Error("webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "error", err)
+			c.lines.Log(ctx, c.log, slog.LevelError, "webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "error", err)
 			c.show.Clear(c.about())
 			c.leaveOut()
 			return nil
+		case errors.Is(err, webhook.ErrContent) && !waits:
+			continue
 		}
 		c.figures.Change(name, func(f *webhook.Counts) { f.Failing = true })
 		if failing.IsZero() {
 			failing = time.Now()
-			c.log.Warn("webhook cannot be delivered, will retry", "webhook", name, "report", r.ID, "error", err)
+			c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook cannot be delivered, will retry", "webhook", name, "report", r.ID, "error", err)
 		}
 		c.show.Problem(c.about(), fmt.Sprintf("webhook %s cannot be delivered since %s: %s", name, clock(failing), err))
 		wait := pause

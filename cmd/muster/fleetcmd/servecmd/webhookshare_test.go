@@ -3,6 +3,7 @@ package servecmd
 import (
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"testing"
@@ -11,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -85,4 +87,58 @@ func TestWebhookLogOfAFloodIsBounded(t *testing.T) {
 	if n := strings.Count(log.String(), "webhook leaves out reports of a node that reports too much"); n != 10 {
 		t.Errorf("%d lines: %s", n, log)
 	}
+}
+
+// TestWebhookOfRefusedReports: what the receiver does not take of one node holds up the others once, and is a few
+// lines of the log.
+func TestWebhookOfRefusedReports(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(node string, _ int) int {
+		if node == "evil" {
+			return http.StatusBadRequest
+		}
+		return http.StatusNoContent
+	})
+	w, show, log := ofChanges(t, r.URL, 1000, time.Hour), &shown{now: map[string]string{}}, &hosttest.LogText{}
+	stop := deliverTo(t, store, w, show, slog.New(slog.NewTextHandler(log, nil)))
+	changes(t, store, "evil", 20)
+	changes(t, store, "web01", 1)
+	r.has(t, "web01")
+	kvtest.Eventually(t, "the figures", func() (bool, string) {
+		got := w.figures.All()["pager"]
+		return got.Sent == 1 && got.Refused == 20, fmt.Sprintf("%+v", got)
+	})
+	stop()
+	if r.tries["evil"] != 60 {
+		t.Errorf("%d tries", r.tries["evil"])
+	}
+	// A notice for each pause.
+	if len(show.was) != 2 || len(show.now) > 0 {
+		t.Errorf("shown %q, now %v", show.was, show.now)
+	}
+	if n := strings.Count(log.String(), "webhook does not take a report"); n != 10 {
+		t.Errorf("%d lines: %s", n, log)
+	}
+}
+
+// TestTriesOfRefusedReportsCount: a report that is sent three times takes as much of the share of its node.
+func TestTriesOfRefusedReportsCount(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	r := newReceiver(t, func(node string, _ int) int {
+		if node == "evil" {
+			return http.StatusBadRequest
+		}
+		return http.StatusNoContent
+	})
+	w := ofChanges(t, r.URL, 6, 0)
+	deliver(t, store, w, &shown{now: map[string]string{}})
+	changes(t, store, "evil", 5)
+	changes(t, store, "web01", 1)
+	r.has(t, "web01")
+	kvtest.Eventually(t, "the figures", func() (bool, string) {
+		got := w.figures.All()["pager"]
+		return got.Sent == 1 && got.Refused == 2 && got.OverShare == 3, fmt.Sprintf("%+v", got)
+	})
 }
