@@ -3,6 +3,7 @@ package webhook
 import (
 	"maps"
 	"sync"
+	"time"
 )
 
 // Figures are what became of the reports for webhooks, by name. The zero value is ready; its methods
@@ -20,6 +21,8 @@ type Counts struct {
 	OverShare uint64
 	// Failing is whether the newest try failed.
 	Failing bool
+	// Sending is when the report was stored that is sent now, zero while there is none.
+	Sending time.Time
 }
 
 // Change changes the figures of a webhook.

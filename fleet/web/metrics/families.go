@@ -122,6 +122,15 @@ func webhookFamilies() metric.Families[snapshot] {
 				emit(float64(c.OverShare), name, "over_share")
 			}
 		}, "webhook", "outcome"),
+		metric.Gauge("muster_fleet_webhook_behind_seconds", "How long ago the server stored the report that a webhook sends, in seconds; 0 while there is none.", func(s *snapshot, emit metric.Emit) {
+			for name, c := range s.webhooks {
+				behind := 0.0
+				if !c.Sending.IsZero() {
+					behind = max(time.Since(c.Sending).Seconds(), 0)
+				}
+				emit(behind, name)
+			}
+		}, "webhook"),
 		metric.Gauge("muster_fleet_webhook_failing", "Whether a webhook is not delivered: the newest try failed, or its reports cannot be read.", readFailing, "webhook"),
 	}
 }

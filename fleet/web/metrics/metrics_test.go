@@ -129,7 +129,29 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	has(t, all, "muster_fleet_feed_behind_messages", " 6")
 	has(t, all, "muster_fleet_feed_newest_timestamp_seconds", " 1.800000001e+09")
 	has(t, all, "muster_fleet_webhook_reports_total", `{outcome="over_share",webhook="pager"} 9`, `{outcome="refused",webhook="pager"} 1`, `{outcome="sent",webhook="pager"} 7`)
+	has(t, all, "muster_fleet_webhook_behind_seconds", `{webhook="pager"} 0`)
 	has(t, all, "muster_fleet_webhook_failing", `{webhook="late"} 0`, `{webhook="mute"} 1`, `{webhook="pager"} 1`)
+}
+
+// TestBehind is how old the report is that a webhook sends, whatever the clock of the server has.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	counts := map[string]webhook.Counts{"late": {Sending: now.Add(-time.Hour)}, "future": {Sending: now.Add(time.Hour)}}
+	m := metrics.New(metrics.Sources{Overview: busy, Totals: totals, Webhooks: func() map[string]webhook.Counts { return counts }, Log: slog.New(slog.DiscardHandler)})
+	for _, f := range gather(t, m) {
+		if f.GetName() != "muster_fleet_webhook_behind_seconds" {
+			continue
+		}
+		for _, one := range f.Metric {
+			got := one.Gauge.GetValue()
+			if late := one.Label[0].GetValue() == "late"; late && got < 3600 || !late && got != 0 {
+				t.Errorf("%v: %v", one.Label, got)
+			}
+		}
+		return
+	}
+	t.Error("there is no such metric")
 }
 
 // TestSeriesAreBounded: an operator may assign as many manifests as the bucket holds, and nodes

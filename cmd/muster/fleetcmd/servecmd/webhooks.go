@@ -30,7 +30,7 @@ const (
 	// patientEvery is after how long a webhook waits again until the receiver takes a report of a node that it
 	// refuses: it may be because of the report alone.
 	patientEvery = 10 * time.Minute
-	// lateAfter is how old a report is when it counts that its node reports too much.
+	// lateAfter is how old a report is when a webhook is behind.
 	lateAfter = time.Minute
 )
 
@@ -40,8 +40,10 @@ type webhooks struct {
 	figures webhook.Figures
 	// first and most are the pauses before a report is sent again.
 	first, most time.Duration
-	// late is how old a report is of which the share of its node decides whether it is sent.
+	// late is how old a report is when the webhook is behind, and the share of its node decides whether it is sent.
 	late time.Duration
+	// idle is after how long without a report it is in time.
+	idle time.Duration
 	// shares returns the shares of nodes.
 	shares func() *webhook.Shares
 }
@@ -49,7 +51,7 @@ type webhooks struct {
 // loadWebhooks reads the file of --webhooks, which others may not change: it says who gets the reports.
 // Without one there are none.
 func loadWebhooks(path string) (*webhooks, error) {
-	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
+	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, idle: reports.SubscriptionHold, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
 	if path == "" {
 		return all, nil
 	}
@@ -136,7 +138,8 @@ type courier struct {
 	share   *webhook.Shares
 	leftOut int
 	// forget ends the notice of it.
-	forget *time.Timer
+	forget   *time.Timer
+	lateness lateness
 	// warned is that the log has the first report that is no event.
 	warned bool
 }
@@ -160,6 +163,7 @@ func (c *courier) locate(ctx context.Context) {
 // deliver sends reports until ctx ends or they cannot be read.
 func (c *courier) deliver(ctx context.Context) error {
 	c.locate(ctx)
+	defer c.leave()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, scan.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -169,6 +173,7 @@ func (c *courier) deliver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.begin(d.Stored)
 		over := 0
 		for _, r := range d.Reports {
 			if !c.sender.Matches(r) {
@@ -179,6 +184,7 @@ func (c *courier) deliver(ctx context.Context) error {
 				over++
 				continue
 			}
+			c.begin(d.Stored) // those before it may have taken long
 			if err := c.send(ctx, d, r); err != nil {
 				_ = d.Again(context.WithoutCancel(ctx)) // another serve goes on at once
 				return err
@@ -191,6 +197,7 @@ func (c *courier) deliver(ctx context.Context) error {
 		if err := d.Done(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
+		c.end()
 		// Should the server forget the consumer, this is where another one goes on.
 		c.reading.After = d.Sequence
 	}
