@@ -282,14 +282,11 @@ func said(text string) string {
 	return strings.ToValidUTF8(text[:maxSaid], "") + " … (cut)"
 }
 
-// maxFlapping is how many of the resources that flap are looked through. Agents write no more.
-const maxFlapping = 20
-
 // flapping returns which resource of an assignment something else changes again and again,
 // and who that is; empty for none.
 func flapping(n *model.Node, key string) string {
 	text, more := "", 0
-	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
+	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		switch {
 		case f.Manifest != key:
 		case text != "":

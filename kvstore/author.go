@@ -44,9 +44,6 @@ const (
 	onHeader = "Muster-On"
 )
 
-// maxTarget is how many bytes of a target are sent and read: every node repeats it.
-const maxTarget = 1000
-
 // SetSender names in a request whoever sends it and whom it is for, for people: nobody verifies it. A target
 // that is long is left out.
 func SetSender(m *nats.Msg, s model.Sender) {
@@ -55,7 +52,7 @@ func SetSender(m *nats.Msg, s model.Sender) {
 		m.Header.Set(nodesHeader, strconv.Itoa(s.Nodes))
 	}
 	for header, text := range map[string]string{toHeader: s.To, onHeader: s.On} {
-		if text != "" && len(text) <= maxTarget {
+		if text != "" && len(text) <= model.MaxTarget {
 			m.Header.Set(header, url.PathEscape(text))
 		}
 	}
@@ -64,7 +61,7 @@ func SetSender(m *nats.Msg, s model.Sender) {
 // SenderOf returns who sent a request, as its headers say; nil where they do not. It is one line, and
 // not long.
 func SenderOf(h nats.Header) *model.Sender {
-	out := model.Sender{By: lineOf(h, authorHeader, maxAuthor), To: lineOf(h, toHeader, maxTarget), On: lineOf(h, onHeader, maxTarget)}
+	out := model.Sender{By: lineOf(h, authorHeader, maxAuthor), To: lineOf(h, toHeader, model.MaxTarget), On: lineOf(h, onHeader, model.MaxTarget)}
 	if nodes, err := strconv.Atoi(h.Get(nodesHeader)); err == nil && nodes > 0 && nodes <= maxAsked {
 		out.Nodes = nodes
 	}

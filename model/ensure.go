@@ -43,6 +43,9 @@ func (p EnsurePhase) Final() bool {
 	return p == EnsureDone || p == EnsureFailed || p == EnsureExpired || p == EnsureCancelled
 }
 
+// MaxTarget is how many bytes the target of a request has that is sent and read: every node repeats it.
+const MaxTarget = 1000
+
 // Sender is who sent a request, and to how many nodes, as the sender said: nobody verifies that, and a
 // node repeats it.
 type Sender struct {

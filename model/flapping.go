@@ -12,6 +12,10 @@ type Flapping struct {
 // DefaultFlapping is what holds where a manifest says nothing.
 var DefaultFlapping = Flapping{Repairs: 5, Within: Duration(time.Minute)}
 
+// MaxFlapping is how many resources that flap the state of a node has: agents write no more, and nobody reads
+// more.
+const MaxFlapping = 20
+
 // FlappingState is a resource of a node that flaps.
 type FlappingState struct {
 	Manifest string    `json:"manifest" jsonschema_description:"Key in the bucket"`

@@ -343,12 +343,9 @@ func (n *Node) SetWatches(watched, polled int, reason error) {
 	})
 }
 
-// maxFlapping bounds the resources in the state that flap.
-const maxFlapping = 20
-
 // SetFlapping takes over the resources that flap.
 func (n *Node) SetFlapping(all []model.FlappingState) {
-	all = slices.Clone(all[:min(len(all), maxFlapping)])
+	all = slices.Clone(all[:min(len(all), model.MaxFlapping)])
 	n.update(func() bool {
 		other := !slices.Equal(n.flapping, all)
 		n.flapping = all

@@ -51,12 +51,9 @@ type Version struct {
 	Members
 }
 
-// maxFlapping is how many resources that flap are counted of a node. Agents write no more.
-const maxFlapping = 20
-
 // flaps counts what flaps on a node.
 func (c *counter) flaps(n *model.Node) {
-	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
+	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		_, name, err := fleet.ParseKey(f.Manifest)
 		if err != nil {
 			name = short(f.Manifest)

@@ -66,7 +66,7 @@ type Overview struct {
 	History []Point `json:"over_time"`
 	// Top are the resources that fail, drift and flap most.
 	Top Top `json:"top"`
-	// Webhooks are those that are not delivered, with the reason, by name.
+	// Webhooks are those that are not delivered, are late or lack reports, with the reason, by name.
 	Webhooks []WebhookProblem `json:"webhooks"`
 }
 

@@ -8,11 +8,14 @@ import (
 	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
-// WebhookProblem is why a webhook is not delivered. It says nothing about whether the view is up to date.
+// WebhookProblem is why a webhook is not delivered, or late, or lacks reports. It says nothing about whether the view
+// is up to date.
 type WebhookProblem struct {
 	Webhook string `json:"webhook"`
-	// Problem is what is wrong, and since when, in a line.
+	// Problem is what is wrong, in a line.
 	Problem string `json:"problem"`
+	// Failing is whether nothing is delivered.
+	Failing bool `json:"failing"`
 }
 
 // webhooks are the problems of webhooks.
@@ -20,17 +23,23 @@ type webhooks struct {
 	noted func()
 
 	mu       sync.RWMutex
-	problems map[webhookID]string
+	problems map[webhookID]webhookNotice
 }
 
 // webhookID tells problems of webhooks apart.
 type webhookID struct{ webhook, about string }
 
-func newWebhooks(noted func()) *webhooks {
-	return &webhooks{noted: noted, problems: map[webhookID]string{}}
+// webhookNotice is what is shown of a problem.
+type webhookNotice struct {
+	text    string
+	failing bool
 }
 
-// Webhook is where it is said why one webhook is not delivered.
+func newWebhooks(noted func()) *webhooks {
+	return &webhooks{noted: noted, problems: map[webhookID]webhookNotice{}}
+}
+
+// Webhook is where it is said why one webhook is not delivered, or late.
 type Webhook struct {
 	of   *webhooks
 	name string
@@ -40,17 +49,22 @@ type Webhook struct {
 func (f *Fleet) Webhook(name string) Webhook { return Webhook{f.webhooks, name} }
 
 // Problem says why the webhook is not delivered, one text for each thing that it is about, until Clear.
-func (w Webhook) Problem(about, text string) {
+func (w Webhook) Problem(about, text string) { w.show(about, text, true) }
+
+// Warning says that the webhook is delivered late, or not in full, as Problem does.
+func (w Webhook) Warning(about, text string) { w.show(about, text, false) }
+
+func (w Webhook) show(about, text string, failing bool) {
 	all, id := w.of, webhookID{w.name, about}
 	all.mu.Lock()
 	defer all.mu.Unlock()
-	if text = compact.Line(text, compact.MaxText); all.problems[id] != text {
-		all.problems[id] = text
+	if now := (webhookNotice{compact.Line(text, compact.MaxText), failing}); all.problems[id] != now {
+		all.problems[id] = now
 		all.noted()
 	}
 }
 
-// Clear ends a Problem.
+// Clear ends a Problem or a Warning.
 func (w Webhook) Clear(about string) {
 	all, id := w.of, webhookID{w.name, about}
 	all.mu.Lock()
@@ -66,8 +80,8 @@ func (w *webhooks) all() []WebhookProblem {
 	w.mu.RLock()
 	defer w.mu.RUnlock()
 	out := []WebhookProblem{}
-	for id, text := range w.problems {
-		out = append(out, WebhookProblem{id.webhook, text})
+	for id, now := range w.problems {
+		out = append(out, WebhookProblem{id.webhook, now.text, now.failing})
 	}
 	slices.SortFunc(out, func(a, b WebhookProblem) int {
 		return cmp.Or(cmp.Compare(a.Webhook, b.Webhook), cmp.Compare(a.Problem, b.Problem))

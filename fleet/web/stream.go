@@ -6,12 +6,14 @@ import (
 	"net/http"
 	"strings"
 	"time"
+
+	"github.com/musterfleet/muster/fleet/web/access"
 )
 
 // How streams go.
 const (
-	// maxStreams is how many there may be at the same time.
-	maxStreams = 1000
+	// maxStreams is how many there may be at the same time, ownStreams how many of them of one user.
+	maxStreams, ownStreams = 1000, 100
 	// pace is the least time between two updates of a stream. They fall on the same moments for
 	// all streams, so that those of one page share what is drawn.
 	pace = time.Second
@@ -30,14 +32,13 @@ const (
 // stream sends the content of a page whenever it changed, until the browser goes away, is too slow,
 // or the server shuts down.
 func (s *site) stream(w http.ResponseWriter, r *http.Request, v screen) {
-	select {
-	case s.streams <- struct{}{}:
-		defer func() { <-s.streams }()
-	default:
+	leave, err := s.streams.Take(access.UserOf(r.Context()))
+	if err != nil {
 		w.Header().Set("Retry-After", "30")
-		http.Error(w, "too many browsers follow this fleet", http.StatusServiceUnavailable)
+		http.Error(w, err.Error(), http.StatusServiceUnavailable)
 		return
 	}
+	defer leave()
 	changes := s.Model.Changes
 	if v.changes != nil {
 		changes = v.changes

@@ -38,7 +38,7 @@ func New(o Options) http.Handler {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	s := &site{Options: o, assets: assets.New(), fragments: newFragments(o.Now), streams: make(chan struct{}, maxStreams)}
+	s := &site{Options: o, assets: assets.New(), fragments: newFragments(o.Now), streams: access.NewPlaces("live pages", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	for pattern, build := range map[string]builder{
 		"GET /{$}":                s.overview,
@@ -71,7 +71,7 @@ type site struct {
 	assets    *assets.Assets
 	fragments *fragments
 	// streams has a place for each stream that is open.
-	streams chan struct{}
+	streams *access.Places
 }
 
 // policy permits what the dashboard itself serves, and nothing else: no script or style within a

@@ -3,6 +3,7 @@ package webhook
 import (
 	"maps"
 	"sync"
+	"time"
 )
 
 // Figures are what became of the reports for webhooks, by name. The zero value is ready; its methods
@@ -16,8 +17,12 @@ type Figures struct {
 type Counts struct {
 	// Sent are the reports that the receiver took, Refused those that were given up.
 	Sent, Refused uint64
+	// OverShare are those that were left out since their node reports too much.
+	OverShare uint64
 	// Failing is whether the newest try failed.
 	Failing bool
+	// Sending is when the report was stored that is sent now, zero while there is none.
+	Sending time.Time
 }
 
 // Change changes the figures of a webhook.

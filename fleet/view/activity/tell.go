@@ -24,9 +24,6 @@ type told struct {
 	attention []attention.Attention
 }
 
-// maxFlapping is how many of the resources that flap are counted of a node. Agents write no more.
-const maxFlapping = 20
-
 // tell reads a report. A document that cannot be read leaves what its envelope says.
 func tell(r model.Report, seq uint64, stored time.Time) told {
 	t := told{Event: Event{
@@ -113,12 +110,9 @@ func (t *told) tellAnswer(r *model.EnsureResponse) {
 	}
 }
 
-// maxTarget is how many bytes the target of a request has.
-const maxTarget = 1000
-
 // kept returns a target; none that is longer than what agents repeat.
 func kept(target string) string {
-	if len(target) > maxTarget {
+	if len(target) > model.MaxTarget {
 		return ""
 	}
 
@@ -131,7 +125,7 @@ func (t *told) tellNode(n *model.NodeState, r model.Report) {
 	if r.Outcome != model.Outcome(model.NodeFlapping) {
 		return
 	}
-	for _, f := range n.Flapping[:min(len(n.Flapping), maxFlapping)] {
+	for _, f := range n.Flapping[:min(len(n.Flapping), model.MaxFlapping)] {
 		t.attention = append(t.attention, attention.Attention{
 			Kind: attention.Flapping, Manifest: compact.Cut(nameOf(f.Manifest), compact.MaxWord), Resource: compact.Cut(f.Resource.String(), compact.MaxWord), Text: compact.Line(f.By(), compact.MaxText),
 		})

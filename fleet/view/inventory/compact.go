@@ -17,8 +17,6 @@ const (
 	maxRejected  = 100
 	// maxReason is how many bytes are kept of an error or a message in the state of a node.
 	maxReason = 2000
-	// maxFlapping is how many of the resources that flap are kept. Agents write no more.
-	maxFlapping = 20
 )
 
 // compact returns a node in little memory, and takes it over. One that says too much about itself counts as one
@@ -36,7 +34,7 @@ func (s *states) compact(n model.Node) model.Node {
 		p.By, p.Reason, p.From = compact.Cut(p.By, compact.MaxWord), compact.Cut(p.Reason, maxReason), compact.Cut(p.From, compact.MaxWord)
 		n.Paused = &p
 	}
-	n.Flapping = n.Flapping[:min(len(n.Flapping), maxFlapping)]
+	n.Flapping = n.Flapping[:min(len(n.Flapping), model.MaxFlapping)]
 	for at, g := range n.Groups {
 		n.Groups[at] = i.Share(compact.Cut(g, compact.MaxWord))
 	}

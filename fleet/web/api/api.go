@@ -10,6 +10,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/access"
 )
 
 const (
@@ -23,6 +24,8 @@ const (
 const (
 	maxAsked   = 8
 	maxStreams = 500
+	// ownStreams is how many of them one user has.
+	ownStreams = 50
 )
 
 // Options are what New needs.
@@ -37,13 +40,14 @@ type Options struct {
 // api answers. It never changes after New.
 type api struct {
 	Options
-	asked, streams gate
+	asked   gate
+	streams *access.Places
 }
 
 // New returns the handler of Root and everything below it. What it does not know is answered there
 // too. A feed ends with the context of its request: the server must end that when it shuts down.
 func New(o Options) http.Handler {
-	a := &api{Options: o, asked: make(gate, maxAsked), streams: make(gate, maxStreams)}
+	a := &api{Options: o, asked: make(gate, maxAsked), streams: access.NewPlaces("feeds", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	routes := a.routes(mux)
 	spec, err := specOf(routes)

@@ -100,16 +100,6 @@ func (g gate) enter(ctx context.Context) bool {
 	}
 }
 
-// try takes a place where there is one.
-func (g gate) try() bool {
-	select {
-	case g <- struct{}{}:
-		return true
-	default:
-		return false
-	}
-}
-
 func (g gate) leave() { <-g }
 
 // busy says when to try again.

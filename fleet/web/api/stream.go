@@ -14,6 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
 )
 
 const (
@@ -95,13 +96,14 @@ func (a *api) addStream(routes huma.API) {
 		Description: "The feed, without an end",
 		Content:     map[string]*huma.MediaType{"text/event-stream": {Schema: &huma.Schema{Type: huma.TypeString}}},
 	}}
-	huma.Register(routes, op, func(_ context.Context, in *streamInput) (*huma.StreamResponse, error) {
-		if !a.streams.try() {
-			return nil, busy(fmt.Sprintf("%d feeds are open, which is the most: try again", maxStreams))
+	huma.Register(routes, op, func(ctx context.Context, in *streamInput) (*huma.StreamResponse, error) {
+		leave, err := a.streams.Take(access.UserOf(ctx))
+		if err != nil {
+			return nil, busy(err.Error())
 		}
 
 		return &huma.StreamResponse{Body: func(c huma.Context) {
-			defer a.streams.leave()
+			defer leave()
 			r, w := humago.Unwrap(c)
 			w.Header().Set("Content-Type", "text/event-stream")
 			w.Header().Set("X-Accel-Buffering", "no")

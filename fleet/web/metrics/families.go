@@ -115,12 +115,22 @@ func totalFamilies() metric.Families[snapshot] {
 // webhookFamilies are those of webhooks, whose names come from a file.
 func webhookFamilies() metric.Families[snapshot] {
 	return metric.Families[snapshot]{
-		metric.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), or did not take and that were left out (refused), since serve started.", func(s *snapshot, emit metric.Emit) {
+		metric.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), and those that were left out since it did not take them (refused) or since their node reports too much (over_share), since serve started.", func(s *snapshot, emit metric.Emit) {
 			for name, c := range s.webhooks {
 				emit(float64(c.Sent), name, "sent")
 				emit(float64(c.Refused), name, "refused")
+				emit(float64(c.OverShare), name, "over_share")
 			}
 		}, "webhook", "outcome"),
+		metric.Gauge("muster_fleet_webhook_behind_seconds", "How long ago the server stored the report that a webhook sends, in seconds; 0 while there is none.", func(s *snapshot, emit metric.Emit) {
+			for name, c := range s.webhooks {
+				behind := 0.0
+				if !c.Sending.IsZero() {
+					behind = max(time.Since(c.Sending).Seconds(), 0)
+				}
+				emit(behind, name)
+			}
+		}, "webhook"),
 		metric.Gauge("muster_fleet_webhook_failing", "Whether a webhook is not delivered: the newest try failed, or its reports cannot be read.", readFailing, "webhook"),
 	}
 }
@@ -131,7 +141,7 @@ func readFailing(s *snapshot, emit metric.Emit) {
 		failing[name] = c.Failing
 	}
 	for _, p := range s.Webhooks {
-		failing[p.Webhook] = true
+		failing[p.Webhook] = failing[p.Webhook] || p.Failing
 	}
 	for name, is := range failing {
 		emit(metric.Flag(is), name)

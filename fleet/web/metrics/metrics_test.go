@@ -33,7 +33,7 @@ var at = time.Unix(1_800_000_000, 0)
 // busy is a fleet with something of everything.
 func busy() view.Overview {
 	return view.Overview{
-		Progress: view.Progress{Nodes: true, Problems: []string{"the history is read"}}, Webhooks: []view.WebhookProblem{{Webhook: "mute", Problem: "its reports cannot be read"}},
+		Progress: view.Progress{Nodes: true, Problems: []string{"the history is read"}}, Webhooks: []view.WebhookProblem{{Webhook: "mute", Problem: "its reports cannot be read", Failing: true}, {Webhook: "late", Problem: "it is behind"}},
 		Summary: summary.Summary{
 			Total:  6,
 			States: []summary.State{{State: fleet.StatusFailed, Members: summary.Members{Nodes: 2}}, {State: fleet.StatusOK, Members: summary.Members{Nodes: 4}}},
@@ -60,7 +60,7 @@ func totals() view.Totals {
 }
 
 func sent() map[string]webhook.Counts {
-	return map[string]webhook.Counts{"pager": {Sent: 7, Refused: 1, Failing: true}}
+	return map[string]webhook.Counts{"pager": {Sent: 7, Refused: 1, OverShare: 9, Failing: true}}
 }
 
 func metricsOf(overview func() view.Overview, log *hosttest.LogText) *metrics.Metrics {
@@ -128,8 +128,30 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	has(t, all, "muster_fleet_drift_repaired_total", " 5")
 	has(t, all, "muster_fleet_feed_behind_messages", " 6")
 	has(t, all, "muster_fleet_feed_newest_timestamp_seconds", " 1.800000001e+09")
-	has(t, all, "muster_fleet_webhook_reports_total", `{outcome="refused",webhook="pager"} 1`, `{outcome="sent",webhook="pager"} 7`)
-	has(t, all, "muster_fleet_webhook_failing", `{webhook="mute"} 1`, `{webhook="pager"} 1`)
+	has(t, all, "muster_fleet_webhook_reports_total", `{outcome="over_share",webhook="pager"} 9`, `{outcome="refused",webhook="pager"} 1`, `{outcome="sent",webhook="pager"} 7`)
+	has(t, all, "muster_fleet_webhook_behind_seconds", `{webhook="pager"} 0`)
+	has(t, all, "muster_fleet_webhook_failing", `{webhook="late"} 0`, `{webhook="mute"} 1`, `{webhook="pager"} 1`)
+}
+
+// TestBehind is how old the report is that a webhook sends, whatever the clock of the server has.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	counts := map[string]webhook.Counts{"late": {Sending: now.Add(-time.Hour)}, "future": {Sending: now.Add(time.Hour)}}
+	m := metrics.New(metrics.Sources{Overview: busy, Totals: totals, Webhooks: func() map[string]webhook.Counts { return counts }, Log: slog.New(slog.DiscardHandler)})
+	for _, f := range gather(t, m) {
+		if f.GetName() != "muster_fleet_webhook_behind_seconds" {
+			continue
+		}
+		for _, one := range f.Metric {
+			got := one.Gauge.GetValue()
+			if late := one.Label[0].GetValue() == "late"; late && got < 3600 || !late && got != 0 {
+				t.Errorf("%v: %v", one.Label, got)
+			}
+		}
+		return
+	}
+	t.Error("there is no such metric")
 }
 
 // TestSeriesAreBounded: an operator may assign as many manifests as the bucket holds, and nodes

@@ -123,7 +123,7 @@ func Overview(o view.Overview, now time.Time) templ.Component {
 	})
 }
 
-// undelivered names the webhooks that are not delivered, all in one notice.
+// undelivered names the webhooks that are not delivered, are late or lack reports, all in one notice.
 func undelivered(all []view.WebhookProblem) templ.Component {
 	return templruntime.GeneratedTemplate(func(templ_7745c5c3_Input templruntime.GeneratedComponentInput) (templ_7745c5c3_Err error) {
 		templ_7745c5c3_W, ctx := templ_7745c5c3_Input.Writer, templ_7745c5c3_Input.Context

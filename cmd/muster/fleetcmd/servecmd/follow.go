@@ -82,7 +82,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 
 	feed := newFeed(f.store, model, f.keep, f.log)
 	feed.look = f.look
-	show := func(webhook string) notices { return model.Webhook(webhook) }
+	show := func(webhook string) warnings { return model.Webhook(webhook) }
 	for _, c := range f.webhooks.couriers(feed.reports, show, f.log, again != nil && again.reports) {
 		running.Go(func() { feed.persistFor(ctx, c.show, "reports for "+c.about(), c.deliver) })
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/sparse"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 )
@@ -24,6 +25,13 @@ const (
 	subscriptionPrefix = "webhook-"
 	// contentTries is how often a report is sent that the receiver does not take.
 	contentTries = 3
+	// shareMost is how many reports of one node a webhook has at once, shareEvery after how long one more.
+	shareMost, shareEvery = 2500, time.Second
+	// patientEvery is after how long a webhook waits again until the receiver takes a report of a node that it
+	// refuses: it may be because of the report alone.
+	patientEvery = 10 * time.Minute
+	// lateAfter is how old a report is when a webhook is behind.
+	lateAfter = time.Minute
 )
 
 // webhooks send reports as they are stored.
@@ -32,12 +40,18 @@ type webhooks struct {
 	figures webhook.Figures
 	// first and most are the pauses before a report is sent again.
 	first, most time.Duration
+	// late is how old a report is when the webhook is behind, and the share of its node decides whether it is sent.
+	late time.Duration
+	// idle is after how long without a report it is in time.
+	idle time.Duration
+	// shares returns the shares of nodes.
+	shares func() *webhook.Shares
 }
 
 // loadWebhooks reads the file of --webhooks, which others may not change: it says who gets the reports.
 // Without one there are none.
 func loadWebhooks(path string) (*webhooks, error) {
-	all := &webhooks{first: time.Second, most: time.Minute}
+	all := &webhooks{first: time.Second, most: time.Minute, late: lateAfter, idle: reports.SubscriptionHold, shares: func() *webhook.Shares { return webhook.NewShares(shareMost, shareEvery) }}
 	if path == "" {
 		return all, nil
 	}
@@ -85,10 +99,10 @@ func (w *webhooks) close() {
 
 // couriers returns one for each webhook, which shows its notices where show says. With all, one that nobody has read for yet begins with the
 // oldest report.
-func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) notices, log *slog.Logger, all bool) []*courier {
+func (w *webhooks) couriers(stream reports.Stream, show func(webhook string) warnings, log *slog.Logger, all bool) []*courier {
 	out := make([]*courier, len(w.senders))
 	for i, s := range w.senders {
-		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook)}
+		out[i] = &courier{webhooks: w, sender: s, stream: stream, show: show(s.Name), log: log, reading: subscription(s.Hook), share: w.shares(), patience: webhook.NewShares(1, patientEvery)}
 		out[i].reading.All = all
 	}
 
@@ -101,16 +115,31 @@ type notices interface {
 	Clear(about string)
 }
 
+// warnings are notices of what is late, or incomplete.
+type warnings interface {
+	notices
+	Warning(about, text string)
+}
+
 // courier sends what one webhook is to have.
 type courier struct {
 	*webhooks
 	sender  *webhook.Sender
 	stream  reports.Stream
-	show    notices
+	show    warnings
 	log     *slog.Logger
+	lines   sparse.Log
 	reading reports.Subscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time
+	// patience is how often it waits for a receiver that refuses reports of a node.
+	patience *webhook.Shares
+	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
+	share   *webhook.Shares
+	leftOut int
+	// forget ends the notice of it.
+	forget   *time.Timer
+	lateness lateness
 	// warned is that the log has the first report that is no event.
 	warned bool
 }
@@ -134,6 +163,7 @@ func (c *courier) locate(ctx context.Context) {
 // deliver sends reports until ctx ends or they cannot be read.
 func (c *courier) deliver(ctx context.Context) error {
 	c.locate(ctx)
+	defer c.leave()
 	for d, err := range c.stream.Deliver(ctx, c.reading) {
 		if errors.Is(err, scan.ErrOtherAccount) {
 			c.log.Error("webhook has nothing to send", "webhook", c.sender.Name, "error", err)
@@ -143,19 +173,31 @@ func (c *courier) deliver(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
+		c.begin(d.Stored)
+		over := 0
 		for _, r := range d.Reports {
 			if !c.sender.Matches(r) {
 				continue
 			}
+			// By when it was stored, so that nodes lose nothing while the receiver is away.
+			if !c.share.Take(r.Node, d.Stored) && time.Since(d.Stored) > c.late {
+				over++
+				continue
+			}
+			c.begin(d.Stored) // those before it may have taken long
 			if err := c.send(ctx, d, r); err != nil {
 				_ = d.Again(context.WithoutCancel(ctx)) // another serve goes on at once
 				return err
 			}
 		}
+		if over > 0 {
+			c.overShare(ctx, d, over)
+		}
 		// What the receiver took is done, even where ctx ended meanwhile: else it had it twice.
 		if err := d.Done(context.WithoutCancel(ctx)); err != nil {
 			return err
 		}
+		c.end()
 		// Should the server forget the consumer, this is where another one goes on.
 		c.reading.After = d.Sequence
 	}
@@ -177,14 +219,18 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		return nil
 	}
 	name := c.sender.Name
-	pause, refusals, failing := c.first, 0, time.Time{}
+	pause, refusals, failing, waits := c.first, 0, time.Time{}, false
 	for {
 		if err := d.Hold(); err != nil {
 			return err
 		}
 		err := c.sender.Send(ctx, time.Now(), r.ID, body)
 		if errors.Is(err, webhook.ErrContent) {
-			refusals++
+			if refusals++; refusals == 1 {
+				waits = c.patience.Take(r.Node, time.Now())
+			} else {
+				c.share.Take(r.Node, d.Stored) // it takes a place of another report
+			}
 		}
 		switch {
 		case err == nil:
@@ -194,15 +240,17 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		case ctx.Err() != nil:
 			return ctx.Err()
 		case refusals >= contentTries:
-			c.log.Error("webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "error", err)
+			c.lines.Log(ctx, c.log, slog.LevelError, "webhook does not take a report, it is left out", "webhook", name, "report", r.ID, "node", r.Node, "kind", r.Kind, "error", err)
 			c.show.Clear(c.about())
 			c.leaveOut()
 			return nil
+		case errors.Is(err, webhook.ErrContent) && !waits:
+			continue
 		}
 		c.figures.Change(name, func(f *webhook.Counts) { f.Failing = true })
 		if failing.IsZero() {
 			failing = time.Now()
-			c.log.Warn("webhook cannot be delivered, will retry", "webhook", name, "report", r.ID, "error", err)
+			c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook cannot be delivered, will retry", "webhook", name, "report", r.ID, "error", err)
 		}
 		c.show.Problem(c.about(), fmt.Sprintf("webhook %s cannot be delivered since %s: %s", name, clock(failing), err))
 		wait := pause
@@ -215,6 +263,20 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		}
 		pause = min(2*pause, c.most)
 	}
+}
+
+// overShare says that so many reports of a message are not sent since their node reports too much.
+func (c *courier) overShare(ctx context.Context, d reports.Delivery, n int) {
+	name, node := c.sender.Name, d.Reports[0].Node // all are of one
+	c.leftOut += n
+	c.figures.Change(name, func(f *webhook.Counts) { f.OverShare += uint64(n) })
+	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
+	about := c.about() + " share"
+	if c.forget != nil {
+		c.forget.Stop()
+	}
+	c.show.Warning(about, fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, clock(time.Now())))
+	c.forget = time.AfterFunc(noticeFor, func() { c.show.Clear(about) })
 }
 
 // leaveOut counts a report that nobody can have, or that the receiver does not take.

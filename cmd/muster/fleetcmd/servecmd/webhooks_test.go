@@ -20,10 +20,10 @@ import (
 	"github.com/nats-io/jsm.go/api"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/webhook"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -103,10 +103,20 @@ func (s *shown) Problem(about, text string) {
 	s.now[about], s.was = text, append(s.was, text)
 }
 
+func (s *shown) Warning(about, text string) { s.Problem(about, text) }
+
 func (s *shown) Clear(about string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	delete(s.now, about)
+}
+
+// text returns what is shown about something.
+func (s *shown) text(about string) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+
+	return s.now[about]
 }
 
 // hooked returns a webhook to a receiver, and ends its connections with the test.
@@ -142,11 +152,26 @@ func reads(t *testing.T, store *kvtest.Store) {
 }
 
 // deliver runs the only webhook until the test ends, or stop is called.
-func deliver(t *testing.T, store *kvtest.Store, w *webhooks, show notices) (stop func()) {
+func deliver(t *testing.T, store *kvtest.Store, w *webhooks, show warnings) (stop func()) {
+	t.Helper()
+
+	return deliverTo(t, store, w, show, slog.New(slog.DiscardHandler))
+}
+
+// deliverLogged runs the only webhook until the test ends, and returns its log.
+func deliverLogged(t *testing.T, store *kvtest.Store, w *webhooks) *hosttest.LogText {
+	t.Helper()
+	log := &hosttest.LogText{}
+	deliverTo(t, store, w, &shown{now: map[string]string{}}, slog.New(slog.NewTextHandler(log, nil)))
+
+	return log
+}
+
+func deliverTo(t *testing.T, store *kvtest.Store, w *webhooks, show warnings, log *slog.Logger) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	c := w.couriers(reports.New(store.Store), func(string) notices { return show }, slog.New(slog.DiscardHandler), false)[0]
+	c := w.couriers(reports.New(store.Store), func(string) warnings { return show }, log, false)[0]
 	go func() { done <- c.deliver(ctx) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
@@ -183,7 +208,7 @@ func TestWebhooks(t *testing.T) {
 	r.has(t, "web01", "away", "web02")
 	kvtest.Eventually(t, "the figures", func() (bool, string) {
 		got := w.figures.All()["pager"]
-		return got == webhook.Counts{Sent: 3, Refused: 1}, fmt.Sprintf("%+v", got)
+		return got.Sent == 3 && got.Refused == 1 && !got.Failing, fmt.Sprintf("%+v", got)
 	})
 	stop()
 	if r.tries["away"] != 4 || r.tries["refused"] != 3 {
@@ -324,7 +349,13 @@ type ends struct{ end context.CancelFunc }
 
 func (ends) Problem(string, string) {}
 
-func (e ends) Clear(string) { e.end() }
+func (ends) Warning(string, string) {}
+
+func (e ends) Clear(about string) {
+	if about == "webhook pager" {
+		e.end()
+	}
+}
 
 // TestWebhookTakenAtTheEnd: what a receiver took while serve ended is not sent again.
 func TestWebhookTakenAtTheEnd(t *testing.T) {
@@ -332,7 +363,7 @@ func TestWebhookTakenAtTheEnd(t *testing.T) {
 	_, store := kvtest.New(t)
 	r := newReceiver(t, func(string, int) int { return http.StatusNoContent })
 	ctx, end := context.WithCancel(t.Context())
-	c := hooked(t, r.URL).couriers(reports.New(store.Store), func(string) notices { return ends{end} }, slog.New(slog.DiscardHandler), true)[0]
+	c := hooked(t, r.URL).couriers(reports.New(store.Store), func(string) warnings { return ends{end} }, slog.New(slog.DiscardHandler), true)[0]
 	report(t, store, "web01", "r")
 	if err := c.deliver(ctx); !errors.Is(err, context.Canceled) {
 		t.Error(err)
