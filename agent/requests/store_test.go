@@ -74,7 +74,9 @@ func TestRunsDisplaceNoCommands(t *testing.T) {
 // neither refused nor left uncancelled for it. So it is after a restart, also of a version that kept them together.
 func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 	t.Parallel()
-	opened := func(_ context.Context, data []byte, _ signed.Action) (Opened, error) { return Opened{Request: data}, nil }
+	opened := func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	}
 	ask := func(send func(context.Context, *model.Sender, []byte, func(model.EnsureResponse)), data []byte) (first model.EnsureResponse) {
 		send(t.Context(), nil, data, func(r model.EnsureResponse) {
 			if first.Node == "" {

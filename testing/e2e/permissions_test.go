@@ -79,7 +79,9 @@ func TestNewPermissionsByReload(t *testing.T) {
 		code, _ := start(t, dir, append([]string{"fleet", "ensure", "exec", "true", "--creates", "/", "--group", "db", "--timeout", "2s"}, admin...)...).wait()
 		return code == 0
 	})
-	muster(t, dir, append([]string{"fleet", "group", "web01", "+ops"}, admin...)...)
+	if code, text := start(t, dir, append([]string{"fleet", "group", "web01", "+ops"}, admin...)...).wait(); code != 1 || !strings.Contains(text, "node.web01.groups revision") || !strings.Contains(text, "not permitted") {
+		t.Errorf("a group that is not permitted yet: exit code %d\n%s", code, text)
+	}
 	await(t, "the group is shown as not permitted", func() bool {
 		_, text := start(t, dir, append([]string{"fleet", "describe", "web01"}, admin...)...).wait()
 		return strings.Contains(text, "web, db, ops, all") && strings.Contains(text, "not permitted")
