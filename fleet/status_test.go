@@ -303,14 +303,19 @@ func TestWaitLearnsOfLaterRevisions(t *testing.T) {
 	wantError(t, err, broken, "")
 }
 
-// TestWaitLooksSoonAfterAnOutage: a poll that a server did not answer has no long pause follow, and what it could
-// not say of a later revision is asked again.
+// TestWaitLooksSoonAfterAnOutage: a poll that a server did not answer, or after an outage only, has no long pause
+// follow, and what it could not say of a later revision is asked again.
 func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		outage := errors.New("outage")
 		later := []model.Node{node("a", nil, motd(8, model.OutcomeStable))}
-		l := &lister{states: [][]model.Node{later, later, later}}
+		before := []model.Node{node("a", nil, motd(6, model.OutcomeStable))}
+		l := &lister{states: [][]model.Node{before, later, later, later}, looked: func(looks int) {
+			if looks == 1 {
+				<-time.After(20 * time.Second)
+			}
+		}}
 		asked := 0
 		w := fleet.Waiter{Nodes: l, Goes: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
 			if asked++; asked == 1 {
@@ -321,7 +326,7 @@ func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 		}}
 		began := time.Now()
 		got, err := w.Wait(t.Context(), rolloutOfAll)
-		if err != nil || len(got) != 1 || got[0].Status != fleet.StatusUpToDate || asked != 2 || time.Since(began) > 6*time.Second {
+		if err != nil || len(got) != 1 || got[0].Status != fleet.StatusUpToDate || asked != 2 || time.Since(began) > 31*time.Second {
 			t.Errorf("%+v %v after %s, asked %d times", got, err, time.Since(began), asked)
 		}
 	})

@@ -14,8 +14,11 @@ import (
 const defaultPause = 500 * time.Millisecond
 
 // pausesPerPoll relieves the server where a fleet is so large that a poll takes
-// long, and not where a server that is away gives no answer for long.
-const pausesPerPoll = 5
+// long. A poll takes long, too, while a server is away: what is known must not be old for that.
+const (
+	pausesPerPoll = 5
+	longestPause  = 5 * time.Second
+)
 
 // Waiter waits for nodes.
 type Waiter struct {
@@ -66,7 +69,7 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 		}
 		pause := cmp.Or(w.Pause, defaultPause)
 		if err == nil {
-			pause = max(pause, pausesPerPoll*time.Since(began))
+			pause = max(pause, min(pausesPerPoll*time.Since(began), longestPause))
 		}
 		select {
 		case <-ctx.Done():
