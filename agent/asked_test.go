@@ -138,6 +138,25 @@ func TestAnAskedRunFails(t *testing.T) {
 	})
 }
 
+// TestAskedForWhatDoesNotApply: it is skipped, and no failure of the others.
+func TestAskedForWhatDoesNotApply(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.never", `{"protocol": "`+model.ProtocolAssignment+`", "when": "false", "manifest": "muster: {resources: []}"}`)
+		n.put("group.all.good", "a", "one")
+		n.after(3 * time.Second)
+		n.take()
+		for name, change := range map[string]func(*model.RunRequest){"all": nil, "in noop": func(r *model.RunRequest) { r.Noop = true }, "it alone": func(r *model.RunRequest) { r.Manifests = []string{"never"} }} {
+			a := n.askRun(n.runRequest(name, change))
+			n.after(3 * time.Second)
+			got := a.last()
+			if got.Phase != model.EnsureDone || len(got.Runs) == 0 || got.Runs[len(got.Runs)-1].Outcome != model.OutcomeSkipped || !got.Runs[len(got.Runs)-1].OK() || len(got.Runs) != 2 && name != "it alone" {
+				t.Errorf("%s: answered %s, %+v", name, got.Phase, got)
+			}
+		}
+	})
+}
+
 // TestAskedInNoop: what would change is shown, and nothing else follows from it.
 func TestAskedInNoop(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {

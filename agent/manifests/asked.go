@@ -132,11 +132,12 @@ func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
 			active = append(active, key)
 			continue
 		}
-		err := errInactive
+		none := model.RequestedRun{Manifest: key, Revision: states[key].Seen, Outcome: model.OutcomeSkipped}
 		if late := states[key].Late; late != "" {
-			err = errors.New(late)
+			a.done(none, errors.New(late))
+		} else { // its condition is false, it expired, or another one applies instead
+			a.done(none, nil)
 		}
-		a.done(model.RequestedRun{Manifest: key, Revision: states[key].Seen}, err)
 	}
 	if r.Noop {
 		m.predict(ctx, hard, a, active)

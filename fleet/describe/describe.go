@@ -241,11 +241,13 @@ func requested(all []model.RequestedRun) string {
 // Requested counts the manifests that a node ran because somebody asked for it, for where their errors are shown
 // beside it.
 func Requested(all []model.RequestedRun) string {
-	changed, noop, failed := 0, 0, 0
+	changed, noop, failed, skipped := 0, 0, 0, 0
 	for _, r := range all {
 		switch {
 		case !r.OK():
 			failed++
+		case r.Outcome == model.OutcomeSkipped:
+			skipped++
 		case r.Counts.Made() > 0:
 			changed++
 		case r.Counts.Noop > 0:
@@ -262,7 +264,7 @@ func Requested(all []model.RequestedRun) string {
 	for _, more := range []struct {
 		count int
 		word  string
-	}{{changed, "changed"}, {noop, "would change"}, {failed, "failed"}} {
+	}{{changed, "changed"}, {noop, "would change"}, {failed, "failed"}, {skipped, "skipped"}} {
 		if more.count > 0 {
 			text += fmt.Sprintf(", %d %s", more.count, more.word)
 		}
