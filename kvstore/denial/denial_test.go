@@ -79,7 +79,14 @@ func TestNodesHaveARemedy(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	family := denial.OfFamily(connection("_INBOX").Of(violation(`Permissions Violation for Publish to "x"`)), "group.db", "web01", []string{"db"})
+	if want := "group.db is not permitted: give the node what `muster fleet permissions web01 --groups db` prints (not permitted to publish to x)"; family.Error() != want || !errors.Is(family, denial.ErrNotPermitted) {
+		t.Errorf("%v, want %s", family, want)
+	}
 	other := errors.New("other")
+	if got := denial.OfFamily(other, "group.db", "web01", nil); got != other || denial.OfFamily(nil, "group.db", "web01", nil) != nil {
+		t.Errorf("%v", got)
+	}
 	if got := denial.WithRemedy(other, "web01", nil); got != other || denial.WithRemedy(nil, "web01", nil) != nil {
 		t.Errorf("%v", got)
 	}
