@@ -212,11 +212,13 @@ func (c Connection) roleCause(subject string) error {
 	for _, prefix := range []string{c.Manifests, c.Commands, c.Control} {
 		key = strings.TrimPrefix(key, prefix)
 	}
-	family, _, ok := model.SplitKey(key)
+	family, last, ok := model.SplitKey(key)
 	kind, name, _ := strings.Cut(family, ".")
 	switch {
 	case !ok || key == subject:
 		return nil
+	case last == model.ControlGroups && strings.HasPrefix(subject, c.Control):
+		return errors.New("only administrators put nodes into groups")
 	case family == model.GroupFamily(model.GroupAll):
 		return errors.New("only administrators assign to all nodes, and queue requests for them")
 	default:
