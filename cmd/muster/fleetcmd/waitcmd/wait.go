@@ -239,6 +239,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		printStatuses(w.Print, all, time.Now())
 		printTally(w.Print, fleet.TallyOf(statuses))
 	}
+	w.warnNowhere(g.Name, statuses)
 
 	if replaced != nil {
 		return all, replaced
