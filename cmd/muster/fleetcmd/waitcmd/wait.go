@@ -177,11 +177,11 @@ func (g Goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, er
 	}
 	for _, key := range g.Keys {
 		if at(key) < 0 {
-			return fleet.Rollout{}, fleetcli.NotAssigned(key)
+			return fleet.Rollout{}, s.NotAssigned(ctx, key)
 		}
 	}
 	if len(entries) == 0 {
-		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.Name)
+		return fleet.Rollout{}, s.NotAssigned(ctx, g.Name)
 	}
 
 	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
