@@ -138,21 +138,36 @@ func TestAnAskedRunFails(t *testing.T) {
 	})
 }
 
-// TestAskedForWhatDoesNotApply: it is skipped, and no failure of the others.
-func TestAskedForWhatDoesNotApply(t *testing.T) {
+// TestWhatDoesNotApplyIsNotAskedFor: a manifest whose condition is false, that has expired or that another one
+// overrides is none of all that is assigned; asked for by its name it is skipped.
+func TestWhatDoesNotApplyIsNotAskedFor(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
-		n.bucket.put("group.all.never", `{"protocol": "`+model.ProtocolAssignment+`", "when": "false", "manifest": "muster: {resources: []}"}`)
-		n.put("group.all.good", "a", "one")
-		n.after(3 * time.Second)
+		n.bucket.put("group.all.elsewhere", n.assignment("when: \"false\"", n.manifest("a", "elsewhere")))
+		n.bucket.put("group.all.old", n.assignment("expires: 2000-01-01T00:00:00Z", n.manifest("c", "old")))
+		n.settle()
 		n.take()
-		for name, change := range map[string]func(*model.RunRequest){"all": nil, "in noop": func(r *model.RunRequest) { r.Noop = true }, "it alone": func(r *model.RunRequest) { r.Manifests = []string{"never"} }} {
-			a := n.askRun(n.runRequest(name, change))
-			n.after(3 * time.Second)
-			got := a.last()
-			if got.Phase != model.EnsureDone || len(got.Runs) == 0 || got.Runs[len(got.Runs)-1].Outcome != model.OutcomeSkipped || !got.Runs[len(got.Runs)-1].OK() || len(got.Runs) != 2 && name != "it alone" {
-				t.Errorf("%s: answered %s, %+v", name, got.Phase, got)
+		for name, noop := range map[string]bool{"run": false, "noop": true} {
+			if got := n.askRun(n.runRequest("none "+name, func(r *model.RunRequest) { r.Noop = noop })).last(); got.Phase != model.EnsureDone || len(got.Runs) != 0 {
+				t.Errorf("%s of nothing that applies: %+v", name, got)
 			}
+		}
+		n.put("group.all.one", "b", "all")
+		n.put("group.web.one", "b", "web")
+		n.after(time.Second)
+		n.take()
+		for name, noop := range map[string]bool{"run": false, "noop": true} {
+			if got := n.askRun(n.runRequest(name, func(r *model.RunRequest) { r.Noop = noop })).last(); got.Phase != model.EnsureDone || words(got) != "group.web.one stable" {
+				t.Errorf("%s of all: %+v", name, got)
+			}
+		}
+		named := n.runRequest("named", func(r *model.RunRequest) { r.Manifests = []string{"one"} })
+		if got := n.askRun(named).last(); got.Phase != model.EnsureDone || words(got) != "group.web.one stable" {
+			t.Errorf("by its name: %+v", got)
+		}
+		named = n.runRequest("inapplicable", func(r *model.RunRequest) { r.Manifests = []string{"one", "elsewhere"} })
+		if got := n.askRun(named).last(); got.Phase != model.EnsureDone || words(got) != "group.all.elsewhere skipped; group.web.one stable" {
+			t.Errorf("one that does not apply: %+v", got)
 		}
 	})
 }

@@ -56,13 +56,15 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	b.report.Node("", model.NodeRefused, "the last good manifests stay in force: "+bounds.Text(problem))
 }
 
-// together returns all that is wrong, each bounded, and a remedy that several have once, behind
-// the last of them.
+// together returns all that is wrong, each bounded, and a remedy that several have once: in the first that
+// has it inside, or else behind the last of them.
 func together(problems ...string) string {
 	problems = slices.DeleteFunc(problems, func(text string) bool { return text == "" })
 	for i, text := range problems {
 		remedy := remedyOf(text)
-		if remedy != "" && slices.ContainsFunc(problems[i+1:], func(later string) bool { return remedyOf(later) == remedy }) {
+		isLater := slices.ContainsFunc(problems[i+1:], func(later string) bool { return remedyOf(later) == remedy })
+		isEarlier := slices.ContainsFunc(problems[:i], func(earlier string) bool { return strings.Contains(earlier, strings.Trim(remedy, " ()")) })
+		if remedy != "" && (isLater || isEarlier) {
 			text = strings.TrimSuffix(text, remedy)
 		}
 		problems[i] = bounds.Text(text)

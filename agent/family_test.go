@@ -99,3 +99,18 @@ func TestAllThatIsWrongIsShown(t *testing.T) {
 		}
 	})
 }
+
+// TestARemedyThatComesFirstStaysThere: it is not behind what else is wrong again, where nobody may read it.
+func TestARemedyThatComesFirstStaysThere(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		bucket := n.injected()
+		n.start()
+		bucket.change(func() {
+			bucket.sync.Err, bucket.sync.Denied = errors.New("group.prod is not permitted: permit it (read x)"), errors.New("not permitted to subscribe to a (permit it)")
+		})
+		n.settle()
+		if message, want := n.agent.State().Message, "group.prod is not permitted: permit it (read x); a change may be noticed late, and a request not at all: not permitted to subscribe to a"; message != want {
+			t.Errorf("%q", message)
+		}
+	})
+}

@@ -207,7 +207,7 @@ func skippedBy(e model.Entry) string {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)
 	case a.When != "":
-		return "skipped: its condition is false"
+		return "skipped: its condition is false: " + said(a.When)
 	default:
 		return skippedReason
 	}

@@ -419,7 +419,7 @@ func TestExplainSkipped(t *testing.T) {
 		revision uint64
 		want     string
 	}{
-		"condition":        {`"when": "false", "expires": "2999-01-01T00:00:00Z"`, 7, "skipped: its condition is false"},
+		"condition":        {`"when": "false", "expires": "2999-01-01T00:00:00Z"`, 7, "skipped: its condition is false: false"},
 		"expired":          {`"when": "false", "expires": "2020-01-02T03:04:05Z"`, 7, "skipped: expired at " + past.Local().Format(model.TimeFormat)},
 		"neither":          {`"noop": true`, 7, either},
 		"another revision": {`"when": "false"`, 8, either},

@@ -106,15 +106,27 @@ func (q queues) take(key string) (all []*asked) {
 // errUnassigned is a request for what is not assigned to the node.
 var errUnassigned = errors.New("not assigned to this node")
 
+// applies reports whether a manifest is run, or would be but for what is wrong with it; else its condition is
+// false, it expired, or another one of its name overrides it.
+func (m *Manifests) applies(key string, state model.ManifestState) bool {
+	return m.o.Set.Active(key) != nil || state.Late != ""
+}
+
 // Ask runs manifests soon: one that is running is run once more after that. Runs that several
 // ask for are one. hard ends when a run is broken off.
 func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
 	states := m.o.Set.States()
 	a := &asked{Request: r, waiting: map[string]bool{}}
-	names := map[string]bool{}
-	for key := range states {
+	names, applies := map[string]bool{}, map[string]bool{}
+	for key, state := range states {
 		_, name, _ := model.SplitKey(key)
-		if names[name] = true; len(r.Names) == 0 || slices.Contains(r.Names, name) {
+		names[name] = true
+		applies[name] = applies[name] || m.applies(key, state)
+	}
+	for key, state := range states {
+		_, name, _ := model.SplitKey(key)
+		// Of a name that was given something is said, also where nothing of it applies.
+		if isNamed := slices.Contains(r.Names, name); m.applies(key, state) && len(r.Names) == 0 || isNamed && (m.applies(key, state) || !applies[name]) {
 			a.waiting[key] = true
 		}
 	}
@@ -135,7 +147,7 @@ func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
 		none := model.RequestedRun{Manifest: key, Revision: states[key].Seen, Outcome: model.OutcomeSkipped}
 		if late := states[key].Late; late != "" {
 			a.done(none, errors.New(late))
-		} else { // its condition is false, it expired, or another one applies instead
+		} else {
 			a.done(none, nil)
 		}
 	}

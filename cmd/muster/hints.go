@@ -25,6 +25,14 @@ func (l line) otherFlag(flag string) string {
 	if wanted == "syntax-check" || wanted == "validate-only" {
 		return ": muster validate FILE checks manifests, and does nothing else"
 	}
+	if l.command == "muster fleet history" {
+		switch wanted {
+		case "on":
+			return ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet"
+		case "reverse":
+			return ": the newest is last, --limit N shows the last N"
+		}
+	}
 	if wanted == "on" {
 		return l.assignedOn()
 	}

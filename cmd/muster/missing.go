@@ -26,10 +26,25 @@ func (l line) missing(err error) error {
 	case errors.Is(err, fisk.ErrFlagCannotRepeat):
 		return fmt.Errorf("--%s is given twice: give it once", quoted(err))
 	case errors.Is(err, fisk.ErrExpectedFlagArgument):
-		return fmt.Errorf("%s needs a value", quoted(err))
+		return fmt.Errorf("%s needs a value%s", quoted(err), l.dashed(quoted(err)))
 	default:
 		return nil
 	}
+}
+
+// dashed returns how to write a value that begins with a dash, as -1 does, where a flag is followed by one; empty
+// otherwise.
+func (l line) dashed(flag string) string {
+	at := slices.Index(l.args, flag)
+	if at < 0 || at+1 >= len(l.args) || !strings.HasPrefix(flag, "--") {
+		return ""
+	}
+	value := l.args[at+1]
+	if len(value) < 2 || value[0] != '-' || value[1] < '0' || value[1] > '9' {
+		return ""
+	}
+
+	return fmt.Sprintf("; if that is %s, which begins with a dash, write %s=%s", value, flag, value)
 }
 
 // quoted returns what is quoted in an error of fisk.

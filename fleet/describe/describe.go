@@ -257,7 +257,7 @@ func Requested(all []model.RequestedRun) string {
 	text := fmt.Sprintf("%d manifests", len(all))
 	switch len(all) {
 	case 0:
-		return "nothing is assigned"
+		return "nothing is assigned that applies"
 	case 1:
 		text = "1 manifest"
 	}

@@ -177,7 +177,21 @@ func WithRemedy(err error, node string, groups []string) error {
 		return err
 	}
 
-	return fmt.Errorf("%w (give the node what `%s` prints)", err, NodeCommand(node, groups))
+	return fmt.Errorf("%w (%s)", err, remedy(node, groups))
+}
+
+// OfFamily is WithRemedy of what a node reads of a family: the family and what to do come first, as a long text
+// is cut where it is shown.
+func OfFamily(err error, family, node string, groups []string) error {
+	if !errors.Is(err, ErrNotPermitted) || IsExplained(err) {
+		return err
+	}
+
+	return fmt.Errorf("%s is not permitted: %s (%w)", family, remedy(node, groups), err)
+}
+
+func remedy(node string, groups []string) string {
+	return "give the node what `" + NodeCommand(node, groups) + "` prints"
 }
 
 // roleCause returns who may publish to a subject, if that is the work of certain roles.
@@ -198,11 +212,13 @@ func (c Connection) roleCause(subject string) error {
 	for _, prefix := range []string{c.Manifests, c.Commands, c.Control} {
 		key = strings.TrimPrefix(key, prefix)
 	}
-	family, _, ok := model.SplitKey(key)
+	family, last, ok := model.SplitKey(key)
 	kind, name, _ := strings.Cut(family, ".")
 	switch {
 	case !ok || key == subject:
 		return nil
+	case last == model.ControlGroups && strings.HasPrefix(subject, c.Control):
+		return errors.New("only administrators put nodes into groups")
 	case family == model.GroupFamily(model.GroupAll):
 		return errors.New("only administrators assign to all nodes, and queue requests for them")
 	default:

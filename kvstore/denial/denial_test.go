@@ -12,7 +12,7 @@ import (
 )
 
 func connection(inbox string) denial.Connection {
-	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
+	return denial.Connection{Inbox: inbox, Manifests: "$KV.M.", Commands: "muster.command.", Control: "$KV.C.", States: "$KV.N.", Bundles: "OBJ_B", Whole: []string{"KV_M"}, Node: func() string { return "" }, Mistaken: func(subject string) error {
 		if strings.HasPrefix(subject, "wrong.") {
 			return denial.Unusable{Err: errors.New("wrong prefix")}
 		}
@@ -35,6 +35,9 @@ func TestCauses(t *testing.T) {
 		`permissions violation for publish to "$KV.M.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
 		`Permissions Violation for Publish to "$KV.M.group.all.x"`:       {"_INBOX", "only administrators assign to all nodes"},
 		`Permissions Violation for Publish to "$KV.N.web01.state"`:       {"_INBOX", "only administrators remove it"},
+		`Permissions Violation for Publish to "$KV.C.node.web01.groups"`: {"_INBOX", "only administrators put nodes into groups"},
+		`Permissions Violation for Publish to "$KV.C.node.web01.pause"`:  {"_INBOX", "operators of node.web01 do (muster fleet permissions NAME --operator --nodes web01)"},
+		`Permissions Violation for Publish to "$KV.M.node.web01.groups"`: {"_INBOX", "operators of node.web01 do"},
 		`Permissions Violation for Publish to "$KV.M.x"`:                 {"_INBOX", ""},
 		`Permissions Violation for Publish to "muster.command.node.a.i"`: {"_INBOX", "operators of node.a"},
 		`Permissions Violation for Publish to "a.STREAM.INFO.OBJ_B"`:     {"_INBOX", "only administrators store bundles"},
@@ -79,7 +82,14 @@ func TestNodesHaveARemedy(t *testing.T) {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
+	family := denial.OfFamily(connection("_INBOX").Of(violation(`Permissions Violation for Publish to "x"`)), "group.db", "web01", []string{"db"})
+	if want := "group.db is not permitted: give the node what `muster fleet permissions web01 --groups db` prints (not permitted to publish to x)"; family.Error() != want || !errors.Is(family, denial.ErrNotPermitted) {
+		t.Errorf("%v, want %s", family, want)
+	}
 	other := errors.New("other")
+	if got := denial.OfFamily(other, "group.db", "web01", nil); got != other || denial.OfFamily(nil, "group.db", "web01", nil) != nil {
+		t.Errorf("%v", got)
+	}
 	if got := denial.WithRemedy(other, "web01", nil); got != other || denial.WithRemedy(nil, "web01", nil) != nil {
 		t.Errorf("%v", got)
 	}

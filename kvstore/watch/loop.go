@@ -3,7 +3,6 @@ package watch
 import (
 	"context"
 	"errors"
-	"fmt"
 	"log/slog"
 	"strings"
 	"time"
@@ -246,9 +245,7 @@ func (l *loop) failed(ctx context.Context, p *part, err error) {
 	if ctx.Err() != nil {
 		return
 	}
-	if explained := denial.WithRemedy(err, l.o.Node, l.o.Groups); explained != err {
-		err = fmt.Errorf("%s: %w", p.family, explained)
-	}
+	err = denial.OfFamily(err, p.family, l.o.Node, l.o.Groups)
 	level := slog.LevelDebug
 	away := errors.Is(p.err, nats.ErrDisconnected) && !errors.Is(err, nats.ErrDisconnected)
 	if p.err == nil || away || errors.Is(err, kvstore.ErrNotPermitted) && p.err.Error() != err.Error() {

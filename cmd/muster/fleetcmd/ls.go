@@ -121,12 +121,41 @@ func (c *lsCommand) run(ctx context.Context) error {
 		return !within || c.name != "" && c.name != e.Key
 	})
 	entries = append(entries, invalid...)
-	shown := c.sorted(entries)
+	shown, none := c.sorted(entries), "no assignments"
+	if c.HasTargets() || c.name != "" {
+		none += " match"
+	}
+	if len(shown) == 0 && c.name != "" {
+		none += c.didYouMean(ctx, store)
+	}
 
 	return c.Print.Result(c.Format, shown, func() {
-		c.print(shown, len(invalid))
+		c.print(shown, len(invalid), none)
 		c.Order.Remark(c.Print, len(shown), len(entries))
 	})
+}
+
+// didYouMean returns the question about the assigned name, or key, that is nearest to the one that was given; empty
+// for none.
+func (c *lsCommand) didYouMean(ctx context.Context, store *fleetcli.Store) string {
+	all, err := store.List(ctx)
+	if err != nil {
+		return "" // the list is what was asked for
+	}
+	var known []string
+	for _, e := range all {
+		if fleetcli.IsKey(c.name) {
+			known = append(known, e.Key)
+		} else {
+			known = append(known, e.Name)
+		}
+	}
+	// It is there, for others than those that were asked for.
+	if slices.Contains(known, c.name) {
+		return ""
+	}
+
+	return cli.DidYouMean(c.name, known)
 }
 
 // listRemoved lists the assignments that were removed.
@@ -157,7 +186,7 @@ func (c *lsCommand) listRemoved(ctx context.Context, store *fleetcli.Store, fami
 	})
 }
 
-func (c *lsCommand) print(entries []model.Entry, invalid int) {
+func (c *lsCommand) print(entries []model.Entry, invalid int, none string) {
 	now := time.Now()
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
@@ -166,10 +195,6 @@ func (c *lsCommand) print(entries []model.Entry, invalid int) {
 			family, name, digest = target.String(), parsed, print.ShortDigest(e.Digest)
 		}
 		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now), cmp.Or(print.OneLine(e.By), "-"), cmp.Or(print.OneLine(strings.Join(e.Terms.Words(now, print.Time), ", ")), "-")}
-	}
-	none := "no assignments"
-	if c.HasTargets() || c.name != "" {
-		none += " match"
 	}
 	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE", "BY", "TERMS"}, rows, none)
 	if invalid > 0 {

@@ -25,6 +25,8 @@ type aim struct {
 	fleetcli.On
 	names, groups []string
 	all, yes      bool
+	// named is that there are the flags of groups, and of all.
+	named bool
 	// refusesUnknown is that a node that is named must be known, and a group have a known node, unless yes.
 	refusesUnknown bool
 	// judgesUnknown is that the command says itself which targets nobody is.
@@ -33,7 +35,7 @@ type aim struct {
 
 // add adds the flags; named are those of groups, which not everything can be written about.
 func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
-	a.Env = env
+	a.Env, a.named = env, named
 	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&a.names)
 	if named {
 		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
@@ -62,7 +64,10 @@ func (a *aim) compile(more []string) (*target.Expression, []fleet.Target, error)
 	}
 	list := fleet.Targets(nodes, a.groups, a.all)
 	if len(list) == 0 {
-		return nil, nil, cli.Usagef("no target: name a node, or give --on EXPR")
+		if a.named {
+			return nil, nil, cli.Usagef("no target: name nodes, or give --group GROUP, --on EXPR or --all")
+		}
+		return nil, nil, cli.Usagef("no target: name nodes, or give --on EXPR")
 	}
 	return nil, list, fleetcli.CheckTargets(list)
 }

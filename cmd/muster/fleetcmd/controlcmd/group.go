@@ -42,8 +42,8 @@ func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c := &groupCommand{}
 	cmd := parent.Command("group", "Put nodes into groups, or take them out again")
 	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted. The command waits until the nodes that come into groups say how that went; those that cannot be reached are named, and join when they are back. Exit code 0: no node that can be reached refuses it or lacks permissions, and each confirmed it within --timeout.\n\n" +
-		"  muster fleet group web01 +canary old-\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
-	cmd.Arg("arguments", "A node, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
+		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
+	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
 	c.add(env, cmd, false)
 	c.addWait(cmd)

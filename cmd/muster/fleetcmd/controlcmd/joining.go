@@ -52,5 +52,5 @@ func (j *joining) Rejection(n model.Node) string {
 func isDenied(message, group string) bool {
 	family := model.GroupFamily(group)
 
-	return strings.Contains(message, denial.ErrNotPermitted.Error()) && (strings.Contains(message, family+".") || strings.Contains(message, family+":"))
+	return strings.Contains(message, denial.ErrNotPermitted.Error()) && (strings.Contains(message, family+".") || strings.Contains(message, family+":") || strings.Contains(message, family+" is "))
 }

@@ -31,6 +31,7 @@ func TestJoining(t *testing.T) {
 		"just now":                        {node: in("", "canary", "next"), want: pending},
 		"for a while":                     {node: in("", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},
 		"not permitted":                   {node: in(denied, "canary", "next"), since: time.Now().Add(-time.Minute), want: failed},
+		"not permitted, as it is said":    {node: in("group.canary is not permitted: give the node what … (cut)", "canary", "next"), since: time.Now().Add(-time.Minute), want: failed},
 		"not permitted, of before":        {node: in(denied, "web"), want: pending},
 		"another group is not permitted":  {node: in("group.canary2: read: not permitted", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},
 		"something else about this group": {node: in("group.canary: no answer in time", "canary", "next"), since: time.Now().Add(-time.Minute), want: request.StateDone},

@@ -31,10 +31,20 @@ type syntax struct {
 	conflict string
 }
 
+// isChange reports whether an argument is a change, and not a node.
+func (s syntax) isChange(arg string) bool {
+	_, _, sets := s.set(arg)
+
+	return sets || strings.HasSuffix(arg, "-")
+}
+
 // parse returns the nodes and the edit of the arguments.
 func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
 	if !a.Given("on") && !a.Given("node") {
 		nodes, args = args[:1], args[1:]
+		for len(args) > 1 && !s.isChange(args[0]) {
+			nodes, args = append(nodes, args[0]), args[1:]
+		}
 	}
 	e.set = map[string]string{}
 	for _, arg := range args {

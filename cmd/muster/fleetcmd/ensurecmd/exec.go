@@ -68,6 +68,9 @@ func (c *execCommand) run(ctx context.Context) error {
 	case len(c.words) == 0:
 		return cli.Usagef("no command: write it behind --, as in muster fleet exec --all -- uptime (see muster fleet exec --help)")
 	}
+	if err := c.oneWord(); err != nil {
+		return err
+	}
 	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
 	if c.shell {
 		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
@@ -84,6 +87,20 @@ func (c *execCommand) run(ctx context.Context) error {
 	}
 
 	return c.ensureCommand.run(ctx, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: typ.Name, Properties: encoded}, properties)
+}
+
+// oneWord returns the error of a whole command that is given as one word: no program is called so. One that is may be
+// named with its directory.
+func (c *execCommand) oneWord() error {
+	if c.shell || len(c.words) != 1 || !strings.ContainsAny(strings.TrimSpace(c.words[0]), " \t\n") || strings.Contains(strings.Fields(c.words[0])[0], "/") {
+		return nil
+	}
+	word := c.words[0]
+	if strings.ContainsAny(word, "|&;<>$`*?(){}[]~'\"\\\n") {
+		return cli.Usagef("%q is one word, and no program: give --shell, for pipes, quotes and variables, as in --shell -- %s", word, shellquote.Join(word))
+	}
+
+	return cli.Usagef("%q is one word, and no program: write its words behind --, as in -- %s; or give --shell", word, strings.Join(strings.Fields(word), " "))
 }
 
 // commandLine returns the properties of a command with arguments, or of a text for a shell,

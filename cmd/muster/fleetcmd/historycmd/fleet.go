@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
 )
 
 // maxChanges is among how many of the last changes of each bucket those are looked for that are shown.
@@ -33,7 +35,7 @@ type ofFleetDocument struct {
 // has them.
 func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	most := c.limit
-	if most == 0 {
+	if most == 0 || len(c.groups) > 0 {
 		most = maxChanges
 	}
 	assigned, more, err := assignments.New(store.KV).Latest(ctx, min(most, maxChanges))
@@ -44,7 +46,8 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
 		return err
 	}
-	all, before := history.Since(describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, "")), func(c describe.ControlChange) time.Time { return c.Time }, c.from, c.limit)
+	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
+	all, before := history.Since(c.ofGroups(changes), timeOf, c.from, c.limit)
 	doc := ofFleetDocument{Changes: all, More: before > 0 || more && len(assigned) > 0 && assigned[len(assigned)-1].Time.After(c.from)}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}
@@ -53,6 +56,42 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of pauses, labels and groups the last %d changes are looked at", maxChanges))
 	}
 
+	return c.showChanges(doc)
+}
+
+// ofGroups returns the changes of the groups that were given, all without any.
+func (c *command) ofGroups(all []describe.ControlChange) []describe.ControlChange {
+	if len(c.groups) == 0 {
+		return all
+	}
+
+	return slices.DeleteFunc(all, func(change describe.ControlChange) bool {
+		family, _, _ := model.SplitKey(change.Key)
+		return !slices.ContainsFunc(c.groups, func(group string) bool { return family == model.GroupFamily(group) })
+	})
+}
+
+// ofControl shows what operators wrote under a key about a node or a group; found is that they wrote something.
+func (c *command) ofControl(ctx context.Context, store *fleetcli.Store) (found bool, err error) {
+	family, _, _ := model.SplitKey(c.manifest)
+	written, err := control.New(store.KV).History(ctx, family)
+	written = slices.DeleteFunc(written, func(e model.Entry) bool { return e.Key != c.manifest })
+	if err != nil || len(written) == 0 {
+		return false, err
+	}
+	all, before := history.Since(describe.Changes(written, ""), timeOf, c.from, c.limit)
+	doc := ofFleetDocument{Changes: all, More: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
+	if doc.Changes == nil {
+		doc.Changes = []describe.ControlChange{}
+	}
+
+	return true, c.showChanges(doc)
+}
+
+func timeOf(c describe.ControlChange) time.Time { return c.Time }
+
+// showChanges prints changes.
+func (c *command) showChanges(doc ofFleetDocument) error {
 	return c.Print.Result(c.Format, doc, func() {
 		rows := make([][]string, len(doc.Changes))
 		for i, change := range doc.Changes {

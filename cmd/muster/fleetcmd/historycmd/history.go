@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,6 +26,7 @@ type command struct {
 	name, node, manifest string
 	since                string
 	limit                int
+	groups               []string
 	all                  bool
 	from                 time.Time
 }
@@ -35,14 +37,17 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("history", "Show what happened to a node, a manifest, or the whole fleet")
 	cmd.HelpLong("Without a name: who assigned, removed, paused, resumed and labelled what, in the whole fleet. Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
 		"  muster fleet history --since 1d                who changed what in the fleet\n" +
+		"  muster fleet history --group web               who assigned what to a group, and paused it\n" +
+		"  muster fleet history node.web01.pause          who paused and resumed it\n" +
 		"  muster fleet history web01\n" +
 		"  muster fleet history web01 --since 2d --limit 20\n" +
 		"  muster fleet history motd\n" +
 		"  muster fleet history group.web.motd --json\n" +
 		"  muster fleet history --node motd               of a node that is called like a manifest")
-	cmd.Arg("name", "A node, or a manifest by its name or key").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
+	cmd.Arg("name", "A node, a manifest by its name or key, or the key of a pause, labels or groups").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
 	cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
+	cmd.Flag("group", "Of what is assigned to a group, and its pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
@@ -61,8 +66,8 @@ func (c *command) check(now time.Time) error {
 		}
 	}
 	switch {
-	case given > 1 || given == 1 && c.all:
-		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME; or none, for the whole fleet")
+	case given > 1 || given == 1 && (c.all || len(c.groups) > 0) || c.all && len(c.groups) > 0:
+		return cli.Usagef("name one node or manifest: NAME, --node NODE or --manifest NAME; or groups with --group; or none, for the whole fleet")
 	case c.limit < 0:
 		return cli.Usagef("--limit must be 0 or more")
 	}
@@ -74,7 +79,7 @@ func (c *command) check(now time.Time) error {
 		c.from = at
 	}
 	if given == 0 {
-		return nil
+		return c.checkGroups()
 	}
 	if c.Given("node") {
 		if err := model.CheckNode(c.node, nil); err != nil {
@@ -93,6 +98,17 @@ func (c *command) check(now time.Time) error {
 	}
 
 	return fleetcli.CheckNameOrKey(c.manifest)
+}
+
+// checkGroups checks the groups.
+func (c *command) checkGroups() error {
+	for _, group := range c.groups {
+		if err := model.CheckFamily(model.GroupFamily(group)); err != nil {
+			return cli.Usagef("--group: %w", err)
+		}
+	}
+
+	return nil
 }
 
 func (c *command) run(ctx context.Context) error {
@@ -165,11 +181,17 @@ func (c *command) chooseUnknown(ctx context.Context, store *fleetcli.Store) erro
 		return err
 	}
 	var known []string
+	isGroup := false
 	for _, n := range all {
 		known = append(known, n.Node)
+		isGroup = isGroup || slices.Contains(n.Groups, c.name)
 	}
 	for _, e := range assigned {
 		known = append(known, e.Name)
+		isGroup = isGroup || e.Family == model.GroupFamily(c.name)
+	}
+	if isGroup {
+		return fmt.Errorf("%s is a group: write --group %s", c.name, c.name)
 	}
 
 	return fmt.Errorf("no such node or manifest: %s%s (see muster fleet nodes, muster fleet ls)", c.name, cli.DidYouMean(c.name, known))

@@ -39,6 +39,11 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 	if err != nil {
 		return err
 	}
+	if len(keys) == 0 && model.IsControlKey(c.manifest) {
+		if found, err := c.ofControl(ctx, store); found || err != nil {
+			return err
+		}
+	}
 	if len(keys) == 0 {
 		return store.NotAssigned(ctx, c.manifest)
 	}

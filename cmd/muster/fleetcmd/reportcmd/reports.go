@@ -180,7 +180,7 @@ func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *targ
 	// The reports of a node outlive it, so it need not be known, and of one that is named no other is read.
 	for _, name := range c.nodes {
 		if _, err := nodes.New(store.KV).State(ctx, name); errors.Is(err, model.ErrNotFound) {
-			c.Log.Warn("no such node, see muster fleet nodes", "node", name)
+			c.warnUnknown(ctx, store, name)
 		}
 	}
 	var known []model.Node
@@ -198,6 +198,17 @@ func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *targ
 	}
 
 	return of, nil, nil
+}
+
+// warnUnknown warns of a node that is not known, with the nearest one that is.
+func (c *reportsCommand) warnUnknown(ctx context.Context, store *fleetcli.Store, name string) {
+	event := "no such node, see muster fleet nodes"
+	if known, err := store.Nodes(ctx); err == nil {
+		if near := fleetcli.NearTarget(fleet.Target{Node: name}, known); near != "" {
+			event = "no such node, did you mean " + near + "?"
+		}
+	}
+	c.Log.Warn(event, "node", name)
 }
 
 // show prints a report.

@@ -2,6 +2,7 @@ package waitcmd
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/fleet"
@@ -54,5 +55,15 @@ func progress(name string, statuses []fleet.RolloutStatus) string {
 		return text + ", only unreachable nodes remain: " + waiting
 	default:
 		return text + ", waiting for " + waiting
+	}
+}
+
+// warnNowhere warns of what applies to none of the nodes by its condition: nobody waits for that.
+func (w Wait) warnNowhere(name string, statuses []fleet.RolloutStatus) {
+	applies := func(s fleet.RolloutStatus) bool {
+		return s.Status != fleet.StatusNotApplicable || !strings.Contains(s.Reason, "condition is false")
+	}
+	if len(statuses) > 0 && !slices.ContainsFunc(statuses, applies) {
+		w.Log.Warn("it applies to none of these nodes, where nothing of it is in force: is its condition right? (see muster fleet facts NODE)", "manifest", name)
 	}
 }

@@ -177,11 +177,11 @@ func (g Goal) rollout(ctx context.Context, s *fleetcli.Store) (fleet.Rollout, er
 	}
 	for _, key := range g.Keys {
 		if at(key) < 0 {
-			return fleet.Rollout{}, fleetcli.NotAssigned(key)
+			return fleet.Rollout{}, s.NotAssigned(ctx, key)
 		}
 	}
 	if len(entries) == 0 {
-		return fleet.Rollout{}, fleetcli.NotAssigned("manifest " + g.Name)
+		return fleet.Rollout{}, s.NotAssigned(ctx, g.Name)
 	}
 
 	return fleet.Rollout{Entries: entries, Keys: g.Keys, Nodes: g.Nodes}, nil
@@ -239,6 +239,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		printStatuses(w.Print, all, time.Now())
 		printTally(w.Print, fleet.TallyOf(statuses))
 	}
+	w.warnNowhere(g.Name, statuses)
 
 	if replaced != nil {
 		return all, replaced
