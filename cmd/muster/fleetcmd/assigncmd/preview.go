@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/previewcmd"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/preview"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -97,7 +98,7 @@ func (c *previewCommand) aim(ctx context.Context, store *fleetcli.Store, on *tar
 }
 
 // confirmPreview shows what a push would change, and asks. With --yes it does not ask, and
-// nothing is pushed where something would fail.
+// nothing is pushed where something would fail, or where known nodes were asked and none answered.
 func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store, signer *signing.Signing, push fleet.Push, nodes []model.Node) error {
 	if !c.preview {
 		return nil
@@ -110,8 +111,11 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store,
 	why := print.Count(len(found.Groups), "plan") + " of the nodes, as shown"
 	if bad := previewcmd.Error(found); bad != nil {
 		why = bad.Error()
-		if found.WouldFail() > 0 && (c.yes || !c.CanAsk()) {
+		if (found.WouldFail() > 0 || isUnanswered(found)) && (c.yes || !c.CanAsk()) {
 			return fmt.Errorf("nothing was pushed: %s; to push all the same, leave out --preview", why)
+		}
+		if c.yes {
+			c.Log.Warn("pushed without knowing what it changes everywhere", "preview", why)
 		}
 	}
 	if c.yes {
@@ -119,4 +123,9 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store,
 	}
 
 	return c.Confirm("nothing was pushed", why)
+}
+
+// isUnanswered reports whether nodes were asked and nothing is known of any.
+func isUnanswered(p *preview.Preview) bool {
+	return len(p.Groups) == 0 && len(p.Missing)+len(p.Unfinished) > 0
 }
