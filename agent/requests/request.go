@@ -47,6 +47,9 @@ type request struct {
 	Run bool `json:"run,omitempty"`
 	// Command is a request that waits in the stream, and comes again after a restart.
 	Command bool `json:"command,omitempty"`
+	// Of is the resource that it is about, as far as it is known without executing it: it is kept when Request is not
+	// any more. Nothing for a run request and for what is sensitive.
+	Of *model.Ref `json:"of,omitempty"`
 	// Sender is who sent it, as they said.
 	Sender *model.Sender `json:"sender,omitempty"`
 	// Response is the last one.
@@ -106,6 +109,17 @@ func (c content) document(id string, expires time.Time) any {
 	r.ID, r.Expires = id, expires
 
 	return r
+}
+
+// ref returns the resource that a request is about, nil for a run request.
+func (c content) ref() *model.Ref {
+	if c.run != nil {
+		return nil
+	}
+	name, _ := c.properties.Get("name")
+	text, _ := name.Plain().(string)
+
+	return &model.Ref{Type: c.Type, Name: text}
 }
 
 // encode encodes a request that was decoded before.

@@ -259,7 +259,7 @@ func (s *Service) fill(q *request, asked content) error {
 	if asked.run == nil && s.o.Loader.Sensitive(asked.Type, asked.properties) {
 		asked.Properties = nil
 	} else {
-		q.Request = q.body
+		q.Request, q.Of = q.body, asked.ref()
 	}
 	// When it expires counts from its sending, which may be repeated.
 	q.Sum = model.DigestOf(encode(asked.document(q.ID, time.Time{})))
@@ -314,6 +314,11 @@ func (s *Service) recover(ctx context.Context) {
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
 			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
+			if q.Of != nil {
+				response.State = &model.Transaction{
+					Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: time.Now().UTC(), Type: q.Of.Type, Name: q.Of.Name, Failed: true, Errors: []string{response.Error},
+				}
+			}
 			s.responder.respond(ctx, q, response)
 		case q.body != nil:
 			s.queue.add(q)

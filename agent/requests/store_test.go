@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"os"
 	"strings"
 	"testing"
@@ -119,6 +120,40 @@ func TestRunsHaveIdsOfTheirOwn(t *testing.T) {
 		if q := again.unfinished(t.Context()); len(q) != 1 || again.open[own] != q[0] || len(again.known) != 1 || again.runs != 1 {
 			t.Errorf("after a restart: %+v, known %v, %d runs", q, again.known, again.runs)
 		}
+	}
+}
+
+// TestWhatMayHaveBeenDoneIsKnown: a request that ran when the agent was ended names its resource afterwards, unless that
+// is sensitive.
+func TestWhatMayHaveBeenDoneIsKnown(t *testing.T) {
+	t.Parallel()
+	s, reported := accepting(t, func(_ context.Context, data []byte, _ signed.Action) (Opened, error) {
+		return Opened{Request: data}, nil
+	})
+	for id, of := range map[string]*model.Ref{"plain": {Type: "exec", Name: "id"}, "sensitive": nil} {
+		q := &request{ID: id, At: time.Now().UTC(), Of: of, Response: model.EnsureResponse{ID: id, Phase: model.EnsureRunning}}
+		if _, err := s.store.accept(t.Context(), q, func(model.EnsureResponse) {}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.store, err = openStore(s.o.Host, s.o.Dir, s.o.Log); err != nil {
+		t.Fatal(err)
+	}
+	s.responder.store = s.store
+	s.recover(t.Context())
+	got := map[string]string{}
+	for _, r := range *reported {
+		if got[r.ID] = "nothing"; r.State != nil {
+			got[r.ID] = r.State.Ref().String() + " " + string(r.State.Outcome())
+		}
+	}
+	if !maps.Equal(got, map[string]string{"plain": "exec#id failed", "sensitive": "nothing"}) {
+		t.Errorf("%v", got)
+	}
+	asked := parse([]byte(`{"protocol": "`+model.ProtocolEnsureRequest+`", "type": "exec", "properties": {"name": "uptime"}}`), false)
+	if ref := asked.ref(); asked.err != nil || ref == nil || ref.String() != "exec#uptime" {
+		t.Errorf("%v, %v", ref, asked.err)
 	}
 }
 
