@@ -224,8 +224,9 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 
 // specOf returns what a form wants to be done.
 func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error) {
+	user := access.UserOf(r.Context())
 	o := actions.Spec{
-		Kind: k, Target: targetOf(r), By: access.UserOf(r.Context()).Name, Reason: strings.TrimSpace(r.Form.Get("reason")),
+		Kind: k, Target: targetOf(r), By: user.Name, Share: user.Share(), Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
 	// Without the nodes that were shown nothing was confirmed.
