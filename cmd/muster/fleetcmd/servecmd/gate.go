@@ -5,11 +5,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
 )
 
@@ -25,9 +27,16 @@ type gated struct {
 	places chan struct{}
 	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
 	away func() error
+	// registrations are those that were read last: they may be many.
+	registrations *recent.Values[[]registration.Registration]
 }
 
-func newGated(s web.Source) gated { return gated{source: s, places: make(chan struct{}, maxAsked)} }
+// registeredFor is how long what nodes registered is shown as it was read.
+const registeredFor = 3 * time.Second
+
+func newGated(s web.Source) gated {
+	return gated{source: s, places: make(chan struct{}, maxAsked), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
+}
 
 // Run returns a run, or errBusy.
 func (g gated) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
@@ -60,9 +69,12 @@ func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
 	return through(ctx, g, func() ([]model.Entry, error) { return g.source.Control(ctx) })
 }
 
-// Registrations returns what nodes registered, or errBusy.
+// Registrations returns what nodes registered, which is read once for all who ask within some seconds, or errBusy.
+// Nobody may change it.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
-	return through(ctx, g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+	return g.registrations.Get(ctx, "", func(ctx context.Context) ([]registration.Registration, error) {
+		return through(ctx, g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+	})
 }
 
 // through calls get when there is a place, and a connection.

@@ -13,6 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 )
 
 // slowSource is a source whose runs are there when it is released.
@@ -72,5 +73,46 @@ func TestFewReadAtOnce(t *testing.T) {
 		if code := <-done; code != http.StatusNotFound {
 			t.Errorf("status %d", code)
 		}
+	}
+}
+
+// registered is a source of registrations that counts who reads them.
+type registered struct {
+	web.Source
+	reads, released chan struct{}
+}
+
+func (r registered) Registrations(context.Context) ([]registration.Registration, error) {
+	r.reads <- struct{}{}
+	<-r.released
+
+	return []registration.Registration{{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Node: "web01"}}, nil
+}
+
+// TestRegistrationsAreReadOnce for all who ask, whatever they ask.
+func TestRegistrationsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	slow := registered{reads: make(chan struct{}, 100), released: make(chan struct{})}
+	h := newHandler(t.Context(), view.New(view.Options{}), newGated(slow), nil, nil, slog.New(slog.DiscardHandler))
+	answers := make(chan *httptest.ResponseRecorder)
+	const each = 10
+	for range each {
+		for _, path := range []string{"/sd/registrations", "/sd/registrations?cluster=prod", "/api/v1/registrations", "/registrations"} {
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				answers <- w
+			}()
+		}
+	}
+	<-slow.reads
+	close(slow.released)
+	for range 4 * each {
+		if w := <-answers; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "web01") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := len(slow.reads); n > 0 {
+		t.Errorf("they are read %d times more", n)
 	}
 }
