@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.
 	f.Now = s.Now()
 	var out bytes.Buffer
 	if err := page.Layout(f, c, "").Render(r.Context(), &out); err != nil {
-		s.Log.Error("cannot draw a page", "path", r.URL.Path, "error", err)
+		s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
 		return
 	}

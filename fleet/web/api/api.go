@@ -10,6 +10,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/musterfleet/muster/fleet/actions"
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 const (
@@ -22,6 +24,7 @@ const (
 // The bounds of what is done at once: more gets 503, and when to try again.
 const (
 	maxAsked   = 8
+	maxOwn     = 3 // of one user
 	maxStreams = 500
 )
 
@@ -37,13 +40,15 @@ type Options struct {
 // api answers. It never changes after New.
 type api struct {
 	Options
-	asked, streams gate
+	asked   *access.Places
+	streams gate
+	sparse  sparse.Log
 }
 
 // New returns the handler of Root and everything below it. What it does not know is answered there
 // too. A feed ends with the context of its request: the server must end that when it shuts down.
 func New(o Options) http.Handler {
-	a := &api{Options: o, asked: make(gate, maxAsked), streams: make(gate, maxStreams)}
+	a := &api{Options: o, asked: access.NewPlaces(maxAsked, maxOwn), streams: make(gate, maxStreams)}
 	mux := http.NewServeMux()
 	routes := a.routes(mux)
 	spec, err := specOf(routes)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -121,10 +123,11 @@ func busy(detail string) error {
 func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !a.asked.enter(ctx) {
+	leave, ok := a.asked.Enter(ctx, access.UserOf(ctx).Share())
+	if !ok {
 		return nil, busy("too many requests that read from NATS: try again")
 	}
-	defer a.asked.leave()
+	defer leave()
 	v, err := get(ctx)
 	switch {
 	case err == nil:
@@ -138,7 +141,7 @@ func ask[T any](ctx context.Context, a *api, what, remedy string, get func(conte
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, huma.Error504GatewayTimeout(fmt.Sprintf("%s: NATS did not answer within %s: try again; overview has problems of the connection", what, patience))
 	default:
-		a.Log.Warn("a request cannot be answered", "what", what, "error", err)
+		a.sparse.Log(ctx, a.Log, slog.LevelWarn, "a request cannot be answered", "what", what, "error", err)
 		return nil, huma.Error502BadGateway(fmt.Sprintf("%s: %v", what, err))
 	}
 }
