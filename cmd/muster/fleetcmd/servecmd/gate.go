@@ -69,8 +69,14 @@ func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err 
 }
 
 // Control returns what operators wrote about nodes, or errBusy.
-func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
-	return through(ctx, g, forAll, func() ([]model.Entry, error) { return g.source.Control(ctx) })
+func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err error) {
+	all, err = through(ctx, g, forAll, func() ([]model.Entry, error) {
+		all, others, err := g.source.Control(ctx)
+		more = others
+		return all, err
+	})
+
+	return all, more, err
 }
 
 // Registrations returns what nodes registered, which is read once for all who ask within some seconds, or errBusy.

@@ -55,13 +55,13 @@ func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
 const maxChanges = 500
 
 // Control returns what operators wrote about nodes; where nothing can be written, nothing.
-func (s source) Control(ctx context.Context) ([]model.Entry, error) {
-	all, err := control.New(s.store).Changes(ctx, maxChanges)
+func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
+	all, more, err := control.New(s.store).Changes(ctx, maxChanges)
 	if errors.Is(err, kvstore.ErrNotProvisioned) {
 		err = nil
 	}
 
-	return all, err
+	return all, more, err
 }
 
 // Registrations returns what nodes registered; where nothing can be registered, nothing.
