@@ -92,16 +92,6 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 // gate lets so many in at once as it has room.
 type gate chan struct{}
 
-// enter waits for a place until ctx ends, and reports whether it has one.
-func (g gate) enter(ctx context.Context) bool {
-	select {
-	case g <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 // try takes a place where there is one.
 func (g gate) try() bool {
 	select {
