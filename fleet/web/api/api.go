@@ -40,7 +40,7 @@ type Options struct {
 // api answers. It never changes after New.
 type api struct {
 	Options
-	asked   *access.Places
+	asked   *access.Turns
 	streams gate
 	sparse  sparse.Log
 }
@@ -48,7 +48,7 @@ type api struct {
 // New returns the handler of Root and everything below it. What it does not know is answered there
 // too. A feed ends with the context of its request: the server must end that when it shuts down.
 func New(o Options) http.Handler {
-	a := &api{Options: o, asked: access.NewPlaces(maxAsked, maxOwn), streams: make(gate, maxStreams)}
+	a := &api{Options: o, asked: access.NewTurns(maxAsked, maxOwn), streams: make(gate, maxStreams)}
 	mux := http.NewServeMux()
 	routes := a.routes(mux)
 	spec, err := specOf(routes)

@@ -28,7 +28,7 @@ var errBusy = errors.New("too many read from NATS at the same time: try again")
 // gated is a source that is asked by few at once; the others wait until their contexts end.
 type gated struct {
 	source web.Source
-	places *access.Places
+	places *access.Turns
 	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
 	away func() error
 	// registrations are those that were read last: they may be many.
@@ -39,7 +39,7 @@ type gated struct {
 const registeredFor = 3 * time.Second
 
 func newGated(s web.Source) gated {
-	return gated{source: s, places: access.NewPlaces(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
+	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
 }
 
 // Run returns a run, or errBusy.

@@ -5,9 +5,9 @@ import (
 	"sync"
 )
 
-// Places are what few do at once, of whom each user is only some. Make them with NewPlaces. They may be used by
+// Turns are places to do something, for few at once, of which each user has only some; the others wait. Make them with NewTurns. They may be used by
 // several goroutines.
-type Places struct {
+type Turns struct {
 	all chan struct{}
 	own int
 
@@ -16,20 +16,20 @@ type Places struct {
 	shares map[string]*share
 }
 
-// share is that of a user; users counts those that have it in use, and the lock of Places guards it.
+// share is that of a user; users counts those that have it in use, and the lock of Turns guards it.
 type share struct {
 	places chan struct{}
 	users  int
 }
 
-// NewPlaces returns so many places, of which one user may have some.
-func NewPlaces(all, own int) *Places {
-	return &Places{all: make(chan struct{}, all), own: own, shares: map[string]*share{}}
+// NewTurns returns so many places, of which one user may have some.
+func NewTurns(all, own int) *Turns {
+	return &Turns{all: make(chan struct{}, all), own: own, shares: map[string]*share{}}
 }
 
 // Enter waits for a place for a user (User.Share) until ctx ends, and reports whether there is one; leave gives it
 // back. What is for nobody, as where nobody signs in, may have all places.
-func (p *Places) Enter(ctx context.Context, user string) (leave func(), ok bool) {
+func (p *Turns) Enter(ctx context.Context, user string) (leave func(), ok bool) {
 	of := p.share(user)
 	if !enter(ctx, of.places) {
 		p.done(user, of)
@@ -58,7 +58,7 @@ func enter(ctx context.Context, places chan struct{}) bool {
 }
 
 // share returns that of a user.
-func (p *Places) share(user string) *share {
+func (p *Turns) share(user string) *share {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	s := p.shares[user]
@@ -76,7 +76,7 @@ func (p *Places) share(user string) *share {
 }
 
 // done forgets a share that nobody uses any more.
-func (p *Places) done(user string, s *share) {
+func (p *Turns) done(user string, s *share) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if s.users--; s.users == 0 {

@@ -5,10 +5,10 @@ import (
 	"testing"
 )
 
-// TestPlacesAreSharedByUsers: whoever asks for much leaves places to others, whatever they are called.
-func TestPlacesAreSharedByUsers(t *testing.T) {
+// TestTurnsAreSharedByUsers: whoever asks for much leaves places to others, whatever they are called.
+func TestTurnsAreSharedByUsers(t *testing.T) {
 	t.Parallel()
-	p := NewPlaces(4, 2)
+	p := NewTurns(4, 2)
 	no := func(u User) bool {
 		ended, end := context.WithCancel(t.Context())
 		p.share(u.Share()) // which somebody else uses, too
