@@ -63,6 +63,8 @@ func (s *Store) full(subject string, err error) error {
 	switch {
 	case strings.HasPrefix(subject, s.names.prefix+".command."):
 		stream, flag = s.names.Commands(), "command"
+	case strings.HasPrefix(subject, KVSubject(s.names.Control(), "")):
+		stream, flag = KVStream(s.names.Control()), "control"
 	case !strings.HasPrefix(subject, KVSubject(s.names.Manifests(), "")):
 		return err
 	}

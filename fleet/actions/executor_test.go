@@ -335,6 +335,23 @@ func TestPlacesAreShared(t *testing.T) {
 	x.Close() // which waits until the places are free
 }
 
+// TestPlacesAreOfSomebody: a name that somebody chose gives them no further places, and takes none of others.
+func TestPlacesAreOfSomebody(t *testing.T) {
+	t.Parallel()
+	x, backend := executor(t, 20)
+	backend.Held = make(chan struct{})
+	defer close(backend.Held)
+	for i, c := range []struct {
+		by, share string
+		busy      bool
+	}{{"anna", "1", false}, {"carl", "1", false}, {"dora", "1", true}, {"anna", "2", false}} {
+		_, err := x.Start(actions.Spec{Kind: actions.Run, Target: on("web000"), By: c.by, Share: c.share})
+		if errors.Is(err, actions.ErrBusy) != c.busy || !c.busy && err != nil {
+			t.Errorf("%d: %v", i, err)
+		}
+	}
+}
+
 // TestCancel: any operator ends an action, and its place is free again; what nodes have begun they go on with.
 func TestCancel(t *testing.T) {
 	t.Parallel()

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// maxRunning is how many actions go on at the same time, maxOwn how many of them are of one name.
+	// maxRunning is how many actions go on at the same time, maxOwn how many of them take of one share.
 	maxRunning = 4
 	maxOwn     = 2
 	// maxTarget is how many bytes of a target are in the reason why no other can begin.
@@ -77,7 +77,7 @@ func (r *record) snapshot() Action {
 func (g *registry) add(r *record) (Action, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.busy(r.By); err != nil {
+	if err := g.busy(r.By, r.Share); err != nil {
 		return Action{}, err
 	}
 	g.records = append(g.records, r)
@@ -93,13 +93,13 @@ func (g *registry) add(r *record) (Action, error) {
 	return r.snapshot(), nil
 }
 
-// busy returns why no other action of a name can begin, nil where one can. The lock is held.
-func (g *registry) busy(by string) error {
+// busy returns why no other action of a name can begin, which takes a share, nil where one can. The lock is held.
+func (g *registry) busy(by, share string) error {
 	var all, own []*record
 	for _, r := range g.records {
 		if r.Ended.IsZero() {
 			all = append(all, r)
-			if r.By == by {
+			if r.Share == share {
 				own = append(own, r)
 			}
 		}

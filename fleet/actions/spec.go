@@ -1,6 +1,7 @@
 package actions
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -65,8 +66,8 @@ const (
 	defaultWithin = 2 * time.Minute
 	minWithin     = time.Second
 	maxWithin     = 10 * time.Minute
-	// maxBy is how many bytes of the name of whoever acts are written.
-	maxBy = 64
+	// maxBy is how many bytes of the name of whoever acts are written: ids of requests have it.
+	maxBy = 96
 )
 
 // check reports whether exactly one of the three is set, and valid.
@@ -110,6 +111,8 @@ type Spec struct {
 	Target Target `json:"target"`
 	// By is who wants it, as they signed in.
 	By string `json:"by"`
+	// Share is of whose places it takes one, by what they cannot choose; By where it is empty.
+	Share string `json:"-"`
 	// Until is when a pause ends by itself, zero for never, and Reason why it is.
 	Until  time.Time `json:"until,omitzero"`
 	Reason string    `json:"reason,omitempty"`
@@ -134,6 +137,7 @@ func (s *Spec) check(now time.Time) error {
 	if s.By == "" {
 		return refuse("nobody signed in")
 	}
+	s.Share = cmp.Or(s.Share, s.By)
 	if s.Within == 0 {
 		s.Within = defaultWithin
 	}

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strconv"
 	"strings"
@@ -98,7 +99,7 @@ func (s *site) write(w http.ResponseWriter, r *http.Request, status int, f page.
 	f.Now = s.Now()
 	var out bytes.Buffer
 	if err := page.Layout(f, c, "").Render(r.Context(), &out); err != nil {
-		s.Log.Error("cannot draw a page", "path", r.URL.Path, "error", err)
+		s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
 		http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
 		return
 	}
@@ -224,8 +225,9 @@ func readForm(w http.ResponseWriter, r *http.Request, most int64) bool {
 
 // specOf returns what a form wants to be done.
 func specOf(r *http.Request, k actions.Kind, now time.Time) (actions.Spec, error) {
+	user := access.UserOf(r.Context())
 	o := actions.Spec{
-		Kind: k, Target: targetOf(r), By: access.UserOf(r.Context()).Name, Reason: strings.TrimSpace(r.Form.Get("reason")),
+		Kind: k, Target: targetOf(r), By: user.Name, Share: user.Share(), Reason: strings.TrimSpace(r.Form.Get("reason")),
 		Manifests: strings.Fields(strings.ReplaceAll(r.Form.Get("manifests"), ",", " ")), Noop: r.Form.Get("noop") == "yes", All: r.Form.Get("all") == "yes",
 	}
 	// Without the nodes that were shown nothing was confirmed.

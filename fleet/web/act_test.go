@@ -441,7 +441,10 @@ func TestControlChanges(t *testing.T) {
 	}
 	h := dashboard(webfleet.New(d, time.Now))
 	has(t, h, "/audit/nodes", http.StatusOK, "5 changes", "bob (dashboard)", "Resumed", "paused by anna: disk", "labels rack=a3, row=7", "groups canary", "not known", "not used: ", `href="/nodes?on=group%28%22db%22%29"`, `href="/nodes/web000"`)
+	has(t, h, "/audit/nodes", http.StatusOK, "16 revisions of each; these are all.")
 	has(t, h, "/audit/nodes?q=CANARY", http.StatusOK, "1 change<")
+	d.MoreControl = true
+	has(t, dashboard(webfleet.New(d, time.Now)), "/audit/nodes", http.StatusOK, "16 revisions of each; it has more than these")
 	has(t, h, "/audit/nodes?q=zzz", http.StatusOK, "No change has that")
 	has(t, h, "/audit", http.StatusOK, `href="/audit/nodes"`)
 }

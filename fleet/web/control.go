@@ -16,12 +16,12 @@ func (s *site) control(r *http.Request) screen {
 	return screen{
 		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit/nodes", "Part of a node, a group, a name or a text", search, false),
 		content: func(ctx context.Context, now time.Time) (content, error) {
-			all, err := s.Source.Control(ctx)
+			all, more, err := s.Source.Control(ctx)
 			if err != nil {
 				return content{}, err
 			}
 
-			return shown(page.Control(describe.Changes(all, search), search, now))
+			return shown(page.Control(describe.Changes(all, search), more, search, now))
 		},
 	}
 }

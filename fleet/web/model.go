@@ -48,8 +48,8 @@ type Source interface {
 	// newest first, and whether the bucket has older ones.
 	Assigned(ctx context.Context) (all []model.Entry, more bool, err error)
 	// Control returns the newest revisions of what operators wrote about nodes and groups, the newest
-	// first.
-	Control(ctx context.Context) ([]model.Entry, error)
+	// first, and whether the bucket has others.
+	Control(ctx context.Context) (all []model.Entry, more bool, err error)
 	// Registrations returns what nodes registered.
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

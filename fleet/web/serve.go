@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -71,7 +72,7 @@ func (s *site) serve(build builder) http.Handler {
 		}
 		var out bytes.Buffer
 		if err := page.Layout(v.Frame, v.controls, f.html).Render(r.Context(), &out); err != nil {
-			s.Log.Error("cannot draw a page", "path", r.URL.Path, "error", err)
+			s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
 			http.Error(w, "the page cannot be drawn", http.StatusInternalServerError)
 			return
 		}
@@ -109,12 +110,13 @@ func (s *site) fragment(ctx context.Context, r *http.Request, v screen, after ti
 		defer cancel()
 		c, err := v.content(ctx, now)
 		if err != nil {
-			s.Log.Warn("cannot show a page", "path", r.URL.Path, "error", err)
+			s.sparse.Log(r.Context(), s.Log, slog.LevelWarn, "cannot show a page", "path", r.URL.Path, "error", err)
 			c = content{Component: page.Problem(plain(err)), status: http.StatusServiceUnavailable}
 		}
 		var out bytes.Buffer
-		if err := c.Render(ctx, &out); err != nil {
-			s.Log.Error("cannot draw a page", "path", r.URL.Path, "error", err)
+		// Where it took too long, that is what is drawn.
+		if err := c.Render(context.WithoutCancel(ctx), &out); err != nil {
+			s.sparse.Log(r.Context(), s.Log, slog.LevelError, "cannot draw a page", "path", r.URL.Path, "error", err)
 			return drawn{status: http.StatusInternalServerError}
 		}
 

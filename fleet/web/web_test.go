@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"html"
 	"io"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -465,6 +467,21 @@ func TestSourceFails(t *testing.T) {
 		has(t, h, path, http.StatusServiceUnavailable, "This cannot be shown now", "unexpected EOF")
 	}
 	has(t, h, "/", http.StatusOK)
+}
+
+// TestPagesThatFailFillNoLog: whoever reads asks for as many as they like.
+func TestPagesThatFailFillNoLog(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) { d.Err = io.ErrUnexpectedEOF })
+	var log strings.Builder
+	h := web.New(web.Options{Model: f, Source: f, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	for i := range 30 {
+		get(t, h, "/runs/web000/"+strconv.Itoa(i))
+	}
+	if n := strings.Count(log.String(), "cannot show a page"); n != 10 {
+		t.Errorf("%d lines", n)
+	}
 }
 
 // TestAssets: a browser may keep them, because their path is of their content.

@@ -17,7 +17,7 @@ func TestChanges(t *testing.T) {
 	t.Parallel()
 	_, s := kvtest.New(t)
 	b := control.New(s.Store)
-	if all, err := b.Changes(t.Context(), 10); err != nil || len(all) != 0 {
+	if all, more, err := b.Changes(t.Context(), 10); err != nil || more || len(all) != 0 {
 		t.Errorf("of an empty bucket: %v, %v", all, err)
 	}
 	if _, err := b.Put(t.Context(), "node.web01.pause", []byte("one")); err != nil {
@@ -30,15 +30,15 @@ func TestChanges(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got []string
-	all, err := b.Changes(t.Context(), 10)
+	all, more, err := b.Changes(t.Context(), 10)
 	for _, c := range all {
 		got = append(got, fmt.Sprintf("%s %d %v %s %q", c.Key, c.Revision, c.Deleted, c.Value, c.By))
 	}
 	want := `node.web01.pause 3 true  "bob"|group.web.pause 2 false two "anna (dashboard)\r\nKV-Operation: DEL ü"|node.web01.pause 1 false one ""`
-	if err != nil || strings.Join(got, "|") != want {
+	if err != nil || more || strings.Join(got, "|") != want {
 		t.Errorf("%s, %v", strings.Join(got, "|"), err)
 	}
-	if all, err := b.Changes(t.Context(), 2); err != nil || len(all) != 2 || all[1].Key != "group.web.pause" {
+	if all, more, err := b.Changes(t.Context(), 2); err != nil || !more || len(all) != 2 || all[1].Key != "group.web.pause" {
 		t.Errorf("the last two: %+v, %v", all, err)
 	}
 }
@@ -54,8 +54,55 @@ func TestChangesThatAreForged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := control.New(s.Store).Changes(t.Context(), 10)
-	if err != nil || len(all) != 3 || all[0].By != "" || all[1].By != "" || all[2].Refused == "" || all[2].Value != nil || all[2].Revision != 1 {
+	all, more, err := control.New(s.Store).Changes(t.Context(), 10)
+	if err != nil || more || len(all) != 3 || all[0].By != "" || all[1].By != "" || all[2].Refused == "" || all[2].Value != nil || all[2].Revision != 1 {
 		t.Errorf("%+v, %v", all, err)
+	}
+}
+
+// flood stores many revisions, without waiting for each.
+func flood(t *testing.T, s *kvtest.Store, count int, key func(int) string) {
+	t.Helper()
+	for i := range count {
+		if _, err := s.JetStream().PublishMsgAsync(&nats.Msg{Subject: kvstore.KVSubject(s.Names().Control(), key(i)), Data: []byte("x")}); err != nil {
+			t.Fatal(err)
+		}
+		if i%500 == 0 || i == count-1 {
+			<-s.JetStream().PublishAsyncComplete()
+		}
+	}
+}
+
+// TestChangesBehindAFlood: whoever writes one key again and again, or many keys of one group, hides nothing that
+// others wrote.
+func TestChangesBehindAFlood(t *testing.T) {
+	t.Parallel()
+	_, s := kvtest.New(t)
+	b := control.New(s.Store)
+	if _, err := b.By("anna").Put(t.Context(), "node.web01.labels", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	const most = 20
+	has := func(what string, count int, wantMore bool) {
+		t.Helper()
+		all, more, err := b.Changes(t.Context(), most)
+		if err != nil || len(all) != count || more != wantMore || all[len(all)-1].By != "anna" {
+			t.Errorf("%s: %d changes, more %v, %v", what, len(all), more, err)
+		}
+		for i := 1; i < len(all); i++ {
+			if all[i].Revision >= all[i-1].Revision {
+				t.Errorf("%s: %d after %d", what, all[i].Revision, all[i-1].Revision)
+			}
+		}
+	}
+	flood(t, s, 600, func(int) string { return "group.web.pause" })
+	has("one key", 17, false)
+	flood(t, s, 100, func(i int) string { return fmt.Sprintf("group.web.k%d", i) })
+	has("keys of one group", most, true)
+	// What is looked through has an end.
+	flood(t, s, 20*most, func(i int) string { return fmt.Sprintf("group.g%d.pause", i) })
+	all, more, err := b.Changes(t.Context(), most)
+	if err != nil || len(all) != most || !more || all[0].Key != fmt.Sprintf("group.g%d.pause", 20*most-1) {
+		t.Errorf("%d changes, more %v, %v", len(all), more, err)
 	}
 }

@@ -51,7 +51,7 @@ func TestDashboardWritesOnlyPauses(t *testing.T) {
 			t.Errorf("delete of %s: %v", key, err)
 		}
 	}
-	if all, err := bucket.Changes(t.Context(), 10); err != nil || len(all) != 4 || all[0].By != "anna" {
+	if all, _, err := bucket.Changes(t.Context(), 10); err != nil || len(all) != 4 || all[0].By != "anna" {
 		t.Errorf("changes: %+v, %v", all, err)
 	}
 	if _, err := bucket.Get(t.Context(), "node.web02.pause"); !errors.Is(err, model.ErrNotFound) {

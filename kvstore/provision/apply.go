@@ -89,7 +89,7 @@ func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, 
 			return nil, fmt.Errorf("provision: %w", err)
 		}
 		unknown = append(unknown, kvstore.CheckFormat(info.Config, want.Config))
-		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config), info.State.Bytes); len(changes) > 0 {
+		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config, info.State.Bytes), info.State.Bytes); len(changes) > 0 {
 			differences = append(differences, Difference{Stream: name, Changes: changes, config: config})
 		}
 	}

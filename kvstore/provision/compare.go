@@ -89,16 +89,17 @@ const (
 	MaxMessage = 64 << 20
 )
 
-// withBounds completes what is desired by the default bounds of messages where a
-// stream has none, or one that is too low, and nobody chose any.
-func withBounds(want, have, defaults api.StreamConfig) api.StreamConfig {
+// withBounds completes what is desired by the default bounds where a stream has none, or one of messages that is too
+// low, and nobody chose any. used is how many bytes the stream holds: of what operators store nothing is lost.
+func withBounds(want, have, defaults api.StreamConfig, used uint64) api.StreamConfig {
 	if want.MaxMsgsPer == 0 && have.MaxMsgsPer <= 0 {
 		want.MaxMsgsPer = defaults.MaxMsgsPer
 	}
 	if want.MaxMsgSize == 0 && have.MaxMsgSize < MinMessage {
 		want.MaxMsgSize = defaults.MaxMsgSize
 	}
-	if isRenewed(want) && want.MaxBytes == 0 && have.MaxBytes <= 0 {
+	fits := isRenewed(want) || isOfOperators(want) && used <= uint64(max(defaults.MaxBytes, 0))
+	if fits && want.MaxBytes == 0 && have.MaxBytes <= 0 {
 		want.MaxBytes = defaults.MaxBytes
 	}
 

@@ -72,3 +72,17 @@ func TestCompare(t *testing.T) {
 		}
 	}
 }
+
+// TestADefaultBoundLosesNothing: what operators store is bounded by default where it holds less.
+func TestADefaultBoundLosesNothing(t *testing.T) {
+	t.Parallel()
+	want, defaults := api.StreamConfig{RePublish: &api.RePublish{}}, api.StreamConfig{MaxBytes: 100}
+	for used, bytes := range map[uint64]int64{0: 100, 100: 100, 101: 0} {
+		if got := withBounds(want, api.StreamConfig{MaxBytes: -1}, defaults, used).MaxBytes; got != bytes {
+			t.Errorf("%d bytes used: the bound is %d, want %d", used, got, bytes)
+		}
+	}
+	if got := withBounds(want, api.StreamConfig{MaxBytes: 50}, defaults, 0).MaxBytes; got != 0 {
+		t.Errorf("what an administrator chose is changed to %d", got)
+	}
+}

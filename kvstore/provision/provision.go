@@ -16,6 +16,7 @@ const (
 	defaultReportBytes    = 1 << 30
 	defaultReportCount    = 240
 	mostRegistrationBytes = 256 << 20
+	mostControlBytes      = 128 << 20
 )
 
 // Options are the sizes an operator chooses. Zero values mean the default for
@@ -40,6 +41,9 @@ type Options struct {
 	// queued requests, so that whoever fills one leaves room for everything else; the
 	// default is no bound.
 	ManifestBytes, CommandBytes int64
+	// ControlBytes bounds the bucket of what operators write about nodes, of which each value is small: a quarter of
+	// ReportBytes, 128 MiB at most, also where there was no bound and it holds no more.
+	ControlBytes int64
 	// BundleBytes bounds the store of bundles; the default is no bound.
 	BundleBytes int64
 	// OnlyRegistrations leaves out all but the stream of registrations.
@@ -53,6 +57,7 @@ func (o Options) withDefaults() Options {
 	o.ReportCount = cmp.Or(o.ReportCount, defaultReportCount)
 	o.ReportMax = cmp.Or(o.ReportMax, kvstore.DefaultReportMax)
 	o.RegistrationBytes = cmp.Or(o.RegistrationBytes, min(o.ReportBytes/4, mostRegistrationBytes))
+	o.ControlBytes = cmp.Or(o.ControlBytes, min(o.ReportBytes/4, mostControlBytes))
 	o.StateMax = cmp.Or(o.StateMax, kvstore.DefaultStateMax)
 
 	return o
@@ -74,6 +79,8 @@ func desired(n kvstore.Names, o Options) []kvstore.Stream {
 			s.Config.MaxMsgSize = int32(o.StateMax)
 		case kvstore.KVStream(n.Manifests()):
 			s.Config.MaxBytes = o.ManifestBytes
+		case kvstore.KVStream(n.Control()):
+			s.Config.MaxBytes = o.ControlBytes
 		case n.Commands():
 			s.Config.MaxBytes = o.CommandBytes
 		case kvstore.ObjectStream(n.Bundles()):

@@ -2,6 +2,7 @@ package provision_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -12,6 +13,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -177,6 +179,65 @@ func TestApplyLiftsLimits(t *testing.T) {
 				t.Errorf("again = %v, %v", again, err)
 			}
 		})
+	}
+}
+
+// TestWhatOperatorsWriteAboutNodesIsBounded: also on a fleet that exists and holds less, and not on one that holds
+// more; at the bound nothing is lost, and the error names the flag.
+func TestWhatOperatorsWriteAboutNodesIsBounded(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	m := kvtest.Manager(t, srv)
+	bytes := func() int64 {
+		t.Helper()
+		info, err := store.JetStream().Stream(t.Context(), "KV_MUSTER_CONTROL")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.CachedInfo().Config.MaxBytes
+	}
+	if got := bytes(); got != 128<<20 {
+		t.Errorf("a new one has %d bytes", got)
+	}
+	unbounded := func(c *api.StreamConfig) { c.MaxBytes = -1 }
+	kvtest.Update(t, m, "KV_MUSTER_CONTROL", unbounded)
+	done, err := store.Apply(t.Context(), provision.Options{})
+	if err != nil || len(done) != 1 || bytes() != 128<<20 {
+		t.Errorf("one without a bound: %v, %v, %d bytes", done, err, bytes())
+	}
+	kvtest.Update(t, m, "KV_MUSTER_CONTROL", unbounded)
+	b := control.New(store.Store)
+	full := func(err error) bool {
+		return errors.Is(err, kvstore.ErrFull) && strings.Contains(err.Error(), "muster fleet init --control-size")
+	}
+	for i := range 4 {
+		if _, err := b.Put(t.Context(), fmt.Sprintf("node.web0%d.labels", i), make([]byte, 32<<10)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	small := provision.Options{ControlBytes: 160 << 10}
+	if done, err := store.Apply(t.Context(), small); err != nil || len(done) != 1 || bytes() != 160<<10 {
+		t.Errorf("a choice: %v, %v, %d bytes", done, err, bytes())
+	}
+	if left, err := store.Plan(t.Context(), provision.Options{}); err != nil || len(left) != 0 {
+		t.Errorf("init without a choice changes it: %v, %v", left, err)
+	}
+	for i := range 3 {
+		_, err = b.Put(t.Context(), fmt.Sprintf("node.db0%d.labels", i), make([]byte, 32<<10))
+	}
+	if !full(err) {
+		t.Errorf("at the bound: %v", err)
+	}
+	if e, err := b.Get(t.Context(), "node.web00.labels"); err != nil || len(e.Value) != 32<<10 {
+		t.Errorf("the first is lost: %v", err)
+	}
+	kvtest.Update(t, m, "KV_MUSTER_CONTROL", unbounded)
+	if _, err := store.Apply(t.Context(), small); err != nil {
+		t.Errorf("one that holds as much: %v", err)
+	}
+	kvtest.Update(t, m, "KV_MUSTER_CONTROL", unbounded)
+	if _, err := store.Apply(t.Context(), provision.Options{ControlBytes: 32 << 10}); !errors.Is(err, provision.ErrShrink) {
+		t.Errorf("one that holds more: %v", err)
 	}
 }
 

@@ -12,6 +12,8 @@ const (
 	// MaxPerNode is how many registrations of one node count: a node can store any
 	// number of them.
 	MaxPerNode = 256
+	// MaxBytesPerNode is how many bytes of them count.
+	MaxBytesPerNode = 256 << 10
 
 	// maxProblems is how many problems of one node are reported, once in
 	// problemsEvery.
@@ -35,54 +37,69 @@ func nodeOf(subject string) string {
 type bounded struct {
 	found  map[string]Registered
 	byNode map[string][]string
-	over   map[string]bool
+	// bytes are those of found by node.
+	bytes map[string]int
+	// over has why the nodes that are over a bound are.
+	over map[string]error
 }
 
 func newBounded() *bounded {
-	return &bounded{found: map[string]Registered{}, byNode: map[string][]string{}, over: map[string]bool{}}
+	return &bounded{found: map[string]Registered{}, byNode: map[string][]string{}, bytes: map[string]int{}, over: map[string]error{}}
 }
 
 // add adds a registration. Of a node with many it keeps no more than twice the bound
 // meanwhile.
 func (b *bounded) add(subject string, r Registered) {
 	node := nodeOf(subject)
-	if _, known := b.found[subject]; !known {
+	former, known := b.found[subject]
+	if !known {
 		b.byNode[node] = append(b.byNode[node], subject)
 	}
 	b.found[subject] = r
-	if len(b.byNode[node]) > 2*MaxPerNode {
+	b.bytes[node] += r.size - former.size
+	if len(b.byNode[node]) > 2*MaxPerNode || b.bytes[node] > 2*MaxBytesPerNode {
 		b.cut(node)
 	}
 }
 
-// cut removes what is over the bound of a node.
+// cut removes what is over the bounds of a node.
 func (b *bounded) cut(node string) {
-	b.over[node] = true
-	slices.Sort(b.byNode[node])
-	for _, subject := range b.byNode[node][MaxPerNode:] {
+	subjects := b.byNode[node]
+	slices.Sort(subjects)
+	kept, bytes := 0, 0
+	for kept < min(len(subjects), MaxPerNode) && bytes+b.found[subjects[kept]].size <= MaxBytesPerNode {
+		bytes += b.found[subjects[kept]].size
+		kept++
+	}
+	if kept < len(subjects) {
+		b.over[node] = tooMany(node, kept)
+	}
+	for _, subject := range subjects[kept:] {
 		delete(b.found, subject)
 	}
-	b.byNode[node] = b.byNode[node][:MaxPerNode]
+	b.byNode[node], b.bytes[node] = subjects[:kept], bytes
 }
 
 // end removes all that is over the bounds, and returns an error for each node that
 // was over its own.
 func (b *bounded) end() []error {
-	for node, subjects := range b.byNode {
-		if len(subjects) > MaxPerNode {
-			b.cut(node)
-		}
+	for node := range b.byNode {
+		b.cut(node)
 	}
 	var errs []error
 	for _, node := range slices.Sorted(maps.Keys(b.over)) {
-		errs = append(errs, tooMany(node))
+		errs = append(errs, b.over[node])
 	}
 
 	return errs
 }
 
-// tooMany is the error of a node that registers more than counts.
-func tooMany(node string) error {
+// tooMany is the error of a node that registers more than the number that counts.
+func tooMany(node string, counted int) error {
+	if counted < MaxPerNode {
+		return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
+	}
+
 	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
 }
 

@@ -126,3 +126,59 @@ func TestRegistrationsAreBoundedInBytes(t *testing.T) {
 		t.Errorf("large: %v", err)
 	}
 }
+
+// TestLargeRegistrationsAreBounded: what a node registers has a bound in bytes, too, for those who read once and
+// for those who watch.
+func TestLargeRegistrationsAreBounded(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	nc := srv.Connect(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	publish := func(port int) {
+		r := shop("evil", "10.0.0.1", 1)
+		r.Port, r.Annotations = port, map[string]string{"a": strings.Repeat("x", 16000)}
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Publish(fmt.Sprintf("muster.registration.prod.http.shop.evil.10_0_0_1.%d", port), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "node evil registers more than 262144 bytes, the others are left out"
+	watched, problems := map[string]int{}, 0
+	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			problems++
+			if !strings.Contains(err.Error(), want) {
+				t.Error(err)
+			}
+		case r.Node == "":
+			for i := range 60 {
+				publish(1 + i%30)
+			}
+			if err := nc.Flush(); err != nil {
+				t.Fatal(err)
+			}
+			register(t, s, shop("web01", "10.0.0.1", 1))
+		default:
+			watched[fmt.Sprint(r.Node, r.Port)]++
+		}
+		if watched["web018080"] > 0 {
+			cancel()
+		}
+	}
+	if len(watched) != 17 || watched["evil1"] == 0 || problems == 0 || problems > 10 {
+		t.Errorf("watched: %v, %d problems", watched, problems)
+	}
+	all, err := s.Registrations(t.Context(), registrations.Filter{})
+	if len(all) != 17 || !errors.Is(err, registrations.ErrInvalidRegistration) || !strings.Contains(err.Error(), want) {
+		t.Errorf("read: %d, %v", len(all), err)
+	}
+	if named, err := s.FloodingRegistrations(t.Context()); err != nil || len(named) != 0 {
+		t.Errorf("%v, %v", named, err)
+	}
+}

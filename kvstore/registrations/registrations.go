@@ -56,6 +56,9 @@ type Registered struct {
 	Expires time.Time `json:"expires"`
 	// Gone reports, in a watch, that the registration has ended.
 	Gone bool `json:"gone,omitempty"`
+
+	// size is how many bytes it was stored in.
+	size int
 }
 
 // subjectOf returns the subject of a registration.
@@ -215,6 +218,7 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 	if err := r.Validate().Err(); err != nil {
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
+	r.size = len(m.Data)
 	r.At, r.Expires = m.Time, m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationTTL))
 
 	return r, nil

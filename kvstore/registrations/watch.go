@@ -44,8 +44,8 @@ type watch struct {
 	stream  Stream
 	subject string
 	current map[string]Registered
-	// perNode counts current by node.
-	perNode map[string]int
+	// perNode counts current by node, bytes has how many these are.
+	perNode, bytes map[string]int
 	// reported bounds the problems that are yielded.
 	reported problems
 	yield    func(Registered, error) bool
@@ -64,9 +64,10 @@ func (w *watch) begin(ctx context.Context) (last uint64, more bool) {
 			return 0, false
 		}
 	}
-	w.perNode = map[string]int{}
+	w.perNode, w.bytes = map[string]int{}, map[string]int{}
 	for subject, r := range w.current {
 		w.perNode[nodeOf(subject)]++
+		w.bytes[nodeOf(subject)] += r.size
 		if !w.yield(r, nil) {
 			return 0, false
 		}
@@ -167,15 +168,22 @@ func (w *watch) accept(a arrival) bool {
 	if !time.Now().Before(r.Expires) {
 		return true
 	}
-	if node := nodeOf(a.Subject); !had {
-		if w.perNode[node] >= MaxPerNode {
-			return w.problem(a.Subject, tooMany(node))
-		}
+	node := nodeOf(a.Subject)
+	if !had && w.perNode[node] >= MaxPerNode || w.bytes[node]+r.size-known.size > MaxBytesPerNode {
+		return w.problem(a.Subject, tooMany(node, w.perNode[node]))
+	}
+	if !had {
 		w.perNode[node]++
 	}
-	w.current[a.Subject] = r
+	w.set(a.Subject, r)
 
 	return w.yield(r, nil)
+}
+
+// set sets what is registered on a subject.
+func (w *watch) set(subject string, r Registered) {
+	w.bytes[nodeOf(subject)] += r.size - w.current[subject].size
+	w.current[subject] = r
 }
 
 // problem yields what is wrong on a subject, unless enough was reported of its node.
@@ -187,8 +195,9 @@ func (w *watch) problem(subject string, err error) bool {
 
 // remove forgets a registration.
 func (w *watch) remove(subject string) {
-	if _, had := w.current[subject]; had {
+	if r, had := w.current[subject]; had {
 		w.perNode[nodeOf(subject)]--
+		w.bytes[nodeOf(subject)] -= r.size
 		delete(w.current, subject)
 	}
 }
@@ -214,7 +223,7 @@ func (w *watch) expire(ctx context.Context) bool {
 	for subject, r := range w.current {
 		if renewed, ok := stored[subject]; ok && renewed.Expires.After(r.Expires) {
 			r = renewed
-			w.current[subject] = r
+			w.set(subject, r)
 		}
 		if now.Before(w.end(r)) {
 			continue

@@ -42,8 +42,9 @@ type Data struct {
 	Facts         map[string]json.RawMessage
 	Revisions     map[string][]model.Entry
 	Registrations []registration.Registration
-	// Control is the newest first.
-	Control []model.Entry
+	// Control is the newest first, MoreControl that the bucket has others.
+	Control     []model.Entry
+	MoreControl bool
 	// Err is what the sources fail with, nil for nothing.
 	Err error
 	// Calls counts what the dashboard asked the model for.
@@ -389,10 +390,10 @@ func (f *Fleet) Assigned(context.Context) ([]model.Entry, bool, error) {
 }
 
 // Control returns what operators wrote about nodes.
-func (f *Fleet) Control(context.Context) ([]model.Entry, error) {
+func (f *Fleet) Control(context.Context) ([]model.Entry, bool, error) {
 	d := f.get()
 
-	return d.Control, d.Err
+	return d.Control, d.MoreControl, d.Err
 }
 
 // Registrations returns what is registered.

@@ -181,5 +181,5 @@ func RoomHint(err error) error {
 		return err
 	}
 
-	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
+	return fmt.Errorf("%w (run it again with a smaller --report-size, --manifest-size, --command-size, --control-size or --bundle-size, or raise the limits of the account: max_file and max_streams of its jetstream block, max_file_store of the server's; muster needs seven streams)", err)
 }

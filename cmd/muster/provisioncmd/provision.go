@@ -32,6 +32,7 @@ type initCommand struct {
 	reportSize, bundleSize model.Size
 	manifestSize           model.Size
 	commandSize            model.Size
+	controlSize            model.Size
 	reportMax, stateMax    model.Size
 	registrationSize       model.Size
 	yes, noop              bool
@@ -51,6 +52,7 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of that of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
 	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
 	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
+	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of that of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("noop", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
@@ -77,7 +79,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	options := provision.Options{
 		Replicas: c.replicas, ReportAge: c.reportAge, ReportBytes: int64(c.reportSize), BundleBytes: int64(c.bundleSize),
 		ReportCount: int64(c.reportCount), ReportMax: int64(c.reportMax), StateMax: int64(c.stateMax),
-		RegistrationBytes: int64(c.registrationSize), ManifestBytes: int64(c.manifestSize), CommandBytes: int64(c.commandSize),
+		RegistrationBytes: int64(c.registrationSize), ManifestBytes: int64(c.manifestSize), CommandBytes: int64(c.commandSize), ControlBytes: int64(c.controlSize),
 	}
 	changes, err := store.Plan(ctx, options)
 	if err != nil {

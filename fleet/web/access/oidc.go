@@ -60,9 +60,10 @@ type discovery struct {
 // errNoAnswerYet is an issuer that did not answer yet whoever asks it.
 var errNoAnswerYet = errors.New("the issuer has not answered yet")
 
-// session is who signed in.
+// session is who signed in: what they are called, and what nobody else is ever called there.
 type session struct {
 	Name    string    `json:"name"`
+	Subject string    `json:"subject"`
 	Role    Role      `json:"role"`
 	Expires time.Time `json:"expires"`
 }
@@ -166,11 +167,11 @@ func (p *provider) ask(ctx context.Context, d *discovery) {
 // userOfSession returns who has a session that has not ended.
 func (p *provider) userOfSession(text string, now time.Time) (User, bool) {
 	var s session
-	if p.sealer.open("session", text, &s) != nil || !now.Before(s.Expires) {
+	if p.sealer.open("session", text, &s) != nil || !now.Before(s.Expires) || s.Subject == "" {
 		return User{}, false
 	}
 
-	return User{s.Name, s.Role}, s.Role != None
+	return User{Name: nameOf(s.Name, s.Subject), Role: s.Role, Subject: s.Subject}, s.Role != None
 }
 
 // beginOIDC sends a browser to the provider.
@@ -220,7 +221,7 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not end: try again.", err)
 		return
 	}
-	g.log.InfoContext(r.Context(), "somebody signed in", "user", s.Name, "role", s.Role.String(), "address", r.RemoteAddr)
+	g.log.InfoContext(r.Context(), "somebody signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
 	http.SetCookie(w, g.cookie(sealed, sessionFor))
 	// A redirect would still be one from the provider, which the cookie does not follow.
 	page(w, http.StatusOK, pageData{Next: a.Next})
@@ -247,16 +248,19 @@ func (p *provider) identify(ctx context.Context, code string, a attempt) (sessio
 	if id.Nonce != a.Nonce {
 		return session{}, errors.New("the nonce of the id token is another one")
 	}
+	if id.Subject == "" || len(id.Subject) > maxSubject {
+		return session{}, fmt.Errorf("the id token has a subject of %d bytes, between 1 and %d are taken", len(id.Subject), maxSubject)
+	}
 	var claims map[string]any
 	if err := id.Claims(&claims); err != nil {
 		return session{}, err
 	}
 	role := p.options.OIDC.roleOf(claims)
 	if role == None {
-		return session{}, fmt.Errorf("%w: %s", errNoGroup, nameOf(claims, id.Subject))
+		return session{}, fmt.Errorf("%w: %s", errNoGroup, nameOf(called(claims), id.Subject))
 	}
 
-	return session{Name: nameOf(claims, id.Subject), Role: role, Expires: time.Now().Add(sessionFor)}, nil
+	return session{Name: called(claims), Subject: id.Subject, Role: role, Expires: time.Now().Add(sessionFor)}, nil
 }
 
 // roleOf returns the highest role of the groups of a user.
@@ -275,17 +279,6 @@ func (o OIDC) roleOf(claims map[string]any) Role {
 	}
 
 	return role
-}
-
-// nameOf returns what a user is called.
-func nameOf(claims map[string]any, subject string) string {
-	for _, claim := range []string{"preferred_username", "email"} {
-		if name, _ := claims[claim].(string); name != "" && len(name) <= maxUser {
-			return name
-		}
-	}
-
-	return subject[:min(len(subject), maxUser)]
 }
 
 // attempt returns the cookie of an attempt.

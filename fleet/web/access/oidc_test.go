@@ -162,19 +162,66 @@ func TestOpenIDConnect(t *testing.T) {
 		t.Errorf("%v", c)
 	}
 	is(t, r, http.StatusOK, `content="0; url=/nodes"`)
-	is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna may operate")
+	is(t, g.do("POST", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna (oidc 42) may operate")
 	// Another one that serves the same fleet knows the session too, also after a restart.
-	is(t, guard(t, o).do("GET", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna may operate")
+	is(t, guard(t, o).do("GET", "/", nil, "Cookie", "muster="+c.Value), http.StatusOK, "anna (oidc 42) may operate")
 	if _, ok := g.provider.userOfSession(c.Value, time.Now().Add(sessionFor)); ok {
 		t.Error("the session does not end")
 	}
 	is(t, g.do("GET", "/", nil, "Cookie", "muster="+c.Value[1:]), http.StatusUnauthorized, "")
 
-	reader := cookieOf(t, i.signIn(g, map[string]any{"email": "bob@example.net", "groups": []string{"staff"}}), "muster")
-	is(t, g.do("GET", "/", nil, "Cookie", "muster="+reader.Value), http.StatusOK, "bob@example.net may read")
+	reader := cookieOf(t, i.signIn(g, map[string]any{"email": "bob@example.net", "email_verified": true, "groups": []string{"staff"}}), "muster")
+	is(t, g.do("GET", "/", nil, "Cookie", "muster="+reader.Value), http.StatusOK, "bob@example.net (oidc 42) may read")
 	is(t, g.do("POST", "/", nil, "Cookie", "muster="+reader.Value), http.StatusForbidden, "may only read")
 	is(t, i.signIn(g, map[string]any{"groups": []string{"others"}}), http.StatusForbidden, "You are in no group")
 	is(t, i.signIn(g, map[string]any{"groups": "ops"}), http.StatusForbidden, "You are in no group")
+}
+
+// TestNobodyTakesTheNameOfAnother: users choose what the provider calls them, and not their subject.
+func TestNobodyTakesTheNameOfAnother(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	o.Tokens, _, _ = tokens(t) // of anna and grafana
+	g := guard(t, o)
+	long := strings.Repeat("x", 41)
+	for _, c := range []struct {
+		claims map[string]any
+		want   string
+	}{
+		{map[string]any{"sub": "43", "preferred_username": "anna"}, "anna (oidc 43) may"},
+		{map[string]any{"sub": "44", "preferred_username": "anna"}, "anna (oidc 44) may"},
+		{map[string]any{"sub": "45", "preferred_username": "anna\u200b "}, "anna (oidc 45) may"},
+		{map[string]any{"sub": "46", "preferred_username": "anna (oidc 43)"}, "anna oidc 43 (oidc 46) may"},
+		{map[string]any{"sub": "47", "preferred_username": strings.Repeat("é", 500)}, strings.Repeat("é", 20) + " (oidc 47) may"},
+		{map[string]any{"sub": "48", "email": "root@vm"}, "oidc 48 may"},
+		{map[string]any{"sub": "49", "email": "root@vm", "email_verified": "yes"}, "oidc 49 may"},
+		{map[string]any{"sub": "50", "email": "eve@example.net", "email_verified": true}, "eve@example.net (oidc 50) may"},
+		{map[string]any{"sub": "anna"}, "oidc anna may"},
+		{map[string]any{"sub": "51", "preferred_username": "oidc anna"}, "oidc anna (oidc 51) may"},
+		{map[string]any{"sub": "43) (oidc 44", "preferred_username": "anna"}, "anna (oidc sha256:"},
+		{map[string]any{"sub": long + "1", "preferred_username": "anna"}, "anna (oidc sha256:"},
+		{map[string]any{"sub": "sha256:x", "preferred_username": "anna"}, "anna (oidc sha256:"},
+	} {
+		c.claims["groups"] = []string{"ops"}
+		session := cookieOf(t, i.signIn(g, c.claims), "muster").Value
+		answer := text(g.do("GET", "/", nil, "Cookie", "muster="+session))
+		if !strings.HasPrefix(answer, c.want) || strings.Contains(answer, "sha256:x)") || len(answer) > 100 {
+			t.Errorf("%v: %s, want %s", c.claims, answer, c.want)
+		}
+		// Whose shares are used depends on no name.
+		u, ok := g.provider.userOfSession(session, time.Now())
+		if !ok || u.Share() != "oidc "+c.claims["sub"].(string) {
+			t.Errorf("%v: the share of %q", c.claims, u.Share())
+		}
+	}
+	is(t, i.signIn(g, map[string]any{"sub": "", "preferred_username": "anna", "groups": []string{"ops"}}), http.StatusUnauthorized, "The provider did not say who you are")
+	// A session of a release that did not keep the subject.
+	former, err := g.provider.sealer.seal("session", session{Name: "anna", Role: Operate, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	is(t, g.do("GET", "/", nil, "Cookie", "muster="+former), http.StatusUnauthorized, "sign in")
 }
 
 func TestWhatTheProviderMustNotSay(t *testing.T) {

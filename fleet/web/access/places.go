@@ -28,25 +28,26 @@ func NewPlaces(what string, most, own int) *Places {
 // Take takes a place for a user until leave is called, once. Where nobody signs in, nobody is told apart, and
 // there is no share. The error wraps ErrNoPlace and says what to do.
 func (p *Places) Take(u User) (leave func(), err error) {
+	share := u.Share()
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
-	case u.Name != "" && p.of[u.Name] >= p.own:
+	case u.Name != "" && p.of[share] >= p.own:
 		return nil, fmt.Errorf("%w: %d %s of %s are open, which is the most for one user: close one", ErrNoPlace, p.own, p.what, u.Name)
 	case p.taken >= p.most:
 		return nil, fmt.Errorf("%w: %d %s are open, which is the most: try again", ErrNoPlace, p.most, p.what)
 	}
 	p.taken++
-	p.of[u.Name]++
+	p.of[share]++
 
-	return func() { p.leave(u.Name) }, nil
+	return func() { p.leave(share) }, nil
 }
 
-func (p *Places) leave(name string) {
+func (p *Places) leave(share string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.taken--
-	if p.of[name]--; p.of[name] == 0 {
-		delete(p.of, name)
+	if p.of[share]--; p.of[share] == 0 {
+		delete(p.of, share)
 	}
 }

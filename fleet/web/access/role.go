@@ -43,10 +43,22 @@ func ParseRole(text string) (Role, error) {
 
 // User is who makes a request.
 type User struct {
-	// Name is that of the token, or what the provider calls the user; empty for anybody on
-	// this machine.
+	// Name is that of the token, or what the provider calls the user, with their subject: nobody
+	// can choose that of another. It is empty for anybody on this machine.
 	Name string
 	Role Role
+	// Subject is what the provider never calls anybody else, empty for tokens.
+	Subject string
+}
+
+// Share names whose share of something a user takes, whatever they are called now; empty for anybody on
+// this machine.
+func (u User) Share() string {
+	if u.Subject != "" {
+		return "oidc " + u.Subject // no token has a blank in its name
+	}
+
+	return u.Name
 }
 
 type userKey struct{}

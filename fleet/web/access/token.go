@@ -104,7 +104,7 @@ func parseToken(fields []string) (token, error) {
 	if err := checkUser(fields[1]); err != nil {
 		return token{}, err
 	}
-	t := token{User: User{fields[1], role}}
+	t := token{User: User{Name: fields[1], Role: role}}
 	digest, err := hex.DecodeString(fields[2])
 	if err != nil || copy(t.digest[:], digest) != len(t.digest) || len(digest) != len(t.digest) {
 		return token{}, fmt.Errorf("the last word must be the SHA-256 of the token, %d hexadecimal digits", hex.EncodedLen(sha256.Size))

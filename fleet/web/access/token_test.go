@@ -24,7 +24,7 @@ func TestTokensOfAFile(t *testing.T) {
 		t.Fatalf("%+v, %v", all, err)
 	}
 	for text, want := range map[string]User{
-		reader: {"grafana", Read}, operator: {"anna", Operate}, "": {}, "muster_": {}, reader + "x": {}, strings.ToUpper(reader): {}, digest: {},
+		reader: {Name: "grafana", Role: Read}, operator: {Name: "anna", Role: Operate}, "": {}, "muster_": {}, reader + "x": {}, strings.ToUpper(reader): {}, digest: {},
 	} {
 		if got, ok := userOf(all, text); got != want || ok != (want != User{}) {
 			t.Errorf("%q: %+v %v", text, got, ok)

@@ -206,7 +206,8 @@ func operates(ctx context.Context) bool { return access.UserOf(ctx).Role >= acce
 
 // ofBody returns what a body wants to be done.
 func ofBody(ctx context.Context, k actions.Kind, b ActionBody) actions.Spec {
-	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: access.UserOf(ctx).Name, All: b.All, Expect: actions.Expect{Digest: b.Digest}}
+	user := access.UserOf(ctx)
+	o := actions.Spec{Kind: k, Target: actions.Target{Nodes: b.Target.Nodes, Group: b.Target.Group, On: b.Target.On}, By: user.Name, Share: user.Share(), All: b.All, Expect: actions.Expect{Digest: b.Digest}}
 	if b.Expect != nil {
 		o.Expect.Nodes = *b.Expect
 	}

@@ -136,11 +136,11 @@ func (f *fixture) Assigned(context.Context) ([]model.Entry, bool, error) {
 	}, true, f.fails
 }
 
-func (f *fixture) Control(context.Context) ([]model.Entry, error) {
+func (f *fixture) Control(context.Context) ([]model.Entry, bool, error) {
 	return []model.Entry{
 		{Key: "node.web01.pause", Revision: 9, Deleted: true, Time: at, By: "bob (dashboard)"},
 		{Key: "group.db.labels", Revision: 8, Value: []byte(`{"protocol":"io.muster.v1.labels","labels":{"rack":"a3"}}`), Time: at, By: hostile},
-	}, f.fails
+	}, true, f.fails
 }
 
 func (f *fixture) Registrations(context.Context) ([]registration.Registration, error) {

@@ -34,6 +34,6 @@ type Source interface {
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	History(ctx context.Context, key string) ([]model.Entry, error)
 	Assigned(ctx context.Context) (all []model.Entry, more bool, err error)
-	Control(ctx context.Context) ([]model.Entry, error)
+	Control(ctx context.Context) (all []model.Entry, more bool, err error)
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }

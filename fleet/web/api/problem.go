@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -87,21 +89,6 @@ func writeProblem(w http.ResponseWriter, status int, detail string) {
 	_, _ = w.Write(append(text, '\n'))
 }
 
-// gate lets so many in at once as it has room.
-type gate chan struct{}
-
-// enter waits for a place until ctx ends, and reports whether it has one.
-func (g gate) enter(ctx context.Context) bool {
-	select {
-	case g <- struct{}{}:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
-func (g gate) leave() { <-g }
-
 // busy says when to try again.
 func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
@@ -111,10 +98,11 @@ func busy(detail string) error {
 func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	if !a.asked.enter(ctx) {
+	leave, ok := a.asked.Enter(ctx, access.UserOf(ctx).Share())
+	if !ok {
 		return nil, busy("too many requests that read from NATS: try again")
 	}
-	defer a.asked.leave()
+	defer leave()
 	v, err := get(ctx)
 	switch {
 	case err == nil:
@@ -128,7 +116,7 @@ func ask[T any](ctx context.Context, a *api, what, remedy string, get func(conte
 	case errors.Is(err, context.DeadlineExceeded):
 		return nil, huma.Error504GatewayTimeout(fmt.Sprintf("%s: NATS did not answer within %s: try again; overview has problems of the connection", what, patience))
 	default:
-		a.Log.Warn("a request cannot be answered", "what", what, "error", err)
+		a.sparse.Log(ctx, a.Log, slog.LevelWarn, "a request cannot be answered", "what", what, "error", err)
 		return nil, huma.Error502BadGateway(fmt.Sprintf("%s: %v", what, err))
 	}
 }

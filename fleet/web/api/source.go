@@ -46,6 +46,7 @@ type history struct {
 type changes struct {
 	Changes  []describe.ControlChange `json:"changes"`
 	Matching int                      `json:"matching" doc:"How many there are without limit"`
+	More     bool                     `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
 // assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
@@ -107,9 +108,9 @@ func (a *api) addSource(routes huma.API) {
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
 		return ask(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
-			all, err := a.Source.Control(ctx)
+			all, more, err := a.Source.Control(ctx)
 			found := describe.Changes(all, in.Search)
-			return changes{found[:min(len(found), in.Limit)], len(found)}, err
+			return changes{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("registrations", "/registrations", "The services that nodes register", sourceErrors[1:]...), func(ctx context.Context, in *registrationsInput) (*answer[services], error) {

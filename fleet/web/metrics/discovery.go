@@ -11,7 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // patience is how long reading registrations may take.
@@ -27,9 +29,13 @@ type Registrations interface {
 // cannot be read it is an error: Prometheus goes on with those that it has.
 func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	filters := []string{"cluster", "service", "protocol"}
-	shared := &sharedLabels{log: log, known: map[string]bool{}}
+	d := discovery{source: source, log: log, shared: &sharedLabels{log: log, known: map[string]bool{}}, texts: recent.New[[]byte](answersFor, maxAnswers)}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if len(r.URL.RawQuery) > maxQuery {
+			http.Error(w, fmt.Sprintf("the parameters are longer than %d bytes", maxQuery), http.StatusUnprocessableEntity)
+			return
+		}
 		q := r.URL.Query()
 		for name := range q {
 			// One that is mistyped would have Prometheus read every service.
@@ -40,18 +46,10 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 		}
 		ctx, cancel := context.WithTimeout(r.Context(), patience)
 		defer cancel()
-		all, err := source.Registrations(ctx)
+		text, err := d.text(ctx, registration.Filter{Cluster: q.Get("cluster"), Service: q.Get("service"), Protocol: q.Get("protocol")})
 		if err != nil {
-			log.WarnContext(ctx, "registrations cannot be read for Prometheus", "error", err)
+			d.failed.Log(ctx, log, slog.LevelWarn, "registrations cannot be read for Prometheus", "error", err)
 			http.Error(w, "the registrations cannot be read: "+err.Error(), http.StatusBadGateway)
-			return
-		}
-		filter := registration.Filter{Cluster: q.Get("cluster"), Service: q.Get("service"), Protocol: q.Get("protocol")}
-		selected := filter.Of(all)
-		shared.warn(selected)
-		text, err := json.Marshal(registration.Targets(selected))
-		if err != nil {
-			http.Error(w, err.Error(), http.StatusInternalServerError)
 			return
 		}
 		w.Header().Set("Content-Type", "application/json")
@@ -59,6 +57,39 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 		_, _ = w.Write(text)
 	})
 }
+
+const (
+	// answersFor is how long an answer is given again, maxAnswers how many different ones are kept.
+	answersFor = 3 * time.Second
+	maxAnswers = 64
+)
+
+// discovery answers many with the same text: it may be long.
+type discovery struct {
+	source Registrations
+	log    *slog.Logger
+	shared *sharedLabels
+	texts  *recent.Values[[]byte]
+	failed sparse.Log
+}
+
+// text returns the targets of a filter as JSON.
+func (d *discovery) text(ctx context.Context, filter registration.Filter) ([]byte, error) {
+	key := fmt.Sprintf("%q", []string{filter.Cluster, filter.Service, filter.Protocol})
+
+	return d.texts.Get(ctx, key, func(ctx context.Context) ([]byte, error) {
+		all, err := d.source.Registrations(ctx)
+		if err != nil {
+			return nil, err
+		}
+		selected := filter.Of(all)
+		d.shared.warn(selected)
+		return json.Marshal(registration.Targets(selected))
+	})
+}
+
+// maxQuery is how long what selects services may be, in bytes: names are no longer.
+const maxQuery = 4 << 10
 
 // maxShared is how many labels are logged that annotations share: nodes write them.
 const maxShared = 100

@@ -31,11 +31,12 @@ func TestAnnotationsThatShareALabel(t *testing.T) {
 		{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "fd00::1", Port: 80, Node: "web02", Annotations: map[string]string{"a.b": "1", "a-b": "2", "c": "3"}},
 	}}
 	h := metrics.Discovery(&s, slog.New(slog.NewTextHandler(&log, nil)))
-	ask := func() {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sd/registrations", nil))
+	// What was answered is answered again for some seconds.
+	ask := func(query string) {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sd/registrations"+query, nil))
 	}
-	ask()
-	ask()
+	ask("")
+	ask("?service=shop")
 	const want = `msg="annotations with the same Prometheus label, only the first is written" label=__meta_muster_annotation_a_b annotations="a-b, a.b" node=web02 service=shop address=fd00::1 port=80`
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), want) {
 		t.Errorf("%d warnings: %s", n, log.String())
@@ -45,8 +46,8 @@ func TestAnnotationsThatShareALabel(t *testing.T) {
 		r.Port = 1000 + port
 		s.all = append(s.all, r)
 	}
-	ask()
-	ask()
+	ask("?cluster=prod")
+	ask("?protocol=http")
 	if n := strings.Count(log.String(), "level=WARN"); n != 100 {
 		t.Errorf("%d warnings", n)
 	}
@@ -68,6 +69,7 @@ func TestDiscovery(t *testing.T) {
 			`{"targets":["[fd00::1]:80"],"labels":{"__meta_muster_annotation_a_b":"2","__meta_muster_priority":"1","cluster":"prod","node":"web02","protocol":"http","service":"shop"}}]`},
 		{services{all, nil}, "?protocol=mysql&service=db&cluster=prod", http.StatusOK, `[{"targets":["10.0.0.1:3306"],"labels":{"__meta_muster_priority":"7","cluster":"prod","node":"db01","protocol":"mysql","service":"db"}}]`},
 		{services{all, nil}, "?srevice=db", http.StatusUnprocessableEntity, `unknown parameter "srevice", there are: cluster, service, protocol`},
+		{services{all, nil}, "?cluster=" + strings.Repeat("x", 5000), http.StatusUnprocessableEntity, "the parameters are longer than 4096 bytes"},
 		{services{all, nil}, "?cluster=none", http.StatusOK, `[]`},
 		{services{nil, nil}, "", http.StatusOK, `[]`},
 		{services{nil, errors.New("NATS cannot be reached")}, "", http.StatusBadGateway, "the registrations cannot be read: NATS cannot be reached"},
@@ -77,5 +79,18 @@ func TestDiscovery(t *testing.T) {
 		if w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.want || c.status == http.StatusOK && w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%+v: %d %v %s", c, w.Code, w.Header(), w.Body)
 		}
+	}
+}
+
+// TestDiscoveryThatFails logs a few lines, however often somebody asks.
+func TestDiscoveryThatFails(t *testing.T) {
+	t.Parallel()
+	var log strings.Builder
+	h := metrics.Discovery(services{err: errors.New("NATS cannot be reached")}, slog.New(slog.NewTextHandler(&log, nil)))
+	for range 50 {
+		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sd/registrations", nil))
+	}
+	if n := strings.Count(log.String(), "registrations cannot be read for Prometheus"); n != 10 {
+		t.Errorf("%d lines", n)
 	}
 }

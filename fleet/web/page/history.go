@@ -41,6 +41,15 @@ func (d AuditData) older() string {
 	return "these are all"
 }
 
+// ofControl says whether there are changes of nodes and groups that are not shown.
+func ofControl(more bool) string {
+	if more {
+		return "it has more than these: the newest are shown, and of each node or group a quarter at most while others have some"
+	}
+
+	return "these are all"
+}
+
 // isKey reports whether nodes read a key, so that it has a history.
 func isKey(key string) bool { return model.CheckKey(key) == nil }
 

@@ -56,7 +56,7 @@ func TestEveryLinkHasAName(t *testing.T) {
 	for name, c := range map[string]templ.Component{
 		"runs of a node": runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), false),
 		"runs":           runs([]view.RunRow{{Node: "web01"}, {Node: "web01", RunID: "r1"}}, time.Now(), true),
-		"control":        Control([]describe.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, "", time.Now()),
+		"control":        Control([]describe.ControlChange{{Key: "x.y.z"}, {Key: "node.<b>.pause"}, {Key: "node.web01.pause"}}, false, "", time.Now()),
 	} {
 		var out bytes.Buffer
 		if err := c.Render(t.Context(), &out); err != nil {

@@ -42,7 +42,7 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	if err != nil {
 		return err
 	}
-	written, err := control.New(store.KV).Changes(ctx, maxChanges)
+	written, others, err := control.New(store.KV).Changes(ctx, maxChanges)
 	if err != nil && !errors.Is(err, kvstore.ErrNotProvisioned) {
 		return err
 	}
@@ -52,8 +52,8 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}
 	}
-	if len(written) > 0 && written[0].Revision > maxChanges && (c.limit == 0 || len(all) < c.limit) {
-		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of pauses, labels and groups the last %d changes are looked at", maxChanges))
+	if others && len(written) > 0 && written[len(written)-1].Time.After(c.from) && (c.limit == 0 || len(all) < c.limit) {
+		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of pauses, labels and groups %d changes are looked at, and there are more", len(written)))
 	}
 
 	return c.showChanges(doc)

@@ -421,7 +421,7 @@ func TestHistoryGoesOn(t *testing.T) {
 func TestSource(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
-	s := source{store.Store, slog.New(slog.DiscardHandler)}
+	s := newSource(store.Store, slog.New(slog.DiscardHandler))
 	wrong, err := ksuid.NewRandomWithTime(time.Now().Add(48 * time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -492,7 +492,7 @@ func TestItsOwnPermissionsAreEnough(t *testing.T) {
 	if problems := f.Progress().Problems; len(problems) > 0 {
 		t.Errorf("problems: %q", problems)
 	}
-	s := source{store: store.Store, log: slog.New(slog.DiscardHandler)}
+	s := newSource(store.Store, slog.New(slog.DiscardHandler))
 	if _, err := s.Registrations(t.Context()); err != nil {
 		t.Error(err)
 	}

@@ -72,7 +72,7 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	if executor != nil {
 		defer executor.Close()
 	}
-	asked := newGated(source{f.store, f.log})
+	asked := newGated(newSource(f.store, f.log))
 	asked.away = f.store.Away
 	h := newHandler(ctx, model, asked, executor, f.webhooks.figures.All, f.log)
 	if f.handler.Swap(&h) == nil {

@@ -5,16 +5,22 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
 )
 
 // maxAsked is how many pages and answers read from NATS at the same time: a run is up to 128 MiB.
 const maxAsked = 8
+
+// maxOwn is how many of these places one user has for what is chosen by a key: a run that does not exist takes long.
+const maxOwn = 3
 
 // errBusy is a source of which too much is asked.
 var errBusy = errors.New("too many read from NATS at the same time: try again")
@@ -22,31 +28,38 @@ var errBusy = errors.New("too many read from NATS at the same time: try again")
 // gated is a source that is asked by few at once; the others wait until their contexts end.
 type gated struct {
 	source web.Source
-	places chan struct{}
+	places *access.Turns
 	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
 	away func() error
+	// registrations are those that were read last: they may be many.
+	registrations *recent.Values[[]registration.Registration]
 }
 
-func newGated(s web.Source) gated { return gated{source: s, places: make(chan struct{}, maxAsked)} }
+// registeredFor is how long what nodes registered is shown as it was read.
+const registeredFor = 3 * time.Second
+
+func newGated(s web.Source) gated {
+	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
+}
 
 // Run returns a run, or errBusy.
 func (g gated) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
-	return through(ctx, g, func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
+	return through(ctx, g, access.UserOf(ctx).Share(), func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
 }
 
 // Facts returns the facts of a node, or errBusy.
 func (g gated) Facts(ctx context.Context, node string) (json.RawMessage, error) {
-	return through(ctx, g, func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
+	return through(ctx, g, access.UserOf(ctx).Share(), func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
 }
 
 // History returns the revisions of an assignment, or errBusy.
 func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
-	return through(ctx, g, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
+	return through(ctx, g, access.UserOf(ctx).Share(), func() ([]model.Entry, error) { return g.source.History(ctx, key) })
 }
 
 // Assigned returns revisions of assignments, or errBusy.
 func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err error) {
-	all, err = through(ctx, g, func() ([]model.Entry, error) {
+	all, err = through(ctx, g, forAll, func() ([]model.Entry, error) {
 		all, older, err := g.source.Assigned(ctx)
 		more = older
 		return all, err
@@ -56,27 +69,39 @@ func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err 
 }
 
 // Control returns what operators wrote about nodes, or errBusy.
-func (g gated) Control(ctx context.Context) ([]model.Entry, error) {
-	return through(ctx, g, func() ([]model.Entry, error) { return g.source.Control(ctx) })
+func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err error) {
+	all, err = through(ctx, g, forAll, func() ([]model.Entry, error) {
+		all, others, err := g.source.Control(ctx)
+		more = others
+		return all, err
+	})
+
+	return all, more, err
 }
 
-// Registrations returns what nodes registered, or errBusy.
+// Registrations returns what nodes registered, which is read once for all who ask within some seconds, or errBusy.
+// Nobody may change it.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
-	return through(ctx, g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+	return g.registrations.Get(ctx, "", func(ctx context.Context) ([]registration.Registration, error) {
+		return through(ctx, g, forAll, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+	})
 }
 
-// through calls get when there is a place, and a connection.
-func through[T any](ctx context.Context, g gated, get func() (T, error)) (none T, err error) {
+// forAll is the share of what many are shown: nobody waits for one who has used up their own.
+const forAll = ""
+
+// through calls get when there is a place for a user, and a connection.
+func through[T any](ctx context.Context, g gated, user string, get func() (T, error)) (none T, err error) {
 	if g.away != nil {
 		if err := g.away(); err != nil {
 			return none, fmt.Errorf("%w (%w)", api.ErrUnavailable, err)
 		}
 	}
-	select {
-	case g.places <- struct{}{}:
-		defer func() { <-g.places }()
-		return get()
-	case <-ctx.Done():
+	leave, ok := g.places.Enter(ctx, user)
+	if !ok {
 		return none, errBusy
 	}
+	defer leave()
+
+	return get()
 }

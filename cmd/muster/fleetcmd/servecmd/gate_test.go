@@ -6,13 +6,20 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // slowSource is a source whose runs are there when it is released.
@@ -73,4 +80,122 @@ func TestFewReadAtOnce(t *testing.T) {
 			t.Errorf("status %d", code)
 		}
 	}
+}
+
+// registered is a source of registrations that counts who reads them.
+type registered struct {
+	web.Source
+	reads, released chan struct{}
+}
+
+func (r registered) Registrations(context.Context) ([]registration.Registration, error) {
+	r.reads <- struct{}{}
+	<-r.released
+
+	return []registration.Registration{{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Node: "web01"}}, nil
+}
+
+// TestRegistrationsAreReadOnce for all who ask, whatever they ask.
+func TestRegistrationsAreReadOnce(t *testing.T) {
+	t.Parallel()
+	slow := registered{reads: make(chan struct{}, 100), released: make(chan struct{})}
+	h := newHandler(t.Context(), view.New(view.Options{}), newGated(slow), nil, nil, slog.New(slog.DiscardHandler))
+	answers := make(chan *httptest.ResponseRecorder)
+	const each = 10
+	for range each {
+		for _, path := range []string{"/sd/registrations", "/sd/registrations?cluster=prod", "/api/v1/registrations", "/registrations"} {
+			go func() {
+				w := httptest.NewRecorder()
+				h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, path, nil))
+				answers <- w
+			}()
+		}
+	}
+	<-slow.reads
+	close(slow.released)
+	for range 4 * each {
+		if w := <-answers; w.Code != http.StatusOK || !strings.Contains(w.Body.String(), "web01") {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
+	}
+	if n := len(slow.reads); n > 0 {
+		t.Errorf("they are read %d times more", n)
+	}
+}
+
+// heldSource is a source that says of which node a run is read, and returns none until it is released.
+type heldSource struct {
+	web.Source
+	nodes    chan string
+	released chan struct{}
+}
+
+func (s heldSource) Run(_ context.Context, node, _ string) (view.RunDetail, error) {
+	s.nodes <- node
+	<-s.released
+
+	return view.RunDetail{}, model.ErrNotFound
+}
+
+// TestNobodyHoldsAllPlaces: what one user asks for leaves places of pages and of the API to others, and few lines in
+// the log.
+func TestNobodyHoldsAllPlaces(t *testing.T) {
+	t.Parallel()
+	slow := heldSource{nodes: make(chan string, 100), released: make(chan struct{})}
+	tokens := filepath.Join(t.TempDir(), "tokens")
+	secrets, lines := map[string]string{}, ""
+	for _, name := range []string{"eve", "anna"} {
+		secret, line, err := access.NewToken(access.Read, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		secrets[name], lines = secret, lines+line
+	}
+	if err := os.WriteFile(tokens, []byte(lines), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	guard, err := access.New(access.Options{Listen: "127.0.0.1:8420", Tokens: tokens}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(slow), nil, nil, slog.New(slog.DiscardHandler)))
+	var asking sync.WaitGroup
+	ask := func(name, path string) {
+		asking.Go(func() {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = "localhost"
+			r.Header.Set("Authorization", "Bearer "+secrets[name])
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != http.StatusNotFound {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		})
+	}
+	for i := range 10 {
+		ask("eve", "/runs/web01/"+strconv.Itoa(i))
+		ask("eve", "/api/v1/nodes/web01/runs/"+strconv.Itoa(i))
+	}
+	of := map[string]int{}
+	next := func() {
+		select {
+		case node := <-slow.nodes:
+			of[node]++
+		case <-time.After(kvtest.Deadline):
+			t.Error("whoever asks later has no place")
+		}
+	}
+	for range maxOwn {
+		next()
+	}
+	ask("anna", "/runs/web02/x")
+	ask("anna", "/api/v1/nodes/web02/runs/x")
+	for range 2 {
+		next()
+	}
+	if of["web01"] != maxOwn || of["web02"] != 2 {
+		t.Errorf("places: %v", of)
+	}
+	close(slow.released)
+	asking.Wait()
 }

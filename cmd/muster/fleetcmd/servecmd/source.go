@@ -12,7 +12,6 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
@@ -22,12 +21,19 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
+	"github.com/musterfleet/muster/model/sparse"
 )
 
 // source reads what pages need and the view does not keep.
 type source struct {
 	store *kvstore.Store
 	log   *slog.Logger
+	// invalid logs a few of the registrations that cannot be read: nodes write them.
+	invalid *sparse.Log
+}
+
+func newSource(store *kvstore.Store, log *slog.Logger) source {
+	return source{store: store, log: log, invalid: &sparse.Log{}}
 }
 
 // Facts returns the document of the facts of a node.
@@ -49,19 +55,23 @@ func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
 const maxChanges = 500
 
 // Control returns what operators wrote about nodes; where nothing can be written, nothing.
-func (s source) Control(ctx context.Context) ([]model.Entry, error) {
-	all, err := control.New(s.store).Changes(ctx, maxChanges)
+func (s source) Control(ctx context.Context) ([]model.Entry, bool, error) {
+	all, more, err := control.New(s.store).Changes(ctx, maxChanges)
 	if errors.Is(err, kvstore.ErrNotProvisioned) {
 		err = nil
 	}
 
-	return all, err
+	return all, more, err
 }
 
 // Registrations returns what nodes registered; where nothing can be registered, nothing.
 func (s source) Registrations(ctx context.Context) ([]registration.Registration, error) {
-	all, err := cli.FindRegistrations(ctx, s.log, s.store, registrations.Filter{})
-	if errors.Is(err, kvstore.ErrNotProvisioned) {
+	all, err := registrations.New(s.store).Registrations(ctx, registrations.Filter{})
+	switch {
+	case errors.Is(err, registrations.ErrInvalidRegistration):
+		s.invalid.Log(ctx, s.log, slog.LevelWarn, "invalid registrations left out", "error", err)
+		err = nil
+	case errors.Is(err, kvstore.ErrNotProvisioned):
 		err = nil
 	}
 	out := make([]registration.Registration, len(all))

@@ -1,0 +1,55 @@
+package access
+
+import (
+	"context"
+	"testing"
+)
+
+// TestTurnsAreSharedByUsers: whoever asks for much leaves places to others, whatever they are called.
+func TestTurnsAreSharedByUsers(t *testing.T) {
+	t.Parallel()
+	p := NewTurns(4, 2)
+	no := func(u User) bool {
+		ended, end := context.WithCancel(t.Context())
+		p.share(u.Share()) // which somebody else uses, too
+		defer p.done(u.Share(), p.shares[u.Share()])
+		end()
+		// A context that has ended may be given a place where there is one: ask until it is refused, or cannot be.
+		for range 100 {
+			leave, ok := p.Enter(ended, u.Share())
+			if ok {
+				leave()
+				return false
+			}
+		}
+		return true
+	}
+	anna, again, bob := User{Name: "anna (oidc 1)", Subject: "1"}, User{Name: "carl (oidc 1)", Subject: "1"}, User{Name: "bob"}
+	var leaves []func()
+	for _, u := range []User{anna, again, bob} {
+		leave, ok := p.Enter(t.Context(), u.Share())
+		if !ok {
+			t.Fatalf("%+v has no place", u)
+		}
+		leaves = append(leaves, leave)
+	}
+	if !no(anna) || !no(again) || no(bob) {
+		t.Error("the share of anna is not two")
+	}
+	last, _ := p.Enter(t.Context(), "bob")
+	if !no(User{Name: "dora"}) || !no(User{}) {
+		t.Error("there are more places than four")
+	}
+	for _, leave := range append(leaves, last) {
+		leave()
+	}
+	if len(p.shares) != 0 {
+		t.Errorf("shares that nobody uses are kept: %v", p.shares)
+	}
+	// Where nobody signs in one may have all.
+	for range 4 {
+		if _, ok := p.Enter(t.Context(), ""); !ok {
+			t.Error("not all are there")
+		}
+	}
+}
