@@ -264,6 +264,10 @@ func (s *store) unfinished(ctx context.Context) []*request {
 	for _, name := range slices.Collect(maps.Keys(s.known)) {
 		q, err := s.read(name)
 		if err == nil && q.name() != name { // of a version in which run requests had no names of their own
+			if _, isMoved := s.known[q.name()]; isMoved {
+				s.drop(name)
+				continue
+			}
 			err = s.rename(ctx, name, q)
 			name = q.name()
 		}
