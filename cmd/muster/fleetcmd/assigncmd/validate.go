@@ -24,7 +24,7 @@ type validateCommand struct {
 func AddValidate(env *cli.Env, app *fisk.Application) {
 	c := &validateCommand{pushCommand: pushCommand{Env: env}}
 	cmd := app.Command("validate", "Check manifests without applying or pushing them")
-	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. Exit code 0: all of them are valid.\n\n" +
+	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. A file whose name is none of a manifest is named in a warning, as push takes another one with --name. Exit code 0: all of them are valid.\n\n" +
 		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
 	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
 	cmd.Action(env.Action(c.run))
@@ -36,16 +36,21 @@ func (c *validateCommand) run(ctx context.Context) error {
 	valid := 0
 	for _, name := range c.sources {
 		name = cmp.Or(name, cli.Stdin)
-		_, err := source.Read(name, c.Stdin, c.check(ctx, model.Assignment{}))
+		read, err := source.Read(name, c.Stdin, c.check(ctx, model.Assignment{}))
 		var found model.Problems
 		switch {
 		case errors.As(err, &found):
 			problems = append(problems, found...)
+		case errors.Is(err, source.ErrNoManifest):
+			failed = append(failed, fmt.Errorf("%w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", err))
 		case err != nil:
 			failed = append(failed, cli.FileError("manifest", name, err))
 		default:
 			valid++
 			c.Print.Printf("%s: valid\n", print.Text(name))
+			if err := model.CheckName(read.Name); err != nil && read.Name != "" {
+				c.Log.Warn("its file gives it no name that can be assigned: push it with --name NAME", "manifest", name, "error", err)
+			}
 		}
 	}
 	if len(problems) == 0 {
