@@ -51,7 +51,7 @@ func (n *node) control(key, value string) {
 // pausing is a pause for a time, zero for one without an end.
 func pausing(d time.Duration) string {
 	until := ""
-	if d > 0 {
+	if d != 0 {
 		until = fmt.Sprintf(`"until": %q,`, time.Now().Add(d).UTC().Format(time.RFC3339Nano))
 	}
 
@@ -68,6 +68,18 @@ func (n *node) isPaused(from string) {
 	if got != from || (n.agent.Describe().Paused != nil) != (from != "") {
 		n.t.Errorf("paused by %q, want %q", got, from)
 	}
+}
+
+// TestAPauseThatIsOver is accepted, and the log does not say that it is in force.
+func TestAPauseThatIsOver(t *testing.T) {
+	withControl(t, func(t *testing.T, n *node) {
+		key := n.own(model.ControlPause)
+		n.control(key, pausing(-time.Hour))
+		n.isPaused("")
+		if log := n.log.String(); !strings.Contains(log, "control document accepted, the pause is over") || strings.Contains(log, "control document in force") {
+			t.Errorf("the log has\n%s", log)
+		}
+	})
 }
 
 // TestAPausedNodeOnlyObserves: what was assigned, drifted and asked for meanwhile is done, or

@@ -82,6 +82,7 @@ func TestConfigProblems(t *testing.T) {
 		"nats:\n  api_prefix: foo.":             "agent.yaml:2:15: `nats.api_prefix` \"foo.\" is no subject (write it as the server's configuration has it, without a dot at the end: fleet.API)",
 		"nats:\n  api_prefix: $JS.>":            "agent.yaml:2:15: `nats.api_prefix` \"$JS.>\" is no subject (write it as the server's configuration has it, without a dot at the end: fleet.API)",
 		"nats:\n  server: x":                    "agent.yaml:2:3: unknown key `server` in `nats` (did you mean `servers`?)",
+		"nats:\n  password: x":                  "agent.yaml:2:3: unknown key `password` in `nats` (did you mean `password_file`?)",
 		"nats:\n  servers: x":                   "agent.yaml:2:12: `nats.servers` must be a list, not a string (write it as a list: [x])",
 		"nats:\n  servers: [a, 'tsl://u:p@b']":  "agent.yaml:2:16: unknown scheme tsl:// in tsl://b: use nats://, tls://, ws:// or wss:// (did you mean tls://?)",
 		"nats:\n  servers: ['nats://']":         "agent.yaml:2:13: \"nats://\" is no URL of a server: write nats://host:4222",

@@ -94,7 +94,11 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 	defer c.mu.Unlock()
 	c.documents[e.Key] = d
 	delete(c.rejected, e.Key)
-	c.o.Log.InfoContext(ctx, "control document in force", "key", e.Key, "revision", e.Revision)
+	event := "control document in force"
+	if d.pause != nil && c.left(d.pause) <= 0 {
+		event = "control document accepted, the pause is over"
+	}
+	c.o.Log.InfoContext(ctx, event, "key", e.Key, "revision", e.Revision)
 
 	return true, nil
 }

@@ -25,13 +25,8 @@ func (l line) otherFlag(flag string) string {
 	if wanted == "syntax-check" || wanted == "validate-only" {
 		return ": muster validate FILE checks manifests, and does nothing else"
 	}
-	if l.command == "muster fleet history" {
-		switch wanted {
-		case "on":
-			return ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet"
-		case "reverse":
-			return ": the newest is last, --limit N shows the last N"
-		}
+	if hint := otherHints()[l.command+" --"+wanted]; hint != "" {
+		return hint
 	}
 	if wanted == "on" {
 		return l.assignedOn()
@@ -45,6 +40,22 @@ func (l line) otherFlag(flag string) string {
 	}
 
 	return ""
+}
+
+// otherHints are what to write instead of flags that one command does not have, by both.
+func otherHints() map[string]string {
+	const nodes, targets = ": it is of the whole fleet; muster fleet nodes takes --node, --group and --on, and muster fleet describe NODE shows one", ": targets are --node NODE, --group GROUP, --on EXPR and --all"
+	return map[string]string{
+		"muster fleet history --on":      ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet",
+		"muster fleet history --reverse": ": the newest is last, --limit N shows the last N",
+		"muster fleet history --by":      ": BY is a column of it; the audit of the dashboard searches by who, too",
+		"muster fleet status --node":     nodes,
+		"muster fleet status --group":    nodes,
+		"muster fleet status --on":       nodes,
+		"muster fleet exec --limit":      targets,
+		"muster fleet run --limit":       targets,
+		"muster fleet exec --queue":      ": muster fleet ensure exec COMMAND --queue DURATION queues a command",
+	}
 }
 
 // selectsBy returns the expression to write instead of a target flag, where a command takes only that; empty
@@ -93,7 +104,15 @@ func (l line) assignedOn() string {
 // unexpected returns the error of an argument too much.
 func (l line) unexpected(err error) error {
 	word := l.parsed.Peek().Value
-	if _, has := l.flag("node"); has && (len(l.arguments) == 0 || l.command == "muster fleet wait") {
+	switch l.command {
+	case "muster fleet push":
+		return fmt.Errorf("unexpected argument %s: one source is pushed, and its targets are flags, as --group web", word)
+	case "muster fleet status":
+		return fmt.Errorf("unexpected argument %s: it is of the whole fleet; muster fleet describe %s shows one node", word, word)
+	case "muster fleet wait":
+		return fmt.Errorf("unexpected argument %s: one manifest is waited for at a time; for a node write --node %s", word, word)
+	}
+	if _, has := l.flag("node"); has && len(l.arguments) == 0 {
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
 	}
 
@@ -104,6 +123,9 @@ func (l line) unexpected(err error) error {
 func (l line) otherCommand(word string) string {
 	if l.command == "muster" && slices.Contains([]string{"check", "lint", "syntax-check", "verify"}, word) {
 		return ", did you mean validate?"
+	}
+	if l.command == "muster" && l.isOfFleet(word) {
+		return ", did you mean muster fleet " + word + "?"
 	}
 	if l.command == "muster fleet" && slices.Contains([]string{"check", "lint", "validate"}, word) {
 		return ": muster validate FILE checks manifests"
@@ -117,4 +139,14 @@ func (l line) otherCommand(word string) string {
 	}
 
 	return ""
+}
+
+// isOfFleet reports whether a word is a command of muster fleet.
+func (l line) isOfFleet(word string) bool {
+	of := func(all []*fisk.CmdModel, name string) int {
+		return slices.IndexFunc(all, func(c *fisk.CmdModel) bool { return c.Name == name && !c.Hidden })
+	}
+	i := of(l.commands, "fleet")
+
+	return i >= 0 && of(l.commands[i].Commands, word) >= 0
 }

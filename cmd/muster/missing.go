@@ -20,7 +20,7 @@ func (l line) missing(err error) error {
 		if i < 0 {
 			return nil
 		}
-		return fmt.Errorf("no %s given: %s", l.arguments[i].Name, inSentence(l.arguments[i].Help))
+		return fmt.Errorf("no %s given: %s", l.arguments[i].Name, unbracketed(inSentence(l.arguments[i].Help)))
 	case errors.Is(err, fisk.ErrSubCommandRequired):
 		return fmt.Errorf("no command of %s: give one%s", l.command, l.someCommands())
 	case errors.Is(err, fisk.ErrFlagCannotRepeat):
@@ -53,6 +53,16 @@ func quoted(err error) string {
 	word, _, _ := strings.Cut(after, "'")
 
 	return word
+}
+
+// unbracketed returns a text without brackets at its end: the next ones follow.
+func unbracketed(text string) string {
+	before, inside, is := strings.Cut(text, " (")
+	if inside, ends := strings.CutSuffix(inside, ")"); is && ends {
+		return before + ", " + inside
+	}
+
+	return text
 }
 
 // inSentence returns a help text as a part of a sentence.

@@ -2,12 +2,14 @@
 package source
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -62,12 +64,38 @@ func Read(path string, stdin io.Reader, check Check) (*Source, error) {
 			continue
 		}
 		if _, err := os.Stat(filepath.Join(s.dir, f.Path)); err != nil {
-			problems.Add(f.Pos, "a relative path is taken from the manifest's directory", "%v", err)
+			problems.Add(placed(f.Pos, s.Text, f.Path), "a relative path is taken from the manifest's directory", "%v", err)
 		}
 		s.files = append(s.files, f.Path)
 	}
 
 	return s, problems.Err()
+}
+
+// placed returns where a file is named that an expression reads, of which only the document is known: where its
+// path is the only one in quotes.
+func placed(pos model.Position, text []byte, path string) model.Position {
+	if pos.Line > 0 {
+		return pos
+	}
+	found := -1
+	for _, quote := range []string{"'", `"`} {
+		quoted := []byte(quote + path + quote)
+		switch at := bytes.Index(text, quoted); {
+		case at < 0:
+		case found >= 0 || bytes.LastIndex(text, quoted) != at:
+			return pos
+		default:
+			found = at
+		}
+	}
+	if found < 0 {
+		return pos
+	}
+	pos.Line = 1 + bytes.Count(text[:found], []byte("\n"))
+	pos.Column = 1 + utf8.RuneCount(text[bytes.LastIndexByte(text[:found], '\n')+1:found])
+
+	return pos
 }
 
 // open reads the text and returns the file name of its positions.

@@ -2,6 +2,7 @@ package document
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -30,7 +31,8 @@ func DidYouMean(word string, known []string) string {
 }
 
 // Nearest returns the known word that differs from word by the fewest edits, or
-// nothing when more than a third of it would have to change.
+// nothing when more than a third of it would have to change: then the only one that goes on behind it, as
+// password_file behind password.
 func Nearest(word string, known []string) string {
 	best, least := "", len(word)/3+2
 	for _, k := range known {
@@ -38,8 +40,28 @@ func Nearest(word string, known []string) string {
 			best, least = k, d
 		}
 	}
+	if best == "" && word != "" {
+		best = onlyWith(word, known)
+	}
 
 	return best
+}
+
+// onlyWith returns the only known word that goes on behind another one, as password_file and sign-key do; empty for
+// none and for several.
+func onlyWith(word string, known []string) (found string) {
+	for _, k := range known {
+		rest, is := strings.CutPrefix(k, word)
+		if !is || !strings.HasPrefix(rest, "_") && !strings.HasPrefix(rest, "-") || k == found {
+			continue
+		}
+		if found != "" {
+			return ""
+		}
+		found = k
+	}
+
+	return found
 }
 
 // distance is the number of insertions, deletions, replacements and swaps of

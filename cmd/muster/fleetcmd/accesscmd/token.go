@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -59,8 +60,12 @@ func (c *tokenCommand) run(context.Context) error {
 		if err != nil {
 			return cli.FileError("file of tokens", c.file, err)
 		}
-		for _, role := range rolesOf(before, c.name) {
-			c.Log.Warn(fmt.Sprintf("%s has another token of %s, which permits to %s, and goes on: delete its line, or take another name", c.file, c.name, role))
+		switch roles := rolesOf(before, c.name); len(roles) {
+		case 0:
+		case 1:
+			c.Log.Warn(fmt.Sprintf("%s has another token of %s, which permits to %s, and goes on: delete its line, or take another name", c.file, c.name, roles[0]))
+		default:
+			c.Log.Warn(fmt.Sprintf("%s has %d other tokens of %s, which permit to %s, and go on: delete their lines, or take another name", c.file, len(roles), c.name, strings.Join(slices.Compact(slices.Sorted(slices.Values(roles))), " and ")))
 		}
 	}
 

@@ -24,28 +24,52 @@ type validateCommand struct {
 func AddValidate(env *cli.Env, app *fisk.Application) {
 	c := &validateCommand{pushCommand: pushCommand{Env: env}}
 	cmd := app.Command("validate", "Check manifests without applying or pushing them")
-	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. Exit code 0: all of them are valid.\n\n" +
+	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. A file whose name is none of a manifest is named in a warning, as push takes another one with --name. Exit code 0: all of them are valid.\n\n" +
 		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
 	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
+	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
+}
+
+// validated is what was found in a manifest, as a document.
+type validated struct {
+	Source string `json:"source"`
+	Valid  bool   `json:"valid"`
+	// Problems are those of the manifest; Error is why it cannot be read.
+	Problems []model.Problem `json:"problems,omitempty"`
+	Error    string          `json:"error,omitempty"`
 }
 
 func (c *validateCommand) run(ctx context.Context) error {
 	var problems model.Problems
 	var failed []error
-	valid := 0
+	valid, all := 0, make([]validated, 0, len(c.sources))
 	for _, name := range c.sources {
 		name = cmp.Or(name, cli.Stdin)
-		_, err := source.Read(name, c.Stdin, c.check(ctx, model.Assignment{}))
+		read, err := source.Read(name, c.Stdin, c.check(ctx, model.Assignment{}))
 		var found model.Problems
+		one := validated{Source: name, Valid: err == nil}
 		switch {
 		case errors.As(err, &found):
 			problems = append(problems, found...)
+			one.Problems = found.Sorted()
 		case err != nil:
-			failed = append(failed, cli.FileError("manifest", name, err))
+			err = unread(name, err)
+			failed, one.Error = append(failed, err), err.Error()
 		default:
 			valid++
-			c.Print.Printf("%s: valid\n", print.Text(name))
+			if !c.IsDocument() {
+				c.Print.Printf("%s: valid\n", print.Text(name))
+			}
+			if err := model.CheckName(read.Name); err != nil && read.Name != "" {
+				c.Log.Warn("its file gives it no name that can be assigned: push it with --name NAME", "manifest", name, "error", err)
+			}
+		}
+		all = append(all, one)
+	}
+	if c.IsDocument() {
+		if err := c.Print.Document(all, c.YAML); err != nil {
+			return err
 		}
 	}
 	if len(problems) == 0 {
@@ -56,4 +80,13 @@ func (c *validateCommand) run(ctx context.Context) error {
 	}
 
 	return &cli.ExitError{Code: cli.ExitFailed, Err: problems, Note: fmt.Sprintf("%d of %s valid", valid, print.Count(len(c.sources), "manifest"))}
+}
+
+// unread returns the error of a manifest that cannot be read.
+func unread(name string, err error) error {
+	if errors.Is(err, source.ErrNoManifest) {
+		return fmt.Errorf("%w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", err)
+	}
+
+	return cli.FileError("manifest", name, err)
 }

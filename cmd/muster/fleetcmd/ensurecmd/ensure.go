@@ -281,6 +281,9 @@ func (c *ensureCommand) matched() func(of, known int) {
 func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	text := c.Print.Word(string(describe.Outcome(r)))
 	summary := describe.Answer(r)
+	if c.together {
+		summary = inWords(summary, output(r.State, "stderr"))
+	}
 	if request.Failed(r) && r.Phase != model.EnsureCancelled && c.place.Line > 0 {
 		summary = c.place.String() + ": " + summary
 	}
@@ -293,6 +296,20 @@ func (c *ensureCommand) printAnswer(nodes string, r model.EnsureResponse) {
 	if r.State != nil && (r.State.Noop || slices.ContainsFunc(r.State.Changes, hasDiff)) {
 		c.Print.Changes(r.State)
 	}
+}
+
+// inWords returns what came of a command as whoever typed it says it: nobody declared a state, and what it printed
+// follows in lines of its own.
+func inWords(summary, stderr string) string {
+	summary = strings.TrimPrefix(summary, model.ErrDesiredStateFailed.Error()+": ")
+	if strings.HasPrefix(summary, "exit code ") {
+		return strings.TrimSuffix(strings.Replace(summary, ", expected 0", "", 1), ": "+strings.TrimRight(stderr, "\r\n"))
+	}
+	if rest, is := strings.CutPrefix(summary, "Would have "); is {
+		return "would have " + rest
+	}
+
+	return summary
 }
 
 // printOutput prints what a command printed; nodes bound it.

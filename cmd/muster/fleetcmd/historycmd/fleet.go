@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
@@ -112,5 +113,22 @@ func changeRow(c describe.ControlChange) []string {
 		event = string(fleet.StatusRejected)
 	}
 
-	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), event, cmp.Or(print.OneLine(c.By), "-"), print.OneLine(c.Text)}
+	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), event, cmp.Or(print.OneLine(c.By), "-"), print.OneLine(changeDetails(c))}
+}
+
+// changeDetails returns what a change is beside what the other columns have.
+func changeDetails(c describe.ControlChange) string {
+	switch c.Kind {
+	case describe.ChangeResumed:
+		return strings.TrimPrefix(c.Text, string(c.Kind))
+	case describe.ChangePaused:
+		// Who paused is in the pause, too.
+		when, why, hasReason := strings.Cut(strings.TrimPrefix(c.Text, string(c.Kind)), ": ")
+		if when = strings.TrimSpace(strings.TrimSuffix(when, " by "+c.By)); hasReason && when != "" {
+			when += ": "
+		}
+		return when + why
+	default:
+		return c.Text
+	}
 }

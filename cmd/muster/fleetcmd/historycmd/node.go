@@ -145,7 +145,7 @@ func full(counts map[string]int) []string {
 		return nil
 	}
 
-	return []string{fmt.Sprintf("the last %d revisions of a key are kept, of these there may have been more: %s", kvstore.HistorySize, print.Some(names, "see muster fleet ls"))}
+	return []string{fmt.Sprintf("of %s only the last %d revisions are kept: there may have been earlier ones", print.Some(names, "see muster fleet ls"), kvstore.HistorySize)}
 }
 
 // reported adds what a node reported, each report once.

@@ -131,6 +131,9 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if c.follow && !c.Given("follow") && c.Print.IsPipe() {
 		c.Print.Remark("following new reports until ctrl-C; --no-follow prints those that are stored, and exits")
 	}
+	if c.follow {
+		defer sayOutages(c.Print, store.KV.Conn())()
+	}
 	last, count := newest{most: c.Limit}, 0
 	for r, err := range read(ctx, store, filter) {
 		switch {
