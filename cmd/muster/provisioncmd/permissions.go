@@ -74,7 +74,7 @@ func (c *permissionsCommand) run(context.Context) error {
 	if c.dir != "" {
 		return c.write(users, documents)
 	}
-	if c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
+	if !c.jwt && !c.IsDocument() && c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
 		c.Print.Remark("# permissions of a node called %s; those of a person have a role: --viewer or --operator", print.Text(users[0].name))
 	}
 	_, err = c.Print.Out.Write(documents[0])
