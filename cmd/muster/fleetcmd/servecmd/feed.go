@@ -19,7 +19,9 @@ import (
 const (
 	// firstPause and maxPause are the pauses before something is tried again.
 	firstPause = 500 * time.Millisecond
-	maxPause   = 30 * time.Second
+	// afterOutage is for how long after NATS was away the first failure of a reading counts as of that.
+	afterOutage = 30 * time.Second
+	maxPause    = 30 * time.Second
 	// worksAfter is how long something goes on that works: an answer takes less.
 	worksAfter = 2 * kvstore.RequestTimeout
 	// awayPause is how often the connection is looked at.
@@ -146,11 +148,12 @@ func (f *feed) persistFor(ctx context.Context, show notices, what string, read f
 		if time.Since(began) > worksAfter {
 			pause, failing = firstPause, time.Time{}
 		}
+		isAfterOutage := failing.IsZero() && time.Since(f.store.Reconnected()) < afterOutage
 		if failing.IsZero() {
 			failing = time.Now()
 			f.log.Warn("cannot be read, will retry", "what", what, "error", err)
 		}
-		if f.store.Away() == nil || !kvstore.IsOutage(err) {
+		if !isAfterOutage && (f.store.Away() == nil || !kvstore.IsOutage(err)) {
 			show.Problem(what, fmt.Sprintf("%s cannot be read since %s: %s", what, clock(failing), err))
 		}
 		if kvstore.Pause(ctx, pause) != nil {

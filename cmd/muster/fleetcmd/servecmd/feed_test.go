@@ -183,6 +183,43 @@ func TestOneProblemOfAnOutage(t *testing.T) {
 	is("it says what cannot be read all the same", "the end cannot be read since ")
 }
 
+// TestAReadingThatAnOutageEnded is no problem once NATS is back, unless it fails again.
+func TestAReadingThatAnOutageEnded(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	view := view.New(view.Options{})
+	feed := newFeed(store.Store, view, time.Hour, slog.New(slog.DiscardHandler))
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	reads, back, again := 0, make(chan struct{}), make(chan []string, 1)
+	all.Go(func() {
+		feed.persist(ctx, "reports", func(ctx context.Context) error {
+			if reads++; reads == 2 {
+				again <- view.Progress().Problems
+			}
+			select {
+			case <-back:
+				return errors.New("the consumer was lost")
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		})
+	})
+	srv.Stop()
+	srv.Start(t)
+	kvtest.Eventually(t, "NATS is back", func() (bool, string) { return !store.Reconnected().IsZero() && store.Away() == nil, "" })
+	close(back)
+	if p := <-again; len(p) > 0 {
+		t.Errorf("a problem of the outage: %q", p)
+	}
+	kvtest.Eventually(t, "it says what cannot be read all the same", func() (bool, string) {
+		p := view.Progress().Problems
+		return len(p) == 1 && strings.HasPrefix(p[0], "reports cannot be read since "), fmt.Sprint(p)
+	})
+}
+
 // TestFeedOfAViewer: it needs no right to make consumers.
 func TestFeedOfAViewer(t *testing.T) {
 	t.Parallel()
