@@ -68,7 +68,7 @@ func (a *asked) done(r model.RequestedRun, err error) {
 		return
 	}
 	slices.SortFunc(a.results, func(a, b model.RequestedRun) int { return cmp.Compare(a.Manifest, b.Manifest) })
-	if err != nil && !slices.ContainsFunc(a.results, func(r model.RequestedRun) bool { return r.RunID != "" }) {
+	if err != nil && !slices.ContainsFunc(a.results, func(r model.RequestedRun) bool { return r.Outcome != model.OutcomeNotRun }) {
 		a.End(nil, err)
 		return
 	}

@@ -103,11 +103,10 @@ func (c *canceller) apply(ctx context.Context, why cancelled, isCommand bool, re
 	c.accepting.Lock()
 	defer c.accepting.Unlock()
 	q, waiting, err := c.store.cancel(ctx, &request{ID: why.Request}, why.Error(), respond)
-	if err == nil && q == nil {
-		q, waiting, err = c.store.cancel(ctx, &request{ID: why.Request, Run: true}, why.Error(), respond)
-		if err == nil && q != nil {
-			// Whoever ran what is assigned by that id may not know of the request that is to come.
-			_, err = c.early.add(ctx, why.Request, why.Error())
+	if run := (&request{ID: why.Request, Run: true}); err == nil && q == nil && c.store.knows(run) {
+		// Whoever ran what is assigned by that id may not know of the request that is to come.
+		if _, err = c.early.add(ctx, why.Request, why.Error()); err == nil {
+			q, waiting, err = c.store.cancel(ctx, run, why.Error(), respond)
 		}
 	}
 	switch {

@@ -272,7 +272,7 @@ func (s *store) unfinished(ctx context.Context) []*request {
 			name = q.name()
 		}
 		if err != nil {
-			s.log.Error("stored request is unreadable", "error", err)
+			s.log.Error("stored request cannot be read, or moved to its own name", "error", err)
 			continue
 		}
 		if !q.Response.Phase.Final() {

@@ -6,6 +6,7 @@ import (
 	"reflect"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -17,42 +18,46 @@ import (
 // reports, and nobody waits for the end of the time.
 func TestEnsureReadsReports(t *testing.T) {
 	t.Parallel()
-	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
-		response("a", model.EnsureDone), response("b", model.EnsureRunning), response("c", model.EnsureAcknowledged),
-	}}}
-	var asked [][]string
-	var ended bool
-	e := request.Ensurer{Asker: a, Nodes: known("a", "b", "c", "d"), Silence: time.Millisecond, Quiet: time.Millisecond,
-		Reported: func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
-			slices.Sort(nodes)
-			asked = append(asked, nodes)
-			return func(yield func(model.EnsureResponse) bool) {
-				if yield(response("b", model.EnsureFailed)) && yield(response("a", model.EnsureFailed)) && yield(response("c", model.EnsureDone)) {
-					<-ctx.Done()
+	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
+		a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {
+			response("a", model.EnsureDone), response("b", model.EnsureRunning), response("c", model.EnsureAcknowledged),
+		}}}
+		var asked [][]string
+		var ended bool
+		e := request.Ensurer{Asker: a, Nodes: known("a", "b", "c", "d"), Silence: time.Millisecond, Quiet: time.Millisecond,
+			Reported: func(ctx context.Context, nodes []string) iter.Seq[model.EnsureResponse] {
+				slices.Sort(nodes)
+				asked = append(asked, nodes)
+				return func(yield func(model.EnsureResponse) bool) {
+					if yield(response("b", model.EnsureFailed)) && yield(response("a", model.EnsureFailed)) && yield(response("c", model.EnsureDone)) {
+						<-ctx.Done()
+					}
+					ended = true
 				}
-				ended = true
-			}
-		}}
-	got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
-	want := map[string]request.State{"a": request.StateDone, "b": request.StateFailed, "c": request.StateDone, "d": request.StateUnreachable}
-	if err != nil || !reflect.DeepEqual(got.NodeStates(), want) || !ended {
-		t.Errorf("got %+v %v, ended: %t", got, err, ended)
-	}
-	if len(asked) != 1 || !slices.Equal(asked[0], []string{"b", "c", "d"}) {
-		t.Errorf("reports were read of %v", asked)
-	}
+			}}
+		got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+		want := map[string]request.State{"a": request.StateDone, "b": request.StateFailed, "c": request.StateDone, "d": request.StateUnreachable}
+		if err != nil || !reflect.DeepEqual(got.NodeStates(), want) || !ended {
+			t.Errorf("got %+v %v, ended: %t", got, err, ended)
+		}
+		if len(asked) != 1 || !slices.Equal(asked[0], []string{"b", "c", "d"}) {
+			t.Errorf("reports were read of %v", asked)
+		}
+	})
 }
 
 // TestEnsureReadsNoReports: those of nodes that do not answer at all, or that have finished, are not read.
 func TestEnsureReadsNoReports(t *testing.T) {
 	t.Parallel()
-	a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}}
-	e := request.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: 20 * time.Millisecond, Quiet: time.Millisecond,
-		Reported: func(context.Context, []string) iter.Seq[model.EnsureResponse] {
-			t.Error("reports are read")
-			return func(func(model.EnsureResponse) bool) {}
-		}}
-	if got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"}); err != nil || !slices.Equal(got.Missing, []string{"b"}) {
-		t.Errorf("got %+v %v", got, err)
-	}
+	synctest.Test(t, func(t *testing.T) { // time goes on once all answers are taken
+		a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}}
+		e := request.Ensurer{Asker: a, Nodes: known("a", "b"), Silence: 20 * time.Millisecond, Quiet: time.Millisecond,
+			Reported: func(context.Context, []string) iter.Seq[model.EnsureResponse] {
+				t.Error("reports are read")
+				return func(func(model.EnsureResponse) bool) {}
+			}}
+		if got, err := e.Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"}); err != nil || !slices.Equal(got.Missing, []string{"b"}) {
+			t.Errorf("got %+v %v", got, err)
+		}
+	})
 }

@@ -102,16 +102,16 @@ func (v *votes) describe(row *RequestRow, t *told) {
 	}
 }
 
-// Request returns a request that nodes answered, with those of which an answer is kept, and whether it is known: the
-// run of an id where there is no other request of it.
+// Request returns a request that nodes answered, with those of which an answer is kept, and whether it is known: of
+// a run and another request with the same id, the one that more nodes answered.
 func (l *Log) Request(id string) (row RequestRow, answered map[string]bool, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	found, known := l.requests.byKey[id]
-	if !known {
-		found, known = l.requests.byKey[keyOf(ofRun, id)]
+	found := l.requests.byKey[id]
+	if run := l.requests.byKey[keyOf(ofRun, id)]; found == nil || run != nil && run.Answers > found.Answers {
+		found = run
 	}
-	if !known {
+	if found == nil {
 		return RequestRow{}, nil, false
 	}
 	answered = map[string]bool{}

@@ -61,7 +61,7 @@ func progress(name string, statuses []fleet.RolloutStatus) string {
 // warnNowhere warns of what applies to none of the nodes by its condition: nobody waits for that.
 func (w Wait) warnNowhere(name string, statuses []fleet.RolloutStatus) {
 	applies := func(s fleet.RolloutStatus) bool {
-		return s.Status != fleet.StatusNotApplicable || !strings.Contains(s.Reason, "condition is false")
+		return s.Status != fleet.StatusNotApplicable || !strings.HasPrefix(s.Reason, "skipped: its condition is false: ")
 	}
 	if len(statuses) > 0 && !slices.ContainsFunc(statuses, applies) {
 		w.Log.Warn("it applies to none of these nodes, where nothing of it is in force: is its condition right? (see muster fleet facts NODE)", "manifest", name)

@@ -217,14 +217,15 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
 		err = away.again(limit, func() error { return g.replaced(ctx, s) })
 	}
+	// Where NATS is away at the end the statuses are known, if not what was replaced, or why one is skipped.
+	isUnknown := func(err error) bool { return len(statuses) > 0 && (kvstore.IsOutage(err) || ctx.Err() != nil) }
 	var replaced *replacedError
-	if errors.As(err, &replaced) && len(statuses) > 0 {
+	if errors.As(err, &replaced) && len(statuses) > 0 || isUnknown(err) {
 		err = nil
 	}
 	if err == nil {
-		err = away.again(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) })
-		if kvstore.IsOutage(err) || ctx.Err() != nil {
-			err = nil // the statuses are known, if not why one is skipped
+		if err = away.again(limit, func() error { return fleet.ExplainSkipped(ctx, s.Get, statuses) }); isUnknown(err) {
+			err = nil
 		}
 	}
 	if err != nil {
