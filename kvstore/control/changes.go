@@ -37,18 +37,9 @@ func (b Bucket) Changes(ctx context.Context, most int) (all []model.Entry, more 
 	if err != nil {
 		return nil, false, err
 	}
-	to, size := last.Sequence+1, 0
-	// Most numbers may be those of revisions that are not kept.
-	for window := uint64(max(most, 1)); to > 1 && len(all) < lookedAt*most && size < lookedBytes; window *= widen {
-		from := uint64(1)
-		if to > window {
-			from = to - window
-		}
-		older, bytes, err := b.between(ctx, from, to)
-		if err != nil {
-			return nil, false, err
-		}
-		all, to, size = append(older, all...), from, size+bytes
+	all, to, err := b.lookThrough(ctx, last.Sequence+1, most)
+	if err != nil {
+		return nil, false, err
 	}
 	more = to > 1 || len(all) > most
 	slices.Reverse(all)
@@ -56,18 +47,48 @@ func (b Bucket) Changes(ctx context.Context, most int) (all []model.Entry, more 
 	return shared(all, most), more, nil
 }
 
-// between returns the revisions from one to another, which is not among them, and how many bytes they have.
-func (b Bucket) between(ctx context.Context, from, to uint64) (out []model.Entry, size int, err error) {
+// lookThrough returns the newest revisions before a number, the oldest first, as many as are looked at, and the
+// number from which on they are all there are.
+func (b Bucket) lookThrough(ctx context.Context, to uint64, most int) (all []model.Entry, from uint64, err error) {
+	// Most numbers may be those of revisions that are not kept, so each window is wider than the one before it: until
+	// one has too much. What is in it is found in smaller ones then, and what is before it is not looked at.
+	window, by, end, size := uint64(max(most, 1)), uint64(widen), uint64(1), 0
+	for to > end && len(all) < lookedAt*most && size < lookedBytes {
+		window = min(window, to-end)
+		older, bytes, err := b.between(ctx, to-window, to, lookedAt*most-len(all), lookedBytes-size)
+		switch {
+		case errors.Is(err, errTooMuch):
+			end, window, by = to-window, max(window/widen, 1), 1
+		case err != nil:
+			return nil, 0, err
+		default:
+			all, to, size = append(older, all...), to-window, size+bytes
+			window *= by
+		}
+	}
+
+	return all, to, nil
+}
+
+// errTooMuch is what has more revisions, or more bytes, than are looked at.
+var errTooMuch = errors.New("too much to look at")
+
+// between returns the revisions from one to another, which is not among them, and how many bytes they have: a
+// single one, or at most so many of so many bytes. The error wraps errTooMuch where there are more.
+func (b Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := b.store.Names().Control()
 	stream, subject := kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">")
 	for more := true; more && from < to; {
-		page, err := b.store.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, batch)
+		page, err := b.store.Page(ctx, answer.Asked{Stream: stream, Subject: subject, From: from}, int(min(batch, to-from)))
 		for _, m := range page.Messages {
 			if m.Sequence >= to {
 				return out, size, nil
 			}
 			size += len(m.Data)
 			out = append(out, changeOf(strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")), m))
+			if len(out) > most || len(out) > 1 && size > bytes {
+				return nil, 0, errTooMuch
+			}
 		}
 		if err != nil {
 			return nil, 0, err

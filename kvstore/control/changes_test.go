@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -104,5 +106,33 @@ func TestChangesBehindAFlood(t *testing.T) {
 	all, more, err := b.Changes(t.Context(), most)
 	if err != nil || len(all) != most || !more || all[0].Key != fmt.Sprintf("group.g%d.pause", 20*most-1) {
 		t.Errorf("%d changes, more %v, %v", len(all), more, err)
+	}
+}
+
+// TestChangesLookAtFew: where many keys of one group are behind one key that was written often, a part of them is
+// read, and not all.
+func TestChangesLookAtFew(t *testing.T) {
+	t.Parallel()
+	_, s := kvtest.New(t)
+	b := control.New(s.Store)
+	const most = 20
+	flood(t, s, 8000, func(i int) string { return fmt.Sprintf("group.web.k%d", i) })
+	if _, err := b.By("anna").Put(t.Context(), "node.web01.labels", []byte("one")); err != nil {
+		t.Fatal(err)
+	}
+	flood(t, s, 7000, func(int) string { return "group.web.pause" })
+	before := s.Conn().Stats().InMsgs
+	all, more, err := b.Changes(t.Context(), most)
+	read := s.Conn().Stats().InMsgs - before
+	if err != nil || len(all) != most || !more || all[0].Key != "group.web.pause" || !slices.ContainsFunc(all, func(e model.Entry) bool { return e.By == "anna" }) {
+		t.Errorf("%d changes, more %v, %v", len(all), more, err)
+	}
+	for i := 1; i < len(all); i++ {
+		if all[i].Revision >= all[i-1].Revision {
+			t.Errorf("%d after %d", all[i].Revision, all[i-1].Revision)
+		}
+	}
+	if read > 4000 {
+		t.Errorf("%d messages are read", read)
 	}
 }

@@ -3,12 +3,16 @@ package recent
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"time"
 )
 
 // patience is how long one reading may take.
 const patience = 10 * time.Second
+
+// ErrNotRead is what others get who waited for a reading that panicked.
+var ErrNotRead = errors.New("reading ended without a value")
 
 // Values are what was read last, by what was asked for. Make them with New. They may be used by several
 // goroutines, which share what they get.
@@ -35,7 +39,8 @@ func New[T any](keep time.Duration, most int) *Values[T] {
 }
 
 // Get returns the value of a key, which is read where nobody read it within the while. Whoever asks while somebody
-// reads it gets the same. The error is that of reading, which is not kept, or that of ctx.
+// reads it gets the same. The error is that of reading, which is not kept, or that of ctx, which ends only waiting for
+// others: who reads goes on for them, for ten seconds at most. Where read panics, so does Get; others get ErrNotRead.
 func (v *Values[T]) Get(ctx context.Context, key string, read func(context.Context) (T, error)) (none T, err error) {
 	is, first := v.value(key)
 	if first {
@@ -75,13 +80,16 @@ func (v *Values[T]) value(key string) (is *value[T], first bool) {
 func (v *Values[T]) read(ctx context.Context, key string, is *value[T], read func(context.Context) (T, error)) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 	defer cancel()
-	defer close(is.done)
-	is.was, is.err = read(ctx)
-	if is.err != nil {
-		v.forget(key, is)
-		return
+	is.err = ErrNotRead
+	defer func() {
+		if is.err != nil {
+			v.forget(key, is)
+		}
+		close(is.done)
+	}()
+	if is.was, is.err = read(ctx); is.err == nil {
+		time.AfterFunc(v.keep, func() { v.forget(key, is) })
 	}
-	time.AfterFunc(v.keep, func() { v.forget(key, is) })
 }
 
 // forget forgets a value, where it is still that of its key.

@@ -73,3 +73,48 @@ func TestAFewAreKept(t *testing.T) {
 		}
 	}
 }
+
+// TestAPanicIsNotKept: who waits for a reading that panics has an error, and the next one reads again.
+func TestAPanicIsNotKept(t *testing.T) {
+	t.Parallel()
+	v := recent.New[int](time.Hour, 2)
+	begun, released, done := make(chan struct{}), make(chan struct{}), make(chan any)
+	go func() {
+		defer func() { done <- recover() }()
+		_, _ = v.Get(t.Context(), "a", func(context.Context) (int, error) {
+			close(begun)
+			<-released
+			panic("no")
+		})
+	}()
+	<-begun
+	waited := make(chan error)
+	waiting := &asked{Context: t.Context(), asked: make(chan struct{})}
+	go func() {
+		_, err := v.Get(waiting, "a", func(context.Context) (int, error) { return 0, nil })
+		waited <- err
+	}()
+	<-waiting.asked
+	close(released)
+	if got := <-done; got != "no" {
+		t.Errorf("who read: %v", got)
+	}
+	if err := <-waited; !errors.Is(err, recent.ErrNotRead) {
+		t.Errorf("who waited: %v", err)
+	}
+	if got, err := v.Get(t.Context(), "a", func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
+		t.Errorf("afterwards: %d, %v", got, err)
+	}
+}
+
+// asked is a context that says when somebody waits for its end.
+type asked struct {
+	context.Context
+	once  sync.Once
+	asked chan struct{}
+}
+
+func (a *asked) Done() <-chan struct{} {
+	a.once.Do(func() { close(a.asked) })
+	return a.Context.Done()
+}
