@@ -118,6 +118,10 @@ func TestWithARealServer(t *testing.T) {
 		_, err := os.Stat(n.path("motd2"))
 		return err == nil && running.State().Outbox == 0
 	})
+	eventually(t, "the clock is compared", func() bool {
+		found, err := options.States.State(t.Context(), n.config.Node)
+		return err == nil && found.Clock.Within > 0
+	})
 	stop()
 	if err := <-ended; err != nil {
 		t.Fatal(err)
