@@ -16,9 +16,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// defaultSilence is how long a node may take to acknowledge a request, which it
-// does at once, before it counts as not answering.
-const defaultSilence = 5 * time.Second
+// defaultSilence is how long a node may take to acknowledge a request, which it does at once, before it counts as
+// not answering: the server may just be back, and nodes connect again one by one.
+const defaultSilence = 7 * time.Second
+
+// awaySilence is that of a node which is stopped, unreachable or unknown: it may just be back.
+const awaySilence = 5 * time.Second
 
 // defaultQuiet is how long no answer may come before the results are looked for in reports, too.
 const defaultQuiet = 2 * time.Second
@@ -26,8 +29,9 @@ const defaultQuiet = 2 * time.Second
 // Asker sends requests to nodes.
 type Asker interface {
 	// Ask sends a request to a target and yields each answer as it comes, several
-	// of one node, until ctx ends or nothing more can come.
-	Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
+	// of one node, until ctx ends or nothing more can come. Nodes that are awaited were
+	// there lately: where they are not, they may be about to connect again.
+	Ask(ctx context.Context, target fleet.Target, awaited []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error]
 }
 
 // ManyAsker is an Asker that sends a request to many nodes at the cost of one question.
@@ -165,7 +169,8 @@ type Progress struct{ Expected, Acknowledged, Finished int }
 type Ensurer struct {
 	Asker Asker
 	Nodes fleet.NodeLister
-	// Silence is how long a node may take for its first answer; 0 is 5 seconds.
+	// Silence is how long a node may take for its first answer, 0 for 7 seconds; one that is not known to be there
+	// has at most 5.
 	Silence time.Duration
 	// Reported, if set, yields the final answers of some nodes as they report them, until ctx ends: one whose agent
 	// was ended and started again meanwhile answers no more. It is called at most once, when nodes that accepted the
@@ -185,32 +190,21 @@ type Ensurer struct {
 // known nodes and all that answered have finished, or ctx ends. It returns what it
 // collected with an error too.
 func (e *Ensurer) Ensure(ctx context.Context, targets []fleet.Target, req model.EnsureRequest) (*Ensured, error) {
-	expected, err := e.expected(ctx, targets)
+	known, err := e.Nodes.Nodes(ctx)
 	if err != nil {
 		return nil, err
 	}
 	isGroup := func(t fleet.Target) bool { return t.Node == "" }
-	c := &collection{id: req.ID, expected: expected, named: !slices.ContainsFunc(targets, isGroup), last: map[string]model.EnsureResponse{}, ensurer: e}
+	c := &collection{id: req.ID, expected: expectedOf(targets, known), there: there(known), named: !slices.ContainsFunc(targets, isGroup), last: map[string]model.EnsureResponse{}, ensurer: e}
 	ctx, cancel := context.WithCancel(ctx)
 	var senders sync.WaitGroup
 	answers := make(chan answer[model.EnsureResponse])
-	senders.Go(func() { askAll(ctx, e.questions(ctx, targets, req), answers) })
+	senders.Go(func() { askAll(ctx, e.questions(ctx, targets, known, req), answers) })
 	c.run(ctx, answers, &senders)
 	cancel()
 	senders.Wait()
 
 	return c.ensured(), errors.Join(c.errs...)
-}
-
-// expected returns the nodes that must answer: the named ones, and the known
-// members of a group.
-func (e *Ensurer) expected(ctx context.Context, targets []fleet.Target) (map[string]bool, error) {
-	nodes, err := e.Nodes.Nodes(ctx)
-	if err != nil {
-		return nil, err
-	}
-
-	return expectedOf(targets, nodes), nil
 }
 
 // NodesOf returns the nodes of targets, sorted: the named ones, and the known members of groups.
@@ -234,6 +228,33 @@ func expectedOf(targets []fleet.Target, nodes []model.Node) map[string]bool {
 	}
 
 	return expected
+}
+
+// isThere reports whether a node was heard of lately.
+func isThere(n model.Node) bool { return !n.Stopped() && !n.Silent }
+
+// there returns the names of the nodes that were heard of lately.
+func there(known []model.Node) map[string]bool {
+	out := make(map[string]bool, len(known))
+	for _, n := range known {
+		if isThere(n) {
+			out[n.Node] = true
+		}
+	}
+
+	return out
+}
+
+// awaited returns the nodes of a target that were heard of lately.
+func awaited(t fleet.Target, known []model.Node) []string {
+	var out []string
+	for _, n := range known {
+		if isThere(n) && t.Includes(n.NodeState) {
+			out = append(out, n.Node)
+		}
+	}
+
+	return out
 }
 
 // answer is an answer of a target.
@@ -272,7 +293,7 @@ func askAll[T any](ctx context.Context, all []question[T], answers chan<- answer
 
 // questions returns what is asked of the targets: one question for all nodes among them,
 // where the asker can, and one for each other target.
-func (e *Ensurer) questions(ctx context.Context, targets []fleet.Target, req model.EnsureRequest) []question[model.EnsureResponse] {
+func (e *Ensurer) questions(ctx context.Context, targets []fleet.Target, known []model.Node, req model.EnsureRequest) []question[model.EnsureResponse] {
 	var out []question[model.EnsureResponse]
 	many, nodes := e.together(targets)
 	if many != nil {
@@ -280,7 +301,7 @@ func (e *Ensurer) questions(ctx context.Context, targets []fleet.Target, req mod
 	}
 	for _, t := range targets {
 		if many == nil || t.Node == "" {
-			out = append(out, question[model.EnsureResponse]{t.String(), e.Asker.Ask(ctx, t, req)})
+			out = append(out, question[model.EnsureResponse]{t.String(), e.Asker.Ask(ctx, t, awaited(t, known), req)})
 		}
 	}
 
@@ -318,19 +339,22 @@ type collection struct {
 	id       string
 	ensurer  *Ensurer
 	expected map[string]bool
+	// there are the nodes that were heard of lately.
+	there map[string]bool
 	// named is that no others were asked: one that says it was had the question of another node.
 	named    bool
 	last     map[string]model.EnsureResponse
 	finished int
 	errs     []error
-	// silent is set when nodes without an answer are not waited for any more.
-	silent bool
+	// late is set when only those without an answer are waited for that are there, silent when none is any more.
+	late, silent bool
 }
 
 // run takes answers into account until the request is complete, nothing more can come, or ctx ends. What reads
 // reports is one of the senders, and ends with ctx.
 func (c *collection) run(ctx context.Context, answers <-chan answer[model.EnsureResponse], senders *sync.WaitGroup) {
-	silent := time.NewTimer(cmp.Or(c.ensurer.Silence, defaultSilence))
+	begun, silence := time.Now(), cmp.Or(c.ensurer.Silence, defaultSilence)
+	silent := time.NewTimer(min(silence, awaySilence))
 	defer silent.Stop()
 	pause := cmp.Or(c.ensurer.Quiet, defaultQuiet)
 	quiet := time.NewTimer(pause)
@@ -362,6 +386,11 @@ func (c *collection) run(ctx context.Context, answers <-chan answer[model.Ensure
 			senders.Go(func() { forward(ctx, c.ensurer.Reported(ctx, nodes), reported) })
 		case <-silent.C:
 			if more := c.ensurer.patience(); more > 0 {
+				silent.Reset(more)
+				continue
+			}
+			c.late = true
+			if more := silence - time.Since(begun); more > 0 {
 				silent.Reset(more)
 				continue
 			}
@@ -430,7 +459,9 @@ func (c *collection) complete() bool {
 		return false
 	}
 
-	return c.silent || len(c.expected) > 0 && len(c.missing()) == 0
+	isAwaited := func(node string) bool { return !c.late || c.there[node] }
+
+	return c.silent || len(c.expected) > 0 && !slices.ContainsFunc(c.missing(), isAwaited)
 }
 
 func (c *collection) missing() []string {

@@ -6,9 +6,11 @@ import (
 	"iter"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -27,13 +29,14 @@ type asker struct {
 	held    bool
 	err     error
 
-	mu    sync.Mutex
-	asked []model.EnsureRequest
+	mu      sync.Mutex
+	asked   []model.EnsureRequest
+	awaited []string
 }
 
-func (a *asker) Ask(ctx context.Context, target fleet.Target, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+func (a *asker) Ask(ctx context.Context, target fleet.Target, awaited []string, req model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	a.mu.Lock()
-	a.asked = append(a.asked, req)
+	a.asked, a.awaited = append(a.asked, req), append(a.awaited, awaited...)
 	a.mu.Unlock()
 
 	return func(yield func(model.EnsureResponse, error) bool) {
@@ -105,6 +108,43 @@ func TestEnsureGathers(t *testing.T) {
 	}
 	if len(a.asked) != 1 || a.asked[0].Type != "exec" {
 		t.Errorf("asked %v", a.asked)
+	}
+}
+
+// TestEnsureAwaitsWhoWasThereLately: nobody waits for nodes that stopped, or that are silent.
+func TestEnsureAwaitsWhoWasThereLately(t *testing.T) {
+	all := known("a", "stopped", "silent", "db")
+	all[1].Event, all[2].Silent, all[3].Groups = model.NodeStopped, true, nil
+	a := &asker{}
+	if _, err := (&request.Ensurer{Asker: a, Nodes: all}).Ensure(t.Context(), append(toWeb, fleet.Target{Node: "db"}, fleet.Target{Node: "x"}), model.EnsureRequest{}); err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(a.awaited)
+	if !slices.Equal(a.awaited, []string{"a", "db"}) {
+		t.Errorf("awaited %v", a.awaited)
+	}
+}
+
+// TestEnsureWaitsLongerForWhoIsThere: the others may just be back, and get less time.
+func TestEnsureWaitsLongerForWhoIsThere(t *testing.T) {
+	all := known("there", "stopped", "silent")
+	all[1].Event, all[2].Silent = model.NodeStopped, true
+	for name, c := range map[string]struct {
+		answers []model.EnsureResponse
+		want    time.Duration
+	}{
+		"none answers":            {nil, 7 * time.Second},
+		"the one there answers":   {[]model.EnsureResponse{response("there", model.EnsureDone)}, 5 * time.Second},
+		"the one stopped answers": {[]model.EnsureResponse{response("stopped", model.EnsureDone)}, 7 * time.Second},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			a := &asker{held: true, answers: map[fleet.Target][]model.EnsureResponse{{Group: "web"}: c.answers}}
+			begun := time.Now()
+			got, err := (&request.Ensurer{Asker: a, Nodes: all}).Ensure(t.Context(), toWeb, model.EnsureRequest{ID: "1"})
+			if took := time.Since(begun); err != nil || took != c.want || len(got.Missing) != 3-len(c.answers) {
+				t.Errorf("%s: after %s %+v, %v", name, took, got, err)
+			}
+		})
 	}
 }
 
@@ -279,7 +319,7 @@ func (a *patientAsker) Patience() time.Duration {
 	return never
 }
 
-func (a *patientAsker) Ask(context.Context, fleet.Target, model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+func (a *patientAsker) Ask(context.Context, fleet.Target, []string, model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
 		<-a.asked
 		yield(response("a", model.EnsureDone), nil)

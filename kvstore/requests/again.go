@@ -14,7 +14,7 @@ const (
 	// repeatEvery is how often a node without an answer gets its request again.
 	repeatEvery = 2 * time.Second
 	// repeatFor is for how long after the first time, where the connection was not lost.
-	repeatFor = 5 * time.Second
+	repeatFor = kvstore.Settling + time.Second
 	// maxRepeats bounds the repetitions: a node answers each, see maxAnswers.
 	maxRepeats = 8
 )
@@ -45,6 +45,8 @@ type repeats struct {
 	// waiting are those to nodes without an answer, by subject; groups are all others.
 	waiting map[string]Request
 	groups  []Request
+	// awaited are the nodes without an answer that should listen, as those that send requests know.
+	awaited map[string]bool
 	// subject returns that of the request to a node.
 	subject func(node string) string
 	// reconnected returns when the connection was last made again.
@@ -59,10 +61,13 @@ func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
 	names := store.Names()
 	verb := names.VerbOf(all[0].Subject)
 	out := &repeats{
-		waiting: map[string]Request{}, reconnected: store.Reconnected, begun: now, toNodes: now, toGroups: now,
+		waiting: map[string]Request{}, awaited: map[string]bool{}, reconnected: store.Reconnected, begun: now, toNodes: now, toGroups: now,
 		subject: func(node string) string { return names.Request(verb, model.NodeFamily(node)) },
 	}
 	for _, r := range all {
+		for _, node := range r.Awaited {
+			out.awaited[node] = true
+		}
 		if strings.HasPrefix(r.Subject, out.subject("")) {
 			out.waiting[r.Subject] = r
 			continue
@@ -75,15 +80,19 @@ func newRepeats(store *kvstore.Store, all []Request, now time.Time) *repeats {
 
 func (*repeats) isRepeated() bool { return true }
 
-func (r *repeats) answered(node string) { delete(r.waiting, r.subject(node)) }
+func (r *repeats) answered(node string) {
+	delete(r.waiting, r.subject(node))
+	delete(r.awaited, node)
+}
 
 // isSettling reports whether nodes may be about to connect again.
 func (r *repeats) isSettling(now time.Time) bool { return now.Sub(r.reconnected()) < kvstore.Settling }
 
-func (r *repeats) isFinal(now time.Time) bool { return !r.isSettling(now) }
+// isFinal: a node that should listen may be about to connect again, after an outage that was before this process.
+func (r *repeats) isFinal(now time.Time) bool { return !r.isSettling(now) && len(r.awaited) == 0 }
 
-// due returns the requests to nodes that did not answer yet, for a while; those to groups once the
-// connection is back, and once all nodes are.
+// due returns the requests to nodes that did not answer yet, for a while, and so those to groups where nodes are
+// awaited; to all groups once the connection is back, and once all nodes are.
 func (r *repeats) due(now time.Time) []Request {
 	if r.count >= maxRepeats {
 		return nil
@@ -91,11 +100,13 @@ func (r *repeats) due(now time.Time) []Request {
 	var out []Request
 	up := r.reconnected()
 	isLost := r.toNodes.Before(up)
-	if isLost || now.Sub(r.toNodes) >= repeatEvery && (r.isSettling(r.toNodes) || now.Sub(r.begun) < repeatFor) {
+	isDue := isLost || now.Sub(r.toNodes) >= repeatEvery && (r.isSettling(r.toNodes) || now.Sub(r.begun) < repeatFor)
+	if isDue {
 		r.toNodes = now
 		out = slices.Collect(maps.Values(r.waiting))
 	}
-	if settled := up.Add(kvstore.Settling); r.toGroups.Before(up) || r.toGroups.Before(settled) && !now.Before(settled) {
+	settled := up.Add(kvstore.Settling)
+	if isDue && len(r.awaited) > 0 || r.toGroups.Before(up) || r.toGroups.Before(settled) && !now.Before(settled) {
 		r.toGroups = now
 		out = append(out, r.groups...)
 	}

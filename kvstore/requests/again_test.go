@@ -2,6 +2,7 @@ package requests_test
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 
@@ -98,6 +99,50 @@ func TestNodesThatConnectLaterThanTheOperatorAreAskedAgain(t *testing.T) {
 				acknowledging(t, late, "web02", "web")
 			}()
 			asked(t, store, ensureOf(store, to.families...), to.nodes, func(string) {})
+			<-served
+		})
+	}
+}
+
+// TestNodesThatAreAwaitedAreAskedAgain: this client begins when the server is back, before the nodes are.
+func TestNodesThatAreAwaitedAreAskedAgain(t *testing.T) {
+	t.Parallel()
+	for name, to := range map[string]struct {
+		family  string
+		there   bool
+		awaited []string
+	}{
+		"the only node":        {"node.web02", false, []string{"web02"}},
+		"all of a group":       {"group.web", false, []string{"web02"}},
+		"one node of a group":  {"group.web", true, []string{"web01", "web02"}},
+		"one that nobody knew": {"group.web", true, []string{"web01", "web02", "gone"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			srv, store := kvtest.New(t)
+			nodes := 1
+			if to.there {
+				acknowledging(t, kvtest.Bind(t, srv), "web01", "web")
+				nodes++
+			}
+			late, served := kvtest.Bind(t, srv), make(chan struct{})
+			// The first question asks for permissions, too.
+			for _, err := range store.AskEach(t.Context(), ensureOf(store, "node.nobody")) {
+				if !errors.Is(err, requests.ErrNobody) {
+					t.Error(err)
+				}
+			}
+			subscribed, sent := store.Conn().NumSubscriptions(), store.Conn().Stats().OutMsgs
+			go func() {
+				defer close(served)
+				kvtest.Eventually(t, "the request is sent", func() (bool, string) {
+					return store.Conn().NumSubscriptions() > subscribed && store.Conn().Stats().OutMsgs > sent, ""
+				})
+				acknowledging(t, late, "web02", "web")
+			}()
+			all := ensureOf(store, to.family)
+			all[0].Awaited = to.awaited
+			asked(t, store, all, nodes, func(string) {})
 			<-served
 		})
 	}

@@ -54,21 +54,23 @@ type Reply struct {
 // ErrNobody or model.ErrTooLarge, or is of the connection. What is yielded may be used
 // slowly: 32 answers or 2 MiB of one node are kept.
 func (s Client) Ask(ctx context.Context, subject string, request []byte) iter.Seq2[Reply, error] {
-	return s.ask(ctx, []Request{{subject, request}}, never{})
+	return s.ask(ctx, []Request{{Subject: subject, Data: request}}, never{})
 }
 
 // Request is a request to the nodes that listen to a subject.
 type Request struct {
 	Subject string
 	Data    []byte
+	// Awaited are nodes that should be there: that nobody listens yet is no ErrNobody while they are missing.
+	Awaited []string
 }
 
 // AskEach is Ask for several requests of one verb, at least one, as one question with one
 // subscription. Of several it is not known which of them nobody listens to: that is no ErrNobody.
 //
 // Nodes must execute each request once, by its id, however often it comes: it is sent again to
-// nodes that do not answer, and when a lost connection was made again, also to groups. It is sent
-// once there is a connection.
+// nodes that do not answer, to groups while an awaited node does not, and to all when a lost connection was
+// made again. It is sent once there is a connection.
 func (s Client) AskEach(ctx context.Context, all []Request) iter.Seq2[Reply, error] {
 	return func(yield func(Reply, error) bool) {
 		if err := s.store.AwaitConnection(ctx); err != nil {

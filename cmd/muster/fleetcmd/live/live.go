@@ -62,8 +62,8 @@ func (a Asker) Patience() time.Duration {
 }
 
 // Ask sends the request to the nodes of a target.
-func (a Asker) Ask(ctx context.Context, target fleet.Target, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
-	return a.ask(ctx, []string{target.String()})
+func (a Asker) Ask(ctx context.Context, target fleet.Target, awaited []string, _ model.EnsureRequest) iter.Seq2[model.EnsureResponse, error] {
+	return a.ask(ctx, []string{target.String()}, awaited)
 }
 
 // AskNodes sends the request to each of some nodes.
@@ -73,11 +73,11 @@ func (a Asker) AskNodes(ctx context.Context, nodes []string, _ model.EnsureReque
 		families[i] = model.NodeFamily(n)
 	}
 
-	return a.ask(ctx, families)
+	return a.ask(ctx, families, nil)
 }
 
-// ask yields the answers which nodes proved to be their own.
-func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.EnsureResponse, error] {
+// ask yields the answers which nodes proved to be their own. Awaited are nodes that should be there.
+func (a Asker) ask(ctx context.Context, families, awaited []string) iter.Seq2[model.EnsureResponse, error] {
 	return func(yield func(model.EnsureResponse, error) bool) {
 		all := make([]requests.Request, len(families))
 		for i, family := range families {
@@ -86,7 +86,7 @@ func (a Asker) ask(ctx context.Context, families []string) iter.Seq2[model.Ensur
 				yield(model.EnsureResponse{}, err)
 				return
 			}
-			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data}
+			all[i] = requests.Request{Subject: a.Store.Names().Request(a.Verb, family), Data: data, Awaited: awaited}
 		}
 		if away := a.Store.Away(); away != nil {
 			a.Log.Warn("request waits: not connected to NATS", "target", print.Some(families, "and others"), "error", away)
