@@ -71,8 +71,11 @@ func (b *bounded) cut(node string) {
 		bytes += b.found[subjects[kept]].size
 		kept++
 	}
-	if kept < len(subjects) {
-		b.over[node] = tooMany(node, kept)
+	switch {
+	case kept == MaxPerNode && kept < len(subjects):
+		b.over[node] = tooMany(node)
+	case kept < len(subjects):
+		b.over[node] = tooLarge(node)
 	}
 	for _, subject := range subjects[kept:] {
 		delete(b.found, subject)
@@ -94,13 +97,14 @@ func (b *bounded) end() []error {
 	return errs
 }
 
-// tooMany is the error of a node that registers more than the number that counts.
-func tooMany(node string, counted int) error {
-	if counted < MaxPerNode {
-		return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
-	}
-
+// tooMany is the error of a node that registers more services than count.
+func tooMany(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
+}
+
+// tooLarge is the error of a node that registers more bytes than count.
+func tooLarge(node string) error {
+	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
 }
 
 // problems bounds what is reported of each node.

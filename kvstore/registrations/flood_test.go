@@ -182,3 +182,42 @@ func TestLargeRegistrationsAreBounded(t *testing.T) {
 		t.Errorf("%v, %v", named, err)
 	}
 }
+
+// TestARenewalThatGrowsIsTooLarge: a node that registers just as many services as count has too many bytes, not too
+// many services, where one of them grows.
+func TestARenewalThatGrowsIsTooLarge(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	nc := srv.Connect(t)
+	publish := func(port, size int) {
+		r := shop("evil", "10.0.0.1", 1)
+		r.Port, r.Annotations = port, map[string]string{"a": strings.Repeat("x", size)}
+		data, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := nc.Publish(fmt.Sprintf("muster.registration.prod.http.shop.evil.10_0_0_1.%d", port), data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	watched := 0
+	for r, err := range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+		switch {
+		case err != nil:
+			if want := "node evil registers more than 262144 bytes, the others are left out"; !strings.Contains(err.Error(), want) {
+				t.Errorf("%v, want %s", err, want)
+			}
+			return
+		case r.Node == "":
+			for i := range registrations.MaxPerNode {
+				publish(1+i, 600)
+			}
+		default:
+			if watched++; watched == registrations.MaxPerNode {
+				for i := range 8 {
+					publish(1+i, 16000)
+				}
+			}
+		}
+	}
+}

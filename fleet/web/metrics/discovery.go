@@ -59,8 +59,9 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 }
 
 const (
-	// answersFor is how long an answer is given again, maxAnswers how many different ones are kept.
-	answersFor = 3 * time.Second
+	// answersFor is how long an answer is given again, maxAnswers how many different ones are kept. What it is made of
+	// may be two seconds old: together they are the three of the documentation.
+	answersFor = time.Second
 	maxAnswers = 64
 )
 
