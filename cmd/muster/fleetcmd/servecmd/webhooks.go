@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -137,8 +138,8 @@ type courier struct {
 	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
 	share   *webhook.Shares
 	leftOut int
-	// forget ends the notice of it.
-	forget   *time.Timer
+	// over is the notice of it.
+	over     passing
 	lateness lateness
 	// warned is that the log has the first report that is no event.
 	warned bool
@@ -271,12 +272,33 @@ func (c *courier) overShare(ctx context.Context, d reports.Delivery, n int) {
 	c.leftOut += n
 	c.figures.Change(name, func(f *webhook.Counts) { f.OverShare += uint64(n) })
 	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
-	about := c.about() + " share"
-	if c.forget != nil {
-		c.forget.Stop()
+	c.over.show(c.show, c.about()+" share", fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, clock(time.Now())))
+}
+
+// passing is a warning that ends by itself, noticeFor after it was last shown.
+type passing struct {
+	mu sync.Mutex
+	// times is how often it was shown: an end that has begun already, and waits, is that of an earlier one.
+	times int
+	end   *time.Timer
+}
+
+func (p *passing) show(by warnings, about, text string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.times++
+	shown := p.times
+	by.Warning(about, text)
+	if p.end != nil {
+		p.end.Stop()
 	}
-	c.show.Warning(about, fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, clock(time.Now())))
-	c.forget = time.AfterFunc(noticeFor, func() { c.show.Clear(about) })
+	p.end = time.AfterFunc(noticeFor, func() {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		if p.times == shown {
+			by.Clear(about)
+		}
+	})
 }
 
 // leaveOut counts a report that nobody can have, or that the receiver does not take.
