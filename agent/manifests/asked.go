@@ -117,16 +117,19 @@ func (m *Manifests) applies(key string, state model.ManifestState) bool {
 func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
 	states := m.o.Set.States()
 	a := &asked{Request: r, waiting: map[string]bool{}}
-	names, applies := map[string]bool{}, map[string]bool{}
+	names, applies, applying := map[string]bool{}, map[string]bool{}, map[string]bool{}
 	for key, state := range states {
 		_, name, _ := model.SplitKey(key)
 		names[name] = true
-		applies[name] = applies[name] || m.applies(key, state)
+		if m.applies(key, state) {
+			applies[key], applying[name] = true, true
+		}
 	}
-	for key, state := range states {
+	for key := range states {
 		_, name, _ := model.SplitKey(key)
+		isNamed := slices.Contains(r.Names, name)
 		// Of a name that was given something is said, also where nothing of it applies.
-		if isNamed := slices.Contains(r.Names, name); m.applies(key, state) && len(r.Names) == 0 || isNamed && (m.applies(key, state) || !applies[name]) {
+		if applies[key] && (isNamed || len(r.Names) == 0) || isNamed && !applying[name] {
 			a.waiting[key] = true
 		}
 	}
