@@ -137,9 +137,9 @@ type courier struct {
 	// share is what it sends of each node; leftOut is how many reports it did not send because of that.
 	share   *webhook.Shares
 	leftOut int
-	// forget ends the notice of it.
-	forget   *time.Timer
-	lateness lateness
+	// overNotice says so.
+	overNotice timedWarning
+	lateness   lateness
 	// warned is that the log has the first report that is no event.
 	warned bool
 }
@@ -263,20 +263,6 @@ func (c *courier) send(ctx context.Context, d reports.Delivery, r model.Report) 
 		}
 		pause = min(2*pause, c.most)
 	}
-}
-
-// overShare says that so many reports of a message are not sent since their node reports too much.
-func (c *courier) overShare(ctx context.Context, d reports.Delivery, n int) {
-	name, node := c.sender.Name, d.Reports[0].Node // all are of one
-	c.leftOut += n
-	c.figures.Change(name, func(f *webhook.Counts) { f.OverShare += uint64(n) })
-	c.lines.Log(ctx, c.log, slog.LevelWarn, "webhook leaves out reports of a node that reports too much", "webhook", name, "node", node, "reports", n, "first_sequence", d.Sequence)
-	about := c.about() + " share"
-	if c.forget != nil {
-		c.forget.Stop()
-	}
-	c.show.Warning(about, fmt.Sprintf("webhook %s left out %d reports of nodes that report too much, last of %s at %s", name, c.leftOut, node, clock(time.Now())))
-	c.forget = time.AfterFunc(noticeFor, func() { c.show.Clear(about) })
 }
 
 // leaveOut counts a report that nobody can have, or that the receiver does not take.
