@@ -142,3 +142,20 @@ func TestTriesOfRefusedReportsCount(t *testing.T) {
 		return got.Sent == 1 && got.Refused == 2 && got.OverShare == 3, fmt.Sprintf("%+v", got)
 	})
 }
+
+// TestTimedWarningOutlivesTheTimerOfAnEarlierOne: a timer that had fired when the warning was replaced clears
+// nothing; that of the last one does.
+func TestTimedWarningOutlivesTheTimerOfAnEarlierOne(t *testing.T) {
+	t.Parallel()
+	w, show := &timedWarning{}, &shown{now: map[string]string{}}
+	w.replace(time.Hour, show, "share", "1 report")
+	w.replace(time.Hour, show, "share", "2 reports")
+	if w.clear(1, show, "share"); show.text("share") != "2 reports" {
+		t.Errorf("shown %q", show.now)
+	}
+	if w.clear(2, show, "share"); show.text("share") != "" {
+		t.Errorf("shown %q", show.now)
+	}
+	w.replace(time.Nanosecond, show, "share", "3 reports")
+	kvtest.Eventually(t, "it is cleared", func() (bool, string) { return show.text("share") == "", show.text("share") })
+}
