@@ -258,14 +258,23 @@ func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollou
 		limit = ctx
 	}
 	absent := notes{timeout: w.Timeout}
+	var failed failures
+	remark := func(text string) {
+		away.line.Clear()
+		w.Print.Remark("%s: %s", g.Name, text)
+	}
 	waiter := fleet.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
 		Goes: func(err error) bool { return away.goes(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
+			if w.Timeout > 0 && limit.Err() == nil {
+				for _, text := range failed.next(all) {
+					remark(text)
+				}
+			}
 			if text := absent.next(all); text != "" && limit.Err() == nil {
-				away.line.Clear()
-				w.Print.Remark("%s: %s", g.Name, text)
+				remark(text)
 			}
 			away.line.Show("%s", progress(g.Name, all))
 		},
