@@ -135,7 +135,12 @@ func (c *pushCommand) run(ctx context.Context) error {
 	var statuses []summary.Assignment
 	var waited error
 	if c.wait {
-		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument()}.Run(ctx, store, pushedGoal(done))
+		goal := pushedGoal(done)
+		again := []string{"fleet", "wait", goal.Name}
+		if len(goal.Keys) == 1 {
+			again[2] = goal.Keys[0]
+		}
+		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: again}.Run(ctx, store, goal)
 	}
 	if c.IsDocument() {
 		document := struct {
