@@ -175,7 +175,7 @@ func (c *rmCommand) check(ctx context.Context, store *fleetcli.Store, key string
 	}
 	nodes, err := store.Nodes(ctx)
 	if err == nil && !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }) {
-		err = fleetcli.NotAssigned(key)
+		err = store.NotAssigned(ctx, key)
 	}
 
 	return err

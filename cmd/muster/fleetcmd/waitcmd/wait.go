@@ -133,7 +133,7 @@ func (c *waitCommand) named(ctx context.Context, store *fleetcli.Store) (map[str
 		return nil, err
 	}
 	targets := fleet.Targets(c.nodes, c.groups, false)
-	if err := store.NoSuchTargets(ctx, targets, known); err != nil {
+	if err := fleetcli.NoSuchTargets(targets, known); err != nil {
 		return nil, err
 	}
 	out := map[string]bool{}
