@@ -64,6 +64,8 @@ type Pushed struct {
 	Bundle bool   `json:"bundle,omitempty"`
 	// Unchanged is set where the same was assigned already.
 	Unchanged bool `json:"unchanged,omitempty"`
+	// Replaced is the revision that was assigned before, 0 for none.
+	Replaced uint64 `json:"-"`
 }
 
 // Pusher assigns manifests.
@@ -112,6 +114,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}
+	out.Replaced = current.Revision
 	if err == nil && same(out.Key, current.Value, value) {
 		if out.Unchanged, err = p.inForce(ctx, current); err != nil || out.Unchanged {
 			out.Revision = current.Revision

@@ -35,6 +35,9 @@ func controlText(name string, value []byte) (string, error) {
 		return p.String(), err
 	case model.ControlLabels, model.ControlGroups:
 		text, err := ControlValue(name, value)
+		if text == nothingOf(name) {
+			return text, err
+		}
 		return name + " " + text, err
 	default:
 		return "no key that muster knows", nil
@@ -50,14 +53,17 @@ func ControlValue(name string, value []byte) (string, error) {
 		return p.Details(), err
 	case model.ControlLabels:
 		l, err := decodeSigned(value, model.DecodeLabels)
-		return cmp.Or(l.String(), "none"), err
+		return cmp.Or(l.String(), nothingOf(name)), err
 	case model.ControlGroups:
 		g, err := decodeSigned(value, model.DecodeGroups)
-		return cmp.Or(g.String(), "none"), err
+		return cmp.Or(g.String(), nothingOf(name)), err
 	default:
 		return "", nil
 	}
 }
+
+// nothingOf returns what a key that lists nothing says: no labels, no groups.
+func nothingOf(name string) string { return "no " + name }
 
 func decodePause(value []byte) (model.Paused, error) {
 	p, err := decodeSigned(value, model.DecodePause)

@@ -162,7 +162,7 @@ func TestControl(t *testing.T) {
 		{"node.a.pause", `{"protocol":"io.muster.v1.pause"}`, false, "paused "},
 		{"group.g.pause", "", true, "resumed "},
 		{"node.a.labels", `{"protocol":"io.muster.v1.labels","labels":{"b":"2","a":"1"}}`, false, "labels a=1, b=2"},
-		{"node.a.labels", `{"protocol":"io.muster.v1.labels","labels":{}}`, false, "labels none"},
+		{"node.a.labels", `{"protocol":"io.muster.v1.labels","labels":{}}`, false, "labels no labels"},
 		{"node.a.labels", "", true, "labels removed"},
 		{"node.a.groups", `{"protocol":"io.muster.v1.groups","groups":["g"]}`, false, "groups g"},
 		{"node.a.groups", `{"protocol":"x"}`, false, "groups not valid: "},

@@ -16,6 +16,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // lsCommand is muster fleet ls.
@@ -87,9 +88,10 @@ func (c *lsCommand) run(ctx context.Context) error {
 		return err
 	}
 	var families []string
+	var list []fleet.Target
 	if c.HasTargets() {
-		list, err := c.TargetList()
-		if err != nil {
+		var err error
+		if list, err = c.TargetList(); err != nil {
 			return err
 		}
 		for _, t := range list {
@@ -125,8 +127,8 @@ func (c *lsCommand) run(ctx context.Context) error {
 	if c.HasTargets() || c.name != "" {
 		none += " match"
 	}
-	if len(shown) == 0 && c.name != "" {
-		none += c.didYouMean(ctx, store)
+	if len(shown) == 0 && none != "no assignments" {
+		none += c.didYouMean(ctx, store, list)
 	}
 
 	return c.Print.Result(c.Format, shown, func() {
@@ -135,27 +137,53 @@ func (c *lsCommand) run(ctx context.Context) error {
 	})
 }
 
-// didYouMean returns the question about the assigned name, or key, that is nearest to the one that was given; empty
-// for none.
-func (c *lsCommand) didYouMean(ctx context.Context, store *fleetcli.Store) string {
+// didYouMean returns the question about the assigned name or key, or the target that has something assigned, that
+// is nearest to the one that was given; empty for none.
+func (c *lsCommand) didYouMean(ctx context.Context, store *fleetcli.Store, targets []fleet.Target) string {
 	all, err := store.List(ctx)
 	if err != nil {
 		return "" // the list is what was asked for
 	}
-	var known []string
+	var known, families []string
 	for _, e := range all {
+		families = append(families, e.Family)
 		if fleetcli.IsKey(c.name) {
 			known = append(known, e.Key)
 		} else {
 			known = append(known, e.Name)
 		}
 	}
-	// It is there, for others than those that were asked for.
-	if slices.Contains(known, c.name) {
+	switch {
+	case c.name != "" && !slices.Contains(known, c.name):
+		return cli.DidYouMean(c.name, known)
+	case len(targets) == 1:
+		return didYouMeanTarget(targets[0], families)
+	default:
+		return "" // it is there, for others than those that were asked for
+	}
+}
+
+// didYouMeanTarget returns the question about the nearest target of those that have something assigned.
+func didYouMeanTarget(t fleet.Target, families []string) string {
+	flag, of := "--group ", model.GroupFamily("")
+	if t.Node != "" {
+		flag, of = "--node ", model.NodeFamily("")
+	}
+	var known []string
+	for _, family := range families {
+		if name, is := strings.CutPrefix(family, of); is {
+			known = append(known, name)
+		}
+	}
+	name := strings.TrimPrefix(t.String(), of)
+	if slices.Contains(known, name) {
 		return ""
 	}
+	if near := document.Nearest(name, known); near != "" {
+		return ", did you mean " + flag + near + "?"
+	}
 
-	return cli.DidYouMean(c.name, known)
+	return ""
 }
 
 // listRemoved lists the assignments that were removed.

@@ -180,8 +180,10 @@ func ofChange(k describe.ChangeKind) look {
 		return look{"delta", "changed", "Assigned"}
 	case describe.ChangePaused:
 		return look{"pause", "off", "Paused"}
+	case describe.ChangeWritten:
+		return look{"delta", "changed", "Written"}
 	default:
-		return look{"delta", "changed", "Changed"}
+		return unknown(string(k))
 	}
 }
 

@@ -196,3 +196,13 @@ func TestAnActionThatFailedOnAllNodesFailed(t *testing.T) {
 		}
 	}
 }
+
+// TestChangesAreCalledAsByTheCommands: one thing has one word in the audit, the API and muster fleet history.
+func TestChangesAreCalledAsByTheCommands(t *testing.T) {
+	t.Parallel()
+	for _, kind := range []describe.ChangeKind{describe.ChangeAssigned, describe.ChangePaused, describe.ChangeResumed, describe.ChangeRemoved, describe.ChangeWritten} {
+		if got := ofChange(kind).word; !strings.EqualFold(got, string(kind)) {
+			t.Errorf("%s is called %s", kind, got)
+		}
+	}
+}

@@ -59,7 +59,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview and all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview, all nodes of a fleet, and groups that no known node is in").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
@@ -97,7 +97,12 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
 		return err
 	}
-	fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
+	if c.preview {
+		fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
+	}
+	if err := c.confirmUnknown(push.Targets, nodes); err != nil {
+		return err
+	}
 	// A preview asks anyway.
 	if c.All() && !c.preview && !c.yes {
 		if err := fleetcli.ConfirmAll(c.Env, "nothing was pushed", len(nodes)); err != nil {
@@ -116,6 +121,9 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if !c.IsDocument() || err != nil {
 		c.print(done)
 	}
+	if !c.preview {
+		warnUnknown(c.Log, store.KV.Names(), done, nodes)
+	}
 	switch {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
@@ -127,7 +135,12 @@ func (c *pushCommand) run(ctx context.Context) error {
 	var statuses []summary.Assignment
 	var waited error
 	if c.wait {
-		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument()}.Run(ctx, store, pushedGoal(done))
+		goal := pushedGoal(done)
+		again := []string{"fleet", "wait", goal.Name}
+		if len(goal.Keys) == 1 {
+			again[2] = goal.Keys[0]
+		}
+		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: again}.Run(ctx, store, goal)
 	}
 	if c.IsDocument() {
 		document := struct {

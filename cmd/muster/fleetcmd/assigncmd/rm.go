@@ -175,7 +175,7 @@ func (c *rmCommand) check(ctx context.Context, store *fleetcli.Store, key string
 	}
 	nodes, err := store.Nodes(ctx)
 	if err == nil && !slices.ContainsFunc(nodes, func(n model.Node) bool { return n.Manifests[key].Revision > 0 }) {
-		err = fleetcli.NotAssigned(key)
+		err = store.NotAssigned(ctx, key)
 	}
 
 	return err
@@ -192,12 +192,12 @@ func (c *rmCommand) checkInvalid(ctx context.Context, store *fleetcli.Store, key
 		return err
 	}
 	// A name without a target.
-	keys, err := store.Named(ctx, nil, key)
+	keys, err := store.AssignedKeysOf(ctx, key)
 	if err != nil {
 		return err
 	}
 	if len(keys) > 0 {
-		return cli.Usagef("%s is assigned as %s: give that key, or --node NODE, --group GROUP or --all", key, fleetcli.JoinKeys(keys))
+		return cli.Usagef("%s needs a target; give %s, or a full key: %s", key, fleetcli.FlagsOf(keys), fleetcli.SomeKeys(key, keys))
 	}
 
 	return store.NotAssigned(ctx, key)

@@ -167,7 +167,7 @@ func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found se
 	if !a.refusesUnknown || a.yes {
 		return nil
 	}
-	if err := store.NoSuchTargets(ctx, found.targets, found.known); err != nil {
+	if err := fleetcli.NoSuchTargets(found.targets, found.known); err != nil {
 		return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
 	}
 

@@ -111,7 +111,7 @@ func (c *resumeCommand) end(ctx context.Context, store *fleetcli.Store, by pause
 	w, err := by.End(ctx, t.String(), from)
 	switch isMissing := errors.Is(err, model.ErrNotFound); {
 	case isMissing && !isKnown:
-		if err := store.NoSuchTargets(ctx, []fleet.Target{t}, known); err != nil {
+		if err := fleetcli.NoSuchTargets([]fleet.Target{t}, known); err != nil {
 			return w, err
 		}
 		return w, errNotPaused // --all of a fleet without nodes

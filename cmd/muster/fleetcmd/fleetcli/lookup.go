@@ -39,6 +39,13 @@ func (s *Store) Named(ctx context.Context, families []string, nameOrKey string) 
 	return slices.DeleteFunc(all, func(e model.Entry) bool { return nameOrKey != "" && e.Name != nameOrKey && e.Key != nameOrKey }), err
 }
 
+// AssignedKeysOf returns the keys of the assignments of a name.
+func (s *Store) AssignedKeysOf(ctx context.Context, name string) ([]string, error) {
+	all, err := s.Named(ctx, nil, name)
+
+	return keysOf(all), err
+}
+
 // KeyOf returns the key of a name that only one assignment has.
 func (s *Store) KeyOf(ctx context.Context, nameOrKey string) (string, error) {
 	if IsKey(nameOrKey) {
@@ -69,7 +76,7 @@ func (s *Store) storedKey(ctx context.Context, nameOrKey string) (string, error)
 	case 1:
 		return removed[0].Key, nil
 	default:
-		return "", fmt.Errorf("%s is not assigned, and several of that name were removed; give a full key: %s", nameOrKey, JoinKeys(removed))
+		return "", &ambiguousError{name: nameOrKey, keys: keysOf(removed), areRemoved: true}
 	}
 }
 
@@ -95,7 +102,7 @@ func (s *Store) KeysOf(ctx context.Context, nameOrKey string) ([]string, error) 
 }
 
 // OpenHistory connects to the fleet and reads the stored revisions of an assignment by its key or
-// unique name.
+// unique name, for a command with the flags of Owner.
 func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store, key string, all []model.Entry, err error) {
 	if err := CheckNameOrKey(nameOrKey); err != nil {
 		return nil, "", nil, err
@@ -105,7 +112,7 @@ func OpenHistory(ctx context.Context, env *cli.Env, nameOrKey string) (s *Store,
 	}
 	key, all, err = s.HistoryOf(ctx, nameOrKey)
 
-	return s, key, all, err
+	return s, key, all, withFlags(err)
 }
 
 // HistoryOf returns the stored revisions of an assignment, or of a removed one, by its
@@ -177,17 +184,7 @@ func uniqueKey(all []model.Entry, name string) (string, error) {
 		return all[0].Key, nil
 	}
 
-	return "", fmt.Errorf("%s is ambiguous; give a full key: %s", name, JoinKeys(all))
-}
-
-// JoinKeys lists the keys of assignments.
-func JoinKeys(all []model.Entry) string {
-	keys := make([]string, len(all))
-	for i, e := range all {
-		keys[i] = e.Key
-	}
-
-	return strings.Join(keys, ", ")
+	return "", &ambiguousError{name: name, keys: keysOf(all)}
 }
 
 // NotAssigned is what has no assignment, a model.ErrNotFound.

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"sync"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -83,31 +82,36 @@ func (s *Store) All(ctx context.Context) ([]model.Node, []model.Entry, error) {
 	return all, entries, cmp.Or(err, failed)
 }
 
-// NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
-// wraps model.ErrNotFound.
+// NoSuchNode is NoSuchNode among all nodes of the fleet.
 func (s *Store) NoSuchNode(ctx context.Context, name string) error {
-	all, err := s.Nodes(ctx)
+	known, err := s.Nodes(ctx)
 	if err != nil {
 		return err
 	}
-	known := make([]string, len(all))
-	for i, n := range all {
-		known[i] = n.Node
+
+	return NoSuchNode(name, known)
+}
+
+// NoSuchNode returns the error of a node that is not known, with the nearest one that is; it
+// wraps model.ErrNotFound.
+func NoSuchNode(name string, known []model.Node) error {
+	names := make([]string, len(known))
+	for i, n := range known {
+		names[i] = n.Node
 	}
 
-	return unknownNode(name + cli.DidYouMean(name, known))
+	return unknownNode(name + cli.DidYouMean(name, names))
 }
 
 // NoSuchTargets returns the error of targets that no known node is in, nil for none; it wraps model.ErrNotFound
 // for a node.
-func (s *Store) NoSuchTargets(ctx context.Context, targets []fleet.Target, known []model.Node) error {
+func NoSuchTargets(targets []fleet.Target, known []model.Node) error {
 	var unknown []error
-	for _, t := range targets {
-		in := func(n model.Node) bool { return t.Includes(n.NodeState) }
+	for _, t := range Unknown(targets, known) {
 		switch {
-		case t.Group == model.GroupAll || slices.ContainsFunc(known, in):
+		case t.Group == model.GroupAll:
 		case t.Node != "":
-			unknown = append(unknown, s.NoSuchNode(ctx, t.Node))
+			unknown = append(unknown, NoSuchNode(t.Node, known))
 		default:
 			unknown = append(unknown, NoSuchGroup(t, known))
 		}

@@ -14,15 +14,27 @@ import (
 
 // WarnUnknown warns of targets that no known node is in.
 func WarnUnknown(log *slog.Logger, targets []fleet.Target, nodes []model.Node) {
-	for _, t := range targets {
-		if !slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) }) {
-			event := "no known node matches, see muster fleet nodes"
-			if near := NearTarget(t, nodes); near != "" {
-				event = "no known node matches, did you mean " + near + "?"
-			}
-			log.Warn(event, "target", t.String())
-		}
+	for _, t := range Unknown(targets, nodes) {
+		WarnUnknownTarget(log, t, nodes)
 	}
+}
+
+// Unknown returns the targets that no known node is in.
+func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
+	isKnown := func(t fleet.Target) bool {
+		return slices.ContainsFunc(nodes, func(n model.Node) bool { return t.Includes(n.NodeState) })
+	}
+
+	return slices.DeleteFunc(slices.Clone(targets), isKnown)
+}
+
+// WarnUnknownTarget warns of a target that no known node is in, with more attributes.
+func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, more ...any) {
+	event := "no known node matches, see muster fleet nodes"
+	if near := NearTarget(t, nodes); near != "" {
+		event = "no known node matches, did you mean " + near + "?"
+	}
+	log.Warn(event, append([]any{"target", t.String()}, more...)...)
 }
 
 // NoSuchGroup returns the error of a group that no known node is in.

@@ -30,16 +30,16 @@ type ofFleetDocument struct {
 	// More is that there were others before these.
 	More       bool     `json:"more,omitempty"`
 	Incomplete []string `json:"incomplete,omitempty"`
+
+	// isLimited is that a larger limit has some of those.
+	isLimited bool
 }
 
 // ofFleet shows the newest changes of all assignments, pauses, labels and groups, as the audit of the dashboard
 // has them.
 func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
-	most := c.limit
-	if most == 0 || len(c.groups) > 0 {
-		most = maxChanges
-	}
-	assigned, more, err := assignments.New(store.KV).Latest(ctx, min(most, maxChanges))
+	most, isLimit := c.mostAssigned()
+	assigned, more, err := assignments.New(store.KV).Latest(ctx, most)
 	if err != nil {
 		return err
 	}
@@ -49,15 +49,38 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
 	all, before := history.Since(c.ofGroups(changes), timeOf, c.from, c.limit)
-	doc := ofFleetDocument{Changes: all, More: before > 0 || more && len(assigned) > 0 && assigned[len(assigned)-1].Time.After(c.from)}
+	isCut := func(read []model.Entry, more bool) bool {
+		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
+	}
+	doc := ofFleetDocument{Changes: all, More: before > 0 || isCut(assigned, more), isLimited: before > 0 || isLimit && isCut(assigned, more)}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}
 	}
-	if others && len(written) > 0 && written[len(written)-1].Time.After(c.from) && (c.limit == 0 || len(all) < c.limit) {
-		doc.Incomplete = append(doc.Incomplete, fmt.Sprintf("of pauses, labels and groups %d changes are looked at, and there are more", len(written)))
+	if isAllShown := c.limit == 0 || len(all) < c.limit; isAllShown {
+		if !isLimit && isCut(assigned, more) {
+			doc.Incomplete = append(doc.Incomplete, lookedAt("assignments", len(assigned)))
+		}
+		if isCut(written, others) {
+			doc.Incomplete = append(doc.Incomplete, lookedAt("pauses, labels and groups", len(written)))
+		}
 	}
 
 	return c.showChanges(doc)
+}
+
+// mostAssigned returns how many of the last changes of assignments are read, and whether it is the flag that says so:
+// then a larger one has more.
+func (c *command) mostAssigned() (most int, isLimit bool) {
+	if c.limit == 0 || c.limit >= maxChanges || len(c.groups) > 0 {
+		return maxChanges, false
+	}
+
+	return c.limit, true
+}
+
+// lookedAt says that a bucket has more changes than are read.
+func lookedAt(what string, read int) string {
+	return fmt.Sprintf("of %s the last %d changes are looked at, and there are more", what, read)
 }
 
 // ofGroups returns the changes of the groups that were given, all without any.
@@ -81,7 +104,7 @@ func (c *command) ofControl(ctx context.Context, store *fleetcli.Store) (found b
 		return false, err
 	}
 	all, before := history.Since(describe.Changes(written, ""), timeOf, c.from, c.limit)
-	doc := ofFleetDocument{Changes: all, More: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
+	doc := ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}
 	}
@@ -99,7 +122,7 @@ func (c *command) showChanges(doc ofFleetDocument) error {
 			rows[i] = changeRow(change)
 		}
 		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, "nothing was changed")
-		if doc.More {
+		if doc.isLimited {
 			c.Print.Remark("there are more before these: --limit 0 shows all")
 		}
 		c.remarks(0, doc.Incomplete)

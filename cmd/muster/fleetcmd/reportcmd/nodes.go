@@ -209,7 +209,7 @@ func (c *nodesCommand) selected(ctx context.Context, store *fleetcli.Store, on *
 func (c *nodesCommand) filter(all []model.Node) ([]model.Node, error) {
 	for _, name := range c.names {
 		if !slices.ContainsFunc(all, func(n model.Node) bool { return n.Node == name }) {
-			return nil, fmt.Errorf("no such node: %s (see muster fleet nodes)", name)
+			return nil, fleetcli.NoSuchNode(name, all)
 		}
 	}
 	targets := fleet.Targets(c.names, c.groups, false)

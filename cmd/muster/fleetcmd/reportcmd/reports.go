@@ -191,7 +191,7 @@ func (c *reportsCommand) of(ctx context.Context, store *fleetcli.Store, on *targ
 		if known, err = store.Nodes(ctx); err != nil {
 			return nil, nil, err
 		}
-		if err := store.NoSuchTargets(ctx, fleet.Targets(nil, c.groups, false), known); err != nil {
+		if err := fleetcli.NoSuchTargets(fleet.Targets(nil, c.groups, false), known); err != nil {
 			return nil, nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/choria-io/fisk"
+	"github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
@@ -93,7 +94,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	statuses, waited := Wait{c.Env, c.timeout, c.IsDocument()}.Run(ctx, store, g)
+	statuses, waited := Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: c.again()}.Run(ctx, store, g)
 	if c.IsDocument() && statuses != nil {
 		if err := c.Print.Document(statuses, c.YAML); err != nil {
 			return err
@@ -103,6 +104,28 @@ func (c *waitCommand) run(ctx context.Context) error {
 	return errors.Join(waited, fleetcli.UndecidedError(found))
 }
 
+// again returns the words after muster that wait for the same.
+func (c *waitCommand) again() []string {
+	out := []string{"fleet", "wait", c.name}
+	if c.revision > 0 {
+		out = append(out, "--revision", strconv.FormatUint(c.revision, 10))
+	}
+	if c.Given("timeout") {
+		out = append(out, "--timeout", c.timeout.String())
+	}
+	for _, n := range c.nodes {
+		out = append(out, "--node", n)
+	}
+	for _, g := range c.groups {
+		out = append(out, "--group", g)
+	}
+	if c.all {
+		out = append(out, "--all")
+	}
+
+	return append(out, c.OnFlags()...)
+}
+
 // named returns the nodes that flags name, or that are in groups that they name. The error is that nobody is.
 func (c *waitCommand) named(ctx context.Context, store *fleetcli.Store) (map[string]bool, error) {
 	known, err := store.Nodes(ctx)
@@ -110,7 +133,7 @@ func (c *waitCommand) named(ctx context.Context, store *fleetcli.Store) (map[str
 		return nil, err
 	}
 	targets := fleet.Targets(c.nodes, c.groups, false)
-	if err := store.NoSuchTargets(ctx, targets, known); err != nil {
+	if err := fleetcli.NoSuchTargets(targets, known); err != nil {
 		return nil, err
 	}
 	out := map[string]bool{}
@@ -194,6 +217,8 @@ type Wait struct {
 	Timeout time.Duration
 	// Quiet leaves the printing of the statuses to the caller.
 	Quiet bool
+	// Again are the words after muster that wait for the same, for somebody who interrupts it.
+	Again []string
 }
 
 // Run waits, prints the statuses, and returns the error of them: that nodes do not run what is
@@ -258,14 +283,23 @@ func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollou
 		limit = ctx
 	}
 	absent := notes{timeout: w.Timeout}
+	var failed failures
+	remark := func(text string) {
+		away.line.Clear()
+		w.Print.Remark("%s: %s", g.Name, text)
+	}
 	waiter := fleet.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
 		Goes: func(err error) bool { return away.goes(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
+			if w.Timeout > 0 && limit.Err() == nil {
+				for _, text := range failed.next(all) {
+					remark(text)
+				}
+			}
 			if text := absent.next(all); text != "" && limit.Err() == nil {
-				away.line.Clear()
-				w.Print.Remark("%s: %s", g.Name, text)
+				remark(text)
 			}
 			away.line.Show("%s", progress(g.Name, all))
 		},
@@ -316,7 +350,7 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 		first := statuses[slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusFailed })]
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
-		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run("fleet wait "+name))
+		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
 	case t.NotUpToDate() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(store, statuses))
 	default:
