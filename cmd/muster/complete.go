@@ -4,7 +4,6 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 
 	"github.com/choria-io/fisk"
@@ -82,93 +81,4 @@ func printScript(w io.Writer, app *fisk.Application, line line) (printed bool, e
 	default:
 		return false, nil
 	}
-}
-
-// completer completes flags. fisk knows those of the innermost command only, and no value behind "=".
-type completer struct {
-	env  *cli.Env
-	app  *fisk.Application
-	line line
-}
-
-// complete prints what completes the last word, and ends the parser, where that is a flag or its value; else
-// fisk does.
-func (c completer) complete(parsed *fisk.ParseContext) error {
-	last := len(c.line.given) - 1
-	if !c.env.Given(cli.CompletionFlag) || last < 1 || slices.Contains(c.line.given[:last], "--") {
-		return nil
-	}
-	word, before := c.line.given[last], c.line.given[last-1]
-	name, value, isValue := strings.Cut(strings.TrimPrefix(word, "--"), "=")
-	switch {
-	case strings.HasPrefix(word, "--") && isValue:
-		found, _ := c.values(parsed, name, value)
-		for i := range found {
-			found[i] = "--" + name + "=" + found[i]
-		}
-		return c.print(found)
-	case strings.HasPrefix(word, "--"):
-		return c.print(c.names(parsed))
-	case strings.HasPrefix(word, "-") || !strings.HasPrefix(before, "--"):
-		return nil
-	}
-	name = strings.TrimPrefix(before, "--")
-	if flag, known := c.line.flag(name); known && flag.IsBoolFlag() {
-		return c.print(c.owners(parsed)[0].CmdCompletion(parsed))
-	}
-	if found, is := c.values(parsed, name, word); is {
-		return c.print(found)
-	}
-
-	return nil
-}
-
-// owner has flags and arguments.
-type owner interface {
-	CmdCompletion(parsed *fisk.ParseContext) (options []string)
-	FlagCompletion(name, value string) (options []string, isFlag, isValue bool)
-}
-
-// owners returns the commands of the line, the innermost first, and the program.
-func (c completer) owners(parsed *fisk.ParseContext) []owner {
-	all := []owner{c.app}
-	for _, e := range parsed.Elements {
-		if cmd, is := e.Clause.(*fisk.CmdClause); is {
-			all = append(all, cmd)
-		}
-	}
-	slices.Reverse(all)
-
-	return all
-}
-
-// values returns the values that a flag may have; it reports false where no command has the flag.
-func (c completer) values(parsed *fisk.ParseContext, name, value string) (found []string, known bool) {
-	for _, owner := range c.owners(parsed) {
-		if found, known, _ = owner.FlagCompletion(name, value); known {
-			return found, true
-		}
-	}
-
-	return nil, false
-}
-
-// names returns the flags of all commands of the line.
-func (c completer) names(parsed *fisk.ParseContext) []string {
-	var all []string
-	for _, owner := range c.owners(parsed) {
-		// No flag has this name, so these are all.
-		names, _, _ := owner.FlagCompletion("", "")
-		all = append(all, names...)
-	}
-
-	return all
-}
-
-// print prints what completes a word, one a line, and ends the parser.
-func (c completer) print(found []string) error {
-	if _, err := fmt.Fprint(c.env.Print.Out, strings.Join(found, "\n")); err != nil {
-		return err
-	}
-	panic(terminated{cli.ExitOK})
 }
