@@ -4,14 +4,12 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
-	"strings"
-
-	"github.com/choria-io/fisk"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// The flags that print the completion script of a shell. That of zsh is one of fisk.
+// The flags that print the completion script of a shell, and are the script's own here: those of fisk complete
+// flags and commands only.
 const (
 	scriptBash = "--completion-script-bash"
 	scriptZsh  = "--completion-script-zsh"
@@ -24,61 +22,32 @@ var bashScript string
 //go:embed complete.fish
 var fishScript string
 
-// zshNames completes with the names that muster knows: the script of fisk asks for flags and
-// commands only, and for those of each command by itself.
-const zshNames = `_muster_names() {
-    local -a names
-    names=("${(@f)$(muster --` + cli.CompletionFlag + ` "${(@Q)words[2,CURRENT]}" 2>/dev/null)}")
-    names=("${(@)names:#}")
-    (( ${#names} )) && compadd -a names
-}
+//go:embed complete.zsh
+var zshScript string
 
-`
+// completionDescribed is the request of shells that show what each word is for: that of fisk, and what is behind
+// it, with this as its first word.
+const completionDescribed = "--completion-described"
 
-// zshFlags is where the script of fisk completes flags, zshValue what is tried before: the value behind a
-// flag, in one word.
-const (
-	zshFlags = `    if [[ "$cur" == -* ]]; then`
-	zshValue = `    if [[ "$cur" == --*=* ]]; then
-        _muster_names && return 0
-    fi
-`
-)
-
-// zshPlaces are the places in the script of fisk where a value is described, each with the name
-// of what is tried before.
-var zshPlaces = [...]string{
-	`_message -r "${fplaceholders[j]}"`,
-	`_message -r "${anames[arg_idx]}:`,
-}
-
-// zshTemplate is the completion script of zsh.
-func zshTemplate() string {
-	script := strings.Replace(fisk.ZshCompletionTemplate, "_{{.App.Name}}() {\n", zshNames+"_{{.App.Name}}() {\n", 1)
-	script = strings.Replace(script, zshFlags, zshValue+zshFlags, 1)
-	for _, place := range zshPlaces {
-		script = strings.Replace(script, place, "_muster_names || "+place, 1)
+// described returns the command line in the words of fisk. It reports whether words are to be described.
+func described(args []string) ([]string, bool) {
+	if len(args) == 0 || args[0] != completionDescribed {
+		return args, false
 	}
 
-	return script
+	return append([]string{"--" + cli.CompletionFlag}, args[1:]...), true
 }
 
-// printScript prints the completion script of a shell that fisk has none for, or less of. It
-// reports false for any other command line.
-func printScript(w io.Writer, app *fisk.Application, line line) (printed bool, err error) {
-	switch {
-	case len(line.args) != 1:
-		return false, nil
-	case line.args[0] == scriptBash:
-		_, err = fmt.Fprint(w, bashScript)
-		return true, err
-	case line.args[0] == scriptFish:
-		_, err = fmt.Fprint(w, fishScript)
-		return true, err
-	case line.args[0] == scriptZsh:
-		app.UsageWriter(w)
-		return true, app.UsageForContextWithTemplate(line.parsed, 2, zshTemplate())
-	default:
+// printScript prints the completion script of a shell. It reports false for any other command line.
+func printScript(w io.Writer, args []string) (printed bool, err error) {
+	if len(args) != 1 {
 		return false, nil
 	}
+	script := map[string]string{scriptBash: bashScript, scriptZsh: zshScript, scriptFish: fishScript}[args[0]]
+	if script == "" {
+		return false, nil
+	}
+	_, err = fmt.Fprint(w, script)
+
+	return true, err
 }

@@ -16,6 +16,8 @@ type completer struct {
 	env  *cli.Env
 	app  *fisk.Application
 	line line
+	// described has the purpose of each word behind a tab.
+	described bool
 }
 
 // complete prints what completes the last word, and ends the parser. That fails where the word is a name and
@@ -124,14 +126,35 @@ func (c completer) names(parsed *fisk.ParseContext) []string {
 // print prints what completes a word, each once and one a line.
 func (c completer) print(found []string) error {
 	var once []string
+	purposes := c.purposes()
 	printed := map[string]bool{}
 	for _, word := range found {
 		if !printed[word] {
 			printed[word] = true
-			once = append(once, word)
+			once = append(once, word+purposes[word])
 		}
 	}
 	_, err := fmt.Fprint(c.env.Print.Out, strings.Join(once, "\n"))
 
 	return err
+}
+
+// purposes returns what stands behind words: what commands and flags are for.
+func (c completer) purposes() map[string]string {
+	if !c.described {
+		return nil
+	}
+	all := map[string]string{}
+	add := func(word, help string) {
+		purpose, _, _ := strings.Cut(help, "\n")
+		all[word] = "\t" + strings.ReplaceAll(purpose, "\t", " ")
+	}
+	for _, flag := range c.line.flags {
+		add("--"+flag.Name, flag.Help)
+	}
+	for _, command := range c.line.commands {
+		add(command.Name, command.Help)
+	}
+
+	return all
 }
