@@ -14,6 +14,8 @@ _muster_bash_autocomplete() {
         fi
         rest=${trimmed#"$word"}
     done
+    # Quotes are as they were typed, and may be open.
+    words=("${words[@]//[\"\'\\]/}")
     cur=${words[${#words[@]} - 1]}
     # It fails where no file is meant either.
     found=$("${words[0]}" --completion-bash "${words[@]:1}" 2>/dev/null) || compopt +o default 2>/dev/null
