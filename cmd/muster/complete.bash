@@ -1,6 +1,6 @@
 # bash completion for muster
 _muster_bash_autocomplete() {
-    local IFS=$' \t\n' rest=$COMP_LINE word trimmed cur prefix i
+    local IFS=$' \t\n' rest=$COMP_LINE word trimmed cur found prefix i
     local -a words=()
     COMPREPLY=()
     # bash splits words at = and :, as COMP_WORDBREAKS says; what has no space between is one word.
@@ -14,8 +14,12 @@ _muster_bash_autocomplete() {
         fi
         rest=${trimmed#"$word"}
     done
+    # Quotes are as they were typed, and may be open.
+    words=("${words[@]//[\"\'\\]/}")
     cur=${words[${#words[@]} - 1]}
-    COMPREPLY=($(compgen -W "$("${words[0]}" --completion-bash "${words[@]:1}" 2>/dev/null)" -- "$cur"))
+    # It fails where no file is meant either.
+    found=$("${words[0]}" --completion-bash "${words[@]:1}" 2>/dev/null) || compopt +o default 2>/dev/null
+    COMPREPLY=($(compgen -W "$found" -- "$cur"))
     # Where the value is a word of its own to bash, it replaces that alone.
     if [[ $cur == *=* && $COMP_WORDBREAKS == *=* ]]; then
         prefix=${cur%"${cur##*=}"}

@@ -56,12 +56,13 @@ func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io
 func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
 	app := commands(env)
+	args, isDescribed := described(args)
 	line := newLine(app, args)
-	app.PreAction(completer{env, app, line}.complete)
+	app.PreAction(completer{env, app, line, isDescribed}.complete)
 	if slices.Equal(args, []string{helpMan}) {
 		return printMan(env.Print.Out, app, line.parsed)
 	}
-	if printed, err := printScript(env.Print.Out, app, line); printed {
+	if printed, err := printScript(env.Print.Out, args); printed {
 		return err
 	}
 	code, err := cli.ExitOK, line.misread()

@@ -34,6 +34,8 @@ type Env struct {
 	chosen func(context.Context) error
 	host   *host.Host
 	store  *kvstore.Store
+	// completion is nil unless a shell completes this command line.
+	completion *completion
 }
 
 // NewEnv returns an environment; types are the resource types that muster knows.
