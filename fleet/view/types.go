@@ -154,4 +154,6 @@ type RequestDetail struct {
 	Missing []string `json:"missing"`
 	Others  []string `json:"others"`
 	Unknown string   `json:"unknown,omitempty"`
+	// SameID is that there are a run and another request with the id, of which this is one.
+	SameID bool `json:"same_id,omitempty"`
 }

@@ -7,16 +7,18 @@ import (
 	"github.com/musterfleet/muster/fleet/view/compact"
 )
 
-// Request returns a request that nodes answered, with those that did not, and whether it is known.
+// Request returns a request that nodes answered, with those that did not, and whether it is known: the run with an
+// id, or what is no run, and the run where there is nothing else.
 //
 // Nobody wrote down whom it was sent to. So its targets are evaluated as of now, and what is found counts only
 // where it is as many nodes as the sender asked. As many answers say nothing alone: a node may answer that was not asked.
-func (f *Fleet) Request(id string) (RequestDetail, bool) {
-	row, answered, is := f.log.Request(id)
+func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
+	found, is := f.log.Request(id, run)
 	if !is {
 		return RequestDetail{}, false
 	}
-	out := RequestDetail{Progress: f.Progress(), RequestRow: row, Missing: []string{}, Others: []string{}}
+	row, answered := found.RequestRow, found.By
+	out := RequestDetail{Progress: f.Progress(), RequestRow: row, Missing: []string{}, Others: []string{}, SameID: found.SameID}
 	switch {
 	case out.Nodes == 0:
 		out.Unknown = "the sender did not say how many nodes it asked, or the agents are of an earlier version"

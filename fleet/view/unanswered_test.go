@@ -52,7 +52,7 @@ func TestNodesWithoutAnAnswerAreNamed(t *testing.T) {
 		f.SetNode(model.Node{NodeState: model.NodeState{Node: "db1"}})
 		f.Add(message(1, time.Minute, answerOf("web1", "q1", c.from)))
 		f.Add(message(2, time.Minute, answerOf("web2", "q1", c.from), answerOf("db1", "another", c.from)))
-		got, known := f.Request("q1")
+		got, known := f.Request("q1", false)
 		if !known || got.Answers != 2 || !slices.Equal(got.Missing, c.missing) || got.Missing == nil || !slices.Equal(got.Others, c.others) || got.Others == nil || !strings.Contains(got.Unknown, c.unknown) || (got.Unknown == "") != (c.unknown == "") {
 			t.Errorf("%s: %+v, %t", name, got, known)
 		}
@@ -80,7 +80,7 @@ func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 		began := time.Now()
 		answered := make(chan view.RequestDetail)
 		go func() {
-			got, _ := f.Request("q1")
+			got, _ := f.Request("q1", false)
 			answered <- got
 		}()
 		synctest.Wait()
@@ -89,11 +89,11 @@ func TestTargetThatANodeReportedHoldsUpNobody(t *testing.T) {
 		}
 		first := <-answered
 		began = time.Now()
-		if again, _ := f.Request("q1"); !strings.Contains(first.Unknown, "takes too long") || again.Unknown != first.Unknown || time.Since(began) > 0 || asked != 2 {
+		if again, _ := f.Request("q1", false); !strings.Contains(first.Unknown, "takes too long") || again.Unknown != first.Unknown || time.Since(began) > 0 || asked != 2 {
 			t.Errorf("%q, then %q after %s, facts were read %d times", first.Unknown, again.Unknown, time.Since(began), asked)
 		}
 		<-time.After(time.Minute)
-		if later, _ := f.Request("q1"); !strings.Contains(later.Unknown, "other nodes by now") {
+		if later, _ := f.Request("q1", false); !strings.Contains(later.Unknown, "other nodes by now") {
 			t.Errorf("a minute later: %q", later.Unknown)
 		}
 	})
@@ -108,16 +108,41 @@ func TestRunsAreOtherRequests(t *testing.T) {
 	refused := document("web2", model.KindEnsure, model.ProtocolRunResponse, model.OutcomeFailed, model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "q1", Phase: model.EnsureFailed, Error: "it expired"})
 	refused.CorrelationID = "q1"
 	f.Add(message(1, time.Minute, refused))
-	if got, known := f.Request("q1"); !known || got.Resource != "run" {
+	if got, known := f.Request("q1", false); !known || got.Resource != "run" {
 		t.Errorf("the run: %+v, %t", got, known)
 	}
 	f.Add(message(2, time.Minute, answerOf("web1", "q1", from)))
-	if got, _ := f.Request("q1"); got.Answers != 1 || got.Failed != 0 || got.By != "anna" || !slices.Equal(got.Missing, []string{"web2"}) {
+	if got, _ := f.Request("q1", false); got.Answers != 1 || got.Failed != 0 || got.By != "anna" || !slices.Equal(got.Missing, []string{"web2"}) {
 		t.Errorf("%+v", got)
 	}
 	f.Add(message(3, time.Minute, answerOf("web2", "q1", from)))
-	if got, _ := f.Request("q1"); got.Answers != 2 || len(got.Missing) > 0 || len(f.Requests()) != 2 {
+	if got, _ := f.Request("q1", false); got.Answers != 2 || len(got.Missing) > 0 || len(f.Requests()) != 2 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestARunHidesNoOtherRequest: however many answer a run with the id of another request, each has its page, and says
+// that there is the other.
+func TestARunHidesNoOtherRequest(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	f.Add(message(1, time.Minute, answerOf("web1", "q1", nil)))
+	if got, known := f.Request("q1", true); known {
+		t.Errorf("no run has the id, there is %+v", got)
+	}
+	if got, _ := f.Request("q1", false); got.SameID {
+		t.Errorf("%+v", got)
+	}
+	for i := range 3 {
+		ran := document(fmt.Sprint("web", i), model.KindEnsure, model.ProtocolRunResponse, model.OutcomeStable, model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "q1", Phase: model.EnsureDone})
+		ran.CorrelationID = "q1"
+		f.Add(message(uint64(i+2), time.Minute, ran))
+	}
+	if got, known := f.Request("q1", false); !known || got.IsRun() || got.Answers != 1 || !got.SameID {
+		t.Errorf("%+v, %t", got, known)
+	}
+	if got, known := f.Request("q1", true); !known || !got.IsRun() || got.Answers != 3 || !got.SameID {
+		t.Errorf("%+v, %t", got, known)
 	}
 }
 
@@ -134,7 +159,7 @@ func TestWhatWasAskedIsWhatMostSay(t *testing.T) {
 		r.CorrelationID = "q1"
 		f.Add(message(uint64(i+1), time.Minute, r))
 	}
-	if got, _ := f.Request("q1"); got.Resource != "exec#id" || got.Answers != 4 {
+	if got, _ := f.Request("q1", false); got.Resource != "exec#id" || got.Answers != 4 {
 		t.Errorf("%+v", got)
 	}
 }
@@ -147,10 +172,10 @@ func TestAnswersThatAreGone(t *testing.T) {
 	for i := range 5 {
 		f.Add(message(uint64(i+1), time.Minute, answerOf(fmt.Sprint("n", i+1), "q1", from)))
 	}
-	if got, known := f.Request("q1"); !known || len(got.Missing) != 0 || got.Unknown != "not all of its answers are kept any more" {
+	if got, known := f.Request("q1", false); !known || len(got.Missing) != 0 || got.Unknown != "not all of its answers are kept any more" {
 		t.Errorf("%+v, %t", got, known)
 	}
-	if _, known := f.Request("q2"); known {
+	if _, known := f.Request("q2", false); known {
 		t.Error("a request is known that nobody answered")
 	}
 }

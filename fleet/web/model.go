@@ -25,8 +25,9 @@ type Model interface {
 	Runs(q view.EventQuery) []view.RunRow
 	Events(q view.EventQuery) view.EventPage
 	Requests() []view.RequestRow
-	// Request returns a request with the nodes that did not answer, and whether it is known.
-	Request(id string) (view.RequestDetail, bool)
+	// Request returns a request with the nodes that did not answer, and whether it is known: the run with an id, or
+	// what is no run, and the run where there is nothing else.
+	Request(id string, run bool) (view.RequestDetail, bool)
 	// Changes returns a channel that receives when something may have changed, at most a few
 	// times a second, until cancel. Who does not receive misses nothing but the time of it.
 	Changes() (changed <-chan struct{}, cancel func())

@@ -185,12 +185,12 @@ func (s *site) requests(*http.Request) screen {
 }
 
 func (s *site) request(r *http.Request) screen {
-	id := r.PathValue("id")
+	id, run := r.PathValue("id"), r.URL.Query().Get("run") == "true"
 
 	return screen{
 		Frame: s.frame("Request", "Requests"), live: true, controls: page.Heading("Request", true, page.Link{Text: "Requests", URL: "/requests"}),
 		content: func(_ context.Context, now time.Time) (content, error) {
-			d, ok := s.Model.Request(id)
+			d, ok := s.Model.Request(id, run)
 			if !ok {
 				return absent("request", id, "No answer to it is kept: the server has the newest 1,000 requests that nodes answered.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
 			}

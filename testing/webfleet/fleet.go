@@ -305,13 +305,14 @@ func (d Data) events(q view.EventQuery) []view.Event {
 func (f *Fleet) Requests() []view.RequestRow { return f.get().Requests }
 
 // Request returns a request with the nodes that did not answer.
-func (f *Fleet) Request(id string) (view.RequestDetail, bool) {
+func (f *Fleet) Request(id string, run bool) (view.RequestDetail, bool) {
 	d := f.get()
-	at := slices.IndexFunc(d.Requests, func(r view.RequestRow) bool { return r.ID == id })
+	at := slices.IndexFunc(d.Requests, func(r view.RequestRow) bool { return r.ID == id && r.IsRun() == run })
 	if at < 0 {
 		return view.RequestDetail{}, false
 	}
 	out := view.RequestDetail{Progress: d.Progress, RequestRow: d.Requests[at], Missing: d.Missing[id]}
+	out.SameID = slices.ContainsFunc(d.Requests, func(r view.RequestRow) bool { return r.ID == id && r.IsRun() != run })
 	if out.Nodes == 0 {
 		out.Unknown = "the sender did not say how many nodes it asked"
 	}

@@ -102,27 +102,38 @@ func (v *votes) describe(row *RequestRow, t *told) {
 	}
 }
 
-// Request returns a request that nodes answered, with those of which an answer is kept, and whether it is known: of
-// a run and another request with the same id, the one that more nodes answered.
-func (l *Log) Request(id string) (row RequestRow, answered map[string]bool, known bool) {
+// Answered is a request that nodes answered.
+type Answered struct {
+	RequestRow
+	// By are the nodes of which an answer is kept.
+	By map[string]bool
+	// SameID is that a run and another request have the id: this is one of them.
+	SameID bool
+}
+
+// Request returns a request that nodes answered, and whether it is known: the run with an id, or what is no run, of
+// which the run takes the place only where there is nothing else with the id. How many answer decides nothing: a node may
+// answer what nobody asked.
+func (l *Log) Request(id string, run bool) (out Answered, known bool) {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
-	found := l.requests.byKey[id]
-	if run := l.requests.byKey[keyOf(ofRun, id)]; found == nil || run != nil && run.Answers > found.Answers {
-		found = run
+	asRun, other := l.requests.byKey[keyOf(ofRun, id)], l.requests.byKey[id]
+	found := other
+	if run || other == nil {
+		found = asRun
 	}
 	if found == nil {
-		return RequestRow{}, nil, false
+		return Answered{}, false
 	}
-	answered = map[string]bool{}
+	answered := map[string]bool{}
 	l.events.newest(0, func(it *item[happened]) bool {
-		if it.value.kind == model.KindEnsure && it.value.correlation == id && (it.value.resource == ofRun) == (found.Resource == ofRun) {
+		if it.value.kind == model.KindEnsure && it.value.correlation == id && (it.value.resource == ofRun) == found.IsRun() {
 			answered[it.siblings.node] = true
 		}
 		return true
 	})
 
-	return *found, answered, true
+	return Answered{*found, answered, asRun != nil && other != nil}, true
 }
 
 // Requests returns the requests that nodes answered, the newest first.

@@ -74,6 +74,9 @@ type RequestRow struct {
 	Changed  int       `json:"changed"`
 }
 
+// IsRun reports whether it is a run request: runs have ids of their own, which other requests may have, too.
+func (r RequestRow) IsRun() bool { return r.Resource == ofRun }
+
 // Point counts what was reported within one interval of time, by the clock of the server: runs,
 // of these such as changed something or failed, and repairs of drift.
 type Point struct {

@@ -62,6 +62,7 @@ func TestAnswers(t *testing.T) {
 		"/events":                            `"text":"line\nof \u003ctext\u003e"`,
 		"/requests":                          `"id":"q1"`,
 		"/requests/q1%20by%20anna":           `"answers":1,"failed":0,"changed":0,"missing":["web02"],"others":[]}`,
+		"/requests/q2?run=true":              `"id":"q2","resource":"run"`,
 		"/registrations":                     `"cluster":"test"`,
 		"/audit/assignments":                 `{"changes":[{"key":"group.web.app","revision":9,"at":"2026-01-02T03:04:05Z","kind":"removed","by":"bob@desk"},{"key":"stray","revision":8,"at":"2026-01-02T03:04:05Z","kind":"refused","problem":"its key is not `,
 		"/audit/assignments?search=ASSIGNED": `{"changes":[{"key":"group.web.app","revision":3,"at":"2026-01-02T03:04:05Z","kind":"assigned","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e"}],"matching":1,"more":true}`,

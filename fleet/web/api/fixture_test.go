@@ -101,7 +101,11 @@ func (f *fixture) Events(q view.EventQuery) view.EventPage {
 
 func (f *fixture) Requests() []view.RequestRow { return []view.RequestRow{{ID: "q1"}} }
 
-func (f *fixture) Request(id string) (view.RequestDetail, bool) {
+func (f *fixture) Request(id string, run bool) (view.RequestDetail, bool) {
+	if run {
+		return view.RequestDetail{RequestRow: view.RequestRow{ID: id, Resource: "run"}}, true
+	}
+
 	return view.RequestDetail{RequestRow: view.RequestRow{ID: id, Nodes: 2, Answers: 1}, Missing: []string{"web02"}, Others: []string{}}, id == "q1 by anna"
 }
 

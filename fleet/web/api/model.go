@@ -21,7 +21,7 @@ type Model interface {
 	Runs(q view.EventQuery) []view.RunRow
 	Events(q view.EventQuery) view.EventPage
 	Requests() []view.RequestRow
-	Request(id string) (view.RequestDetail, bool)
+	Request(id string, run bool) (view.RequestDetail, bool)
 	Follow(q view.EventQuery) (events <-chan view.Event, cancel func())
 }
 

@@ -63,7 +63,8 @@ type requests struct {
 }
 
 type requestInput struct {
-	ID string `path:"id" maxLength:"512"`
+	ID  string `path:"id" maxLength:"512"`
+	Run bool   `query:"run" doc:"The run request with the id; without, the run is answered only where no other request has the id"`
 }
 
 func (a *api) addReports(routes huma.API) {
@@ -80,7 +81,7 @@ func (a *api) addReports(routes huma.API) {
 		return found(a.Model.Events(q))
 	})
 	huma.Register(routes, operation("request", "/requests/{id}", "A request with all nodes that did not answer it, or why nobody can tell", http.StatusNotFound), func(_ context.Context, in *requestInput) (*answer[view.RequestDetail], error) {
-		request, known := a.Model.Request(in.ID)
+		request, known := a.Model.Request(in.ID, in.Run)
 		if !known {
 			return nil, huma.Error404NotFound(fmt.Sprintf("no answer to a request %q is kept: %s/requests has them all", in.ID, Prefix))
 		}

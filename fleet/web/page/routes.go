@@ -47,10 +47,22 @@ func values(pairs ...string) url.Values {
 // NodeURL returns the page of a node.
 func NodeURL(name string) templ.SafeURL { return at(nil, "nodes", name) }
 
-func requestURL(id string) templ.SafeURL { return at(nil, "requests", id) }
+// requestURL returns the page of a request: another one may have the id of a run.
+func requestURL(id string, run bool) templ.SafeURL { return at(ofRun(run), "requests", id) }
 
 // requestDataURL returns a request in the API.
-func requestDataURL(id string) templ.SafeURL { return at(nil, "api", "v1", "requests", id) }
+func requestDataURL(id string, run bool) templ.SafeURL {
+	return at(ofRun(run), "api", "v1", "requests", id)
+}
+
+// ofRun returns the query that selects a run request, or none.
+func ofRun(run bool) url.Values {
+	if !run {
+		return nil
+	}
+
+	return values("run", "true")
+}
 
 func factsURL(name string) templ.SafeURL { return at(nil, "nodes", name, "facts") }
 
