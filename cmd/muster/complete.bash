@@ -17,8 +17,8 @@ _muster_bash_autocomplete() {
     # Quotes are as they were typed, and may be open.
     words=("${words[@]//[\"\'\\]/}")
     cur=${words[${#words[@]} - 1]}
-    # It fails where no file is meant either.
-    found=$("${words[0]}" --completion-bash "${words[@]:1}" 2>/dev/null) || compopt +o default 2>/dev/null
+    # Files are meant where nothing is found; it fails where they are not.
+    found=$("${words[0]}" --completion-bash "${words[@]:1}" 2>/dev/null) && [[ -z $found ]] || compopt +o default 2>/dev/null
     COMPREPLY=($(compgen -W "$found" -- "$cur"))
     # Where the value is a word of its own to bash, it replaces that alone.
     if [[ $cur == *=* && $COMP_WORDBREAKS == *=* ]]; then

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
@@ -29,13 +30,19 @@ var zshScript string
 // it, with this as its first word.
 const completionDescribed = "--completion-described"
 
-// described returns the command line in the words of fisk. It reports whether words are to be described.
-func described(args []string) ([]string, bool) {
-	if len(args) == 0 || args[0] != completionDescribed {
+// completing returns a command line in the words of fisk, where a shell completes it. What the last word begins
+// with is left out, unless it is a flag: shells choose by rules of their own, or of their users. It reports
+// whether words are to be described.
+func completing(args []string) (words []string, isDescribed bool) {
+	if len(args) == 0 || args[0] != completionDescribed && args[0] != "--"+cli.CompletionFlag {
 		return args, false
 	}
+	words = append([]string{"--" + cli.CompletionFlag}, args[1:]...)
+	if last := len(words) - 1; last > 0 && !strings.HasPrefix(words[last], "-") {
+		words[last] = ""
+	}
 
-	return append([]string{"--" + cli.CompletionFlag}, args[1:]...), true
+	return words, args[0] == completionDescribed
 }
 
 // printScript prints the completion script of a shell. It reports false for any other command line.

@@ -37,7 +37,7 @@ func (c completer) complete(parsed *fisk.ParseContext) error {
 	panic(terminated{cli.ExitOK})
 }
 
-// found returns what completes the last word; or all that may be in its place, for the shell to choose from.
+// found returns what completes the last word; or all that may be in its place.
 func (c completer) found(parsed *fisk.ParseContext) []string {
 	last := len(c.line.given) - 1
 	word, before := c.line.given[last], c.line.given[max(0, last-1)]

@@ -56,7 +56,7 @@ func run(types resource.Types, args []string, stdin io.Reader, stdout, stderr io
 func execute(ctx context.Context, env *cli.Env, args []string) error {
 	defer env.Close()
 	app := commands(env)
-	args, isDescribed := described(args)
+	args, isDescribed := completing(args)
 	line := newLine(app, args)
 	app.PreAction(completer{env, app, line, isDescribed}.complete)
 	if slices.Equal(args, []string{helpMan}) {
