@@ -35,11 +35,11 @@ type ofFleetDocument struct {
 // ofFleet shows the newest changes of all assignments, pauses, labels and groups, as the audit of the dashboard
 // has them.
 func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
-	most := c.limit
-	if most == 0 || len(c.groups) > 0 {
-		most = maxChanges
+	most, read := min(c.limit, maxChanges), assignments.New(store.KV).Latest
+	if c.limit == 0 || len(c.groups) > 0 {
+		most, read = maxChanges, assignments.New(store.KV).Audit
 	}
-	assigned, more, err := assignments.New(store.KV).Latest(ctx, min(most, maxChanges))
+	assigned, more, err := read(ctx, most)
 	if err != nil {
 		return err
 	}
