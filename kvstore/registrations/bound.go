@@ -71,8 +71,12 @@ func (b *bounded) cut(node string) {
 		bytes += b.found[subjects[kept]].size
 		kept++
 	}
-	if kept < len(subjects) {
-		b.over[node] = tooMany(node, kept)
+	switch {
+	case kept == len(subjects):
+	case kept < MaxPerNode:
+		b.over[node] = tooLarge(node)
+	default:
+		b.over[node] = tooMany(node)
 	}
 	for _, subject := range subjects[kept:] {
 		delete(b.found, subject)
@@ -95,12 +99,13 @@ func (b *bounded) end() []error {
 }
 
 // tooMany is the error of a node that registers more than the number that counts.
-func tooMany(node string, counted int) error {
-	if counted < MaxPerNode {
-		return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
-	}
-
+func tooMany(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
+}
+
+// tooLarge is the error of a node whose registrations are larger together than what counts.
+func tooLarge(node string) error {
+	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
 }
 
 // problems bounds what is reported of each node.

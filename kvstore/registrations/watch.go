@@ -169,10 +169,12 @@ func (w *watch) accept(a arrival) bool {
 		return true
 	}
 	node := nodeOf(a.Subject)
-	if !had && w.perNode[node] >= MaxPerNode || w.bytes[node]+r.size-known.size > MaxBytesPerNode {
-		return w.problem(a.Subject, tooMany(node, w.perNode[node]))
-	}
-	if !had {
+	switch {
+	case !had && w.perNode[node] >= MaxPerNode:
+		return w.problem(a.Subject, tooMany(node))
+	case w.bytes[node]+r.size-known.size > MaxBytesPerNode:
+		return w.problem(a.Subject, tooLarge(node))
+	case !had:
 		w.perNode[node]++
 	}
 	w.set(a.Subject, r)
