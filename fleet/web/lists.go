@@ -39,12 +39,12 @@ func manifestsOf(all []view.ManifestRow, p view.Progress, search string, from in
 	return page.ManifestsData{Progress: p, Search: search, Offset: from, Rows: matching[min(from, len(matching)):min(from+page.PageSize, len(matching))], Matching: len(matching)}
 }
 
-// auditOf returns a page of the revisions of assignments that have a text; more is that there are older ones.
+// auditOf returns a page of the revisions of assignments that have a text; more is that there are others.
 func auditOf(all []model.Entry, more bool, search string, from int) page.AuditData {
 	found := describe.Assignments(all, search)
 	from = min(from, len(found))
 
-	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), All: len(all), More: more}
+	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}
 }
 
 // termsOf returns the terms of what is assigned, by revision.

@@ -46,7 +46,7 @@ type Source interface {
 	// History returns the revisions of an assignment that the bucket has, the oldest first.
 	History(ctx context.Context, key string) ([]model.Entry, error)
 	// Assigned returns the newest revisions of all assignments without their values, removals included, the
-	// newest first, and whether the bucket has older ones.
+	// newest first, and whether the bucket has others.
 	Assigned(ctx context.Context) (all []model.Entry, more bool, err error)
 	// Control returns the newest revisions of what operators wrote about nodes and groups, the newest
 	// first, and whether the bucket has others.

@@ -3,12 +3,14 @@ package assignments
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/newest"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
@@ -20,21 +22,17 @@ const widen = 4
 // node reads included, the newest first: at most so many, and whether the bucket has older ones. It keeps 16 of
 // each key.
 func (s Bucket) Latest(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
-	bucket := s.store.Names().Manifests()
-	last, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"))
-	if errors.Is(err, model.ErrNotFound) {
-		return nil, false, nil
-	}
+	last, err := s.last(ctx)
 	if err != nil {
 		return nil, false, err
 	}
 	// Most numbers may be those of revisions that are not kept.
-	for to, window := last.Sequence+1, uint64(max(most, 1)); to > 1 && len(all) <= most; window *= widen {
+	for to, window := last+1, uint64(max(most, 1)); to > 1 && len(all) <= most; window *= widen {
 		from := uint64(1)
 		if to > window {
 			from = to - window
 		}
-		older, err := s.between(ctx, from, to)
+		older, _, err := s.between(ctx, from, to, math.MaxInt, math.MaxInt)
 		if err != nil {
 			return nil, false, err
 		}
@@ -48,14 +46,38 @@ func (s Bucket) Latest(ctx context.Context, most int) (all []model.Entry, more b
 	return all, more, nil
 }
 
-// between returns the revisions from one to another, which is not among them.
-func (s Bucket) between(ctx context.Context, from, to uint64) ([]model.Entry, error) {
+// Audit returns the newest revisions as Latest does, but where there are more, those of one node or group are a
+// quarter at most, unless others have fewer: whoever may assign to one of them does not hide what is assigned to
+// others. More is that the bucket has others.
+func (s Bucket) Audit(ctx context.Context, most int) (all []model.Entry, more bool, err error) {
+	last, err := s.last(ctx)
+	if err != nil || last == 0 {
+		return nil, false, err
+	}
+
+	return newest.Read(ctx, last+1, most, s.between)
+}
+
+// last returns the number of the last revision, zero where there is none.
+func (s Bucket) last(ctx context.Context) (uint64, error) {
+	bucket := s.store.Names().Manifests()
+	last, err := s.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, ">"))
+	if errors.Is(err, model.ErrNotFound) {
+		return 0, nil
+	}
+
+	return last.Sequence, err
+}
+
+// between returns the revisions from one to another, which is not among them, without their values, and how many
+// bytes they have: a single one, or at most so many of so many bytes. The error wraps newest.ErrTooMuch where there
+// are more.
+func (s Bucket) between(ctx context.Context, from, to uint64, most, bytes int) (out []model.Entry, size int, err error) {
 	bucket := s.store.Names().Manifests()
 	cfg := jetstream.OrderedConsumerConfig{FilterSubjects: []string{kvstore.KVSubject(bucket, ">")}, DeliverPolicy: jetstream.DeliverByStartSequencePolicy, OptStartSeq: from, HeadersOnly: true}
-	var out []model.Entry
 	for m, err := range scan.Stream(ctx, s.store, kvstore.KVStream(bucket), cfg, false) {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if m.Sequence >= to {
 			break
@@ -63,7 +85,11 @@ func (s Bucket) between(ctx context.Context, from, to uint64) ([]model.Entry, er
 		e := newEntry(strings.TrimPrefix(m.Subject, kvstore.KVSubject(bucket, "")), m)
 		e.Value, e.Digest, e.Invalid = nil, "", kvstore.IsInvalidKey(e.Key)
 		out = append(out, e)
+		size += scan.Size(m)
+		if len(out) > most || len(out) > 1 && size > bytes {
+			return nil, 0, newest.ErrTooMuch
+		}
 	}
 
-	return out, nil
+	return out, size, nil
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -53,5 +54,58 @@ func TestLatestHasWhatWasRemoved(t *testing.T) {
 	}
 	if all, more, err = store.Latest(t.Context(), 18); err != nil || !more || len(all) != 18 || !all[17].Deleted {
 		t.Errorf("%d of 19 revisions, %t, %v", len(all), more, err)
+	}
+}
+
+// TestAuditBehindAFlood: whoever assigns to one group again and again, or many manifests, hides nothing of what was
+// assigned to others, and it is said that there is more.
+func TestAuditBehindAFlood(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	if all, more, err := store.Audit(t.Context(), 10); err != nil || more || len(all) != 0 {
+		t.Fatalf("of an empty bucket: %v, %t, %v", all, more, err)
+	}
+	put := func(key, by string) {
+		t.Helper()
+		if _, err := assignments.New(store.Store).By(by).Put(t.Context(), key, []byte("a: "+strings.Repeat("x", 100))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put("group.db.app", "anna")
+	put("node.web01.app", "anna")
+	const most = 20
+	of := func(all []model.Entry, by string) (n int) {
+		for _, e := range all {
+			if e.By == by {
+				n++
+			}
+		}
+		return n
+	}
+	for i := range 5 * most {
+		put(fmt.Sprintf("group.web.m%d", i), "eve")
+	}
+	all, more, err := store.Audit(t.Context(), most)
+	if err != nil || !more || len(all) != most || of(all, "anna") != 2 || of(all, "eve") != 18 || all[0].Key != "group.web.m99" || all[19].Key != "group.db.app" {
+		t.Errorf("%d revisions, %d of them of anna, %t, %v", len(all), of(all, "anna"), more, err)
+	}
+	for i := range all[1:] {
+		if all[i+1].Revision >= all[i].Revision || len(all[i].Value) > 0 {
+			t.Errorf("%d after %d", all[i+1].Revision, all[i].Revision)
+		}
+	}
+	// Four others that have their shares fill it.
+	for i := range most {
+		put(fmt.Sprintf("group.g%d.app", i%4), "bob")
+	}
+	if all, more, err = store.Audit(t.Context(), most); err != nil || !more || of(all, "bob") != most {
+		t.Errorf("%d revisions, %d of them of bob, %t, %v", len(all), of(all, "bob"), more, err)
+	}
+	// What is looked through has an end.
+	for i := range 10*most + 10 {
+		put(fmt.Sprintf("group.web.n%d", i), "eve")
+	}
+	if all, more, err = store.Audit(t.Context(), most); err != nil || !more || of(all, "eve") != most {
+		t.Errorf("%d revisions, %d of them of eve, %t, %v", len(all), of(all, "eve"), more, err)
 	}
 }

@@ -72,10 +72,11 @@ func (b *bounded) cut(node string) {
 		kept++
 	}
 	switch {
-	case kept == MaxPerNode && kept < len(subjects):
-		b.over[node] = tooMany(node)
-	case kept < len(subjects):
+	case kept == len(subjects):
+	case kept < MaxPerNode:
 		b.over[node] = tooLarge(node)
+	default:
+		b.over[node] = tooMany(node)
 	}
 	for _, subject := range subjects[kept:] {
 		delete(b.found, subject)
@@ -97,12 +98,12 @@ func (b *bounded) end() []error {
 	return errs
 }
 
-// tooMany is the error of a node that registers more services than count.
+// tooMany is the error of a node that registers more than the number that counts.
 func tooMany(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d services, the others are left out", ErrInvalidRegistration, node, MaxPerNode)
 }
 
-// tooLarge is the error of a node that registers more bytes than count.
+// tooLarge is the error of a node whose registrations are larger together than what counts.
 func tooLarge(node string) error {
 	return fmt.Errorf("%w: node %s registers more than %d bytes, the others are left out", ErrInvalidRegistration, node, MaxBytesPerNode)
 }

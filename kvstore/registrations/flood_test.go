@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -183,41 +184,47 @@ func TestLargeRegistrationsAreBounded(t *testing.T) {
 	}
 }
 
-// TestARenewalThatGrowsIsTooLarge: a node that registers just as many services as count has too many bytes, not too
-// many services, where one of them grows.
-func TestARenewalThatGrowsIsTooLarge(t *testing.T) {
+// TestOneOfManyRegistrationsGrows: of a node with as many registrations as count the bytes are too many, where one of
+// them grows, and the services, where there is one more.
+func TestOneOfManyRegistrationsGrows(t *testing.T) {
 	t.Parallel()
 	srv, s := kvtest.New(t)
 	nc := srv.Connect(t)
 	publish := func(port, size int) {
+		t.Helper()
 		r := shop("evil", "10.0.0.1", 1)
 		r.Port, r.Annotations = port, map[string]string{"a": strings.Repeat("x", size)}
 		data, err := json.Marshal(r)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := nc.Publish(fmt.Sprintf("muster.registration.prod.http.shop.evil.10_0_0_1.%d", port), data); err != nil {
+		if _, err := nc.Request(fmt.Sprintf("muster.registration.prod.http.shop.evil.10_0_0_1.%d", port), data, kvtest.Deadline); err != nil {
 			t.Fatal(err)
 		}
 	}
-	watched := 0
-	for r, err := range s.WatchRegistrations(t.Context(), registrations.Filter{}) {
+	for port := range registrations.MaxPerNode {
+		publish(1+port, 800)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	known, problems := 0, []string{}
+	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
 		switch {
+		case errors.Is(err, context.Canceled):
 		case err != nil:
-			if want := "node evil registers more than 262144 bytes, the others are left out"; !strings.Contains(err.Error(), want) {
-				t.Errorf("%v, want %s", err, want)
-			}
-			return
+			problems = append(problems, err.Error())
+		case r.Node == "evil":
+			known++
 		case r.Node == "":
-			for i := range registrations.MaxPerNode {
-				publish(1+i, 600)
-			}
+			publish(1, 15000)
+			publish(1+registrations.MaxPerNode, 1)
+			register(t, s, shop("web01", "10.0.0.1", 1))
 		default:
-			if watched++; watched == registrations.MaxPerNode {
-				for i := range 8 {
-					publish(1+i, 16000)
-				}
-			}
+			cancel()
 		}
+	}
+	const is = "invalid registration: node evil registers more than "
+	if want := []string{is + "262144 bytes, the others are left out", is + "256 services, the others are left out"}; known != registrations.MaxPerNode || !slices.Equal(problems, want) {
+		t.Errorf("%d are known, %q, want %q", known, problems, want)
 	}
 }

@@ -174,8 +174,7 @@ func (w *watch) accept(a arrival) bool {
 		return w.problem(a.Subject, tooMany(node))
 	case w.bytes[node]+r.size-known.size > MaxBytesPerNode:
 		return w.problem(a.Subject, tooLarge(node))
-	}
-	if !had {
+	case !had:
 		w.perNode[node]++
 	}
 	w.set(a.Subject, r)

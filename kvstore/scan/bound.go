@@ -18,7 +18,7 @@ func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Messa
 		messages, size := 0, 0
 		for m, err := range all {
 			messages++
-			size += len(m.Data) + headerSize(m)
+			size += Size(m)
 			switch {
 			case err != nil:
 			case messages > b.Messages:
@@ -33,8 +33,9 @@ func (b Bound) Of(all iter.Seq2[kvstore.Message, error]) iter.Seq2[kvstore.Messa
 	}
 }
 
-// headerSize returns how many bytes the headers of a message have.
-func headerSize(m kvstore.Message) (size int) {
+// Size returns how many bytes of headers and data a message has.
+func Size(m kvstore.Message) int {
+	size := len(m.Data)
 	for name, values := range m.Header {
 		size += len(name)
 		for _, v := range values {

@@ -121,6 +121,7 @@ func rooms() []room {
 		{folder: "kvstore/connect", may: []string{"model/serverurl"}},
 		{folder: "kvstore/denial", may: []string{"model"}},
 		{folder: "kvstore/jsapi", may: []string{"kvstore/denial"}},
+		{folder: "kvstore/newest", may: []string{"model"}},
 		{folder: "kvstore/scan", may: []string{"kvstore", "kvstore/answer"}},
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/assignments/bundles", may: []string{"model", "agent/tasks", "resources/host/..."}},
@@ -188,7 +189,7 @@ func rooms() []room {
 		all = append(all, room{folder: "cmd/muster/" + name, may: append([]string{"model/...", "resources/...", "kvstore/...", "schemas", "cmd/muster/cli", "cmd/muster/print"}, more...)})
 	}
 	for _, name := range kvstoreRooms {
-		may := []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/jsapi", "kvstore/scan"}
+		may := []string{"model/...", "kvstore", "kvstore/answer", "kvstore/denial", "kvstore/jsapi", "kvstore/newest", "kvstore/scan"}
 		if name == "assignments" {
 			may = append(may, "resources/document/assigned")
 		}

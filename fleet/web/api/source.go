@@ -50,11 +50,11 @@ type changes struct {
 }
 
 // assignmentChanges are the last 500 revisions of assignments that the bucket has, of 16 of each key, also of those
-// that were removed.
+// that were removed. Those of one target do not displace all others.
 type assignmentChanges struct {
 	Changes  []describe.AssignmentChange `json:"changes"`
 	Matching int                         `json:"matching" doc:"How many there are without limit"`
-	More     bool                        `json:"more" doc:"The bucket has older ones"`
+	More     bool                        `json:"more" doc:"The bucket has others, which are not among these"`
 }
 
 // services are what nodes registered.

@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -11,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/model/sparse"
 )
@@ -19,7 +17,8 @@ import (
 // patience is how long reading registrations may take.
 const patience = 10 * time.Second
 
-// Registrations are what nodes registered.
+// Registrations are what nodes registered. Nobody changes what they return: as long as it is the same slice, so is what
+// is answered.
 type Registrations interface {
 	Registrations(ctx context.Context) ([]registration.Registration, error)
 }
@@ -29,7 +28,7 @@ type Registrations interface {
 // cannot be read it is an error: Prometheus goes on with those that it has.
 func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	filters := []string{"cluster", "service", "protocol"}
-	d := discovery{source: source, log: log, shared: &sharedLabels{log: log, known: map[string]bool{}}, texts: recent.New[[]byte](answersFor, maxAnswers)}
+	d := &discovery{source: source, log: log, shared: &sharedLabels{log: log, known: map[string]bool{}}}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if len(r.URL.RawQuery) > maxQuery {
@@ -58,35 +57,23 @@ func Discovery(source Registrations, log *slog.Logger) http.Handler {
 	})
 }
 
-const (
-	// answersFor is how long an answer is given again, maxAnswers how many different ones are kept. What it is made of
-	// may be two seconds old: together they are the three of the documentation.
-	answersFor = time.Second
-	maxAnswers = 64
-)
-
 // discovery answers many with the same text: it may be long.
 type discovery struct {
-	source Registrations
-	log    *slog.Logger
-	shared *sharedLabels
-	texts  *recent.Values[[]byte]
-	failed sparse.Log
+	source  Registrations
+	log     *slog.Logger
+	shared  *sharedLabels
+	answers answers
+	failed  sparse.Log
 }
 
 // text returns the targets of a filter as JSON.
 func (d *discovery) text(ctx context.Context, filter registration.Filter) ([]byte, error) {
-	key := fmt.Sprintf("%q", []string{filter.Cluster, filter.Service, filter.Protocol})
+	all, err := d.source.Registrations(ctx)
+	if err != nil {
+		return nil, err
+	}
 
-	return d.texts.Get(ctx, key, func(ctx context.Context) ([]byte, error) {
-		all, err := d.source.Registrations(ctx)
-		if err != nil {
-			return nil, err
-		}
-		selected := filter.Of(all)
-		d.shared.warn(selected)
-		return json.Marshal(registration.Targets(selected))
-	})
+	return d.answers.text(all, filter, d.shared.warn)
 }
 
 // maxQuery is how long what selects services may be, in bytes: names are no longer.

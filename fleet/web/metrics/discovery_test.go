@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -31,7 +32,6 @@ func TestAnnotationsThatShareALabel(t *testing.T) {
 		{Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "fd00::1", Port: 80, Node: "web02", Annotations: map[string]string{"a.b": "1", "a-b": "2", "c": "3"}},
 	}}
 	h := metrics.Discovery(&s, slog.New(slog.NewTextHandler(&log, nil)))
-	// What was answered is answered again for some seconds.
 	ask := func(query string) {
 		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, "/sd/registrations"+query, nil))
 	}
@@ -41,6 +41,7 @@ func TestAnnotationsThatShareALabel(t *testing.T) {
 	if n := strings.Count(log.String(), "level=WARN"); n != 1 || !strings.Contains(log.String(), want) {
 		t.Errorf("%d warnings: %s", n, log.String())
 	}
+	s.all = slices.Clone(s.all)
 	for port := range 300 {
 		r := s.all[0]
 		r.Port = 1000 + port
@@ -79,6 +80,34 @@ func TestDiscovery(t *testing.T) {
 		if w.Code != c.status || strings.TrimSpace(w.Body.String()) != c.want || c.status == http.StatusOK && w.Header().Get("Content-Type") != "application/json" {
 			t.Errorf("%+v: %d %v %s", c, w.Code, w.Header(), w.Body)
 		}
+	}
+}
+
+// TestDiscoveryIsAsNewAsItsSource: only the source decides for how long the same is answered, and what it returns again
+// is not encoded again.
+func TestDiscoveryIsAsNewAsItsSource(t *testing.T) {
+	t.Parallel()
+	s := services{all: []registration.Registration{{Cluster: "prod", Service: "shop", Address: "10.0.0.1", Port: 80}}}
+	h := metrics.Discovery(&s, slog.New(slog.DiscardHandler))
+	ask := func(query string) string {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/sd/registrations"+query, nil))
+		return w.Body.String()
+	}
+	first := ask("")
+	s.all[0].Address = "10.0.0.2" // nobody does: it shows that the text is the one of before
+	if again := ask(""); again != first || !strings.Contains(first, "10.0.0.1:80") {
+		t.Errorf("%s, then %s", first, again)
+	}
+	s.all = slices.Clone(s.all)
+	for query, want := range map[string]string{"": "10.0.0.2:80", "?service=shop": "10.0.0.2:80", "?service=db": "[]"} {
+		if text := ask(query); !strings.Contains(text, want) {
+			t.Errorf("%q: %s", query, text)
+		}
+	}
+	s.all = nil
+	if text := ask(""); text != "[]" {
+		t.Errorf("nothing is registered: %s", text)
 	}
 }
 

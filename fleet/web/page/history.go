@@ -27,22 +27,12 @@ type AuditData struct {
 	Matching int
 	// Terms are those of the revisions that are assigned now.
 	Terms map[uint64]*model.Terms
-	// All is how many there are whatever is searched, More that the bucket has older ones.
-	All  int
+	// More is that the bucket has others, which are not among those that are searched.
 	More bool
 }
 
-// older says what is not among them.
-func (d AuditData) older() string {
-	if d.More {
-		return "these are the newest " + texts.Number(d.All)
-	}
-
-	return "these are all"
-}
-
-// ofControl says whether there are changes of nodes and groups that are not shown.
-func ofControl(more bool) string {
+// leftOut says whether there are changes that are not shown.
+func leftOut(more bool) string {
 	if more {
 		return "it has more than these: the newest are shown, and of each node or group a quarter at most while others have some"
 	}

@@ -39,7 +39,11 @@ type ofFleetDocument struct {
 // has them.
 func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	most, isLimit := c.mostAssigned()
-	assigned, more, err := assignments.New(store.KV).Latest(ctx, most)
+	read := assignments.New(store.KV).Audit
+	if isLimit {
+		read = assignments.New(store.KV).Latest
+	}
+	assigned, more, err := read(ctx, most)
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ type gated struct {
 }
 
 // registeredFor is how long what nodes registered is shown as it was read.
-const registeredFor = 2 * time.Second
+const registeredFor = 3 * time.Second
 
 func newGated(s web.Source) gated {
 	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}

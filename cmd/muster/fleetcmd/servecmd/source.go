@@ -46,9 +46,9 @@ func (s source) History(ctx context.Context, key string) ([]model.Entry, error) 
 	return assignments.New(s.store).History(ctx, key)
 }
 
-// Assigned returns the newest revisions of assignments.
+// Assigned returns the newest revisions of assignments, of which those of one target do not displace all others.
 func (s source) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
-	return assignments.New(s.store).Latest(ctx, maxChanges)
+	return assignments.New(s.store).Audit(ctx, maxChanges)
 }
 
 // maxChanges is of how many of the last changes about nodes those are shown that are kept.
