@@ -11,7 +11,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// joinSettling is how long after it joined a group a node may take to find out that it is not permitted it.
+// joinSettling is how long after a node said that it is in a group it may find out that it is not permitted it: an agent
+// says so once it tried to read what is assigned to the group, an older one before, and a subscription is denied at any time.
 const joinSettling = time.Second
 
 // regrouping is that a node comes into groups, and leaves others. One goroutine uses it.
