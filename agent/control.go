@@ -38,6 +38,7 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 		Families: func() []string { c := a.config.get(); return model.Families(c.Node, c.Groups) },
 		Changed: func() {
 			by.show()
+			by.holdGroups()
 			if by.takeGroups() {
 				a.config.warnUnsignable(context.Background(), a.log)
 				wakes.assignmentsChanged()
@@ -57,6 +58,15 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 	}
 
 	return err
+}
+
+// holdGroups keeps groups that the node comes into out of its state until it tried to read what is assigned to
+// them: whoever waits for the state then knows whether NATS permits them.
+func (o *operators) holdGroups() {
+	groups, current, joining := o.control.Groups(), o.config.get().Groups, o.status.Joining()
+	o.status.SetJoining(slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
+		return slices.Contains(current, g) && !slices.Contains(joining, g)
+	}))
 }
 
 // takeGroups has the node be in the groups that operators put it into, beside those of its

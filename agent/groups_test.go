@@ -1,6 +1,7 @@
 package agent_test
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -122,5 +123,42 @@ func TestGroupsThatNobodySignsFor(t *testing.T) {
 		if text := n.log.String(); !strings.Contains(text, "accept nothing") || !strings.Contains(text, "families=group.fresh") {
 			t.Errorf("the log is\n%s", text)
 		}
+	})
+}
+
+// TestGroupIsShownOnceItIsRead: the state has a group of operators once NATS gave the node what is assigned to
+// it, or did not; a restart shows those of before at once.
+func TestGroupIsShownOnceItIsRead(t *testing.T) {
+	bubble(t, func(t *testing.T, n *node) {
+		n.controlled = true
+		bucket := n.injected()
+		n.start()
+		own := n.config.Groups
+		shows := func(want ...string) {
+			t.Helper()
+			n.settle()
+			if got := n.agent.State().Groups; !slices.Equal(got, append(slices.Clone(own), want...)) {
+				t.Errorf("the state has %q, want %q beside %q", got, want, own)
+			}
+		}
+		n.control(n.own(model.ControlGroups), groups("closed", "fresh"))
+		shows()
+		if got := n.agent.Describe().Groups; !slices.Equal(got, append(slices.Clone(own), "closed", "fresh")) {
+			t.Errorf("on the node it is in %q", got)
+		}
+		bucket.change(func() { bucket.sync.Known = []string{"group.fresh"} })
+		shows("fresh")
+		bucket.change(func() {
+			bucket.sync.Failed, bucket.sync.Err = []string{"group.closed"}, errors.New("group.closed is not permitted")
+		})
+		shows("closed", "fresh")
+		if text := n.agent.State().Message; !strings.Contains(text, "group.closed is not permitted") {
+			t.Errorf("the message is %q", text)
+		}
+		n.control(n.own(model.ControlGroups), groups("fresh", "later"))
+		shows("fresh")
+		n.stop()
+		n.start()
+		shows("fresh", "later")
 	})
 }

@@ -43,6 +43,8 @@ type Sync struct {
 	// Known are the families of which it has known everything since it began, those
 	// that win first; each is read on its own.
 	Known []string
+	// Failed are the families that could not be read when that was tried last, in order; Err has why.
+	Failed []string
 	// Err is why it does not know now, nil when it does. That may pass.
 	Err error
 	// Stream is when the bucket was made, by which one that was created again is another.

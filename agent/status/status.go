@@ -41,6 +41,8 @@ type Node struct {
 	// paused is the pause that holds, labels are those that operators gave.
 	paused *model.Paused
 	labels map[string]string
+	// joining are groups that operators put the node into lately, whose assignments it has not tried to read yet.
+	joining []string
 	// rejected is why what operators wrote is not in force, by key.
 	rejected map[string]string
 	// stopping is since when the agent shuts down; zero while it does not.
@@ -108,6 +110,7 @@ func (n *Node) Unbounded() model.NodeState {
 	s.Clock = n.clock.Offset()
 	n.mu.Lock()
 	defer n.mu.Unlock()
+	s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return slices.Contains(n.joining, g) })
 	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
 	s.RejectedControl = maps.Clone(n.rejected)
 	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
@@ -372,6 +375,35 @@ func (n *Node) SetMessage(message string, away bool) {
 		n.problems.assignments, n.problems.away = message, away
 
 		return other
+	})
+}
+
+// SetJoining takes over which groups the node comes into, before it is in them. The state has each once NATS gave the
+// node what is assigned to it, or did not: SetRead says so.
+func (n *Node) SetJoining(groups []string) {
+	n.update(func() bool {
+		other := !slices.Equal(n.joining, groups)
+		n.joining = groups
+
+		return other
+	})
+}
+
+// Joining returns the groups that the node comes into.
+func (n *Node) Joining() []string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+
+	return slices.Clone(n.joining)
+}
+
+// SetRead takes over that groups were read, or cannot be: isRead reports that.
+func (n *Node) SetRead(isRead func(group string) bool) {
+	n.update(func() bool {
+		before := len(n.joining)
+		n.joining = slices.DeleteFunc(slices.Clone(n.joining), isRead)
+
+		return len(n.joining) != before
 	})
 }
 

@@ -62,7 +62,7 @@ func TestOneFamilyThatCannotBeRead(t *testing.T) {
 	w.Has(t, "group.all.sshd=one", "group.web.motd=one", "node.web01.own=one")
 	kvtest.Eventually(t, "what is known, and what not, is reported", func() (bool, string) {
 		_, s := w.Entries()
-		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && errors.Is(s.Err, kvstore.ErrNotPermitted)
+		ok := s.At.IsZero() && slices.Equal(s.Known, []string{"node.web01", "group.web", "group.all"}) && slices.Equal(s.Failed, []string{"group.db"}) && errors.Is(s.Err, kvstore.ErrNotPermitted)
 		return ok, fmt.Sprintf("%+v", s)
 	})
 	_, s := w.Entries()

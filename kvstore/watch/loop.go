@@ -223,14 +223,14 @@ func (l *loop) catchUp(ctx context.Context, due []*part) {
 
 // settle updates Sync by the state of the families.
 func (l *loop) settle() {
-	known, failed := l.parts.state()
+	known, failed, why := l.parts.state()
 	refused, denied, first := l.store.Refused(), l.denied(), false
 	l.table.update(func(s *model.Sync) {
 		first = s.Refused == 0 && refused > 0
-		s.Known, s.Err, s.Refused, s.Denied = known, nil, refused, denied
+		s.Known, s.Failed, s.Err, s.Refused, s.Denied = known, failed, nil, refused, denied
 		switch {
 		case len(failed) > 0:
-			s.Err = denial.Join(failed)
+			s.Err = denial.Join(why)
 		case len(known) == len(l.parts):
 			s.At = time.Now()
 		}

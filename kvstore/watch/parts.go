@@ -123,18 +123,18 @@ func (all parts) soon(spread func() time.Duration) {
 	}
 }
 
-// state returns those that are complete, and the errors of all.
-func (all parts) state() (known []string, failed []error) {
+// state returns those that are complete, those that could not be read, and why.
+func (all parts) state() (known, failed []string, why []error) {
 	for _, p := range all {
 		if p.complete {
 			known = append(known, p.family)
 		}
 		if p.err != nil {
-			failed = append(failed, p.err)
+			failed, why = append(failed, p.family), append(why, p.err)
 		}
 	}
 
-	return known, failed
+	return known, failed, why
 }
 
 // lacks reports whether a key of a family is missing.

@@ -33,15 +33,17 @@ type groupCommand struct {
 type grouped struct {
 	written
 	Groups []string `json:"groups"`
-	// Nodes are what the nodes do that come into groups.
+	// Nodes are what the nodes do that come into groups, or leave them.
 	Nodes []confirmation `json:"nodes,omitempty"`
+	// left are the groups that it had before.
+	left []string
 }
 
 // AddGroup adds muster fleet group.
 func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c := &groupCommand{}
 	cmd := parent.Command("group", "Put nodes into groups, or take them out again")
-	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted. The command waits until the nodes that come into groups say how that went; those that cannot be reached are named, and join when they are back. Exit code 0: no node that can be reached refuses it or lacks permissions, and each confirmed it within --timeout.\n\n" +
+	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted. The command waits until the nodes that come into groups or leave them say how that went; those that cannot be reached are named, and do it when they are back. Exit code 0: no node that can be reached refuses it or lacks permissions, and each confirmed it within --timeout.\n\n" +
 		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
 	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
@@ -90,35 +92,37 @@ func (c *groupCommand) run(ctx context.Context) error {
 		if err == nil {
 			c.warnStays(t.Node, edit, u.before, states[t.Node])
 		}
-		return grouped{written: u.written, Groups: u.now.Groups}, err
+		return grouped{written: u.written, Groups: u.now.Groups, left: edit.left(u.before)}, err
 	})
-	joined, waited := c.awaitJoined(ctx, found.store, found.known, edit, done)
+	confirmed, waited := c.awaitGroups(ctx, found.store, found.known, edit, done)
 	err = c.Print.Result(c.Format, done, func() {
 		all, lines := make([]written, len(done)), make([]string, len(done))
 		for i, g := range done {
 			all[i], lines[i] = g.written, g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
 		}
 		printWritten(c.Print, "groups", all, lines)
-		printConfirmations(c.Print, joined)
+		printConfirmations(c.Print, confirmed)
 	})
 
 	return errors.Join(failed, err, waited, found.undecided)
 }
 
-// awaitJoined waits until the nodes that come into groups say how that went, and notes what they do.
-func (c *groupCommand) awaitJoined(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenPause, error) {
-	if len(e.set) == 0 {
-		return nil, nil
-	}
-	all := make([]writtenPause, len(done))
+// awaitGroups waits until the nodes that come into groups, or leave them, say how that went, and notes what they do.
+func (c *groupCommand) awaitGroups(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenPause, error) {
+	var all []writtenPause
+	var of []int
 	for i, g := range done {
+		if len(e.set)+len(g.left) == 0 {
+			continue
+		}
 		family, _, _ := model.SplitKey(g.Key)
-		all[i] = writtenPause{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &joining{key: g.Key, groups: e.names()}}
+		all = append(all, writtenPause{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left}})
+		of = append(of, i)
 	}
 	c.failed = "written, and not in effect on"
 	err := c.await(ctx, c.Env, store, known, all)
-	for i := range done {
-		done[i].Nodes = all[i].Nodes
+	for i, w := range all {
+		done[of[i]].Nodes = w.Nodes
 	}
 
 	return all, err
@@ -169,6 +173,11 @@ func (e edit) groups(before model.Groups) model.Groups {
 	slices.Sort(now)
 
 	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...)}
+}
+
+// left returns the groups of before that are taken out.
+func (e edit) left(before model.Groups) []string {
+	return slices.DeleteFunc(slices.Clone(before.Groups), func(g string) bool { return !slices.Contains(e.remove, g) })
 }
 
 // kept returns the groups that are none of those that are joined now.

@@ -11,41 +11,47 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// joinSettling is how long after it joined a group a node may take to find out that it is not permitted it.
+// joinSettling is how long after a node said that it is in a group it may find out that it is not permitted it: an agent
+// says so once it tried to read what is assigned to the group, an older one before, and a subscription is denied at any time.
 const joinSettling = time.Second
 
-// joining is that a node comes into groups. One goroutine uses it.
-type joining struct {
-	key    string
-	groups []string
-	// since is since when the node is in all of them, zero while it is not.
+// regrouping is that a node comes into groups, and leaves others. One goroutine uses it.
+type regrouping struct {
+	key          string
+	joined, left []string
+	// since is since when the node is in all that it joined, zero while it is not.
 	since time.Time
 }
 
 // Status implements change.
-func (j *joining) Status(n model.Node, known, settled bool) pausestate.Status {
+func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status {
 	if away, is := pausestate.Unreachable(n, known); is {
 		return away
 	}
-	isOut := func(group string) bool { return !slices.Contains(n.Groups, group) }
-	why := j.Rejection(n)
-	switch isJoined := !slices.ContainsFunc(j.groups, isOut); {
-	case isJoined && slices.ContainsFunc(j.groups, func(g string) bool { return isDenied(n.Message, g) }):
+	isIn := func(group string) bool { return slices.Contains(n.Groups, group) }
+	isOut := func(group string) bool { return !isIn(group) }
+	isJoined, why := !slices.ContainsFunc(r.joined, isOut), r.Rejection(n)
+	switch still := slices.IndexFunc(r.left, isIn); {
+	case isJoined && slices.ContainsFunc(r.joined, func(g string) bool { return isDenied(n.Message, g) }):
 		return pausestate.Status{State: request.StateFailed, Text: "not in effect: " + n.Message}
-	case isJoined && j.since.IsZero():
-		j.since = time.Now()
-	case isJoined && time.Since(j.since) >= joinSettling:
-		return pausestate.Status{State: request.StateDone, Text: "in effect"}
-	case !isJoined && settled && why != "":
+	case settled && why != "" && (!isJoined || still >= 0):
 		return pausestate.Status{State: request.StateFailed, Text: "refused: " + why}
+	case still >= 0:
+		return pausestate.Status{State: request.StatePending, Text: "written, and still in group " + r.left[still] + ": is it in the configuration of the node?"}
+	case len(r.joined) == 0:
+		return pausestate.Status{State: request.StateDone, Text: "in effect"}
+	case isJoined && r.since.IsZero():
+		r.since = time.Now()
+	case isJoined && time.Since(r.since) >= joinSettling:
+		return pausestate.Status{State: request.StateDone, Text: "in effect"}
 	}
 
 	return pausestate.Pending()
 }
 
 // Rejection implements change.
-func (j *joining) Rejection(n model.Node) string {
-	return pausestate.Change{Key: j.key}.Rejection(n)
+func (r *regrouping) Rejection(n model.Node) string {
+	return pausestate.Change{Key: r.key}.Rejection(n)
 }
 
 // isDenied reports whether a message of a node is that NATS does not permit it a group.

@@ -39,8 +39,43 @@ func TestJoining(t *testing.T) {
 		"refused what was there before":   {node: refuses, early: true, want: pending},
 		"unknown":                         {unknown: true, want: request.StateUnreachable},
 	} {
-		j := joining{key: key, groups: []string{"canary", "next"}, since: c.since}
+		j := regrouping{key: key, joined: []string{"canary", "next"}, since: c.since}
 		if got := j.Status(c.node, !c.unknown, !c.early); got.State != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+}
+
+// TestLeaving: a node has left a group once its state does not have it any more, whatever else it is in.
+func TestLeaving(t *testing.T) {
+	t.Parallel()
+	const key = "node.web01.groups"
+	in := func(groups ...string) model.Node {
+		return model.Node{NodeState: model.NodeState{Node: "web01", Groups: groups}}
+	}
+	refuses := in("web", "canary")
+	refuses.RejectedControl = map[string]string{key: "it is not signed"}
+	silent := in("web")
+	silent.Silent = true
+	for name, c := range map[string]struct {
+		node   model.Node
+		joined []string
+		since  time.Time
+		want   request.State
+	}{
+		"still in it":                {node: in("web", "canary"), want: request.StatePending},
+		"out of it":                  {node: in("web"), want: request.StateDone},
+		"out of all":                 {node: in(), want: request.StateDone},
+		"out, and not yet in":        {node: in("web"), joined: []string{"next"}, want: request.StatePending},
+		"in, and not yet out":        {node: in("canary", "next"), joined: []string{"next"}, since: time.Now().Add(-time.Minute), want: request.StatePending},
+		"out, and in for a while":    {node: in("next"), joined: []string{"next"}, since: time.Now().Add(-time.Minute), want: request.StateDone},
+		"refuses it":                 {node: refuses, want: request.StateFailed},
+		"unreachable, of whatever":   {node: silent, want: request.StateUnreachable},
+		"not in it, as another is":   {node: in("canary2"), want: request.StateDone},
+		"in another, left meanwhile": {node: in("old"), want: request.StatePending},
+	} {
+		r := regrouping{key: key, joined: c.joined, left: []string{"canary", "old"}, since: c.since}
+		if got := r.Status(c.node, true, true); got.State != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}
 	}
