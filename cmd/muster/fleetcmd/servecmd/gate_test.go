@@ -222,14 +222,15 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	}
 }
 
-// heldAudit is a source of which the audit is read when it is released.
+// heldAudit is a source of which the audit is read when it is released, and that says for whom it is.
 type heldAudit struct {
 	web.Source
-	reads, released chan struct{}
+	reads    chan string
+	released chan struct{}
 }
 
-func (s heldAudit) Assigned(context.Context) ([]model.Entry, bool, error) {
-	s.reads <- struct{}{}
+func (s heldAudit) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
+	s.reads <- access.UserOf(ctx).Name
 	<-s.released
 
 	return nil, false, nil
@@ -239,7 +240,7 @@ func (s heldAudit) Assigned(context.Context) ([]model.Entry, bool, error) {
 // nobody, and has a place also when its reader has none left.
 func TestTheAuditIsReadForAll(t *testing.T) {
 	t.Parallel()
-	held := heldAudit{reads: make(chan struct{}, 100), released: make(chan struct{})}
+	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}
 	guard, secrets := readers(t, "eve")
 	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(held), nil, nil, slog.New(slog.DiscardHandler)))
 	var asking sync.WaitGroup
@@ -254,10 +255,12 @@ func TestTheAuditIsReadForAll(t *testing.T) {
 			}
 		})
 	}
+	of := map[string]int{}
 	next := func() {
 		t.Helper()
 		select {
-		case <-held.reads:
+		case name := <-held.reads:
+			of[name]++
 		case <-time.After(kvtest.Deadline):
 			t.Error("there is no place")
 		}
@@ -271,9 +274,15 @@ func TestTheAuditIsReadForAll(t *testing.T) {
 	}
 	ask("/audit")
 	next()
-	if n := len(held.reads); n > 0 {
-		t.Errorf("%d more read at the same time", n)
+	if of["eve"] != maxOwn || of[""] != 1 {
+		t.Errorf("places: %v", of)
 	}
 	close(held.released)
 	asking.Wait()
+	for range 2*maxAsked - maxOwn {
+		next()
+	}
+	if of["eve"] != 2*maxAsked || of[""] != 1 {
+		t.Errorf("reads: %v", of)
+	}
 }
