@@ -420,7 +420,7 @@ func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 	}
 }
 
-// TestHistoryGoesOn: where reading the past fails, it goes on behind what was told, which counts once.
+// TestHistoryGoesOn: where reading the past fails, it goes on behind what was added, which counts once.
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

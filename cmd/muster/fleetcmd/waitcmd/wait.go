@@ -260,7 +260,7 @@ func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollou
 	absent := notes{timeout: w.Timeout}
 	waiter := fleet.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
-		Goes: func(err error) bool { return away.goes(limit, err) },
+		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
 			if text := absent.next(all); text != "" && limit.Err() == nil {
