@@ -106,14 +106,14 @@ func (c *groupCommand) run(ctx context.Context) error {
 }
 
 // awaitJoined waits until the nodes that come into groups say how that went, and notes what they do.
-func (c *groupCommand) awaitJoined(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenPause, error) {
+func (c *groupCommand) awaitJoined(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenChange, error) {
 	if len(e.set) == 0 {
 		return nil, nil
 	}
-	all := make([]writtenPause, len(done))
+	all := make([]writtenChange, len(done))
 	for i, g := range done {
 		family, _, _ := model.SplitKey(g.Key)
-		all[i] = writtenPause{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &joining{key: g.Key, groups: e.names()}}
+		all[i] = writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &joining{key: g.Key, groups: e.names()}}
 	}
 	c.failed = "written, and not in effect on"
 	err := c.await(ctx, c.Env, store, known, all)
