@@ -443,7 +443,7 @@ func TestHistoryGoesOn(t *testing.T) {
 			}
 		}
 	}
-	if err := feed.tellPast(broken, time.Time{}); !errors.Is(err, lost) {
+	if err := feed.addPast(broken, time.Time{}); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
 	if err := feed.readHistory(t.Context()); err != nil {
