@@ -234,8 +234,8 @@ type lister struct {
 	states [][]model.Node
 	looks  int
 	err    error
-	// looked, if set, is called with each look.
-	looked func(int)
+	// onList, if set, is called with the number of each list.
+	onList func(int)
 }
 
 func (l *lister) Nodes(ctx context.Context) ([]model.Node, error) {
@@ -244,8 +244,8 @@ func (l *lister) Nodes(ctx context.Context) ([]model.Node, error) {
 	}
 	at := min(l.looks, len(l.states)-1)
 	l.looks++
-	if l.looked != nil {
-		l.looked(l.looks)
+	if l.onList != nil {
+		l.onList(l.looks)
 	}
 
 	return l.states[at], ctx.Err()
@@ -263,18 +263,18 @@ func TestWaitUntilAllAreUpToDate(t *testing.T) {
 		{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeChanged))},
 		{node("a", nil, motd(7, model.OutcomeFailed)), node("b", nil, motd(7, model.OutcomeChanged))},
 	}}
-	var told []string
+	var statuses []string
 	w := fleet.Waiter{Nodes: l, Pause: time.Millisecond, OnPoll: func(all []fleet.RolloutStatus) {
 		for _, s := range all {
-			told = append(told, s.Node+" "+string(s.Status))
+			statuses = append(statuses, s.Node+" "+string(s.Status))
 		}
 	}}
 	got, err := w.Wait(t.Context(), rolloutOfAll)
 	if err != nil || len(got) != 2 || got[0].Status != fleet.StatusFailed || got[1].Status != fleet.StatusUpToDate || l.looks != 3 {
 		t.Errorf("%+v %v after %d looks", got, err, l.looks)
 	}
-	if want := []string{"a pending", "b pending", "a pending", "b up-to-date", "a failed", "b up-to-date"}; !reflect.DeepEqual(told, want) {
-		t.Errorf("told %v", told)
+	if want := []string{"a pending", "b pending", "a pending", "b up-to-date", "a failed", "b up-to-date"}; !reflect.DeepEqual(statuses, want) {
+		t.Errorf("the polls had %v", statuses)
 	}
 }
 
@@ -311,13 +311,13 @@ func TestWaitLooksSoonAfterAnOutage(t *testing.T) {
 		outage := errors.New("outage")
 		later := []model.Node{node("a", nil, motd(8, model.OutcomeStable))}
 		before := []model.Node{node("a", nil, motd(6, model.OutcomeStable))}
-		l := &lister{states: [][]model.Node{before, later, later, later}, looked: func(looks int) {
+		l := &lister{states: [][]model.Node{before, later, later, later}, onList: func(looks int) {
 			if looks == 1 {
 				<-time.After(20 * time.Second)
 			}
 		}}
 		asked := 0
-		w := fleet.Waiter{Nodes: l, Goes: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
+		w := fleet.Waiter{Nodes: l, IsTransient: func(err error) bool { return errors.Is(err, outage) }, Later: func(context.Context, string) (map[uint64]string, error) {
 			if asked++; asked == 1 {
 				<-time.After(5 * time.Second) // as long as an answer is awaited
 				return nil, outage
@@ -336,7 +336,7 @@ func TestWaitEnds(t *testing.T) {
 	late := [][]model.Node{{node("a", nil, motd(6, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}
 	t.Run("in time", func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		l := &lister{states: late, looked: func(looks int) {
+		l := &lister{states: late, onList: func(looks int) {
 			if looks == 3 {
 				cancel()
 			}
@@ -373,17 +373,17 @@ func TestWaitEnds(t *testing.T) {
 	t.Run("not by an outage", func(t *testing.T) {
 		outage := errors.New("outage")
 		l := &lister{states: [][]model.Node{late[0], {node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}}}
-		l.looked = func(looks int) {
+		l.onList = func(looks int) {
 			if looks == 1 {
 				l.err = outage
 			}
 		}
 		asked := 0
-		goes := func(err error) bool {
+		transient := func(err error) bool {
 			asked, l.err = asked+1, nil
 			return errors.Is(err, outage)
 		}
-		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond, Goes: goes}).Wait(t.Context(), rolloutOfAll)
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond, IsTransient: transient}).Wait(t.Context(), rolloutOfAll)
 		if tally := fleet.TallyOf(got); err != nil || asked != 1 || tally.UpToDate != 2 {
 			t.Errorf("%d outages, %+v, %v", asked, tally, err)
 		}

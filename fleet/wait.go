@@ -32,14 +32,14 @@ type Waiter struct {
 	Once bool
 	// OnPoll, if set, gets the statuses of each poll.
 	OnPoll func([]RolloutStatus)
-	// Goes, if set, reports whether the error of a poll goes by itself, as that of an outage: then the next
-	// poll follows.
-	Goes func(error) bool
+	// IsTransient, if set, reports whether the error of a poll may pass by itself, as that of an outage: then the
+	// next poll follows.
+	IsTransient func(error) bool
 }
 
 // Wait waits until every target of the rollout runs its revision or a later one,
 // waiting cannot help, or ctx ends, and returns the last statuses. The error is
-// that of a poll; one that goes by itself is an error only where no poll succeeded.
+// that of a poll; one that may pass by itself is an error only where no poll succeeded.
 func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 	asked := map[revisionOf]bool{}
 	r.Later = maps.Clone(r.Later)
@@ -56,7 +56,7 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 		switch {
 		case err != nil && ctx.Err() != nil && last != nil:
 			return last, nil
-		case err != nil && (w.Once || w.Goes == nil || !w.Goes(err)):
+		case err != nil && (w.Once || w.IsTransient == nil || !w.IsTransient(err)):
 			return last, err
 		case err == nil:
 			last = r.Statuses(nodes)

@@ -106,49 +106,70 @@ func (q queues) take(key string) (all []*asked) {
 // errUnassigned is a request for what is not assigned to the node.
 var errUnassigned = errors.New("not assigned to this node")
 
-// applies reports whether a manifest is run, or would be but for what is wrong with it; else its condition is
-// false, it expired, or another one of its name overrides it.
-func (m *Manifests) applies(key string, state model.ManifestState) bool {
-	return m.o.Set.Active(key) != nil || state.Late != ""
+// candidate is a manifest that a request may be about.
+type candidate struct {
+	key, name string
+	state     model.ManifestState
+	// active is that it is run. It applies where it is, or would be but for what is wrong with it; else its condition
+	// is false, it expired, or another one of its name overrides it.
+	active, applies bool
+}
+
+// candidates returns what is assigned, by key.
+func (m *Manifests) candidates() []candidate {
+	states := m.o.Set.States()
+	out := make([]candidate, 0, len(states))
+	for _, key := range slices.Sorted(maps.Keys(states)) {
+		c := candidate{key: key, state: states[key], active: m.o.Set.Active(key) != nil}
+		_, c.name, _ = model.SplitKey(key)
+		c.applies = c.active || c.state.Late != ""
+		out = append(out, c)
+	}
+
+	return out
+}
+
+// askedFor returns those of the candidates that names are about, none of these for all: what applies, and of a name
+// that was given something also where nothing of it applies. The error wraps errUnassigned where there is none of a name.
+func askedFor(all []candidate, names []string) (about []candidate, err error) {
+	applies := map[string]bool{} // by name, of those that there are
+	for _, c := range all {
+		applies[c.name] = applies[c.name] || c.applies
+	}
+	for _, name := range names {
+		if _, known := applies[name]; !known {
+			return nil, fmt.Errorf("%s: %w", name, errUnassigned)
+		}
+	}
+	for _, c := range all {
+		if len(names) == 0 && c.applies || slices.Contains(names, c.name) && (c.applies || !applies[c.name]) {
+			about = append(about, c)
+		}
+	}
+
+	return about, nil
 }
 
 // Ask runs manifests soon: one that is running is run once more after that. Runs that several
 // ask for are one. hard ends when a run is broken off.
 func (m *Manifests) Ask(ctx, hard context.Context, r Request) {
-	states := m.o.Set.States()
+	about, err := askedFor(m.candidates(), r.Names)
+	if err != nil || len(about) == 0 {
+		r.End(nil, err)
+		return
+	}
 	a := &asked{Request: r, waiting: map[string]bool{}}
-	names, applies, applying := map[string]bool{}, map[string]bool{}, map[string]bool{}
-	for key, state := range states {
-		_, name, _ := model.SplitKey(key)
-		names[name] = true
-		if m.applies(key, state) {
-			applies[key], applying[name] = true, true
-		}
-	}
-	for key := range states {
-		_, name, _ := model.SplitKey(key)
-		isNamed := slices.Contains(r.Names, name)
-		// Of a name that was given something is said, also where nothing of it applies.
-		if applies[key] && (isNamed || len(r.Names) == 0) || isNamed && !applying[name] {
-			a.waiting[key] = true
-		}
-	}
-	if i := slices.IndexFunc(r.Names, func(name string) bool { return !names[name] }); i >= 0 {
-		r.End(nil, fmt.Errorf("%s: %w", r.Names[i], errUnassigned))
-		return
-	}
-	if len(a.waiting) == 0 {
-		r.End(nil, nil)
-		return
+	for _, c := range about {
+		a.waiting[c.key] = true
 	}
 	var active []string
-	for _, key := range slices.Sorted(maps.Keys(a.waiting)) {
-		if m.o.Set.Active(key) != nil {
-			active = append(active, key)
+	for _, c := range about {
+		if c.active {
+			active = append(active, c.key)
 			continue
 		}
-		none := model.RequestedRun{Manifest: key, Revision: states[key].Seen, Outcome: model.OutcomeSkipped}
-		if late := states[key].Late; late != "" {
+		none := model.RequestedRun{Manifest: c.key, Revision: c.state.Seen, Outcome: model.OutcomeSkipped}
+		if late := c.state.Late; late != "" {
 			a.done(none, errors.New(late))
 		} else {
 			a.done(none, nil)

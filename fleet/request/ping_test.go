@@ -62,8 +62,8 @@ func TestPing(t *testing.T) {
 				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
 				defer stop()
 				began := time.Now()
-				var told []string
-				p, err := request.Ping(ctx, c.pinger, c.targets, known(c.known...), func(p request.Pong) { told = append(told, p.Node) })
+				var answered []string
+				p, err := request.Ping(ctx, c.pinger, c.targets, known(c.known...), func(p request.Pong) { answered = append(answered, p.Node) })
 				var here []string
 				for i, a := range p.Answers {
 					here = append(here, a.Node)
@@ -71,8 +71,8 @@ func TestPing(t *testing.T) {
 						t.Errorf("%s took %s", a.Node, a.Took)
 					}
 				}
-				if !slices.Equal(here, c.here) || !slices.Equal(told, c.here) || !slices.Equal(p.Missing, c.missing) || !errors.Is(err, c.err) {
-					t.Errorf("answered %v (%v), missing %v, %v", here, told, p.Missing, err)
+				if !slices.Equal(here, c.here) || !slices.Equal(answered, c.here) || !slices.Equal(p.Missing, c.missing) || !errors.Is(err, c.err) {
+					t.Errorf("answered %v (%v), missing %v, %v", here, answered, p.Missing, err)
 				}
 				if took := time.Since(began); took != c.took {
 					t.Errorf("it took %s, want %s", took, c.took)

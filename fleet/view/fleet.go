@@ -73,14 +73,14 @@ func New(o Options) *Fleet {
 func (f *Fleet) Run(ctx context.Context) {
 	t := time.NewTicker(tick)
 	defer t.Stop()
-	var looked time.Time
+	var checked time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case now := <-t.C:
-			if now.Sub(looked) >= silencePause {
-				looked = now
+			if now.Sub(checked) >= silencePause {
+				checked = now
 				f.nodes.Silence(now)
 			}
 			f.signal()
@@ -88,8 +88,8 @@ func (f *Fleet) Run(ctx context.Context) {
 	}
 }
 
-// SetNodes says which nodes there were when that was asked, and takes them over. What was told of
-// a node since then is newer, and stays.
+// SetNodes says which nodes there were when that was asked, and takes them over. What a node
+// reported since then is newer, and stays.
 func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
 	f.log.Forget(f.nodes.SetNodes(asked, all)...)
 }
@@ -115,5 +115,5 @@ func (f *Fleet) Add(m Message) { f.log.Add(m) }
 func (f *Fleet) AddRuns(m Message) { f.log.AddRuns(m) }
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
-// first one that is told is counted.
+// first one that is added is counted.
 func (f *Fleet) SetEnd(seq uint64) { f.log.SetEnd(seq) }

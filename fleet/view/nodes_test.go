@@ -66,7 +66,7 @@ func TestSilenceNeedsNoEvent(t *testing.T) {
 	})
 }
 
-// TestNodesOfAList: what was told since the list was asked for stays.
+// TestNodesOfAList: what was reported since the list was asked for stays.
 func TestNodesOfAList(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -196,7 +196,7 @@ func TestQueriesOfNodes(t *testing.T) {
 	}
 }
 
-// TestStatesStayWhole: what is kept in little memory of the manifests of a node is what it told, at any time, and
+// TestStatesStayWhole: what is kept in little memory of the manifests of a node is what it reported, at any time, and
 // for judging it again.
 func TestStatesStayWhole(t *testing.T) {
 	t.Parallel()

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// What the stream told, and what is asked of it.
+// What the stream has, and what is asked of it.
 type (
 	// Message is what the stream stored at once.
 	Message = activity.Message

@@ -16,7 +16,7 @@ func (s *site) control(r *http.Request) screen {
 	return screen{
 		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit/nodes", "Part of a node, a group, a name or a text", search, false),
 		content: func(ctx context.Context, now time.Time) (content, error) {
-			all, more, err := s.Source.Control(ctx)
+			all, more, err := s.Source.Control(reader(ctx, r))
 			if err != nil {
 				return content{}, err
 			}

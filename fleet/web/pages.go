@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/page"
 	"github.com/musterfleet/muster/model"
 )
@@ -222,7 +223,7 @@ func (s *site) audit(r *http.Request) screen {
 	return screen{
 		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit", "Part of a key or a name, or: assigned, removed", search, false),
 		content: func(ctx context.Context, now time.Time) (content, error) {
-			all, more, err := s.Source.Assigned(ctx)
+			all, more, err := s.Source.Assigned(reader(ctx, r))
 			if err != nil {
 				return content{}, err
 			}
@@ -261,6 +262,16 @@ func (s *site) missing(r *http.Request) screen {
 			return absent("page", r.URL.Path, "The address may be mistyped, or of another version of muster.", page.Link{Text: "Go to the overview", URL: "/"}), nil
 		},
 	}
+}
+
+// reader returns the context in which a list is read: what everybody looks at is read for all, what somebody searches for
+// them.
+func reader(ctx context.Context, r *http.Request) context.Context {
+	if r.URL.RawQuery == "" {
+		return access.ForAll(ctx)
+	}
+
+	return ctx
 }
 
 // searchOf returns what is searched.

@@ -70,7 +70,7 @@ var pages = map[string][]string{
 	"/requests/req-7c1f":              {"service#nginx", "anna@desk", "300 nodes", "of 305", "group(&#34;web&#34;) || group(&#34;db&#34;)", "5 nodes without an answer", `href="/nodes/web003"`, "/api/v1/requests/req-7c1f"},
 	"/requests/req-66d0":              {"uptime", "Not known: the sender did not say how many", "--resume ID"},
 	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
-	"/audit":                          {"12 changes", "group.web.nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
+	"/audit":                          {"12 changes", "group.<wbr>web.<wbr>nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
 	"/audit/group.web.nginx":          {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
 	"/nodes?state=failed":             {`aria-current="true"`, "of 500 nodes"},
 	"/nodes?on=group(%22db%22)":       {"100 of 500 nodes", "db001", "offset=50"},

@@ -134,6 +134,19 @@ await step('the audit of a narrow screen', async (p) => {
   await p.goto(base + '/audit', { waitUntil: 'load' });
   const words = await p.evaluate(() => [...document.querySelectorAll('td:first-child .badge')].map((b) => [b.textContent.trim(), parseFloat(getComputedStyle(b).fontSize)]));
   is(words.length > 0 && words.every(([word, size]) => word !== '' && size >= 12), true, 'whether each change has its word');
+  const keys = await p.evaluate(() => [...document.querySelectorAll('td.id .name')].map((name) => {
+    const all = document.createTreeWalker(name, NodeFilter.SHOW_TEXT), broken = [];
+    for (let text; (text = all.nextNode());) {
+      for (const word of text.data.matchAll(/[^.\s-]+/g)) {
+        const range = document.createRange();
+        range.setStart(text, word.index);
+        range.setEnd(text, word.index + word[0].length);
+        if (new Set([...range.getClientRects()].map((line) => line.top)).size > 1) broken.push(word[0]);
+      }
+    }
+    return broken.length > 0 ? `${broken} of ${name.textContent.trim()}` : '';
+  }));
+  is(keys.length > 0 && keys.join(''), '', 'what is broken within a word');
 });
 
 await step('the theme', async (p) => {

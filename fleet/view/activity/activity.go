@@ -1,5 +1,5 @@
 // Package activity knows what happened in a fleet, as the stream of reports tells it: events, runs, requests, and counts
-// of them over time, in bounded memory. It may be told the same again, late or out of order.
+// of them over time, in bounded memory. The same may be added again, late or out of order.
 package activity
 
 import (

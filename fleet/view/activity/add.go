@@ -9,7 +9,7 @@ import (
 
 // Message is what the stream of reports stored at once: one report, or a batch.
 type Message struct {
-	// Seq is its number in the stream, Stored when the server took it: by that is told what
+	// Seq is its number in the stream, Stored when the server took it: by that it is decided what
 	// happened when, since clocks of nodes may be wrong.
 	Seq     uint64
 	Stored  time.Time
@@ -21,9 +21,9 @@ type Message struct {
 // Add tells what the stream has. The same report again changes nothing; the order does not
 // matter.
 func (l *Log) Add(m Message) {
-	all := make([]told, 0, 1) // most messages are one report
+	all := make([]excerpt, 0, 1) // most messages are one report
 	for _, r := range m.Reports {
-		all = append(all, tell(r, m.Seq, m.Stored))
+		all = append(all, excerptOf(r, m.Seq, m.Stored))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -42,7 +42,7 @@ func (l *Log) Add(m Message) {
 // lists, and nothing else counts them before Add tells them again.
 func (l *Log) AddRuns(m Message) {
 	for i, r := range m.Reports {
-		t := tell(r, m.Seq, m.Stored)
+		t := excerptOf(r, m.Seq, m.Stored)
 		if t.run == nil {
 			continue
 		}
@@ -55,12 +55,12 @@ func (l *Log) AddRuns(m Message) {
 }
 
 // addRun lists the summary of a run.
-func (l *Log) addRun(t *told, h *happened, at place) {
+func (l *Log) addRun(t *excerpt, h *happened, at place) {
 	t.run.Outcome = h.outcome
 	l.runs.summary(t.Node, at, l.words.keepRun(h, t.run))
 }
 
-func (l *Log) add(t *told, at place) {
+func (l *Log) add(t *excerpt, at place) {
 	e := &t.Event
 	if l.repeats.seenBefore(e.Node, e.ID) {
 		return

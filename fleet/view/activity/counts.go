@@ -25,7 +25,7 @@ type counts struct {
 }
 
 // SetEnd tells the sequence of the newest message that the stream has. What comes after the
-// first one that is told is counted.
+// first one that is added is counted.
 func (l *Log) SetEnd(seq uint64) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (c *counts) message(m *Message) {
 }
 
 // report counts a report that was not read before.
-func (c *counts) report(t *told, seq uint64) {
+func (c *counts) report(t *excerpt, seq uint64) {
 	if !c.isNew(seq) {
 		return
 	}

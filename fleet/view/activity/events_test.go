@@ -12,12 +12,12 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// TestWhatIsKeptStaysWhole: an event, a run and a run whose summary is missing have all that was told, their times in UTC.
+// TestWhatIsKeptStaysWhole: an event, a run and a run whose summary is missing have all that was reported, their times in UTC.
 func TestWhatIsKeptStaysWhole(t *testing.T) {
 	t.Parallel()
 	l := activity.New(activity.Options{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
 	stored := time.Date(2026, 11, 26, 12, 0, 0, 123456789, time.FixedZone("", 3600))
-	told := func(kind, protocol string, outcome model.Outcome, document any) model.Report {
+	report := func(kind, protocol string, outcome model.Outcome, document any) model.Report {
 		data, err := json.Marshal(document)
 		if err != nil {
 			t.Fatal(err)
@@ -28,9 +28,9 @@ func TestWhatIsKeptStaysWhole(t *testing.T) {
 		}
 	}
 	counts := model.Counts{Total: 9, Failed: 1, HealthChecks: model.HealthCounts{Critical: 1}}
-	part := told(model.KindTransaction, model.ProtocolTransaction, model.OutcomeFailed, model.Transaction{Type: "file", Name: "/etc/motd", Errors: []string{"no space"}})
-	run := told(model.KindRun, model.ProtocolRun, model.OutcomeFailed, model.Run{Started: stored, Duration: time.Second, Counts: counts, Errors: []string{"file#/etc/motd: no space"}})
-	answer := told(model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Error: "too late", Sender: &model.Sender{By: "ada", Nodes: 3}})
+	part := report(model.KindTransaction, model.ProtocolTransaction, model.OutcomeFailed, model.Transaction{Type: "file", Name: "/etc/motd", Errors: []string{"no space"}})
+	run := report(model.KindRun, model.ProtocolRun, model.OutcomeFailed, model.Run{Started: stored, Duration: time.Second, Counts: counts, Errors: []string{"file#/etc/motd: no space"}})
+	answer := report(model.KindEnsure, model.ProtocolEnsureResponse, model.OutcomeChanged, model.EnsureResponse{Error: "too late", Sender: &model.Sender{By: "ada", Nodes: 3}})
 	l.Add(activity.Message{Seq: 5, Stored: stored, Reports: []model.Report{part}})
 	partial := []activity.RunRow{{RunID: "r1", Node: "web1", Manifest: "group.web.motd", Cause: model.CauseSchedule, Started: stored.UTC()}}
 	if got := l.Runs(activity.EventQuery{}); !reflect.DeepEqual(got, partial) {

@@ -27,7 +27,7 @@ func newPoints(keep time.Duration) points { return points{every: max(keep/interv
 func (p *points) number(at time.Time) int64 { return at.UnixNano() / int64(p.every) }
 
 // add counts the summary of a run.
-func (p *points) add(at time.Time, t *told) {
+func (p *points) add(at time.Time, t *excerpt) {
 	number := p.number(at)
 	in := &p.ring[uint64(number)%uint64(len(p.ring))]
 	switch {

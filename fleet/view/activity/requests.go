@@ -9,7 +9,7 @@ import (
 // maxRequests is how many requests are kept.
 const maxRequests = 1000
 
-// requests are the newest requests, by the place of the first answer that was told.
+// requests are the newest requests, by the place of the first answer that was added.
 type requests struct {
 	*bounded[*RequestRow]
 	// byKey are those that are kept, see keyOf, and votes what their answers say of them.
@@ -63,7 +63,7 @@ func newRequests() requests {
 }
 
 // add counts an answer. A node could answer what nobody asked: the request takes of its share.
-func (r requests) add(at place, t *told) {
+func (r requests) add(at place, t *excerpt) {
 	e := &t.Event
 	key := keyOf(e.Resource, e.CorrelationID)
 	row := r.byKey[key]
@@ -90,7 +90,7 @@ func (r requests) add(at place, t *told) {
 
 // describe says in a row what its answers say, of which one is new. Those of older agents do not say who sent the
 // request, those of nodes that refused it not what was asked.
-func (v *votes) describe(row *RequestRow, t *told) {
+func (v *votes) describe(row *RequestRow, t *excerpt) {
 	if t.from != (model.Sender{}) {
 		v.sender.add(t.from)
 		from := v.sender.value

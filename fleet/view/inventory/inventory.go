@@ -1,4 +1,4 @@
-// Package inventory knows what a fleet is now: its nodes by what they told last, and how each compares with what is
+// Package inventory knows what a fleet is now: its nodes by what they reported last, and how each compares with what is
 // assigned to it. Whoever follows the buckets tells it.
 package inventory
 

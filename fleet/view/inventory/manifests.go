@@ -52,7 +52,7 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 	return out
 }
 
-// state returns the status as the node told it.
+// state returns the status as the node reported it.
 func (m *manifestState) state() model.ManifestState {
 	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.Time(), Counts: m.counts, FailedSince: m.failedSince.Time()}
 	if r := m.rare; r != nil {
@@ -83,8 +83,8 @@ func (s *state) manifest(key string) model.ManifestState {
 	return s.manifests[at].state()
 }
 
-// told returns the node as it told its state, with the statuses of its manifests in a map that is cleared before.
-func (s *state) told(manifests map[string]model.ManifestState) model.Node {
+// reported returns the node as it reported its state, with the statuses of its manifests in a map that is cleared before.
+func (s *state) reported(manifests map[string]model.ManifestState) model.Node {
 	clear(manifests)
 	for i := range s.manifests {
 		manifests[s.manifests[i].key] = s.manifests[i].state()
@@ -100,7 +100,7 @@ func (s *state) told(manifests map[string]model.ManifestState) model.Node {
 // full returns all that is known of the node.
 func (s *state) full() summary.Node {
 	out := s.Node
-	out.Node = s.told(make(map[string]model.ManifestState, len(s.manifests)))
+	out.Node = s.reported(make(map[string]model.ManifestState, len(s.manifests)))
 
 	return out
 }

@@ -13,8 +13,8 @@ import (
 // known is a node of the table.
 type known struct {
 	*state
-	// toldAt is when this was told.
-	toldAt time.Time
+	// since is when this was reported.
+	since time.Time
 }
 
 // table has the nodes, by name and in the order of their names.
@@ -25,13 +25,13 @@ type table struct {
 
 func newTable() table { return table{byName: map[string]*known{}} }
 
-func (t *table) set(s *state, told time.Time) {
+func (t *table) set(s *state, since time.Time) {
 	name := s.name()
 	if k := t.byName[name]; k != nil {
-		k.state, k.toldAt = s, told
+		k.state, k.since = s, since
 		return
 	}
-	k := &known{s, told}
+	k := &known{s, since}
 	t.byName[name] = k
 	at, _ := t.find(name)
 	t.sorted = slices.Insert(t.sorted, at, k)
@@ -58,20 +58,20 @@ func (t *table) all() []*state {
 	return out
 }
 
-// SetNodes says which nodes there were when that was asked, and takes them over. What was told of
-// a node since then is newer, and stays. It returns which are no more.
+// SetNodes says which nodes there were when that was asked, and takes them over. What a node
+// reported since then is newer, and stays. It returns which are no more.
 func (a *Nodes) SetNodes(asked time.Time, all []model.Node) (removed []string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	listed := make(map[string]bool, len(all))
 	for _, n := range all {
 		listed[n.Node] = true
-		if k := a.nodes.byName[n.Node]; k == nil || k.toldAt.Before(asked) {
+		if k := a.nodes.byName[n.Node]; k == nil || k.since.Before(asked) {
 			a.setNode(n)
 		}
 	}
 	for _, k := range slices.Clone(a.nodes.sorted) {
-		if name := k.name(); !listed[name] && k.toldAt.Before(asked) {
+		if name := k.name(); !listed[name] && k.since.Before(asked) {
 			a.nodes.remove(name)
 			removed = append(removed, name)
 		}
@@ -133,7 +133,7 @@ func (a *Nodes) Silence(now time.Time) {
 	manifests := map[string]model.ManifestState{}
 	for _, k := range a.nodes.sorted {
 		if !k.Silent && k.IsSilent(now) {
-			n := k.told(manifests)
+			n := k.reported(manifests)
 			n.Silent = true
 			k.state = a.judge(n, k.manifests)
 			a.options.Changed()
@@ -153,7 +153,7 @@ func (a *Nodes) SetAssignments(entries []model.Entry) {
 	}
 	manifests := map[string]model.ManifestState{}
 	for _, k := range a.nodes.sorted {
-		if n := k.told(manifests); changed.Concerns(n) {
+		if n := k.reported(manifests); changed.Concerns(n) {
 			k.state = a.judge(n, k.manifests)
 		}
 	}

@@ -23,8 +23,6 @@ const (
 
 // The bounds of what is done at once: more gets 503, and when to try again.
 const (
-	maxAsked   = 8
-	maxOwn     = 3 // of one user
 	maxStreams = 500
 	// ownStreams is how many of them one user has.
 	ownStreams = 50
@@ -42,7 +40,6 @@ type Options struct {
 // api answers. It never changes after New.
 type api struct {
 	Options
-	asked   *access.Turns
 	streams *access.Places
 	sparse  sparse.Log
 }
@@ -50,7 +47,7 @@ type api struct {
 // New returns the handler of Root and everything below it. What it does not know is answered there
 // too. A feed ends with the context of its request: the server must end that when it shuts down.
 func New(o Options) http.Handler {
-	a := &api{Options: o, asked: access.NewTurns(maxAsked, maxOwn), streams: access.NewPlaces("feeds", maxStreams, ownStreams)}
+	a := &api{Options: o, streams: access.NewPlaces("feeds", maxStreams, ownStreams)}
 	mux := http.NewServeMux()
 	routes := a.routes(mux)
 	spec, err := specOf(routes)

@@ -269,6 +269,7 @@ func TestWhatCannotBeRead(t *testing.T) {
 	}{
 		{errors.New("no responders"), http.StatusBadGateway, "facts of web01: no responders"},
 		{fmt.Errorf("%w (disconnected)", api.ErrUnavailable), http.StatusServiceUnavailable, "facts of web01: NATS cannot be reached now (disconnected): try again"},
+		{api.ErrBusy, http.StatusServiceUnavailable, "facts of web01: too many read from NATS at the same time: try again"},
 		{fmt.Errorf("read: %w", context.DeadlineExceeded), http.StatusGatewayTimeout, "NATS did not answer within 10s"},
 		{context.Canceled, http.StatusServiceUnavailable, "shuts down"},
 	} {

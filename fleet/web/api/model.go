@@ -28,7 +28,11 @@ type Model interface {
 // ErrUnavailable is a source that has no connection to what it reads.
 var ErrUnavailable = errors.New("NATS cannot be reached now")
 
-// Source is asked for what the model does not have: fleet/web.Source is one. Its errors may wrap ErrUnavailable.
+// ErrBusy is a source of which too much is asked at once.
+var ErrBusy = errors.New("too many read from NATS at the same time")
+
+// Source is asked for what the model does not have: fleet/web.Source is one. Its errors may wrap ErrUnavailable, or
+// ErrBusy: it decides how many read at once.
 type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	Facts(ctx context.Context, node string) (json.RawMessage, error)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 )
@@ -94,22 +93,17 @@ func busy(detail string) error {
 	return huma.ErrorWithHeaders(huma.Error503ServiceUnavailable(detail), http.Header{"Retry-After": {"2"}})
 }
 
-// ask asks a source, few at once, and returns a problem where that fails.
+// ask asks a source, and returns a problem where that fails.
 func ask[T any](ctx context.Context, a *api, what, remedy string, get func(context.Context) (T, error)) (*answer[T], error) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	leave, ok := a.asked.Enter(ctx, access.UserOf(ctx).Share())
-	if !ok {
-		return nil, busy("too many requests that read from NATS: try again")
-	}
-	defer leave()
 	v, err := get(ctx)
 	switch {
 	case err == nil:
 		return found(v)
 	case errors.Is(err, model.ErrNotFound):
 		return nil, huma.Error404NotFound(fmt.Sprintf("%s: %v; %s", what, err, remedy))
-	case errors.Is(err, ErrUnavailable):
+	case errors.Is(err, ErrUnavailable), errors.Is(err, ErrBusy):
 		return nil, busy(fmt.Sprintf("%s: %v: try again", what, err))
 	case errors.Is(err, context.Canceled):
 		return nil, busy("the server shuts down, or the client left")

@@ -34,8 +34,8 @@ type confirmation struct {
 	Text  string        `json:"text"`
 }
 
-// writtenPause is what was written under a key, and what the nodes do of it.
-type writtenPause struct {
+// writtenChange is what was written under a key, and what the nodes do of it.
+type writtenChange struct {
 	pauses.Written
 	Nodes []confirmation `json:"nodes,omitempty"`
 
@@ -75,7 +75,7 @@ func (w *confirmWait) check() error {
 
 // await waits until the known nodes of all do what was written, cannot be reached or refuse. The
 // error is that nodes cannot be read, that some refused, or that some said nothing in time.
-func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Store, known []model.Node, all []writtenPause) error {
+func (w *confirmWait) await(ctx context.Context, env *cli.Env, store *fleetcli.Store, known []model.Node, all []writtenChange) error {
 	if w.timeout == 0 || len(all) == 0 {
 		return nil
 	}
@@ -135,7 +135,7 @@ func openNodes(t fleet.Target, known []model.Node, byName map[string]model.Node)
 }
 
 // judgeAll notes what the nodes do now of what was written.
-func judgeAll(all []writtenPause, before map[string]model.Node, now []model.Node, settled bool) {
+func judgeAll(all []writtenChange, before map[string]model.Node, now []model.Node, settled bool) {
 	states := map[string]model.Node{}
 	for _, n := range now {
 		states[n.Node] = n
@@ -153,7 +153,7 @@ func judgeAll(all []writtenPause, before map[string]model.Node, now []model.Node
 }
 
 // count counts the nodes by their state, and names those that are waited for.
-func count(all []writtenPause) (counts map[request.State]int, open []string) {
+func count(all []writtenChange) (counts map[request.State]int, open []string) {
 	counts = map[request.State]int{}
 	for _, w := range all {
 		for _, o := range w.Nodes {
@@ -193,7 +193,7 @@ func (w *confirmWait) verdict(ctx context.Context, counts map[request.State]int)
 }
 
 // printPauses prints what was written, of many targets what and how many, and what the nodes do of it.
-func printPauses(p print.Printer, what string, all []writtenPause, line func(written) string) {
+func printPauses(p print.Printer, what string, all []writtenChange, line func(written) string) {
 	keys, lines := make([]written, len(all)), make([]string, len(all))
 	for i, w := range all {
 		keys[i] = written{w.Key, w.Revision}
@@ -204,7 +204,7 @@ func printPauses(p print.Printer, what string, all []writtenPause, line func(wri
 }
 
 // printConfirmations prints what nodes do, equal ones once, the most frequent first.
-func printConfirmations(p print.Printer, all []writtenPause) {
+func printConfirmations(p print.Printer, all []writtenChange) {
 	var texts []string
 	nodes := map[string][]string{}
 	for _, w := range all {

@@ -108,15 +108,15 @@ func (c *groupCommand) run(ctx context.Context) error {
 }
 
 // awaitGroups waits until the nodes that come into groups, or leave them, say how that went, and notes what they do.
-func (c *groupCommand) awaitGroups(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenPause, error) {
-	var all []writtenPause
+func (c *groupCommand) awaitGroups(ctx context.Context, store *fleetcli.Store, known []model.Node, e edit, done []grouped) ([]writtenChange, error) {
+	var all []writtenChange
 	var of []int
 	for i, g := range done {
 		if len(e.set)+len(g.left) == 0 {
 			continue
 		}
 		family, _, _ := model.SplitKey(g.Key)
-		all = append(all, writtenPause{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left}})
+		all = append(all, writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left}})
 		of = append(of, i)
 	}
 	c.failed = "written, and not in effect on"

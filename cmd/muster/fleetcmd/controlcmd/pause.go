@@ -76,12 +76,12 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(found.store.KV).By(p.By), Signer: found.signer}
-	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenPause, error) {
+	done, failed := eachTarget(found.targets, func(t fleet.Target) (writtenChange, error) {
 		w, err := by.Begin(ctx, t.String(), p)
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenPause{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
+		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
 	})
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
 	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())

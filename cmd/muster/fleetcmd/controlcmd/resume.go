@@ -47,7 +47,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		return err
 	}
 	by := pauses.Pauses{Bucket: control.New(found.store.KV).By(fleetcli.Operator()), Signer: found.signer}
-	var done []writtenPause
+	var done []writtenChange
 	idle := 0
 	var failed []error
 	for _, t := range found.targets {
@@ -62,7 +62,7 @@ func (c *resumeCommand) run(ctx context.Context) error {
 		case err != nil:
 			failed = append(failed, err)
 		default:
-			done = append(done, writtenPause{Written: w, change: pausestate.Change{Key: w.Key}, target: t})
+			done = append(done, writtenChange{Written: w, change: pausestate.Change{Key: w.Key}, target: t})
 		}
 	}
 	switch matched := print.Count(len(found.targets), "node"); {

@@ -49,12 +49,12 @@ type feed struct {
 	// look is how often the streams are looked at.
 	look time.Duration
 	log  *slog.Logger
-	// listed is closed when the nodes were listed once, begun when the newest reports were told.
+	// listed is closed when the nodes were listed once, begun when the newest reports were added.
 	listed, begun chan struct{}
 	isListed      sync.Once
 	isBegun       bool
-	// after is the last sequence of the reports that was told, until the first one behind the past
-	// that was not told yet.
+	// after is the last sequence of the reports that was added, until the first one behind the past
+	// that was not added yet.
 	after, until uint64
 	// block is the part of the past that is being read, zero where none is.
 	block block
@@ -70,7 +70,7 @@ func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog
 }
 
 // run tells what there is, and then what changes, until ctx ends. It returns a *recreatedError where
-// all has to be told anew, and the error of ctx else.
+// all has to be added anew, and the error of ctx else.
 func (f *feed) run(ctx context.Context) error {
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)

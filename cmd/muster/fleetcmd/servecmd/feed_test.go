@@ -420,7 +420,7 @@ func TestWhatTheStreamDroppedIsSaid(t *testing.T) {
 	}
 }
 
-// TestHistoryGoesOn: where reading the past fails, it goes on behind what was told, which counts once.
+// TestHistoryGoesOn: where reading the past fails, it goes on behind what was added, which counts once.
 func TestHistoryGoesOn(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -443,7 +443,7 @@ func TestHistoryGoesOn(t *testing.T) {
 			}
 		}
 	}
-	if err := feed.tellPast(broken, time.Time{}); !errors.Is(err, lost) {
+	if err := feed.addPast(broken, time.Time{}); !errors.Is(err, lost) {
 		t.Fatal(err)
 	}
 	if err := feed.readHistory(t.Context()); err != nil {

@@ -48,7 +48,7 @@ func (f *feed) followReports(ctx context.Context) error {
 	var first time.Time
 
 	return each(f.reports.Messages(ctx, reports.Range{After: f.after, Follow: true}), math.MaxUint64, func(m reports.Message) {
-		f.to.Add(told(m))
+		f.to.Add(messageOf(m))
 		f.after = m.Sequence
 		if !f.isBegun {
 			f.shares.Add(m)
@@ -104,7 +104,7 @@ func (f *feed) followEnd(ctx context.Context) error {
 	}
 }
 
-// begin has the past read, when all reports since a time are told.
+// begin has the past read, when all reports since a time are added.
 func (f *feed) begin(since time.Time) {
 	if !f.isBegun {
 		f.isBegun = true
@@ -113,7 +113,8 @@ func (f *feed) begin(since time.Time) {
 	}
 }
 
-func told(m reports.Message) view.Message {
+// messageOf returns a message as the view takes it.
+func messageOf(m reports.Message) view.Message {
 	return view.Message{Seq: m.Sequence, Stored: m.Stored, Reports: m.Reports, Invalid: m.Invalid}
 }
 
@@ -121,7 +122,7 @@ func told(m reports.Message) view.Message {
 // reports, the newest block first.
 func (f *feed) readHistory(ctx context.Context) error {
 	newest := reports.Range{Kind: model.KindRun, Newest: true}
-	if err := each(f.reports.Messages(ctx, newest), math.MaxUint64, func(m reports.Message) { f.to.AddRuns(told(m)) }); err != nil {
+	if err := each(f.reports.Messages(ctx, newest), math.MaxUint64, func(m reports.Message) { f.to.AddRuns(messageOf(m)) }); err != nil {
 		return err
 	}
 	f.to.SetLastRuns()
@@ -133,7 +134,7 @@ func (f *feed) readHistory(ctx context.Context) error {
 			from := f.until - min(size, f.until-1)
 			f.block = block{from: from, after: from - 1}
 		}
-		if err := f.tellPast(f.reports.Messages(ctx, reports.Range{After: f.block.after}), oldest); err != nil {
+		if err := f.addPast(f.reports.Messages(ctx, reports.Range{After: f.block.after}), oldest); err != nil {
 			return err
 		}
 		b := f.block
@@ -177,17 +178,17 @@ func (f *feed) tellShares(ctx context.Context) error {
 	return nil
 }
 
-// block is a part of the past: what of it was told is not told again when reading failed meanwhile.
+// block is a part of the past: what of it was added is not added again when reading failed meanwhile.
 type block struct {
-	// from is its first sequence, after the last one that was told.
+	// from is its first sequence, after the last one that was added.
 	from, after  uint64
 	count, bytes int
 	// first is when the first message was stored.
 	first time.Time
 }
 
-// tellPast tells the rest of the block, which was stored not before a time, up to what is told already.
-func (f *feed) tellPast(rest iter.Seq2[reports.Message, error], oldest time.Time) error {
+// addPast adds the rest of the block, which was stored not before a time, up to what is there already.
+func (f *feed) addPast(rest iter.Seq2[reports.Message, error], oldest time.Time) error {
 	b := &f.block
 
 	return each(rest, f.until, func(m reports.Message) {
@@ -197,7 +198,7 @@ func (f *feed) tellPast(rest iter.Seq2[reports.Message, error], oldest time.Time
 			b.first = m.Stored
 		}
 		if !m.Stored.Before(oldest) {
-			f.to.Add(told(m))
+			f.to.Add(messageOf(m))
 			f.shares.Add(m)
 		}
 	})

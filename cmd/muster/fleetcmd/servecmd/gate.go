@@ -3,7 +3,6 @@ package servecmd
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"time"
 
@@ -19,13 +18,10 @@ import (
 // maxAsked is how many pages and answers read from NATS at the same time: a run is up to 128 MiB.
 const maxAsked = 8
 
-// maxOwn is how many of these places one user has for what is chosen by a key: a run that does not exist takes long.
+// maxOwn is how many of these places one user has: a run that does not exist takes long.
 const maxOwn = 3
 
-// errBusy is a source of which too much is asked.
-var errBusy = errors.New("too many read from NATS at the same time: try again")
-
-// gated is a source that is asked by few at once; the others wait until their contexts end.
+// gated is a source of pages and of the API that is asked by few at once; the others wait until their contexts end.
 type gated struct {
 	source web.Source
 	places *access.Turns
@@ -42,24 +38,24 @@ func newGated(s web.Source) gated {
 	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
 }
 
-// Run returns a run, or errBusy.
+// Run returns a run, or api.ErrBusy.
 func (g gated) Run(ctx context.Context, node, id string) (view.RunDetail, error) {
-	return through(ctx, g, access.UserOf(ctx).Share(), func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
+	return through(ctx, g, func() (view.RunDetail, error) { return g.source.Run(ctx, node, id) })
 }
 
-// Facts returns the facts of a node, or errBusy.
+// Facts returns the facts of a node, or api.ErrBusy.
 func (g gated) Facts(ctx context.Context, node string) (json.RawMessage, error) {
-	return through(ctx, g, access.UserOf(ctx).Share(), func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
+	return through(ctx, g, func() (json.RawMessage, error) { return g.source.Facts(ctx, node) })
 }
 
-// History returns the revisions of an assignment, or errBusy.
+// History returns the revisions of an assignment, or api.ErrBusy.
 func (g gated) History(ctx context.Context, key string) ([]model.Entry, error) {
-	return through(ctx, g, access.UserOf(ctx).Share(), func() ([]model.Entry, error) { return g.source.History(ctx, key) })
+	return through(ctx, g, func() ([]model.Entry, error) { return g.source.History(ctx, key) })
 }
 
-// Assigned returns revisions of assignments, or errBusy.
+// Assigned returns revisions of assignments, or api.ErrBusy.
 func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err error) {
-	all, err = through(ctx, g, forAll, func() ([]model.Entry, error) {
+	all, err = through(ctx, g, func() ([]model.Entry, error) {
 		all, older, err := g.source.Assigned(ctx)
 		more = older
 		return all, err
@@ -68,9 +64,9 @@ func (g gated) Assigned(ctx context.Context) (all []model.Entry, more bool, err 
 	return all, more, err
 }
 
-// Control returns what operators wrote about nodes, or errBusy.
+// Control returns what operators wrote about nodes, or api.ErrBusy.
 func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err error) {
-	all, err = through(ctx, g, forAll, func() ([]model.Entry, error) {
+	all, err = through(ctx, g, func() ([]model.Entry, error) {
 		all, others, err := g.source.Control(ctx)
 		more = others
 		return all, err
@@ -79,27 +75,24 @@ func (g gated) Control(ctx context.Context) (all []model.Entry, more bool, err e
 	return all, more, err
 }
 
-// Registrations returns what nodes registered, which is read once for all who ask within some seconds, or errBusy.
+// Registrations returns what nodes registered, which is read once for all who ask within some seconds, or api.ErrBusy.
 // Nobody may change it.
 func (g gated) Registrations(ctx context.Context) ([]registration.Registration, error) {
 	return g.registrations.Get(ctx, "", func(ctx context.Context) ([]registration.Registration, error) {
-		return through(ctx, g, forAll, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
+		return through(access.ForAll(ctx), g, func() ([]registration.Registration, error) { return g.source.Registrations(ctx) })
 	})
 }
 
-// forAll is the share of what many are shown: nobody waits for one who has used up their own.
-const forAll = ""
-
-// through calls get when there is a place for a user, and a connection.
-func through[T any](ctx context.Context, g gated, user string, get func() (T, error)) (none T, err error) {
+// through calls get when there is a place for the user of a context, and a connection.
+func through[T any](ctx context.Context, g gated, get func() (T, error)) (none T, err error) {
 	if g.away != nil {
 		if err := g.away(); err != nil {
 			return none, fmt.Errorf("%w (%w)", api.ErrUnavailable, err)
 		}
 	}
-	leave, ok := g.places.Enter(ctx, user)
+	leave, ok := g.places.Enter(ctx, access.UserOf(ctx).Share())
 	if !ok {
-		return none, errBusy
+		return none, api.ErrBusy
 	}
 	defer leave()
 

@@ -17,6 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web"
 	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
@@ -72,7 +73,7 @@ func TestFewReadAtOnce(t *testing.T) {
 	}
 	ended, end := context.WithCancel(t.Context())
 	end()
-	if _, err := g.Run(ended, "web01", "x"); !errors.Is(err, errBusy) {
+	if _, err := g.Run(ended, "web01", "x"); !errors.Is(err, api.ErrBusy) {
 		t.Error(err)
 	}
 	close(slow.released)
@@ -145,14 +146,12 @@ func (s heldSource) Run(_ context.Context, node, _ string) (view.RunDetail, erro
 	return view.RunDetail{}, model.ErrNotFound
 }
 
-// TestNobodyHoldsAllPlaces: what one user asks for leaves places of pages and of the API to others, and few lines in
-// the log.
-func TestNobodyHoldsAllPlaces(t *testing.T) {
-	t.Parallel()
-	slow := heldSource{nodes: make(chan string, 100), released: make(chan struct{})}
+// readers returns what lets some users read, and their tokens.
+func readers(t *testing.T, names ...string) (*access.Guard, map[string]string) {
+	t.Helper()
 	tokens := filepath.Join(t.TempDir(), "tokens")
 	secrets, lines := map[string]string{}, ""
-	for _, name := range []string{"eve", "anna"} {
+	for _, name := range names {
 		secret, line, err := access.NewToken(access.Read, name)
 		if err != nil {
 			t.Fatal(err)
@@ -166,6 +165,16 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+
+	return guard, secrets
+}
+
+// TestNobodyHoldsAllPlaces: what one user asks for leaves places of pages and of the API to others, and few lines in
+// the log.
+func TestNobodyHoldsAllPlaces(t *testing.T) {
+	t.Parallel()
+	slow := heldSource{nodes: make(chan string, 100), released: make(chan struct{})}
+	guard, secrets := readers(t, "eve", "anna")
 	var log strings.Builder
 	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(slow), nil, nil, slog.New(slog.NewTextHandler(&log, nil))))
 	var asking sync.WaitGroup
@@ -210,5 +219,70 @@ func TestNobodyHoldsAllPlaces(t *testing.T) {
 	pages, answers := strings.Count(log.String(), "cannot show a page"), strings.Count(log.String(), "a request cannot be answered")
 	if pages != 10 || answers > 10 || strings.Count(log.String(), "\n") != pages+answers {
 		t.Errorf("%d lines of pages, %d of answers: %s", pages, answers, log.String())
+	}
+}
+
+// heldAudit is a source of which the audit is read when it is released, and that says for whom it is.
+type heldAudit struct {
+	web.Source
+	reads    chan string
+	released chan struct{}
+}
+
+func (s heldAudit) Assigned(ctx context.Context) ([]model.Entry, bool, error) {
+	s.reads <- access.UserOf(ctx).Name
+	<-s.released
+
+	return nil, false, nil
+}
+
+// TestTheAuditIsReadForAll: who asks the API, or searches, takes of their own share; the page that all look at is of
+// nobody, and has a place also when its reader has none left.
+func TestTheAuditIsReadForAll(t *testing.T) {
+	t.Parallel()
+	held := heldAudit{reads: make(chan string, 100), released: make(chan struct{})}
+	guard, secrets := readers(t, "eve")
+	h := guard.Handler(newHandler(t.Context(), view.New(view.Options{}), newGated(held), nil, nil, slog.New(slog.DiscardHandler)))
+	var asking sync.WaitGroup
+	ask := func(path string) {
+		asking.Go(func() {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Host = "localhost"
+			r.Header.Set("Authorization", "Bearer "+secrets["eve"])
+			w := httptest.NewRecorder()
+			if h.ServeHTTP(w, r); w.Code != http.StatusOK {
+				t.Errorf("%s: %d %s", path, w.Code, w.Body)
+			}
+		})
+	}
+	of := map[string]int{}
+	next := func() {
+		t.Helper()
+		select {
+		case name := <-held.reads:
+			of[name]++
+		case <-time.After(kvtest.Deadline):
+			t.Error("there is no place")
+		}
+	}
+	for i := range maxAsked {
+		ask("/api/v1/audit/assignments?search=" + strconv.Itoa(i))
+		ask("/audit?q=" + strconv.Itoa(i))
+	}
+	for range maxOwn {
+		next()
+	}
+	ask("/audit")
+	next()
+	if of["eve"] != maxOwn || of[""] != 1 {
+		t.Errorf("places: %v", of)
+	}
+	close(held.released)
+	asking.Wait()
+	for range 2*maxAsked - maxOwn {
+		next()
+	}
+	if of["eve"] != 2*maxAsked || of[""] != 1 {
+		t.Errorf("reads: %v", of)
 	}
 }

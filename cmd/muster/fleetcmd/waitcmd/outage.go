@@ -26,8 +26,8 @@ func newOutage(p print.Printer, name string) *outage {
 	return &outage{Printer: p, line: p.Progress(), name: name}
 }
 
-// goes reports whether an error goes by itself while there is time.
-func (o *outage) goes(limit context.Context, err error) bool {
+// isTransient reports whether an error may pass by itself, and there is time for that.
+func (o *outage) isTransient(limit context.Context, err error) bool {
 	is := kvstore.IsOutage(err) && limit.Err() == nil
 	if is && !o.isAway {
 		o.line.Clear()
@@ -38,7 +38,7 @@ func (o *outage) goes(limit context.Context, err error) bool {
 	return is
 }
 
-// again calls f until its error is none that goes by itself. The error is the last one.
+// again calls f until its error is none that may pass by itself. The error is the last one.
 func (o *outage) again(limit context.Context, f func() error) error {
 	for {
 		err := f()
@@ -46,7 +46,7 @@ func (o *outage) again(limit context.Context, f func() error) error {
 			o.isAway = false
 			return nil
 		}
-		if !o.goes(limit, err) {
+		if !o.isTransient(limit, err) {
 			return err
 		}
 		select {

@@ -290,7 +290,7 @@ func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollou
 	}
 	waiter := fleet.Waiter{
 		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
-		Goes: func(err error) bool { return away.goes(limit, err) },
+		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
 			if w.Timeout > 0 && limit.Err() == nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// told is what a report says, in little memory.
-type told struct {
+// excerpt is what a report says, in little memory.
+type excerpt struct {
 	Event
 	// run is nil for all but the summary of a run, repaired how much drift it repaired.
 	run      *RunRow
@@ -24,26 +24,26 @@ type told struct {
 	attention []attention.Attention
 }
 
-// tell reads a report. A document that cannot be read leaves what its envelope says.
-func tell(r model.Report, seq uint64, stored time.Time) told {
-	t := told{Event: Event{
+// excerptOf reads a report. A document that cannot be read leaves what its envelope says.
+func excerptOf(r model.Report, seq uint64, stored time.Time) excerpt {
+	t := excerpt{Event: Event{
 		Seq: seq, ID: compact.Cut(r.ID, compact.MaxWord), Time: stored, Node: r.Node, Kind: r.Kind, Outcome: r.Outcome, Cause: model.Cause(compact.Cut(string(r.Cause), compact.MaxWord)),
 		Manifest: compact.Cut(r.Manifest, compact.MaxWord), RunID: compact.Cut(r.RunID, compact.MaxWord), CorrelationID: compact.Cut(r.CorrelationID, compact.MaxWord),
 	}}
 	switch r.Type {
 	case model.ProtocolRun:
-		t.tellRun(decode[model.Run](r.Data), r)
+		t.addRun(decode[model.Run](r.Data), r)
 	case model.ProtocolTransaction:
-		t.tellTransaction(decode[model.Transaction](r.Data))
+		t.addTransaction(decode[model.Transaction](r.Data))
 	case model.ProtocolEnsureResponse, model.ProtocolRunResponse:
-		t.tellAnswer(decode[model.EnsureResponse](r.Data))
+		t.addAnswer(decode[model.EnsureResponse](r.Data))
 	case model.ProtocolHealth:
 		h := decode[model.HealthReport](r.Data)
 		t.Resource = compact.Cut(h.Resource.String(), compact.MaxWord)
 		_, text := describe.Report(r)
 		t.Text = compact.Line(h.Check+": "+text, compact.MaxText)
 	case model.ProtocolNode:
-		t.tellNode(decode[model.NodeState](r.Data), r)
+		t.addNode(decode[model.NodeState](r.Data), r)
 	}
 
 	return t
@@ -59,7 +59,7 @@ func decode[T any](data json.RawMessage) *T {
 	return v
 }
 
-func (t *told) tellRun(r *model.Run, envelope model.Report) {
+func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 	t.Text = compact.Line(describe.Run(*r), compact.MaxText)
 	// A node could say that it repaired any number.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
@@ -71,7 +71,7 @@ func (t *told) tellRun(r *model.Run, envelope model.Report) {
 	}
 }
 
-func (t *told) tellTransaction(d *model.Transaction) {
+func (t *excerpt) addTransaction(d *model.Transaction) {
 	t.Resource = compact.Cut(d.Ref().String(), compact.MaxWord)
 	text := describe.Transaction(d)
 	t.Text = compact.Line(text, compact.MaxText)
@@ -95,7 +95,7 @@ const unnamed = "ensure"
 // ofRun is what the answers of a run request are about.
 const ofRun = "run"
 
-func (t *told) tellAnswer(r *model.EnsureResponse) {
+func (t *excerpt) addAnswer(r *model.EnsureResponse) {
 	t.Resource = unnamed
 	if r.State != nil {
 		t.Resource = compact.Cut(r.State.Ref().String(), compact.MaxWord)
@@ -119,7 +119,7 @@ func kept(target string) string {
 	return target
 }
 
-func (t *told) tellNode(n *model.NodeState, r model.Report) {
+func (t *excerpt) addNode(n *model.NodeState, r model.Report) {
 	_, text := describe.Report(r)
 	t.Text = compact.Line(text, compact.MaxText)
 	if r.Outcome != model.Outcome(model.NodeFlapping) {
