@@ -17,8 +17,11 @@ import (
 
 // Assignments is where nodes read their assignments. Errors name the key.
 type Assignments interface {
-	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none.
+	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none. A server that lags may
+	// answer with an older one.
 	Get(ctx context.Context, key string) (model.Entry, error)
+	// Current is Get, but for servers that lag.
+	Current(ctx context.Context, key string) (model.Entry, error)
 	// History returns the stored revisions of a key, the newest last; the error wraps
 	// model.ErrNotFound when there are none.
 	History(ctx context.Context, key string) ([]model.Entry, error)
@@ -111,6 +114,10 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 // a missing one.
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
+	if err == nil && same(out.Key, current.Value, value) {
+		// That nothing is to be done must not be the word of a server that lags.
+		current, err = p.Assignments.Current(ctx, out.Key)
+	}
 	if err != nil && !errors.Is(err, model.ErrNotFound) {
 		return err
 	}

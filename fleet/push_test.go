@@ -33,6 +33,9 @@ type memory struct {
 	// refused are keys that cannot be written.
 	refused map[string]bool
 	stored  int
+	// lagging is what Get returns of keys; lags is the error of Current.
+	lagging map[string]model.Entry
+	lags    error
 }
 
 func newMemory() *memory {
@@ -41,7 +44,23 @@ func newMemory() *memory {
 
 func pusher(m *memory) *fleet.Pusher { return &fleet.Pusher{Assignments: m, Bundles: m} }
 
-func (m *memory) Get(_ context.Context, key string) (model.Entry, error) {
+func (m *memory) Get(ctx context.Context, key string) (model.Entry, error) {
+	if e, lags := m.lagging[key]; lags {
+		return e, nil
+	}
+
+	return m.current(key)
+}
+
+func (m *memory) Current(_ context.Context, key string) (model.Entry, error) {
+	if m.lags != nil {
+		return model.Entry{}, m.lags
+	}
+
+	return m.current(key)
+}
+
+func (m *memory) current(key string) (model.Entry, error) {
 	all := m.entries[key]
 	if len(all) == 0 || all[len(all)-1].Deleted {
 		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, model.ErrNotFound)
@@ -49,6 +68,8 @@ func (m *memory) Get(_ context.Context, key string) (model.Entry, error) {
 
 	return all[len(all)-1], nil
 }
+
+var errLags = errors.New("lags")
 
 var errNotAllowed = errors.New("not allowed")
 
@@ -124,6 +145,38 @@ func TestPushBare(t *testing.T) {
 	m.last = 9
 	if back, err := pusher(m).Push(t.Context(), push); err != nil || back[0].Unchanged || back[0].Revision != 10 || !back[1].Unchanged {
 		t.Errorf("after a removal: %+v %v", back, err)
+	}
+}
+
+// TestPushDoesNotBelieveAServerThatLags: it says that what is pushed is in force, while something else is.
+func TestPushDoesNotBelieveAServerThatLags(t *testing.T) {
+	m := newMemory()
+	push := func(manifest string) (fleet.Pushed, error) {
+		t.Helper()
+		done, err := pusher(m).Push(t.Context(), fleet.Push{Source: text(t, manifest), Name: "motd", Targets: []fleet.Target{{Group: "web"}}})
+		if err != nil {
+			return fleet.Pushed{}, err
+		}
+		return done[0], nil
+	}
+	const key, first = "group.web.motd", "muster: {}\n"
+	if _, err := push(first); err != nil {
+		t.Fatal(err)
+	}
+	m.lagging = map[string]model.Entry{key: m.entries[key][0]}
+	if _, err := push(first + "# second\n"); err != nil {
+		t.Fatal(err)
+	}
+	m.lags = errLags
+	if done, err := push(first); !errors.Is(err, errLags) {
+		t.Errorf("while nobody knows: %+v, %v", done, err)
+	}
+	m.lags = nil
+	if done, err := push(first); err != nil || done.Unchanged || done.Revision != 3 || done.Replaced != 2 {
+		t.Errorf("pushed back: %+v, %v", done, err)
+	}
+	if done, err := push(first); err != nil || !done.Unchanged || done.Revision != 3 {
+		t.Errorf("again: %+v, %v", done, err)
 	}
 }
 

@@ -22,6 +22,12 @@ const RequestTimeout = 5 * time.Second
 // to come from elsewhere.
 func (s *Store) Value(ctx context.Context, stream, subject string) (Message, error) {
 	m, err := s.Last(ctx, stream, subject)
+
+	return used(stream, subject, m, err)
+}
+
+// used returns a message that was read as a value that is used.
+func used(stream, subject string, m Message, err error) (Message, error) {
 	switch {
 	case err != nil:
 		return m, err
@@ -34,6 +40,33 @@ func (s *Store) Value(ctx context.Context, stream, subject string) (Message, err
 	}
 
 	return m, fmt.Errorf("read %s of %s: %w", subject, stream, err)
+}
+
+// ErrLags is a server that answers with less than the leader of the stream has.
+var ErrLags = errors.New("the NATS server that answers lags behind the others, try again")
+
+// CurrentValue is Value as the leader of the stream has it, for a subject that the user may publish to, see Newest: a
+// replica that lags is waited for. The error wraps ErrLags where that takes more than a second.
+func (s *Store) CurrentValue(ctx context.Context, stream, subject string) (m Message, err error) {
+	newest, err := s.Newest(ctx, subject)
+	if err != nil {
+		return Message{}, err
+	}
+	err = UntilCurrent(ctx, func(last bool) (bool, error) {
+		m, err = s.Last(ctx, stream, subject)
+		switch isNone := errors.Is(err, model.ErrNotFound); {
+		case err != nil && !isNone:
+			return false, err
+		case m.Sequence >= newest: // of none, 0
+			return true, err
+		case last:
+			return false, fmt.Errorf("read %s of %s, sequence %d: %w", subject, stream, newest, ErrLags)
+		default:
+			return false, nil
+		}
+	})
+
+	return used(stream, subject, m, err)
 }
 
 // Last reads the newest message of a subject, or of all subjects that match a

@@ -1,9 +1,11 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 
 	"github.com/nats-io/nats.go"
@@ -50,6 +52,43 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	}
 
 	return ack.Sequence, nil
+}
+
+// Newest returns the sequence of the newest message of a subject that the user may publish to, 0 for none, as the leader
+// of its stream has it: a replica that lags answers with an older one. It stores nothing. The error wraps
+// ErrNotPermitted.
+func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
+	for again := 0; ; again++ {
+		// No message has this sequence, so it is refused, with the one that is expected.
+		_, err := s.Publish(ctx, NewMsg(subject, nil), jetstream.WithExpectLastSequencePerSubject(math.MaxInt64))
+		if !IsReplaced(err) {
+			return 0, fmt.Errorf("newest message of %s: %w", subject, cmp.Or(err, errNotCompared))
+		}
+		var newest uint64
+		refused := (*jetstream.APIError)(nil)
+		errors.As(err, &refused)
+		if _, other := fmt.Sscanf(refused.Description, "wrong last sequence: %d", &newest); other == nil {
+			return newest, nil
+		}
+		// Somebody else writes there just now.
+		if again == LagTries {
+			return 0, fmt.Errorf("newest message of %s: %w", subject, err)
+		}
+		if err := Pause(ctx, LagWait(again)); err != nil {
+			return 0, err
+		}
+	}
+}
+
+// errNotCompared is a server that does not compare sequences.
+var errNotCompared = errors.New("the server takes no account of the expected sequence")
+
+// IsReplaced reports whether an error of Publish says that the newest message of a subject is another one than was
+// expected. A stream of several servers has a code of its own where somebody writes there just then.
+func IsReplaced(err error) bool {
+	var refused *jetstream.APIError
+
+	return errors.As(err, &refused) && (refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // full returns the error of storing a message, an ErrFull with its remedy where a bound of

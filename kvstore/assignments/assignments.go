@@ -102,8 +102,7 @@ func (s Bucket) change(ctx context.Context, key string, message func(subject str
 	m := message(kvstore.KVSubject(s.store.Names().Manifests(), key))
 	kvstore.SetAuthor(m, s.by)
 	revision, err := s.store.Publish(ctx, m, opts...)
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if kvstore.IsReplaced(err) {
 		err = ErrChanged
 	}
 
@@ -113,11 +112,21 @@ func (s Bucket) change(ctx context.Context, key string, message func(subject str
 // Get reads an assignment; the error wraps model.ErrNotFound,
 // model.ErrInvalidName or answer.ErrServerHeaders.
 func (s Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	return s.get(ctx, key, s.store.Value)
+}
+
+// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps kvstore.ErrLags where the
+// servers that answer do not have that for a second.
+func (s Bucket) Current(ctx context.Context, key string) (model.Entry, error) {
+	return s.get(ctx, key, s.store.CurrentValue)
+}
+
+func (s Bucket) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (kvstore.Message, error)) (model.Entry, error) {
 	if err := model.CheckKey(key); err != nil {
 		return model.Entry{}, err
 	}
 	bucket := s.store.Names().Manifests()
-	m, err := s.store.Value(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	m, err := read(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	if err != nil {
 		return model.Entry{}, fmt.Errorf("manifest %s: %w", key, err)
 	}

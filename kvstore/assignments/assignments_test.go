@@ -60,6 +60,45 @@ func TestManifestIsAssignedReadAndUnassigned(t *testing.T) {
 	}
 }
 
+// TestCurrentIsThatOfTheLeader: what the leader has is asked for without storing anything.
+func TestCurrentIsThatOfTheLeader(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	stored := func(want uint64) {
+		t.Helper()
+		if _, last, err := store.StreamAge(t.Context(), "KV_MUSTER_MANIFESTS", "$KV.MUSTER_MANIFESTS.>"); err != nil || last != want {
+			t.Errorf("the last sequence is %d, %v, want %d", last, err, want)
+		}
+	}
+	const key, other = "group.web.app", "group.web.other"
+	if _, err := store.Current(t.Context(), key); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("of nothing: %v", err)
+	}
+	stored(0)
+	for _, k := range []string{key, key, other} {
+		if _, err := store.Put(t.Context(), k, []byte(k)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e, err := store.Current(t.Context(), key); err != nil || e.Revision != 2 || string(e.Value) != key {
+		t.Errorf("%+v, %v", e, err)
+	}
+	if e, err := store.Current(t.Context(), other); err != nil || e.Revision != 3 {
+		t.Errorf("%+v, %v", e, err)
+	}
+	stored(3)
+	if _, err := store.Delete(t.Context(), key); err != nil {
+		t.Fatal(err)
+	}
+	if e, err := store.Current(t.Context(), key); !errors.Is(err, model.ErrNotFound) {
+		t.Errorf("of a removed one: %+v, %v", e, err)
+	}
+	stored(4)
+	if _, err := store.Current(t.Context(), "group.web.*"); !errors.Is(err, model.ErrInvalidName) {
+		t.Errorf("of a wildcard: %v", err)
+	}
+}
+
 func TestHistoryKeepsSixteen(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

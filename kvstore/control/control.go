@@ -78,8 +78,7 @@ func (b Bucket) publish(ctx context.Context, key string, removal bool, value []b
 		return 0, err
 	}
 	revision, err := b.store.Publish(ctx, m, opts...)
-	var refused *jetstream.APIError
-	if errors.As(err, &refused) && refused.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence {
+	if kvstore.IsReplaced(err) {
 		err = ErrChanged
 	}
 
