@@ -107,11 +107,21 @@ func (b Bucket) there(ctx context.Context) error {
 // Get reads a control key. The revision is also that of one that was deleted, zero for one that
 // never was; the error wraps model.ErrNotFound for both, or answer.ErrServerHeaders.
 func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.Last)
+}
+
+// Current is Get as the leader of the bucket has it, for who may write the key. The error wraps kvstore.ErrLags where the
+// servers that answer do not have that for a second.
+func (b Bucket) Current(ctx context.Context, key string) (model.Entry, error) {
+	return b.get(ctx, key, b.store.Current)
+}
+
+func (b Bucket) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (kvstore.Message, error)) (model.Entry, error) {
 	if err := b.there(ctx); err != nil {
 		return model.Entry{}, err
 	}
 	bucket := b.store.Names().Control()
-	m, err := b.store.Last(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
+	m, err := read(ctx, kvstore.KVStream(bucket), kvstore.KVSubject(bucket, key))
 	switch {
 	case err != nil:
 	case m.Forged:

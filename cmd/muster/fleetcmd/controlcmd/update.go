@@ -97,9 +97,19 @@ func eachTarget[W any](targets []fleet.Target, write func(fleet.Target) (W, erro
 // document is what is stored under a control key.
 type document interface{ Check() error }
 
+// bucket is where the documents are.
+type bucket interface {
+	// Get returns a document, with the revision also of one that was deleted: the error wraps model.ErrNotFound then.
+	Get(ctx context.Context, key string) (model.Entry, error)
+	// Current is Get, but for servers that lag.
+	Current(ctx context.Context, key string) (model.Entry, error)
+	// Replace stores what follows a revision; the error wraps control.ErrChanged where it is not the newest.
+	Replace(ctx context.Context, key string, revision uint64, value []byte) (uint64, error)
+}
+
 // updater replaces documents by what becomes of them.
 type updater[D document] struct {
-	bucket control.Bucket
+	bucket bucket
 	// name is the last part of their keys.
 	name   string
 	decode func(value []byte) (D, error)
@@ -116,6 +126,8 @@ type updater[D document] struct {
 type updated[D document] struct {
 	written
 	before, now D
+	// idle is that nothing was written, as it was so before.
+	idle bool
 }
 
 // maxTries is how often an update begins again because others write under the same key.
@@ -124,18 +136,23 @@ const maxTries = 5
 // update replaces the document of a family. The error wraps control.ErrChanged where others wrote
 // there each time.
 func (u updater[D]) update(ctx context.Context, family string) (out updated[D], err error) {
+	read, isCurrent := u.bucket.Get, false
 	for range maxTries {
-		if out, err = u.updateOnce(ctx, family); !errors.Is(err, control.ErrChanged) {
+		out, err = u.updateOnce(ctx, family, read)
+		isIdle := err == nil && out.idle
+		if !isIdle && !errors.Is(err, control.ErrChanged) || isIdle && isCurrent {
 			break
 		}
+		// What was read may be the word of a server that lags.
+		read, isCurrent = u.bucket.Current, true
 	}
 
 	return out, err
 }
 
-func (u updater[D]) updateOnce(ctx context.Context, family string) (out updated[D], err error) {
+func (u updater[D]) updateOnce(ctx context.Context, family string, read func(ctx context.Context, key string) (model.Entry, error)) (out updated[D], err error) {
 	key := model.Key(family, u.name)
-	current, err := u.bucket.Get(ctx, key)
+	current, err := read(ctx, key)
 	switch {
 	case err == nil:
 		if out.before, err = u.decode(current.Value); err != nil {
@@ -146,7 +163,7 @@ func (u updater[D]) updateOnce(ctx context.Context, family string) (out updated[
 	}
 	out.now = u.change(out.before)
 	if u.idle != nil && u.idle(out.before) {
-		out.Key, out.Revision = key, current.Revision
+		out.Key, out.Revision, out.idle = key, current.Revision, true
 		return out, nil
 	}
 	if err := out.now.Check(); err != nil {
