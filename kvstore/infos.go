@@ -97,14 +97,31 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 // created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
 // where there is none.
 func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created time.Time, last uint64, err error) {
-	found, err := s.Infos(ctx, subject)
-	if err != nil {
-		return time.Time{}, 0, err
-	}
-	info, err := found.Of(stream)
+	info, err := s.info(ctx, stream, subject)
 	if err != nil {
 		return time.Time{}, 0, err
 	}
 
 	return info.Created, info.State.LastSeq, nil
+}
+
+// StreamEnd returns the last sequence of a stream that keeps a subject, 0 where nothing is stored. Its leader says
+// so: a server that lags, or that is cut off from the others, goes on to answer direct gets with what it has. The error
+// wraps model.ErrNotFound where there is no such stream.
+func (s *Store) StreamEnd(ctx context.Context, stream, subject string) (uint64, error) {
+	info, err := s.info(ctx, stream, subject)
+	if err != nil || info.State.Msgs == 0 {
+		return 0, err
+	}
+
+	return info.State.LastSeq, nil
+}
+
+func (s *Store) info(ctx context.Context, stream, subject string) (*api.StreamInfo, error) {
+	found, err := s.Infos(ctx, subject)
+	if err != nil {
+		return nil, err
+	}
+
+	return found.Of(stream)
 }

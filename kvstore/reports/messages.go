@@ -89,6 +89,13 @@ func (s Stream) Age(ctx context.Context) (created time.Time, last uint64, err er
 	return s.store.StreamAge(ctx, names.Reports(), names.Report("*", "*", "*"))
 }
 
+// End returns the last sequence of the stream as its leader has it, 0 where it has nothing, see kvstore.Store.StreamEnd.
+func (s Stream) End(ctx context.Context) (uint64, error) {
+	names := s.store.Names()
+
+	return s.store.StreamEnd(ctx, names.Reports(), names.Report("*", "*", "*"))
+}
+
 // Bounds are what the stream keeps.
 type Bounds struct {
 	// Oldest is when the oldest report was stored that is there, zero where there is none. Dropped

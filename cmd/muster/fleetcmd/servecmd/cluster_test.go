@@ -1,14 +1,18 @@
 package servecmd
 
 import (
+	"context"
 	"fmt"
+	"log/slog"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
@@ -101,4 +105,43 @@ func leaderOf(t *testing.T, s *kvtest.Store, stream string) (n int) {
 	})
 
 	return n
+}
+
+// TestAServerThatIsCutOffIsNotBelieved: without the others it goes on to answer with what it has.
+func TestAServerThatIsCutOffIsNotBelieved(t *testing.T) {
+	t.Parallel()
+	servers := natstest.StartCluster(t, "")
+	nc := servers[2].Connect(t)
+	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(nc, "") })
+	kvtest.Eventually(t, "provisioned", func() (bool, string) {
+		_, err := store.Apply(t.Context(), provision.Options{Replicas: 3})
+		return err == nil, fmt.Sprint(err)
+	})
+	report(t, store, "web01", "first")
+	f := newFeed(store.Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
+	f.look = time.Millisecond
+	replica := func() (bool, string) {
+		m, err := f.reports.NewestMessage(t.Context())
+		return err == nil && m.Sequence == 1, fmt.Sprint(m.Sequence, err)
+	}
+	kvtest.Eventually(t, "the replica has the report", replica)
+	servers[0].Stop()
+	servers[1].Stop()
+	kvtest.Eventually(t, "the replica answers by itself", replica)
+	ctx, cancel := context.WithCancel(t.Context())
+	var all sync.WaitGroup
+	defer all.Wait()
+	defer cancel()
+	all.Go(func() { f.persist(ctx, "the end of the reports", f.followEnd) })
+	all.Go(func() { _ = f.watchStreams(ctx) })
+	kvtest.Eventually(t, "it is said", func() (bool, string) {
+		text := strings.Join(f.to.Progress().Problems, "; ")
+		return strings.Contains(text, "the end of the reports cannot be read since") &&
+			strings.Contains(text, "NATS does not say how current this is: no server that is in charge of the stream of reports, the bucket MUSTER_NODES, the bucket MUSTER_MANIFESTS answers"), text
+	})
+	servers[0].Start(t)
+	kvtest.Eventually(t, "it is over", func() (bool, string) {
+		problems := f.to.Progress().Problems
+		return len(problems) == 0, strings.Join(problems, "; ")
+	})
 }

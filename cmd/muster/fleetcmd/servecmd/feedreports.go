@@ -90,14 +90,15 @@ func each(all iter.Seq2[reports.Message, error], until uint64, tell func(reports
 // endPause is how often the end of the stream is looked at.
 const endPause = 10 * time.Second
 
-// followEnd tells how far the stream goes, by which it is known how much is not read yet.
+// followEnd tells how far the stream goes, by which it is known how much is not read yet: what is read may be the word
+// of a server that lags, so the leader is asked.
 func (f *feed) followEnd(ctx context.Context) error {
 	for {
-		newest, err := f.reports.NewestMessage(ctx)
+		end, err := f.reports.End(ctx)
 		if err != nil {
 			return err
 		}
-		f.to.SetEnd(newest.Sequence)
+		f.to.SetEnd(end)
 		if err := kvstore.Pause(ctx, endPause); err != nil {
 			return err
 		}

@@ -2,6 +2,8 @@ package servecmd
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -48,13 +50,33 @@ type age struct {
 	last    uint64
 	stored  time.Time
 	back    bool
+	// unanswered is how often nobody answered since.
+	unanswered int
 }
 
-// watchStreams returns a *recreatedError, or nil when ctx ends.
+// leaderless returns which streams no leader answered for twice.
+func (s seen) leaderless(of []kept) (out []string) {
+	for _, k := range of {
+		if s[k.stream].unanswered > 1 {
+			out = append(out, k.what)
+		}
+	}
+
+	return out
+}
+
+// watchStreams returns a *recreatedError, or nil when ctx ends. It says which streams no leader answers for, once that
+// is no election: a server that is cut off from the others goes on to answer with what it has.
 func (f *feed) watchStreams(ctx context.Context) (err error) {
+	const about = "leaders"
 	for last := (seen{}); ; {
 		if last, err = f.checkStreams(ctx, last); err != nil {
 			return err
+		}
+		if leaderless := last.leaderless(f.streams()); len(leaderless) > 0 && f.store.Away() == nil {
+			f.to.Problem(about, fmt.Sprintf("NATS does not say how current this is: no server that is in charge of the %s answers", strings.Join(leaderless, ", the ")))
+		} else {
+			f.to.Clear(about)
 		}
 		if kvstore.Pause(ctx, f.look) != nil {
 			return nil
@@ -84,14 +106,15 @@ func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error
 	created, sequence, err := f.store.StreamAge(ctx, s.stream, s.subject)
 	switch {
 	case err != nil:
-		return before, nil // what reads the stream says why it cannot be read
+		before.unanswered++
+		return before, nil
 	case before.created.IsZero():
 	case !created.Equal(before.created) || f.isOther(ctx, s, before):
 		return age{}, &s.recreatedError
 	case sequence < before.last && before.back:
 		return age{}, &s.recreatedError
 	case sequence < before.last:
-		before.back = true
+		before.back, before.unanswered = true, 0
 		return before, nil
 	}
 	now := age{created: created, last: sequence}
