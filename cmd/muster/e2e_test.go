@@ -6,6 +6,7 @@ import (
 	"flag"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"regexp"
 	"runtime"
 	"strconv"
@@ -69,6 +70,26 @@ func TestCommandLine(t *testing.T) {
 	})
 }
 
+// TestScriptsWaitByAwait: a loop of a shell in which a script waits has no end of its own, and says nothing of what it
+// waited for.
+func TestScriptsWaitByAwait(t *testing.T) {
+	t.Parallel()
+	scripts, err := filepath.Glob("../../testing/e2e/*.txtar")
+	if err != nil || len(scripts) == 0 {
+		t.Fatalf("%d scripts, %v", len(scripts), err)
+	}
+	loop := regexp.MustCompile(`(?m)^(!\s*)?exec .*\b(until|while)\b.*\bdo\b.*\bdone\b`)
+	for _, path := range scripts {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if found := loop.Find(text); found != nil {
+			t.Errorf("%s waits in a loop, and not by await: %s", filepath.Base(path), found)
+		}
+	}
+}
+
 // scriptServers are the nats-servers of the scripts.
 type scriptServers struct {
 	mu       sync.Mutex
@@ -98,7 +119,8 @@ func (s *scriptServers) command(t *testing.T, ts *testscript.TestScript, args []
 	}
 }
 
-// await runs a command until it succeeds and its output matches: await REGEXP muster ….
+// await runs a command until it succeeds and its output matches: await REGEXP muster …, or await ” test -e FILE. Scripts
+// wait by it, and by no loop of a shell: that would have no end.
 func await(ts *testscript.TestScript, neg bool, args []string) {
 	if len(args) < 2 {
 		ts.Fatalf("usage: await REGEXP command …")
