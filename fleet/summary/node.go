@@ -39,8 +39,13 @@ func (a Assignment) Began() time.Time {
 	return a.FailedSince
 }
 
-// Late reports whether the node should run the revision, and does not.
+// Late reports whether the node should run the revision, and does not. One that is away is not
+// late for the revision that it ran.
 func (a Assignment) Late() bool {
+	if a.Status == fleet.StatusUnreachable && a.Current == a.Desired && a.Outcome != "" {
+		return false
+	}
+
 	return !a.Done() && a.Status != fleet.StatusUnassigned
 }
 

@@ -293,6 +293,37 @@ func TestNode(t *testing.T) {
 	}
 }
 
+// TestLate: a node that is away is late only for a revision that it did not run.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	const motd = "group.web.motd"
+	entries := []model.Entry{entry(motd, 7, time.Hour)}
+	for name, c := range map[string]struct {
+		m    model.ManifestState
+		want bool
+	}{
+		"ran":        {model.ManifestState{Revision: 7, Outcome: model.OutcomeStable, At: now}, false},
+		"failed":     {model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, At: now, FailedSince: now}, false},
+		"accepted":   {model.ManifestState{Revision: 7}, true},
+		"an earlier": {model.ManifestState{Revision: 6, Outcome: model.OutcomeStable, At: now}, true},
+		"none":       {model.ManifestState{}, true},
+	} {
+		for away, be := range map[string]func(*model.Node){
+			"unreachable": func(n *model.Node) { n.Silent = true },
+			"stopped":     func(n *model.Node) { n.Event = model.NodeStopped },
+		} {
+			n := node("a", func(n *model.Node) {
+				be(n)
+				n.Manifests[motd] = c.m
+			})
+			got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries).Statuses[0]
+			if got.Late() != c.want || got.Status != fleet.StatusUnreachable || got.Began().IsZero() == c.want {
+				t.Errorf("%s, %s: late %t since %s: %+v", away, name, got.Late(), got.Began(), got)
+			}
+		}
+	}
+}
+
 // TestNodesAreCountedOnAllCores: the parts of the fleet that are counted beside each other add up to what counting one
 // node after the other finds. It is not parallel, because it sets how many cores there are.
 func TestNodesAreCountedOnAllCores(t *testing.T) {
