@@ -68,6 +68,17 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	return out
 }
 
+// Otherwise returns what the state of a reachable node would be if it were not paused.
+func (n *Node) Otherwise() fleet.Status {
+	return fleet.Worst(func(yield func(fleet.Status) bool) {
+		for i := range n.Statuses {
+			if !yield(n.Statuses[i].Status) {
+				return
+			}
+		}
+	})
+}
+
 // BeganAt reports whether Since is when the state began: an older agent does not report since
 // when it fails.
 func (n *Node) BeganAt() bool {
