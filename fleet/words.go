@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 	"sync"
@@ -50,10 +51,23 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if n.Paused != nil {
 		return StatusPaused
 	}
+
+	return Worst(func(yield func(Status) bool) {
+		for _, s := range manifests {
+			if !yield(s.Status) {
+				return
+			}
+		}
+	})
+}
+
+// Worst returns the worst of the statuses of a node's manifests: failed, rejected or pending, else
+// ok. It is the status of a reachable node that is not paused.
+func Worst(manifests iter.Seq[Status]) Status {
 	order := NodeStatuses()
 	worst := len(order) - 1
-	for _, s := range manifests {
-		if at := slices.Index(order, s.Status); at >= 0 {
+	for s := range manifests {
+		if at := slices.Index(order, s); at >= 0 {
 			worst = min(worst, at)
 		}
 	}

@@ -6,7 +6,13 @@ import "github.com/musterfleet/muster/model/times"
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
-	merge(c.byStatus, o.byStatus, func(a, b *State) { a.Since = times.Sooner(a.Since, b.Since); a.merge(b.Members) })
+	merge(c.byStatus, o.byStatus, func(a, b *State) {
+		a.Since = times.Sooner(a.Since, b.Since)
+		for state, count := range b.Otherwise {
+			a.Otherwise[state] += count // both are of one state
+		}
+		a.merge(b.Members)
+	})
 	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
@@ -40,7 +46,7 @@ func (m *Members) merge(o Members) {
 func (m *Manifest) merge(o *Manifest) {
 	m.AddAll(o.Tally)
 	m.Noop += o.Noop
-	if o.Oldest != nil && (m.Oldest == nil || o.Oldest.Since.Before(m.Oldest.Since)) {
+	if o.Oldest != nil && (m.Oldest == nil || o.Oldest.isBefore(m.Oldest)) {
 		m.Oldest = o.Oldest
 	}
 }

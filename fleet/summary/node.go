@@ -39,8 +39,13 @@ func (a Assignment) Began() time.Time {
 	return a.FailedSince
 }
 
-// Late reports whether the node should run the revision, and does not.
+// Late reports whether the node should run the revision, and does not. One that is away is not
+// late for the revision that it ran.
 func (a Assignment) Late() bool {
+	if a.Status == fleet.StatusUnreachable && a.Current == a.Desired && a.Outcome != "" {
+		return false
+	}
+
 	return !a.Done() && a.Status != fleet.StatusUnassigned
 }
 
@@ -61,6 +66,17 @@ func NewNode(n model.Node, statuses []fleet.RolloutStatus, all *fleet.Assigned) 
 	out.Since = out.since()
 
 	return out
+}
+
+// Otherwise returns what the state of a reachable node would be if it were not paused.
+func (n *Node) Otherwise() fleet.Status {
+	return fleet.Worst(func(yield func(fleet.Status) bool) {
+		for i := range n.Statuses {
+			if !yield(n.Statuses[i].Status) {
+				return
+			}
+		}
+	})
 }
 
 // BeganAt reports whether Since is when the state began: an older agent does not report since

@@ -84,7 +84,22 @@ type State struct {
 	State fleet.Status `json:"state"`
 	// Since is when the one that is away for the longest time was last seen; zero for other states.
 	Since time.Time `json:"since,omitzero"`
+	// Otherwise counts paused nodes by what their state would be without the pause; nil for other states.
+	Otherwise map[fleet.Status]int `json:"otherwise,omitempty"`
 	Members
+}
+
+// Hidden returns which states the pause of paused nodes hides, with how many nodes, as "1 failed, 2 pending"; empty for
+// none, and for other states.
+func (s State) Hidden() string {
+	var all []string
+	for _, state := range order {
+		if count := s.Otherwise[state]; count > 0 && state != fleet.StatusOK {
+			all = append(all, fmt.Sprintf("%d %s", count, state))
+		}
+	}
+
+	return strings.Join(all, ", ")
 }
 
 // Manifest counts the nodes that the assignments of a name are for, by the status of it there.
@@ -93,7 +108,8 @@ type Manifest struct {
 	fleet.Tally
 	// Noop counts those of UpToDate where something would change that is only reported.
 	Noop int `json:"noop"`
-	// Oldest is the node that is pending for the longest time, nil for none.
+	// Oldest is the node that is pending for the longest time, of those that are not paused as
+	// long as there is one; nil for none.
 	Oldest *Pending `json:"oldest_pending,omitempty"`
 }
 
@@ -104,6 +120,17 @@ type Pending struct {
 	Reason string `json:"reason"`
 	// Since is when the revision was assigned.
 	Since time.Time `json:"since,omitzero"`
+	// Paused reports whether its node is paused, and so are all others on which the manifest is pending.
+	Paused bool `json:"paused,omitempty"`
+}
+
+// isBefore reports whether it is named rather than another one: a paused node only waits.
+func (p *Pending) isBefore(o *Pending) bool {
+	if p.Paused != o.Paused {
+		return o.Paused
+	}
+
+	return p.Since.Before(o.Since)
 }
 
 // Failure is an error that nodes have in common.
@@ -145,10 +172,20 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 	for i := range nodes {
 		n := &nodes[i]
 		statuses = all.AppendStatuses(statuses[:0], n)
-		c.node(n, fleet.NodeStatus(*n, statuses))
+		state := fleet.NodeStatus(*n, statuses)
+		c.node(n, state)
+		if state == fleet.StatusPaused {
+			c.paused(fleet.Worst(func(yield func(fleet.Status) bool) {
+				for k := range statuses {
+					if !yield(statuses[k].Status) {
+						return
+					}
+				}
+			}))
+		}
 		of := func(key string) model.ManifestState { return n.Manifests[key] }
 		for k := range statuses {
-			c.status(of, &statuses[k])
+			c.status(of, &statuses[k], n.Paused != nil)
 		}
 	}
 }
@@ -159,9 +196,10 @@ func From(nodes []*Node, manifest func(node int, key string) model.ManifestState
 	c := newCounter(all)
 	for i, n := range nodes {
 		c.node(&n.Node, n.State)
+		c.pausedOf(n)
 		of := func(key string) model.ManifestState { return manifest(i, key) }
 		for k := range n.Statuses {
-			c.status(of, &n.Statuses[k].RolloutStatus)
+			c.status(of, &n.Statuses[k].RolloutStatus, n.Paused != nil)
 		}
 	}
 
@@ -175,7 +213,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 		at, is := sort.Find(c.nodes, func(i int) int { return strings.Compare(node, name(i)) })
 		return is && at < c.nodes
 	}) {
-		c.status(nil, &s)
+		c.status(nil, &s, false)
 		never[s.Node] = true
 	}
 	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
@@ -308,13 +346,30 @@ func States(nodes iter.Seq[*Node]) []State {
 	c := counter{byStatus: map[fleet.Status]*State{}}
 	for n := range nodes {
 		c.state(&n.Node, n.State)
+		c.pausedOf(n)
 	}
 
 	return c.states()
 }
 
-// status counts a status of a node, which has the manifests; nil where it was never seen.
-func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus) {
+// pausedOf counts a node by its state without a pause, where it is paused.
+func (c *counter) pausedOf(n *Node) {
+	if n.State == fleet.StatusPaused {
+		c.paused(n.Otherwise())
+	}
+}
+
+// paused counts a paused node, which is counted, by its state without the pause.
+func (c *counter) paused(otherwise fleet.Status) {
+	s := c.byStatus[fleet.StatusPaused]
+	if s.Otherwise == nil {
+		s.Otherwise = map[fleet.Status]int{}
+	}
+	s.Otherwise[otherwise]++
+}
+
+// status counts a status of a node, which may be paused and has the manifests; nil where it was never seen.
+func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus, paused bool) {
 	key, is := c.keys[s.Key]
 	if !is {
 		return // it is not assigned
@@ -327,8 +382,10 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 			m.Noop++
 		}
 	case fleet.StatusPending:
-		if m.Oldest == nil || key.since.Before(m.Oldest.Since) {
-			m.Oldest = &Pending{Node: s.Node, Key: s.Key, Reason: short(s.Reason), Since: key.since}
+		p := Pending{Node: s.Node, Key: s.Key, Since: key.since, Paused: paused}
+		if m.Oldest == nil || p.isBefore(m.Oldest) {
+			p.Reason = short(s.Reason)
+			m.Oldest = &p
 		}
 	case fleet.StatusFailed, fleet.StatusRejected:
 		of := manifest(s.Key)

@@ -3,6 +3,8 @@ package summary_test
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"reflect"
 	"runtime"
 	"strings"
 	"syscall"
@@ -253,6 +255,59 @@ func TestOneNodeDoesNotFillTheOverview(t *testing.T) {
 	}
 }
 
+// TestPaused: what is pending only because its node is paused is told apart from what is late, and a paused node that
+// fails stays one.
+func TestPaused(t *testing.T) {
+	t.Parallel()
+	const motd = "group.web.motd"
+	pause := func(n *model.Node) { n.Paused = &model.Paused{By: "ann"} }
+	is := func(m model.ManifestState, be ...func(*model.Node)) func(*model.Node) {
+		return func(n *model.Node) {
+			n.Manifests[motd] = m
+			for _, b := range be {
+				b(n)
+			}
+		}
+	}
+	pending := model.ManifestState{Revision: 6, Outcome: model.OutcomeStable}
+	fails := model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, Error: "x"}
+	all := []model.Node{
+		node("a", is(pending, pause)), node("b", is(fails, pause)), node("c", is(model.ManifestState{Revision: 7, Outcome: model.OutcomeStable}, pause)),
+		node("d", is(fails)), node("e", is(pending)),
+	}
+	entries := []model.Entry{entry(motd, 7, time.Hour)}
+	list := fleet.NewAssigned(entries)
+	of := func(nodes []model.Node) summary.Summary {
+		got := summary.Of(nodes, entries, "", now)
+		each := make([]*summary.Node, len(nodes))
+		for i, n := range nodes {
+			one := summary.NewNode(n, list.Statuses(n), list)
+			each[i] = &one
+		}
+		if from := summary.From(each, func(i int, key string) model.ManifestState { return nodes[i].Manifests[key] }, list, "", now); !reflect.DeepEqual(from.Manifests, got.Manifests) || !reflect.DeepEqual(from.States, got.States) {
+			t.Errorf("%+v %+v, from nodes that are compared %+v %+v", got.States, got.Manifests, from.States, from.Manifests)
+		}
+
+		return got
+	}
+	got := of(all)
+	if p := got.Manifests[0].Oldest; p == nil || p.Node != "e" || p.Paused || got.Manifests[0].Pending != 2 {
+		t.Errorf("with one that is late: %+v", got.Manifests[0])
+	}
+	want := map[fleet.Status]int{fleet.StatusPending: 1, fleet.StatusFailed: 1, fleet.StatusOK: 1}
+	for _, s := range got.States {
+		if hidden := map[bool]string{true: "1 failed, 1 pending"}[s.State == fleet.StatusPaused]; s.Hidden() != hidden {
+			t.Errorf("%s hides %q", s.State, s.Hidden())
+		}
+		if (s.State == fleet.StatusPaused) != (s.Otherwise != nil) || s.Otherwise != nil && !maps.Equal(s.Otherwise, want) {
+			t.Errorf("%s: %v", s.State, s.Otherwise)
+		}
+	}
+	if p := of(all[:4]).Manifests[0].Oldest; p == nil || p.Node != "a" || !p.Paused {
+		t.Errorf("with paused ones alone: %+v", p)
+	}
+}
+
 // TestNode: since when a node has its status, and since when it should run what it does not.
 func TestNode(t *testing.T) {
 	t.Parallel()
@@ -289,6 +344,37 @@ func TestNode(t *testing.T) {
 		}
 		if own := got.Statuses[1]; !own.Assigned.Equal(now.Add(-2*time.Hour)) || own.Late() != (name != "up to date") {
 			t.Errorf("%s: %+v", name, own)
+		}
+	}
+}
+
+// TestLate: a node that is away is late only for a revision that it did not run.
+func TestLate(t *testing.T) {
+	t.Parallel()
+	const motd = "group.web.motd"
+	entries := []model.Entry{entry(motd, 7, time.Hour)}
+	for name, c := range map[string]struct {
+		m    model.ManifestState
+		want bool
+	}{
+		"ran":        {model.ManifestState{Revision: 7, Outcome: model.OutcomeStable, At: now}, false},
+		"failed":     {model.ManifestState{Revision: 7, Outcome: model.OutcomeFailed, At: now, FailedSince: now}, false},
+		"accepted":   {model.ManifestState{Revision: 7}, true},
+		"an earlier": {model.ManifestState{Revision: 6, Outcome: model.OutcomeStable, At: now}, true},
+		"none":       {model.ManifestState{}, true},
+	} {
+		for away, be := range map[string]func(*model.Node){
+			"unreachable": func(n *model.Node) { n.Silent = true },
+			"stopped":     func(n *model.Node) { n.Event = model.NodeStopped },
+		} {
+			n := node("a", func(n *model.Node) {
+				be(n)
+				n.Manifests[motd] = c.m
+			})
+			got := summary.OfNode(n, fleet.Overview([]model.Node{n}, entries)[0], entries).Statuses[0]
+			if got.Late() != c.want || got.Status != fleet.StatusUnreachable || got.Began().IsZero() == c.want {
+				t.Errorf("%s, %s: late %t since %s: %+v", away, name, got.Late(), got.Began(), got)
+			}
 		}
 	}
 }

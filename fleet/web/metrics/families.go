@@ -27,14 +27,14 @@ type snapshot struct {
 type manifest struct {
 	fleet.Tally
 	noop int
-	// oldest is since when a node is pending, zero for none.
+	// oldest is since when a node is pending that is not paused, zero for none.
 	oldest time.Time
 }
 
 func (m manifest) add(one summary.Manifest) manifest {
 	m.AddAll(one.Tally)
 	m.noop += one.Noop
-	if p := one.Oldest; p != nil && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
+	if p := one.Oldest; p != nil && !p.Paused && (m.oldest.IsZero() || p.Since.Before(m.oldest)) {
 		m.oldest = p.Since
 	}
 
@@ -48,6 +48,7 @@ func families() metric.Families[snapshot] {
 			emit(1, s.version)
 		}, "version"),
 		metric.Gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
+		metric.Gauge("muster_fleet_paused_nodes", "Paused nodes by what their state would be without the pause.", readPaused, "state"),
 		metric.Gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
 		metric.Gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
 		metric.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit metric.Emit) {
@@ -55,7 +56,7 @@ func families() metric.Families[snapshot] {
 				emit(float64(m.noop), name)
 			}
 		}, "manifest"),
-		metric.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; missing while none is pending.", func(s *snapshot, emit metric.Emit) {
+		metric.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; paused nodes do not count; missing while none is pending.", func(s *snapshot, emit metric.Emit) {
 			for name, m := range s.manifests {
 				if !m.oldest.IsZero() {
 					emit(metric.Seconds(m.oldest), name)
@@ -155,6 +156,19 @@ func readNodes(s *snapshot, emit metric.Emit) {
 		counts[state.State] = state.Nodes
 	}
 	for _, state := range fleet.NodeStatuses() {
+		emit(float64(counts[state]), string(state))
+	}
+}
+
+// readPaused has all states that a reachable node may have.
+func readPaused(s *snapshot, emit metric.Emit) {
+	var counts map[fleet.Status]int
+	for _, state := range s.States {
+		if state.State == fleet.StatusPaused {
+			counts = state.Otherwise
+		}
+	}
+	for _, state := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusOK} {
 		emit(float64(counts[state]), string(state))
 	}
 }

@@ -36,10 +36,10 @@ func busy() view.Overview {
 		Progress: view.Progress{Nodes: true, Problems: []string{"the history is read"}}, Webhooks: []view.WebhookProblem{{Webhook: "mute", Problem: "its reports cannot be read", Failing: true}, {Webhook: "late", Problem: "it is behind"}},
 		Summary: summary.Summary{
 			Total:  6,
-			States: []summary.State{{State: fleet.StatusFailed, Members: summary.Members{Nodes: 2}}, {State: fleet.StatusOK, Members: summary.Members{Nodes: 4}}},
+			States: []summary.State{{State: fleet.StatusFailed, Members: summary.Members{Nodes: 2}}, {State: fleet.StatusPaused, Otherwise: map[fleet.Status]int{fleet.StatusFailed: 1, fleet.StatusPending: 2}, Members: summary.Members{Nodes: 3}}, {State: fleet.StatusOK, Members: summary.Members{Nodes: 4}}},
 			Manifests: []summary.Manifest{
 				{Name: "motd", Tally: fleet.Tally{Targets: 6, UpToDate: 1, Failed: 2, Rejected: 3, Unreachable: 4, Unreadable: 5, Pending: 6}, Noop: 1, Oldest: &summary.Pending{Since: at}},
-				{Name: "app", Tally: fleet.Tally{UpToDate: 2}},
+				{Name: "app", Tally: fleet.Tally{UpToDate: 2, Pending: 1}, Oldest: &summary.Pending{Since: at, Paused: true}},
 			},
 			Flapping: []summary.Flapping{{Members: summary.Members{Nodes: 3}}, {Members: summary.Members{Nodes: 1}}},
 			Clocks:   make([]summary.Clock, 2),
@@ -113,7 +113,8 @@ func TestMetricsAreTheFleet(t *testing.T) {
 	t.Parallel()
 	all := scrape(t, metricsOf(busy, &hosttest.LogText{}))
 	has(t, all, "muster_fleet_build_info", `{version="1.2.3"} 1`)
-	has(t, all, "muster_fleet_nodes", `{state="failed"} 2`, `{state="ok"} 4`, `{state="paused"} 0`, `{state="pending"} 0`, `{state="rejected"} 0`, `{state="stopped"} 0`, `{state="unreachable"} 0`, `{state="unreadable"} 0`)
+	has(t, all, "muster_fleet_nodes", `{state="failed"} 2`, `{state="ok"} 4`, `{state="paused"} 3`, `{state="pending"} 0`, `{state="rejected"} 0`, `{state="stopped"} 0`, `{state="unreachable"} 0`, `{state="unreadable"} 0`)
+	has(t, all, "muster_fleet_paused_nodes", `{state="failed"} 1`, `{state="ok"} 0`, `{state="pending"} 2`, `{state="rejected"} 0`)
 	has(t, all, `muster_fleet_manifest_nodes{manifest="motd",status=`, `"failed"} 2`, `"pending"} 6`, `"rejected"} 3`, `"unreachable"} 4`, `"unreadable"} 5`, `"up-to-date"} 1`)
 	has(t, all, "muster_fleet_manifest_noop_nodes", `{manifest="app"} 0`, `{manifest="motd"} 1`)
 	has(t, all, "muster_fleet_manifest_oldest_pending_timestamp_seconds", `{manifest="motd"} 1.8e+09`)

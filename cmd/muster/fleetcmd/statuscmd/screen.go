@@ -74,6 +74,9 @@ func states(s summary.Summary) string {
 	text := strconv.Itoa(s.Total)
 	for i, state := range s.States {
 		text += map[bool]string{true: ": ", false: ", "}[i == 0] + fmt.Sprintf("%d %s", state.Nodes, state.State)
+		if hidden := state.Hidden(); hidden != "" {
+			text += " (" + hidden + ")"
+		}
 	}
 
 	return text
