@@ -7,7 +7,7 @@ func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
 	merge(c.byStatus, o.byStatus, func(a, b *State) { a.Since = times.Sooner(a.Since, b.Since); a.merge(b.Members) })
-	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.merge(b.Members) })
+	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
 	for i := range o.manifests {
