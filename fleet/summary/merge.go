@@ -13,7 +13,7 @@ func (c *counter) merge(o *counter) {
 		}
 		a.merge(b.Members)
 	})
-	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.merge(b.Members) })
+	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
 	for i := range o.manifests {

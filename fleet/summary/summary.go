@@ -142,6 +142,8 @@ type Failure struct {
 	// wrong clock, or lies. It is not in the future, and zero where nobody knows: older agents do not report since
 	// when they fail.
 	Since time.Time `json:"since,omitzero"`
+	// More is how many of these nodes have further errors, which their states do not tell.
+	More int `json:"-"`
 	Members
 }
 
@@ -396,6 +398,9 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 			c.failures[id] = f
 		}
 		f.add(s.Node)
+		if of.Counts.Failed > 1 {
+			f.More++
+		}
 		since := of.FailedSince
 		if s.Status == fleet.StatusRejected {
 			since = key.since

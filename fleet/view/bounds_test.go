@@ -285,6 +285,41 @@ func TestWhatFailsNowComesFirst(t *testing.T) {
 	}
 }
 
+// TestWhatFailsBehindAnError: on how many nodes a resource fails now is a lower bound where others have more errors
+// than their first.
+func TestWhatFailsBehindAnError(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name    string
+		failed  []int
+		atLeast map[string]bool
+	}{
+		{name: "one error each", failed: []int{1, 1, 1}},
+		{name: "more errors on the nodes where it fails first", failed: []int{3, 2, 1}, atLeast: map[string]bool{"file#/b": true}},
+		{name: "more errors on another node", failed: []int{1, 1, 2}, atLeast: map[string]bool{"file#/a": true}},
+		{name: "more errors everywhere", failed: []int{2, 2, 2}, atLeast: map[string]bool{"file#/a": true, "file#/b": true}},
+	} {
+		f := view.New(view.Options{})
+		f.SetAssignments([]model.Entry{{Key: "group.web.motd", Revision: 3, Time: time.Now().Add(-time.Hour)}})
+		for i, name := range []string{"/a", "/a", "/b"} {
+			node := fmt.Sprint("web", i)
+			f.Add(message(uint64(i+1), time.Minute, failureOf(node, "group.web.motd", fmt.Sprint("r", i), name)))
+			f.SetNode(model.Node{Heard: time.Now(), NodeState: model.NodeState{Node: node, Groups: []string{"web"}, At: time.Now(), Manifests: map[string]model.ManifestState{
+				"group.web.motd": {Revision: 3, Outcome: model.OutcomeFailed, At: time.Now(), Error: "file#" + name + ": no space", Counts: model.Counts{Total: 3, Failed: c.failed[i]}},
+			}}})
+		}
+		top := f.Overview().Top.Failing
+		if len(top) != 2 || top[0].Now != 2 || top[1].Now != 1 {
+			t.Errorf("%s: %+v", c.name, top)
+		}
+		for _, r := range top {
+			if r.AtLeast != c.atLeast[r.Resource] {
+				t.Errorf("%s: %s on %d nodes, AtLeast is %v", c.name, r.Resource, r.Now, r.AtLeast)
+			}
+		}
+	}
+}
+
 // TestLongNamesFailNow: a resource whose name is kept shortened is found in the error that has all of it.
 func TestLongNamesFailNow(t *testing.T) {
 	t.Parallel()

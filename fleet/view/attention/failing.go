@@ -14,26 +14,36 @@ import (
 type failures struct {
 	nodes int
 	since time.Time
+	// atLeast is whether it may fail on other nodes, too, behind another resource of the manifest.
+	atLeast bool
 	// most is how many nodes have the error of which since is.
 	most int
 }
 
-// failingNow returns which of some resources fail now. The state of a node names the first error of a run: a
-// resource that fails behind another one is not counted.
+// failingNow returns which of some resources fail now. The state of a node names the first error of a run: of a
+// resource that fails behind another one is only known that there may be one.
 func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failures {
 	out := map[topID]failures{}
+	// behind is how many nodes have further errors, by manifest, and of each resource, behind that one.
+	behind, behindIt := map[string]int{}, map[topID]int{}
 	for _, f := range all {
 		if f.Status != fleet.StatusFailed {
 			continue
 		}
+		behind[f.Manifest] += f.More
 		id, found := resourceOf(f, known)
 		if !found {
 			continue
 		}
+		behindIt[id] += f.More
 		now := out[id]
 		if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
 			now.since, now.most = f.Since, f.Nodes
 		}
+		out[id] = now
+	}
+	for id, now := range out {
+		now.atLeast = behind[id.manifest] > behindIt[id]
 		out[id] = now
 	}
 

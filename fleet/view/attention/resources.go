@@ -182,7 +182,7 @@ func (t *Resources) of(k Kind, manifest string, current map[topID]failures, now 
 		}
 		if count := c.total(t.number(now)); count > 0 {
 			fails := current[id]
-			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text, Now: fails.nodes, Since: fails.since})
+			out = append(out, TopResource{Manifest: id.manifest, Resource: id.resource, Count: count, Last: c.last, Text: c.text, Now: fails.nodes, AtLeast: fails.atLeast, Since: fails.since})
 		}
 	}
 	slices.SortFunc(out, func(a, b TopResource) int {

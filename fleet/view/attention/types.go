@@ -44,9 +44,12 @@ type TopResource struct {
 	// Text is the newest error, or what drifted.
 	Text string `json:"text"`
 	// Now is on how many nodes it is the first error of the last run, by their states, and Since is since when, of
-	// the error that most of them have; both are zero for what does not fail now, drifts or flaps.
-	Now   int       `json:"failing_now,omitempty"`
-	Since time.Time `json:"failing_since,omitzero"`
+	// the error that most of them have; both are zero for what is not known to fail now, drifts or flaps.
+	Now int `json:"failing_now,omitempty"`
+	// AtLeast is whether Now is a lower bound: on other nodes more than one resource of the manifest failed, and
+	// another one first.
+	AtLeast bool      `json:"failing_now_at_least,omitempty"`
+	Since   time.Time `json:"failing_since,omitzero"`
 	// Members are the nodes that reported it.
 	summary.Members
 }

@@ -49,6 +49,19 @@ func TestNamesInURLs(t *testing.T) {
 	}
 }
 
+// TestWhatFailsBehindAnError: the number of nodes is a lower bound where their states have another error first.
+func TestWhatFailsBehindAnError(t *testing.T) {
+	t.Parallel()
+	for want, r := range map[string]view.TopResource{
+		"none known now": {}, "now on 1 node": {Now: 1}, "now on at least 14 nodes": {Now: 14, AtLeast: true},
+	} {
+		var html bytes.Buffer
+		if err := failsMost([]view.TopResource{r}, time.Now()).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), ">"+want+"<") {
+			t.Errorf("no %q (%v): %s", want, err, &html)
+		}
+	}
+}
+
 // TestEveryLinkHasAName, also where what a node or an administrator wrote has none.
 func TestEveryLinkHasAName(t *testing.T) {
 	t.Parallel()

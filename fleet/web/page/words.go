@@ -34,6 +34,18 @@ func pairs(labels map[string]string, most int) []string {
 	return first(out, most)
 }
 
+// nowOn returns on how many nodes a resource fails now.
+func nowOn(r view.TopResource) string {
+	switch {
+	case r.Now == 0:
+		return "none known now"
+	case r.AtLeast:
+		return "now on at least " + texts.Count(r.Now, "node")
+	default:
+		return "now on " + texts.Count(r.Now, "node")
+	}
+}
+
 // runText returns what a run did in a few words.
 func runText(r view.RunRow) string {
 	switch {

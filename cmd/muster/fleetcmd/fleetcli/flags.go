@@ -26,6 +26,9 @@ func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause) {
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
 }
 
+// AddNames adds nodes that are named as arguments to those of --node.
+func (t *Targets) AddNames(names []string) { t.nodes = append(names, t.nodes...) }
+
 // Owner are the flags that tell assignments of one name apart, by the node or group that they are for.
 type Owner struct{ targets Targets }
 

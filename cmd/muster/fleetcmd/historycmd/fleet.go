@@ -52,7 +52,7 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		return err
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
-	all, before := history.Since(c.ofGroups(changes), timeOf, c.from, c.limit)
+	all, before := history.Since(c.ofEvents(c.ofGroups(changes)), timeOf, c.from, c.limit)
 	isCut := func(read []model.Entry, more bool) bool {
 		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
 	}
@@ -75,7 +75,7 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 // mostAssigned returns how many of the last changes of assignments are read, and whether it is the flag that says so:
 // then a larger one has more.
 func (c *command) mostAssigned() (most int, isLimit bool) {
-	if c.limit == 0 || c.limit >= maxChanges || len(c.groups) > 0 {
+	if c.limit == 0 || c.limit >= maxChanges || len(c.groups)+len(c.events) > 0 {
 		return maxChanges, false
 	}
 
@@ -97,6 +97,34 @@ func (c *command) ofGroups(all []describe.ControlChange) []describe.ControlChang
 		family, _, _ := model.SplitKey(change.Key)
 		return !slices.ContainsFunc(c.groups, func(group string) bool { return family == model.GroupFamily(group) })
 	})
+}
+
+// ofEvents returns the changes of the events that were given, all without any.
+func (c *command) ofEvents(all []describe.ControlChange) []describe.ControlChange {
+	if len(c.events) == 0 {
+		return all
+	}
+
+	return slices.DeleteFunc(all, func(change describe.ControlChange) bool { return !slices.Contains(c.events, eventOf(change)) })
+}
+
+// events are the words of the column EVENT.
+func events() []string {
+	var out []string
+	for _, kind := range []describe.ChangeKind{describe.ChangeAssigned, describe.ChangeRemoved, describe.ChangePaused, describe.ChangeResumed, describe.ChangeWritten, describe.ChangeRefused} {
+		out = append(out, eventOf(describe.ControlChange{Kind: kind}))
+	}
+
+	return out
+}
+
+// eventOf returns the word of a change in the column EVENT.
+func eventOf(c describe.ControlChange) string {
+	if c.Kind == describe.ChangeRefused {
+		return string(fleet.StatusRejected)
+	}
+
+	return string(c.Kind)
 }
 
 // ofControl shows what operators wrote under a key about a node or a group; found is that they wrote something.
@@ -135,12 +163,7 @@ func (c *command) showChanges(doc ofFleetDocument) error {
 
 // changeRow returns a change as a row.
 func changeRow(c describe.ControlChange) []string {
-	event := string(c.Kind)
-	if c.Kind == describe.ChangeRefused {
-		event = string(fleet.StatusRejected)
-	}
-
-	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), event, cmp.Or(print.OneLine(c.By), "-"), print.OneLine(changeDetails(c))}
+	return []string{print.Time(c.Time), c.Key, strconv.FormatUint(c.Revision, 10), eventOf(c), cmp.Or(print.OneLine(c.By), "-"), print.OneLine(changeDetails(c))}
 }
 
 // changeDetails returns what a change is beside what the other columns have.

@@ -26,7 +26,7 @@ type command struct {
 	name, node, manifest string
 	since                string
 	limit                int
-	groups               []string
+	groups, events       []string
 	all                  bool
 	from                 time.Time
 }
@@ -37,6 +37,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("history", "Show what happened to a node, a manifest, or the whole fleet")
 	cmd.HelpLong("Without a name: who assigned, removed, paused, resumed and labelled what, in the whole fleet. Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
 		"  muster fleet history --since 1d                who changed what in the fleet\n" +
+		"  muster fleet history --event assigned          what was pushed to whom\n" +
 		"  muster fleet history --group web               who assigned what to a group, and paused it\n" +
 		"  muster fleet history node.web01.pause          who paused and resumed it\n" +
 		"  muster fleet history web01\n" +
@@ -48,6 +49,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
 	cmd.Flag("group", "Of what is assigned to a group, and its pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Flag("event", "Of the whole fleet or of groups, those of this EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
 	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
@@ -79,7 +81,10 @@ func (c *command) check(now time.Time) error {
 		c.from = at
 	}
 	if given == 0 {
-		return c.checkGroups()
+		return errors.Join(c.checkGroups(), c.checkEvents())
+	}
+	if len(c.events) > 0 {
+		return cli.Usagef("--event is for the whole fleet, or for groups: leave it or the name out")
 	}
 	if c.Given("node") {
 		if err := model.CheckNode(c.node, nil); err != nil {
@@ -105,6 +110,17 @@ func (c *command) checkGroups() error {
 	for _, group := range c.groups {
 		if err := model.CheckFamily(model.GroupFamily(group)); err != nil {
 			return cli.Usagef("--group: %w", err)
+		}
+	}
+
+	return nil
+}
+
+// checkEvents checks the events.
+func (c *command) checkEvents() error {
+	for _, event := range c.events {
+		if all := events(); !slices.Contains(all, event) {
+			return cli.Usagef("--event: not one of %s%s", strings.Join(all, ", "), cli.DidYouMean(event, all))
 		}
 	}
 
