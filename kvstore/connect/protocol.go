@@ -18,6 +18,9 @@ var (
 	// ErrEnded is a server that ends the connection with an error for which the client
 	// would not connect again.
 	ErrEnded = errors.New("the server ended the connection")
+	// ErrControlLine is a line that is longer than max_control_line of the server: that with
+	// the JWT of the user, as the others are short. It comes with ErrEnded.
+	ErrControlLine = errors.New("maximum control line exceeded")
 )
 
 const (
@@ -94,8 +97,12 @@ func (p *protocol) checkLine(line []byte) error {
 	if text, is := bytes.CutPrefix(line, []byte("INFO ")); is {
 		return checkInfo(text)
 	}
-	if problem := string(m[1]); problem != "" && !isSurvived(problem) {
-		return fmt.Errorf("%w: %.200q", ErrEnded, strings.Trim(problem, "'"))
+	switch problem := strings.Trim(string(m[1]), "'"); {
+	case problem == "" || isSurvived(problem):
+	case strings.EqualFold(problem, ErrControlLine.Error()):
+		return fmt.Errorf("%w: %w", ErrEnded, ErrControlLine)
+	default:
+		return fmt.Errorf("%w: %.200q", ErrEnded, problem)
 	}
 
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -35,8 +36,8 @@ type connectionLog struct {
 	errors sparse.Log
 
 	mu sync.Mutex
-	// rejected is set while the server rejects the credentials, and that was logged.
-	rejected bool
+	// rejected is what to do while the server rejects the credentials, as far as that was logged.
+	rejected []string
 	// before is set once it was connected; lost, while it is not and that was logged.
 	before, lost bool
 	// away is why there is no connection, in words, while there is none.
@@ -75,7 +76,7 @@ func (l *connectionLog) status(s connect.Status) {
 	switch {
 	case errors.As(s.Err, &denied):
 		l.denials.note(denied)
-	case errors.Is(s.Err, nats.ErrAuthorization):
+	case errors.Is(s.Err, nats.ErrAuthorization), errors.Is(s.Err, connect.ErrControlLine):
 		l.reject(s)
 	case s.Err != nil && s.Connected:
 		l.errors.Log(context.Background(), l.log, slog.LevelWarn, "NATS error", "error", cli.Plain(s.Err))
@@ -100,11 +101,11 @@ func (l *connectionLog) connect(server string) {
 	level, event := slog.LevelInfo, "connected to NATS"
 	if l.before {
 		event = "reconnected to NATS"
-		if !l.lost && !l.rejected {
+		if !l.lost && len(l.rejected) == 0 {
 			level = slog.LevelDebug
 		}
 	}
-	l.before, l.lost, l.rejected, l.away = true, false, false, ""
+	l.before, l.lost, l.rejected, l.away = true, false, nil, ""
 	l.endOwn()
 	l.causes.replace("")
 	l.denials.connected()
@@ -135,18 +136,26 @@ func (l *connectionLog) whyAway() string {
 	return l.away
 }
 
-// reject logs once that the server rejects the credentials.
+// reject logs once for each reason that the server rejects the credentials: who has others
+// for the first, as a JWT of more groups, may see the next.
 func (l *connectionLog) reject(s connect.Status) {
-	if l.rejected {
+	who, attributes := "the credentials", []any{"servers", s.Server}
+	l.away = "NATS rejected " + who
+	switch user := l.reach.User; {
+	case errors.Is(s.Err, connect.ErrControlLine):
+		l.away += ": " + cli.Plain(s.Err)
+		attributes = append(attributes, "error", cli.Plain(s.Err))
+	case user != "":
+		who = "user " + user + " or the password"
+		l.away = "NATS rejected " + who
+	}
+	remedy := l.reach.Remedy(s.Err)
+	l.away += " (" + remedy + ")"
+	if slices.Contains(l.rejected, remedy) {
 		return
 	}
-	l.rejected = true
-	who := "the credentials"
-	if user := l.reach.User; user != "" {
-		who = "user " + user + " or the password"
-	}
-	l.away = "NATS rejected " + who + " (" + l.reach.Remedy(s.Err) + ")"
-	l.log.Error("NATS rejected "+who+", will retry", "servers", s.Server, "remedy", l.reach.Remedy(s.Err))
+	l.rejected = append(l.rejected, remedy)
+	l.log.Error("NATS rejected "+who+", will retry", append(attributes, "remedy", remedy)...)
 }
 
 // lose logs that there is no connection any more, or none yet; of further attempts only
@@ -169,7 +178,7 @@ func (l *connectionLog) lose(s connect.Status) {
 	if remedy != "" && !l.before {
 		attributes = append(attributes, "remedy", remedy)
 	}
-	if !l.rejected {
+	if len(l.rejected) == 0 {
 		l.away = "cannot reach NATS at " + s.Server
 		if s.Err != nil {
 			l.away += ": " + cli.Plain(s.Err) + " (" + remedy + ")"

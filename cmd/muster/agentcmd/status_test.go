@@ -207,6 +207,43 @@ func TestAwayIsOneLine(t *testing.T) {
 	}
 }
 
+// TestALongJWTIsLoggedWithItsRemedy: also where the agent was connected before, and where the
+// server rejected the credentials that it had then.
+func TestALongJWTIsLoggedWithItsRemedy(t *testing.T) {
+	long := connect.Status{Server: "nats://x", Err: fmt.Errorf("%w: %w", connect.ErrEnded, connect.ErrControlLine)}
+	rejected := connect.Status{Server: "nats://x", Err: nats.ErrAuthorization}
+	up := connect.Status{Connected: true, Server: "nats://x"}
+	const want = `ERROR NATS rejected the credentials, will retry servers=nats://x error="the server ended the connection: maximum control line exceeded" remedy="set max_control_line: 64KB in the configuration of each nats-server and reload it: the JWT of the user is too long for the default of 4 KB"`
+	for name, statuses := range map[string][]connect.Status{
+		"first":    {long, long},
+		"before":   {up, {Err: io.EOF}, long, long},
+		"rejected": {rejected, long, rejected, long},
+		"both":     {long, rejected, long},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var out bytes.Buffer
+			l := newConnectionLog(print.NewLogger(&out, "text", slog.LevelInfo), make(chan struct{}, 1), reachOf(config.NATS{Creds: "c"}), &loggedCause{})
+			for _, s := range statuses {
+				l.status(s)
+			}
+			got := linesOf(&out)
+			if n := len(slices.DeleteFunc(slices.Clone(got), func(line string) bool { return line != want })); n != 1 {
+				t.Errorf("%d such lines, logged\n%s", n, strings.Join(got, "\n"))
+			}
+			if n := strings.Count(strings.Join(got, "\n"), "check that the server knows the user"); n > 1 {
+				t.Errorf("rejected %d times, logged\n%s", n, strings.Join(got, "\n"))
+			}
+			if away := l.whyAway(); !strings.Contains(away, "max_control_line: 64KB") {
+				t.Errorf("away: %s", away)
+			}
+			l.status(up)
+			if away := l.whyAway(); away != "" {
+				t.Errorf("connected, and away: %s", away)
+			}
+		})
+	}
+}
+
 // TestAPanicEndsOneAnswer: whoever asks gets it as an error, and the agent goes on.
 func TestAPanicEndsOneAnswer(t *testing.T) {
 	s := &nodeService{log: slog.New(slog.DiscardHandler)}

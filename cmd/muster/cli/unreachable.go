@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/model/neterr"
 )
 
@@ -36,6 +37,8 @@ func (r Reach) Remedy(err error) string {
 	switch {
 	case is(nats.ErrAuthorization):
 		return r.credentials()
+	case is(connect.ErrControlLine):
+		return "set max_control_line: " + permissions.ControlLine + " in the configuration of each nats-server and reload it: the JWT of the user is too long for the default of 4 KB"
 	case is(nats.ErrSecureConnWanted):
 		return "write nats:// instead of tls://"
 	case is(nats.ErrSecureConnRequired):

@@ -36,6 +36,9 @@ func TestRemedies(t *testing.T) {
 		"is nats-server running there?":                                                             {connect.Options{Servers: []string{"s"}}, nats.ErrNoServers},
 		"give a server with -server or a NATS context with -context":                                {connect.Options{}, nats.ErrNoServers},
 		"the server may want the certificate of a client that it trusts: give -tlscert and -tlskey": {connect.Options{}, nats.ErrTLS},
+		"set max_control_line: 64KB in the configuration of each nats-server and reload it: the JWT of the user is too long for the default of 4 KB": {
+			connect.Options{Creds: "c"}, fmt.Errorf("%w: %w", connect.ErrEnded, connect.ErrControlLine),
+		},
 		"": {connect.Options{}, errors.New("other")},
 	} {
 		reach := cli.Reach{Options: c.options, Name: func(option string) string { return "-" + option }}
