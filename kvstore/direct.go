@@ -45,16 +45,16 @@ func used(stream, subject string, m Message, err error) (Message, error) {
 // ErrLags is a server that answers with less than the leader of the stream has.
 var ErrLags = errors.New("the NATS server that answers lags behind the others, try again")
 
-// CurrentValue is Value of Current.
+// CurrentValue is Value of CurrentMessage.
 func (s *Store) CurrentValue(ctx context.Context, stream, subject string) (Message, error) {
-	m, err := s.Current(ctx, stream, subject)
+	m, err := s.CurrentMessage(ctx, stream, subject)
 
 	return used(stream, subject, m, err)
 }
 
-// Current is Last as the leader of the stream has it, for a subject that the user may publish to, see Newest: a
+// CurrentMessage is Last as the leader of the stream has it, for a subject that the user may publish to, see Newest: a
 // replica that lags is waited for. The error wraps ErrLags where that takes more than a second.
-func (s *Store) Current(ctx context.Context, stream, subject string) (m Message, err error) {
+func (s *Store) CurrentMessage(ctx context.Context, stream, subject string) (m Message, err error) {
 	newest, err := s.Newest(ctx, subject)
 	if err != nil {
 		return Message{}, err

@@ -113,7 +113,7 @@ func (b Bucket) Get(ctx context.Context, key string) (model.Entry, error) {
 // Current is Get as the leader of the bucket has it, for who may write the key. The error wraps kvstore.ErrLags where the
 // servers that answer do not have that for a second.
 func (b Bucket) Current(ctx context.Context, key string) (model.Entry, error) {
-	return b.get(ctx, key, b.store.Current)
+	return b.get(ctx, key, b.store.CurrentMessage)
 }
 
 func (b Bucket) get(ctx context.Context, key string, read func(ctx context.Context, stream, subject string) (kvstore.Message, error)) (model.Entry, error) {
