@@ -178,17 +178,25 @@ func (b *binding) judge(n Names, found Infos) {
 // Routed returns the error of storing a message, a denial.Unrouted where the fleet has all
 // its streams and is of another account. That is looked up until the context ends.
 func (s *Store) Routed(ctx context.Context, subject string, err error) error {
-	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() {
+	if !errors.Is(err, jetstream.ErrNoStreamResponse) || s.places.InUse().IsOwn() || !s.isComplete(ctx) {
 		return err
 	}
-	unlock, ended := s.binding.wait(ctx)
-	if ended != nil {
-		return err
-	}
-	defer unlock()
-	if !s.binding.complete || s.binding.epoch != s.nc.Stats().Reconnects {
+	// A server that is cut off from its cluster, or a stream without a leader, takes nothing either.
+	found, failed := s.Infos(ctx, "")
+	if failed != nil || found.hasUnanswered() {
 		return err
 	}
 
 	return denial.Unrouted{Subject: subject, Err: err}
+}
+
+// isComplete reports whether all streams were found by this connection.
+func (s *Store) isComplete(ctx context.Context) bool {
+	unlock, ended := s.binding.wait(ctx)
+	if ended != nil {
+		return false
+	}
+	defer unlock()
+
+	return s.binding.complete && s.binding.epoch == s.nc.Stats().Reconnects
 }

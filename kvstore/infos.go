@@ -30,6 +30,17 @@ func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	}
 }
 
+// hasUnanswered reports whether the servers of a stream do not answer.
+func (i Infos) hasUnanswered() bool {
+	for _, info := range i {
+		if info == nil {
+			return true
+		}
+	}
+
+	return false
+}
+
 // streamPages is how many pages of streams a server may have: each has up to 256.
 const streamPages = 100
 

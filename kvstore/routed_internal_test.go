@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -24,5 +25,19 @@ func TestRoutedGivesUp(t *testing.T) {
 	cancel()
 	if err := s.Routed(ctx, "muster.x", jetstream.ErrNoStreamResponse); !errors.Is(err, jetstream.ErrNoStreamResponse) {
 		t.Error(err)
+	}
+}
+
+// TestRoutedKnowsAnOutage: where nobody answers for the streams either, the account is not to blame.
+func TestRoutedKnowsAnOutage(t *testing.T) {
+	t.Parallel()
+	s, err := New(natstest.Start(t).Connect(t), "", jsapi.Joined)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.binding.complete, s.binding.epoch = true, s.nc.Stats().Reconnects
+	var blamed denial.Unrouted
+	if err := s.Routed(t.Context(), "muster.x", jetstream.ErrNoStreamResponse); !errors.Is(err, jetstream.ErrNoStreamResponse) || errors.As(err, &blamed) {
+		t.Errorf("%T: %v", err, err)
 	}
 }
