@@ -90,7 +90,7 @@ func (c *initCommand) run(ctx context.Context) error {
 	}
 	due := !cli.Noop(c.noop) && len(changes) > 0
 	if due {
-		c.warnReplicas()
+		c.warnReplicas(kv.Conn().ConnectedClusterName(), changes)
 		if err := c.confirm(changes); err != nil {
 			return err
 		}
@@ -145,10 +145,15 @@ func (c *initCommand) warnShare(ctx context.Context, store provision.Provisioner
 	}
 }
 
-// warnReplicas warns of what a server of today does to streams of several replicas.
-func (c *initCommand) warnReplicas() {
-	if c.replicas > 1 {
+// warnReplicas warns of what a server of today does to streams of several replicas, and of streams that one of several
+// servers has alone.
+func (c *initCommand) warnReplicas(cluster string, planned []provision.Difference) {
+	isNew := slices.ContainsFunc(planned, func(d provision.Difference) bool { return d.Create })
+	switch {
+	case c.replicas > 1:
 		c.Log.Warn("whoever may write to a stream of several replicas can end it, up to nats-server 2.15.2: see docs/security.md", "replicas", c.replicas)
+	case cluster != "" && isNew && !c.Given("replicas"):
+		c.Log.Warn("the server is one of a cluster, and each new stream is on one server only: --replicas 3 keeps it when a server is lost, see docs/guides/clusters.md", "cluster", cluster)
 	}
 }
 
