@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -45,14 +46,15 @@ func (s *Store) Reconnected() time.Time {
 // IsOutage reports whether an error is one of a server that is away, or elects a leader: what failed may be tried
 // again.
 func IsOutage(err error) bool {
-	for _, outage := range []error{nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, jetstream.ErrNoStreamResponse} {
+	for _, outage := range []error{nats.ErrDisconnected, nats.ErrConnectionReconnecting, nats.ErrTimeout, context.DeadlineExceeded, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, ErrUnanswered} {
 		if errors.Is(err, outage) {
 			return true
 		}
 	}
-	var api *jetstream.APIError
+	var asked *jetstream.APIError
+	var listed api.ApiError
 
-	return errors.As(err, &api) && api.Code == unavailable
+	return errors.As(err, &asked) && asked.Code == unavailable || errors.As(err, &listed) && listed.Code == unavailable
 }
 
 // unavailable is the code of what a server of JetStream cannot do now.

@@ -116,9 +116,32 @@ func (s *Store) bindAll(ctx context.Context) error {
 	if !s.sizes.stale.Swap(false) && b.epoch == epoch && (b.complete || time.Now().Before(b.until)) || !s.nc.IsConnected() {
 		return b.refusal()
 	}
+	if _, err := s.survey(ctx); err != nil && ctx.Err() != nil {
+		return ctx.Err()
+	}
+
+	return b.refusal()
+}
+
+// Survey returns all streams of the account, and takes what it finds as the check of the formats, which is not made
+// once more before something is read or written.
+func (s *Store) Survey(ctx context.Context) (Infos, error) {
+	unlock, err := s.binding.wait(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer unlock()
+	s.sizes.stale.Store(false)
+
+	return s.survey(ctx)
+}
+
+// survey lists the streams, and notes their formats; the lock is held.
+func (s *Store) survey(ctx context.Context) (Infos, error) {
+	b, epoch := &s.binding, s.nc.Stats().Reconnects
 	found, err := s.Infos(ctx, "")
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
@@ -132,7 +155,7 @@ func (s *Store) bindAll(ctx context.Context) error {
 		b.err, b.complete = old, true
 	}
 
-	return b.refusal()
+	return found, err
 }
 
 // wait takes the lock, unless the context ends before.

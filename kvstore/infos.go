@@ -3,6 +3,7 @@ package kvstore
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -13,18 +14,22 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
+// ErrUnanswered is a stream whose servers do not answer: those with a majority of its replicas are away, or elect
+// a leader. It may pass, see IsOutage.
+var ErrUnanswered = errors.New("its servers do not answer")
+
 // Infos are streams by name; nil for one whose servers do not answer.
 type Infos map[string]*api.StreamInfo
 
 // Of returns the info of a stream; the error wraps model.ErrNotFound when there
-// is no such stream.
+// is no such stream, or ErrUnanswered.
 func (i Infos) Of(stream string) (*api.StreamInfo, error) {
 	info, listed := i[stream]
 	switch {
 	case !listed:
 		return nil, fmt.Errorf("stream %s: %w", stream, model.ErrNotFound)
 	case info == nil:
-		return nil, fmt.Errorf("stream %s: its servers do not answer", stream)
+		return nil, fmt.Errorf("stream %s: %w", stream, ErrUnanswered)
 	default:
 		return info, nil
 	}
@@ -62,7 +67,9 @@ func (s *Store) Infos(ctx context.Context, subject string) (Infos, error) {
 		for _, name := range page.Missing {
 			found[name] = nil
 		}
-		if offset += len(page.Streams); len(page.Streams) == 0 || offset >= page.Total {
+		// The total counts those that do not answer.
+		shown := len(page.Streams) + len(page.Missing)
+		if offset += shown; shown == 0 || offset >= page.Total {
 			return found, nil
 		}
 	}

@@ -20,6 +20,8 @@ var (
 	// ErrNoRoom is a bucket or stream for which the server or the account has too
 	// little storage, or too few streams.
 	ErrNoRoom = errors.New("no room in JetStream")
+	// ErrUnchecked is a bucket or stream whose servers do not answer, and that is not needed.
+	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
 	// ErrDiffers is a bucket or stream that muster can work with although a setting
 	// differs. The remedy is that of kvstore.ErrNotProvisioned.
 	ErrDiffers = errors.New("NATS is not set up as muster sets it up")
@@ -57,8 +59,16 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 	if err := kvstore.CheckServer(p.store.Conn()); err != nil {
 		return nil, fmt.Errorf("provision: %w", err)
 	}
-	differences, err := p.differences(ctx, o)
+	found, err := p.store.Infos(ctx, "")
 	if err != nil {
+		return nil, fmt.Errorf("provision: %w", err)
+	}
+	differences, unanswered, err := p.differences(found, o)
+	if err != nil {
+		return nil, err
+	}
+	if len(unanswered) > 0 {
+		_, err := found.Of(unanswered[0])
 		return nil, err
 	}
 	// The list has shown where JetStream is asked.
@@ -70,13 +80,9 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 	return differences, nil
 }
 
-func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, error) {
-	found, err := p.store.Infos(ctx, "")
-	if err != nil {
-		return nil, fmt.Errorf("provision: %w", err)
-	}
+// differences returns what must be done to the streams that were found, and those whose servers do not answer.
+func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []Difference, unanswered []string, err error) {
 	created := desired(p.store.Names(), o.withDefaults())
-	var differences []Difference
 	var unknown []error
 	for i, want := range desired(p.store.Names(), o) {
 		name := want.Config.Name
@@ -86,7 +92,8 @@ func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, 
 			differences = append(differences, Difference{Stream: name, Create: true, config: created[i].Config})
 			continue
 		case err != nil:
-			return nil, fmt.Errorf("provision: %w", err)
+			unanswered = append(unanswered, name)
+			continue
 		}
 		unknown = append(unknown, kvstore.CheckFormat(info.Config, want.Config))
 		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config, info.State.Bytes), info.State.Bytes); len(changes) > 0 {
@@ -94,20 +101,32 @@ func (p Provisioner) differences(ctx context.Context, o Options) ([]Difference, 
 		}
 	}
 	if err := errors.Join(unknown...); err != nil {
-		return nil, fmt.Errorf("nothing was changed: %w", err)
+		return nil, nil, fmt.Errorf("nothing was changed: %w", err)
 	}
 
-	return differences, nil
+	return differences, unanswered, nil
 }
 
 // Check reports whether every bucket and stream is there and configured as muster
 // needs it. The error wraps kvstore.ErrNotProvisioned when something is missing or
 // not usable, ErrDiffers when all is usable, and names all that differs, or
 // kvstore.ErrFormat. A node is permitted to check.
-func (p Provisioner) Check(ctx context.Context) error {
-	differences, err := p.differences(ctx, Options{})
+//
+// Streams that are needed are waited for while they elect a leader: the error wraps kvstore.ErrUnanswered where the
+// servers of one do not answer. Those of others are not checked, then; the error wraps ErrUnchecked where that is all,
+// and ErrDiffers also where it is not.
+func (p Provisioner) Check(ctx context.Context, needed ...string) error {
+	found, err := p.survey(ctx, needed)
 	if err != nil {
 		return err
+	}
+	differences, unanswered, err := p.differences(found, Options{})
+	if err != nil {
+		return err
+	}
+	unchecked := error(nil)
+	if len(unanswered) > 0 {
+		unchecked = fmt.Errorf("stream %s: %w", strings.Join(unanswered, ", "), ErrUnchecked)
 	}
 	optional := map[string]bool{}
 	for _, s := range p.store.Names().Streams() {
@@ -130,10 +149,14 @@ func (p Provisioner) Check(ctx context.Context) error {
 		}
 	}
 	if len(wrong) == 0 {
-		return nil
+		return unchecked
+	}
+	err = fmt.Errorf("%w, run `%s`: %s", kind, p.store.Names().Init(), strings.Join(wrong, "; "))
+	if unchecked != nil {
+		err = fmt.Errorf("%w; %w", err, unchecked)
 	}
 
-	return fmt.Errorf("%w, run `%s`: %s", kind, p.store.Names().Init(), strings.Join(wrong, "; "))
+	return err
 }
 
 // Apply creates what is missing, changes what differs, and returns what it did.

@@ -6,8 +6,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go"
 	"github.com/nats-io/nats.go"
 
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
@@ -60,6 +62,25 @@ func TestLastMessageIDEndsReplicatedStream(t *testing.T) {
 			if err := put(nil, deaf); err == nil { // no answer comes
 				t.Error("the stream takes a put afterwards")
 			}
+			f.recreate(t, "KV_MUSTER_NODES")
+			kvtest.Eventually(t, "put after it was recreated", func() (bool, string) {
+				err := put(nil, deaf)
+				return err == nil, fmt.Sprint(err)
+			})
 		})
 	}
+}
+
+// recreate removes a stream that was ended and has it provisioned again, as docs/guides/troubleshooting.md says.
+func (f *fleet) recreate(t *testing.T, name string) {
+	t.Helper()
+	admin := f.connect(t, "admin", 0)
+	m := kvtest.Must(t, func() (*jsm.Manager, error) { return jsm.New(admin) })
+	if err := m.DeleteStream(name); err != nil {
+		t.Fatal(err)
+	}
+	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(admin, "") })
+	kvtest.Must(t, func() ([]provision.Difference, error) {
+		return store.Apply(t.Context(), provision.Options{Replicas: 3})
+	})
 }

@@ -97,7 +97,7 @@ func (c *diffCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests)
 	if err != nil {
 		return err
 	}

@@ -103,7 +103,7 @@ func (c *lsCommand) run(ctx context.Context) error {
 			return err
 		}
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests)
 	if err != nil {
 		return err
 	}

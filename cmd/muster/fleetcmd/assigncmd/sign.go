@@ -66,7 +66,7 @@ func (c *signCommand) run(ctx context.Context) error {
 	if signer == nil {
 		return cli.Usagef("no key to sign with: give --sign-key FILE or MUSTER_SIGN_KEY (muster trust key new makes one)")
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests)
 	if err != nil {
 		return err
 	}

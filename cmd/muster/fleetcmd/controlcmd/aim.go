@@ -129,9 +129,9 @@ func (a *aim) begin(ctx context.Context, nodes []string, sign *fleetcli.Signing,
 		return out, err
 	}
 	if sign == nil {
-		out.store, err = fleetcli.Open(ctx, a.Env)
+		out.store, err = fleetcli.Open(ctx, a.Env, fleetcli.NeedNodes, fleetcli.NeedControl)
 	} else {
-		out.store, out.signer, err = fleetcli.OpenSigning(ctx, a.Env, sign)
+		out.store, out.signer, err = fleetcli.OpenSigning(ctx, a.Env, sign, fleetcli.NeedNodes, fleetcli.NeedControl)
 	}
 	if err != nil {
 		return out, err

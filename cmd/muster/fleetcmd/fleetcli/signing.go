@@ -55,12 +55,12 @@ func (s *Signing) Open(env *cli.Env) (*signing.Signing, error) {
 }
 
 // OpenSigning opens the key that signs, nil for none, and connects to the fleet.
-func OpenSigning(ctx context.Context, env *cli.Env, key *Signing) (*Store, *signing.Signing, error) {
+func OpenSigning(ctx context.Context, env *cli.Env, key *Signing, needs ...Need) (*Store, *signing.Signing, error) {
 	signer, err := key.Open(env)
 	if err != nil {
 		return nil, nil, err
 	}
-	store, err := Open(ctx, env)
+	store, err := Open(ctx, env, needs...)
 
 	return store, signer, err
 }

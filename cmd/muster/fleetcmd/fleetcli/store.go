@@ -29,16 +29,40 @@ type Store struct {
 	logged map[string]bool
 }
 
-// Open connects to NATS and returns the fleet there, once it is provisioned.
-func Open(ctx context.Context, env *cli.Env) (*Store, error) {
+// Need names a stream that a command cannot do without, see Open.
+type Need func(kvstore.Names) string
+
+// NeedManifests is the bucket of assignments.
+func NeedManifests(n kvstore.Names) string { return kvstore.KVStream(n.Manifests()) }
+
+// NeedNodes is the bucket of the states of nodes.
+func NeedNodes(n kvstore.Names) string { return kvstore.KVStream(n.Nodes()) }
+
+// NeedControl is the bucket of pauses, labels and groups.
+func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) }
+
+// NeedReports is the stream of reports.
+func NeedReports(n kvstore.Names) string { return n.Reports() }
+
+// Open connects to NATS and returns the fleet there, once it is provisioned. Of streams whose servers do not answer
+// it waits a moment for those that are needed, and warns of the others.
+func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	s, err := env.Store(ctx)
 	if err != nil {
 		return nil, err
 	}
-	err = provision.New(s).Check(ctx)
+	needed := make([]string, len(needs))
+	for i, need := range needs {
+		needed[i] = need(s.Names())
+	}
+	err = provision.New(s).Check(ctx, needed...)
 	switch {
 	case errors.Is(err, provision.ErrDiffers):
 		env.Log.Warn("provisioning is not up to date", "error", err)
+	case errors.Is(err, kvstore.ErrNotProvisioned):
+		return nil, err
+	case errors.Is(err, provision.ErrUnchecked):
+		env.Log.Warn("part of NATS does not answer", "error", err)
 	case err != nil:
 		return nil, err
 	}

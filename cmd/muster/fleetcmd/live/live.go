@@ -27,7 +27,7 @@ const patience = kvstore.Settling + 3*time.Second
 // Open connects to the fleet where nodes answer at once, and opens the key that signs requests, nil
 // for none.
 func Open(ctx context.Context, env *cli.Env, key *fleetcli.Signing) (*fleetcli.Store, *signing.Signing, error) {
-	store, signer, err := fleetcli.OpenSigning(ctx, env, key)
+	store, signer, err := fleetcli.OpenSigning(ctx, env, key, fleetcli.NeedNodes)
 	if err == nil {
 		err = store.KV.Ready(ctx)
 	}

@@ -51,7 +51,7 @@ func (r Resumed) Collect(ctx context.Context, env *cli.Env, aim *Aim) (*request.
 	if err != nil && isAimed {
 		return nil, err
 	}
-	store, err := fleetcli.Open(ctx, env)
+	store, err := fleetcli.Open(ctx, env, fleetcli.NeedReports)
 	if err != nil {
 		return nil, err
 	}

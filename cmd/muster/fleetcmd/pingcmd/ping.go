@@ -61,7 +61,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 	if c.timeout <= 0 {
 		return cli.Usagef("--timeout must be more than 0")
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes)
 	if err != nil {
 		return err
 	}

@@ -117,7 +117,7 @@ func (c *reportsCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedReports)
 	if err != nil {
 		return err
 	}

@@ -83,7 +83,7 @@ func (c *serveCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer hooks.close()
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests, fleetcli.NeedReports)
 	if err != nil {
 		return err
 	}

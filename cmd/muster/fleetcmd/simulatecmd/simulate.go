@@ -51,7 +51,7 @@ func (c *simulateCommand) run(ctx context.Context) error {
 	if c.Nodes < 1 || c.rate < 0 || c.RunTime <= 0 {
 		return cli.Usagef("--nodes and --run-time must be more than 0, --rate at least 0")
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedReports)
 	if err != nil {
 		return err
 	}

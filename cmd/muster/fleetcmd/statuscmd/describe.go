@@ -67,7 +67,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err := checkNode(c.node); err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes)
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ func (c *waitCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests)
 	if err != nil {
 		return err
 	}
