@@ -16,6 +16,7 @@ func fullState() model.NodeState {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	m := model.ManifestState{
 		Revision: 7, Digest: "sha256-abc", Outcome: model.OutcomeFailed, At: now, Error: "a:1:2: exec#x: exit code 1", Seen: 8, SeenAt: now, Late: "refused: because", FailedSince: now,
+		Ran:    &model.RanRevision{Revision: 6, Digest: "sha256-def", Outcome: model.OutcomeStable, At: now},
 		Counts: model.Counts{Total: 1, Unique: 2, Changed: 3, Failed: 4, Skipped: 5, Stable: 6, Refreshed: 7, Unmet: 8, NotRun: 9, Noop: 10, HealthChecks: model.HealthCounts{OK: 1, Warning: 2, Critical: 3, Unknown: 4}},
 	}
 

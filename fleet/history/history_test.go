@@ -201,11 +201,12 @@ func TestRollout(t *testing.T) {
 	states := []model.Node{
 		{NodeState: model.NodeState{Node: "a", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "d"}}}},
 		{NodeState: model.NodeState{Node: "b", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "of another bucket"}}}},
+		{NodeState: model.NodeState{Node: "c", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 4, Digest: "e", Ran: &model.RanRevision{Revision: 3, Digest: "d"}}}}},
 	}
 	if full := count.Finish(states, 2); full != 0 {
 		t.Errorf("%d are full", full)
 	}
-	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 1, First: at(1), Last: at(3)}); got != want {
+	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 2, First: at(1), Last: at(3)}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got, want := revisions[1].Ran, (history.Ran{Rejected: 1}); got != want {
