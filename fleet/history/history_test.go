@@ -103,6 +103,17 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestRetry: a run that tries again what failed says so.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	for _, want := range []bool{true, false} {
+		e, ok := history.OfReport(report(model.KindRun, model.OutcomeFailed, 1, model.Run{Retry: want}))
+		if !ok || e.Retry != want || strings.Contains(e.Details, ", tried again") != want {
+			t.Errorf("%t: %+v", want, e)
+		}
+	}
+}
+
 // TestLatest keeps the latest of many, in whatever order they come; stable runs that follow each other
 // stay one, with their number.
 func TestLatest(t *testing.T) {
