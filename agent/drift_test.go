@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -376,6 +377,58 @@ func TestRepairThatFailsIsTriedAgain(t *testing.T) {
 		n.tells("transaction changed file#a", "run changed group.all.files drift", "run stable group.all.files schedule")
 		n.after(4 * time.Minute)
 		n.tells()
+	})
+}
+
+// whyRan returns the outcome and the cause of each run that was reported, and whether it was a retry.
+func (n *node) whyRan() (all []string) {
+	n.t.Helper()
+	for _, r := range n.take() {
+		if r.Kind == model.KindRun {
+			var run model.Run
+			n.decode(r, &run)
+			all = append(all, fmt.Sprint(run.Outcome(), " ", run.Cause, " ", run.Retry))
+		}
+	}
+
+	return all
+}
+
+// TestRetriesSaySo: what is tried again did not drift, and is no later revision.
+func TestRetriesSaySo(t *testing.T) {
+	expect := func(n *node, what string, want ...string) {
+		n.t.Helper()
+		if got := n.whyRan(); !slices.Equal(got, want) {
+			n.t.Errorf("%s: %q, want %q", what, got, want)
+		}
+	}
+	drifting(t, func(t *testing.T, n *node) {
+		if err := errors.Join(os.Remove(n.path("a")), os.Mkdir(n.path("a"), 0o755), os.WriteFile(n.path("a/x"), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		n.machine.happens(n.path("a"), false)
+		n.after(2 * time.Second)
+		expect(n, "drift that cannot be repaired", "failed drift false", "failed drift true")
+	})
+	bubble(t, func(t *testing.T, n *node) {
+		n.watching()
+		n.start()
+		n.bucket.put("group.all.broken", n.failing(1))
+		n.settle()
+		expect(n, "a first run", "failed manifest false")
+		n.after(2 * time.Second)
+		expect(n, "one that is tried again, of which nothing drifted", "failed drift true")
+		n.bucket.put("group.all.broken", n.failing(2))
+		n.settle()
+		expect(n, "a later revision", "failed manifest false")
+	})
+	bubble(t, func(t *testing.T, n *node) {
+		n.start()
+		n.bucket.put("group.all.broken", n.failing(1))
+		n.settle()
+		expect(n, "a first run", "failed manifest false")
+		n.after(interval)
+		expect(n, "on the interval", "failed manifest true")
 	})
 }
 

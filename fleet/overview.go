@@ -36,7 +36,8 @@ func (a *Assigned) unassigned(n *model.Node) []RolloutStatus {
 		if m.Late != "" {
 			reason += ": " + late(&m)
 		}
-		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: m.Revision, Outcome: m.Outcome, At: m.At, Reason: reason})
+		last := m.Last()
+		out = append(out, RolloutStatus{Node: n.Node, Key: key, Status: StatusUnassigned, Current: last.Revision, Outcome: last.Outcome, At: last.At, Reason: reason})
 	}
 	slices.SortFunc(out, func(a, b RolloutStatus) int { return cmp.Compare(a.Key, b.Key) })
 

@@ -1,8 +1,10 @@
 package fleet_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
@@ -45,5 +47,27 @@ func TestPausedNodes(t *testing.T) {
 	}
 	if _, err := fleet.CompileTarget(`state == "paused"`); err != nil {
 		t.Error(err)
+	}
+}
+
+// What a paused node accepted and did not run is not what it runs.
+func TestPausedNodesRunWhatRanLast(t *testing.T) {
+	t.Parallel()
+	entries := []model.Entry{{Key: "group.all.motd", Revision: 8}, {Key: "group.all.new", Revision: 9}}
+	at := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	n := model.Node{NodeState: model.NodeState{Node: "web01", Paused: &model.Paused{By: "ann"}, Manifests: map[string]model.ManifestState{
+		"group.all.motd": {Revision: 8, Ran: &model.RanRevision{Revision: 6, Outcome: model.OutcomeStable, At: at}},
+		"group.all.new":  {Revision: 9, Ran: &model.RanRevision{}},
+		"group.all.gone": {Revision: 5, Ran: &model.RanRevision{Revision: 4, Outcome: model.OutcomeStable, At: at}},
+	}}}
+	for _, away := range []bool{false, true} {
+		n.Silent = away
+		var got []string
+		for _, s := range fleet.Overview([]model.Node{n}, entries)[0] {
+			got = append(got, fmt.Sprint(s.Key, " ", s.Current, " of ", s.Desired, " ", s.Outcome, " ", s.At.Equal(at)))
+		}
+		if want := "group.all.motd 6 of 8 stable true; group.all.new 0 of 9  false; group.all.gone 4 of 0 stable true"; strings.Join(got, "; ") != want {
+			t.Errorf("away %t: %s", away, strings.Join(got, "; "))
+		}
 	}
 }

@@ -53,7 +53,8 @@ type RolloutStatus struct {
 	Node   string `json:"node"`
 	Key    string `json:"key"`
 	Status Status `json:"status"`
-	// Desired and Current are revisions; 0 is none.
+	// Desired and Current are revisions, 0 is none: the one that is assigned, and the one that ran last, with Outcome
+	// and At of that run. A paused node accepts revisions that it does not run.
 	Desired uint64        `json:"desired"`
 	Current uint64        `json:"current"`
 	Outcome model.Outcome `json:"outcome,omitempty"`
@@ -138,7 +139,7 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 		default:
 			s = r.status(&e.Entry, v.Node, &m)
 			// One that was never valid there leaves the next in force.
-			if s.Current > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || v.Manifests[e.Key].Late == "" {
+			if m.Revision > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || v.Manifests[e.Key].Late == "" {
 				applies = e.Key
 			}
 			held = e.Key
@@ -237,8 +238,8 @@ func (r Rollout) reaches(e *model.Entry, revision uint64, digest string) bool {
 
 // status compares a node's state of an assignment with the assignment, which applies to it.
 func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) RolloutStatus {
-	runs := r.reaches(e, m.Revision, m.Digest)
-	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: m.Revision, Outcome: m.Outcome, At: m.At}
+	runs, last := r.reaches(e, m.Revision, m.Digest), m.Last()
+	s := RolloutStatus{Node: n.Node, Key: e.Key, Desired: e.Revision, Current: last.Revision, Outcome: last.Outcome, At: last.At}
 	switch {
 	case n.Stopped() || n.Silent:
 		s.Status, s.Reason = StatusUnreachable, absence(n)

@@ -16,6 +16,7 @@ func fullState() model.NodeState {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 678, time.UTC)
 	m := model.ManifestState{
 		Revision: 7, Digest: "sha256-abc", Outcome: model.OutcomeFailed, At: now, Error: "a:1:2: exec#x: exit code 1", Seen: 8, SeenAt: now, Late: "refused: because", FailedSince: now,
+		Ran:    &model.RanRevision{Revision: 6, Digest: "sha256-def", Outcome: model.OutcomeStable, At: now},
 		Counts: model.Counts{Total: 1, Unique: 2, Changed: 3, Failed: 4, Skipped: 5, Stable: 6, Refreshed: 7, Unmet: 8, NotRun: 9, Noop: 10, HealthChecks: model.HealthCounts{OK: 1, Warning: 2, Critical: 3, Unknown: 4}},
 	}
 
@@ -65,7 +66,7 @@ func results() []string {
 		`{"changed":1}`, `{"changed":null}`, `{"Changed":true,"changed":false}`, `{"duration":1.5}`, `{"duration":"5s"}`, `{"properties":null}`, `{"properties":}`, `{"status":[}`, `{"properties": "a" ,"status":5}`, `{"error":"a"}`, `{"error":[null]}`,
 		`{"unmet_requirements":["a"]}`, `{"unmet_requirements":[""]}`, `{"unmet_requirements":[5]}`, `{"within":""}`, `{"within":null}`, `{"drift":{}}`, `{"drift":null}`, `{"drift":{"latency":"1s"}}`, `{"source":null}`, `{"source":{"line":-1}}`, `{"source":"a:1"}`,
 		`{"outputs":{"a":1,"a":{"b":2}}}`, `{"outputs":{"a":1e999}}`, `{"outputs":{"a":"\ud800"}}`, "{\"name\":\"\xff\"}", `{"properties":"\ud800"}`, "{\"properties\":\"\xff\"}", `{"health_check":[{"status":"ok"}]}`, `{"resumes":"x"}`, `{"Resumes":5}`,
-		`{"protocol":"io.muster.v1.run","started":"2026-01-02T03:04:05+01:00","duration":7,"counts":{"total":12,"changed":1},"error":["a","b"],"drift":{"detected":1,"repaired":1},"unchanged":[{"run_id":"x","transactions":3}],"resumes":"2026-01-02T03:04:05Z","refused":true}`,
+		`{"protocol":"io.muster.v1.run","started":"2026-01-02T03:04:05+01:00","duration":7,"counts":{"total":12,"changed":1},"error":["a","b"],"drift":{"detected":1,"repaired":1},"unchanged":[{"run_id":"x","transactions":3}],"resumes":"2026-01-02T03:04:05Z","retry":true,"refused":true}`,
 		counts(""), counts(" "), counts("0"), counts("-"), counts("9"), counts("99999999"), counts("9999999999999999999"), counts(`"a":5,`), counts(`"Total":7,`), counts(`"total":7,`), counts("null,"), strings.Replace(counts(""), "12", "12.5", 1),
 		strings.Replace(counts(""), "12", "1e1", 1), strings.Replace(counts(""), `"ok":3`, `"ok":null`, 1), strings.Replace(counts(""), "}}", "} }", 1), strings.Replace(counts(""), "}}", "}", 1), strings.Replace(counts(""), "}}", `},"total":5}`, 1),
 		`{"counts":null}`, `{"counts":{}}`, `{"counts":{"total":1},"counts":{"unique":2}}`, counts("")[:len(counts(""))-1] + `,"counts":{"unique":2}}`, `{"counts":{"total":"12"}}`, `{"counts":[]}`, `{"unchanged":[{}]}`, `{"unchanged":{}}`, `{"started":"2026-01-02T03:04:05,5Z"}`, `{"started":"2026-01-02 03:04:05Z"}`, `{"revision":-1}`, `{"revision":1e3}`,

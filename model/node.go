@@ -104,6 +104,28 @@ type ManifestState struct {
 	// FailedSince is when the first of the runs ended that failed in a row, also those of
 	// earlier revisions; zero where the last one did not fail, and from older agents.
 	FailedSince time.Time `json:"failed_since,omitzero" jsonschema_description:"When the first of the runs ended that failed in a row, those of earlier revisions included"`
+	// Ran is what ran last, while no run of the active revision has ended: Last has it. It is nil where one has, and
+	// where the agent does not know, as older ones.
+	Ran *RanRevision `json:"ran,omitempty" jsonschema_description:"What ran last, while no run of the active revision has ended; of revision 0 where nothing ran, missing where that is not known"`
+}
+
+// RanRevision is a revision that ran on a node.
+type RanRevision struct {
+	// Revision is 0 where none ran.
+	Revision uint64    `json:"revision"`
+	Digest   string    `json:"digest"`
+	Outcome  Outcome   `json:"outcome,omitempty"`
+	At       time.Time `json:"at,omitzero"`
+}
+
+// Last returns the revision whose run ended last: a paused node accepts revisions that it does not run. Of an older
+// agent that runs one for the first time it is that one.
+func (s ManifestState) Last() RanRevision {
+	if s.Outcome == "" && s.Ran != nil {
+		return *s.Ran
+	}
+
+	return RanRevision{s.Revision, s.Digest, s.Outcome, s.At}
 }
 
 // LateRejected begins the Late of a revision that is rejected: it is not tried again

@@ -160,7 +160,27 @@ func (p *plainText) manifest() (m ManifestState) {
 	if p.accept(`,"failed_since":`) {
 		m.FailedSince = p.time()
 	}
+	if p.accept(`,"ran":`) {
+		m.Ran = p.ran()
+	}
 	p.expect("}")
 
 	return m
+}
+
+func (p *plainText) ran() *RanRevision {
+	var r RanRevision
+	p.expect(`{"revision":`)
+	r.Revision = p.number(longDigits)
+	p.expect(`,"digest":`)
+	r.Digest = p.shared()
+	if p.accept(`,"outcome":`) {
+		r.Outcome = Outcome(p.shared())
+	}
+	if p.accept(`,"at":`) {
+		r.At = p.time()
+	}
+	p.expect("}")
+
+	return &r
 }

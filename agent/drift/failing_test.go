@@ -35,8 +35,8 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 				next := m.Next()
 				waits = append(waits, next.Sub(now)/time.Second)
 				now = next
-				if got := m.Take(now); len(got) != 1 {
-					t.Fatalf("%s: nothing is taken after %s", name, waits)
+				if got := m.Take(now); len(got) != 1 || !got[0].Retry {
+					t.Fatalf("%s: taken after %s: %+v", name, waits, got)
 				}
 			}
 			if !slices.Equal(waits, c.want) {

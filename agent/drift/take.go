@@ -15,6 +15,8 @@ type Drift struct {
 	Refs []model.Ref
 	// Since is when the first of them was noticed, tries that failed since included.
 	Since time.Time
+	// Retry is that they failed before, and nobody was seen to have changed any since.
+	Retry bool
 }
 
 // Take returns what may have drifted since the last call, by manifest, in the order of
@@ -42,10 +44,10 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		f.seen = times.Sooner(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
-			d = &Drift{Key: i.key, Since: f.seen}
+			d = &Drift{Key: i.key, Since: f.seen, Retry: true}
 			byKey[i.key] = d
 		}
-		d.Refs, d.Since = append(d.Refs, i.ref), times.Sooner(d.Since, f.seen)
+		d.Refs, d.Since, d.Retry = append(d.Refs, i.ref), times.Sooner(d.Since, f.seen), d.Retry && f.retry.retried
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {

@@ -21,7 +21,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		return
 	}
 	if errors.Is(err, errPaused) {
-		r.schedule.AskPart(r.key, r.wake.Cause, r.wake.At, r.wake.Part)
+		r.schedule.AskFor(r.key, r.wake)
 		return
 	}
 	switch {
@@ -32,6 +32,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	case r.wake.Part == nil:
 		r.say(ctx, v.Resolution.PostMessage)
 	}
+	summary.Retry = r.wake.Retry
 	if err != nil {
 		summary.Errors = append(summary.Errors, err.Error())
 	}

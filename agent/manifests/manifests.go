@@ -195,7 +195,7 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift asks for the repair of what may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.repairs.Take(now) {
-		m.schedule.AskPart(d.Key, model.CauseDrift, d.Since, d.Refs)
+		m.schedule.AskFor(d.Key, schedule.Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
 }
 

@@ -21,6 +21,8 @@ type turn struct {
 	again tasks.Backoff
 	// pending is that a change that somebody asked for was not made yet.
 	pending bool
+	// failed is that the last run did.
+	failed bool
 	// postponed is why it would have run before.
 	postponed Wake
 }
@@ -94,11 +96,16 @@ func (s *Schedule) Ask(key string, cause model.Cause, at time.Time) {
 
 // AskPart asks for a run of some resources of a manifest; nil is all of it.
 func (s *Schedule) AskPart(key string, cause model.Cause, at time.Time, part []model.Ref) {
+	s.AskFor(key, Wake{Cause: cause, At: at, Part: part})
+}
+
+// AskFor asks for a run of a manifest, or of a part, for a reason.
+func (s *Schedule) AskFor(key string, w Wake) {
 	of := s.due.whole
-	if part != nil {
+	if w.Part != nil {
 		of = s.due.part
 	}
-	of[key] = Wake{cause, at, part}.over(of[key])
+	of[key] = w.over(of[key])
 }
 
 // Cause returns what a manifest would run for now.
@@ -225,7 +232,7 @@ func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may
 	}
 	w := Wake{Cause: model.CauseSchedule, At: now}
 	if oldest != "" && turns[oldest].pending {
-		w.Cause = model.CauseManifest
+		w.Cause, w.Retry = model.CauseManifest, turns[oldest].failed
 	}
 
 	return oldest, w
@@ -235,7 +242,8 @@ func nextDue(order []string, due due, turns map[string]*turn, now time.Time, may
 // without a failure.
 func (s *Schedule) Conclude(key string, cause model.Cause, o model.Outcome) (done bool) {
 	done = !o.IsFailure()
-	s.of(key).pending = isPending(cause, o)
+	t := s.of(key)
+	t.pending, t.failed = isPending(cause, o), o == model.OutcomeFailed
 
 	return done
 }

@@ -93,13 +93,13 @@ func TestSomeOfAPart(t *testing.T) {
 		now := slices.DeleteFunc(slices.Clone(part), func(ref model.Ref) bool { return ref.Type != "file" })
 		return now, len(now) > 0
 	}
-	if _, w := s.Take([]string{"m"}, now, files); !reflect.DeepEqual(w, Wake{model.CauseDrift, now, []model.Ref{a}}) {
+	if _, w := s.Take([]string{"m"}, now, files); !reflect.DeepEqual(w, Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{a}}) {
 		t.Errorf("taken %+v", w)
 	}
 	if key, w := s.Take([]string{"m"}, now, files); key != "" {
 		t.Errorf("taken %+v, of which nothing may run", w)
 	}
-	if _, w := s.Take([]string{"m"}, now, always); !reflect.DeepEqual(w, Wake{model.CauseDrift, now, []model.Ref{b}}) {
+	if _, w := s.Take([]string{"m"}, now, always); !reflect.DeepEqual(w, Wake{Cause: model.CauseDrift, At: now, Part: []model.Ref{b}}) {
 		t.Errorf("taken %+v", w)
 	}
 	if key, w := s.Take([]string{"m"}, now, always); key != "" {
@@ -120,6 +120,38 @@ func TestPostponedWhole(t *testing.T) {
 	s.Postpone("a", Wake{Cause: model.CauseDrift, At: now, Part: part})
 	if _, w := s.Take([]string{"a"}, now.Add(time.Hour), always); w.Part != nil || w.Cause != model.CauseManifest {
 		t.Errorf("taken %+v", w)
+	}
+}
+
+// TestRetries: what failed is tried again, whatever it ran for, unless something new asks for it, too.
+func TestRetries(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	part := []model.Ref{{Type: "file", Name: "a"}}
+	for name, c := range map[string]struct {
+		prepare func(s *Schedule)
+		cause   model.Cause
+		want    bool
+	}{
+		"a change that failed": {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeFailed) }, model.CauseManifest, true},
+		"one that is put off":  {func(s *Schedule) { s.Conclude("a", model.CauseManifest, model.OutcomeNotRun) }, model.CauseManifest, false},
+		"a later revision": {func(s *Schedule) {
+			s.Conclude("a", model.CauseManifest, model.OutcomeFailed)
+			s.Ask("a", model.CauseManifest, now)
+		}, model.CauseManifest, false},
+		"a scheduled one": {func(s *Schedule) { s.Conclude("a", model.CauseSchedule, model.OutcomeFailed) }, model.CauseSchedule, false},
+		"a part":          {func(s *Schedule) { s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true}) }, model.CauseDrift, true},
+		"a part, and what drifted": {func(s *Schedule) {
+			s.AskFor("a", Wake{Cause: model.CauseDrift, At: now, Part: part, Retry: true})
+			s.AskPart("a", model.CauseDrift, now, part)
+		}, model.CauseDrift, false},
+	} {
+		s := New()
+		s.Within("a", 0)
+		c.prepare(s)
+		if key, w := s.Take([]string{"a"}, now.Add(time.Minute), always); key != "a" || w.Cause != c.cause || w.Retry != c.want {
+			t.Errorf("%s: %q, %+v", name, key, w)
+		}
 	}
 }
 

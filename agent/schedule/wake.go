@@ -13,10 +13,12 @@ type Wake struct {
 	At    time.Time
 	// Part are the resources that the run is about; nil is the whole manifest.
 	Part []model.Ref
+	// Retry is that this is tried again, since it failed.
+	Retry bool
 }
 
 // over joins two wakes of the same manifest: the weightiest cause, the first time,
-// and all that either is about.
+// and all that either is about. It is a retry where both are.
 func (w Wake) over(other Wake) Wake {
 	if other.At.IsZero() {
 		return w
@@ -29,6 +31,7 @@ func (w Wake) over(other Wake) Wake {
 	if weight(other.Cause) > weight(w.Cause) {
 		w.Cause = other.Cause
 	}
+	w.Retry = w.Retry && other.Retry
 	if other.At.Before(w.At) {
 		w.At = other.At
 	}

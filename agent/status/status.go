@@ -31,6 +31,8 @@ type Node struct {
 
 	mu        sync.Mutex
 	manifests map[string]model.ManifestState
+	// begun is that the assignments are known that were active when the agent started.
+	begun bool
 	// well are the keys of which a run went well since the agent started.
 	well     map[string]bool
 	health   map[string]model.HealthCounts
@@ -171,8 +173,13 @@ func (n *Node) update(change func() (other bool)) {
 func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 	n.update(func() bool {
 		for key, s := range states {
-			n.manifests[key] = withOutcome(s, n.manifests[key])
+			last, known := n.manifests[key]
+			if !known && n.begun {
+				last.Ran = &model.RanRevision{}
+			}
+			n.manifests[key] = withOutcome(s, last)
 		}
+		n.begun = true
 		gone := func(key string) bool { _, assigned := states[key]; return !assigned }
 		maps.DeleteFunc(n.manifests, func(key string, _ model.ManifestState) bool { return gone(key) })
 		maps.DeleteFunc(n.well, func(key string, _ bool) bool { return gone(key) })
@@ -182,12 +189,18 @@ func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 	})
 }
 
-// Recall takes over of a state that an agent of this node stored before since when manifests fail,
-// unless a run of them went well since this one started.
+// Recall takes over of a state that an agent of this node stored before what ran last, where nothing did since this one
+// started, and since when manifests fail, unless a run of them went well.
 func (n *Node) Recall(stored model.NodeState) {
 	n.update(func() (other bool) {
 		now := time.Now()
 		for key, s := range n.manifests {
+			if last, stores := stored.Manifests[key]; stores && s.Revision > 0 && s.Outcome == "" && (s.Ran == nil || s.Ran.Revision == 0) {
+				if ran := ranOf(last); ran != nil {
+					s.Ran, other = ran, true
+					n.manifests[key] = s
+				}
+			}
 			since := stored.Manifests[key].FailedSince
 			if since.IsZero() || since.After(now) || n.well[key] || !s.FailedSince.IsZero() && !since.Before(s.FailedSince) {
 				continue
@@ -208,12 +221,22 @@ func withOutcome(s, last model.ManifestState) model.ManifestState {
 	case s.Revision == 0:
 		return s
 	case s.Revision != last.Revision:
-		s.FailedSince = last.FailedSince
+		s.FailedSince, s.Ran = last.FailedSince, ranOf(last)
 		return s
 	}
 	last.Seen, last.SeenAt, last.Late = s.Seen, s.SeenAt, s.Late
 
 	return last
+}
+
+// ranOf returns what ran last by a state, nil where that is not known.
+func ranOf(s model.ManifestState) *model.RanRevision {
+	if s.Outcome == "" {
+		return s.Ran
+	}
+	last := s.Last()
+
+	return &last
 }
 
 // SetRun takes over what came of a run.
@@ -293,7 +316,9 @@ func (n *Node) SetNoop(key string, count int) {
 // conclude takes over the outcome of a run into the state of a manifest. A run that did not come
 // to its end leaves open whether the manifest still fails.
 func (n *Node) conclude(key string, s model.ManifestState, r *model.Run) {
-	s = concluded(s, r)
+	if s = concluded(s, r); s.Outcome != "" {
+		s.Ran = nil
+	}
 	switch s.Outcome {
 	case model.OutcomeFailed:
 		if s.FailedSince.IsZero() {

@@ -3,6 +3,7 @@ package status
 import (
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -162,11 +163,51 @@ func TestWithOutcome(t *testing.T) {
 	for name, c := range map[string]struct{ now, want model.ManifestState }{
 		"the same revision":   {model.ManifestState{Revision: 2, Digest: "d"}, model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x"}},
 		"a newer one waits":   {model.ManifestState{Revision: 2, Digest: "d", Seen: 4, Late: "z"}, model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x", Seen: 4, Late: "z"}},
-		"another revision":    {model.ManifestState{Revision: 3, Digest: "e"}, model.ManifestState{Revision: 3, Digest: "e"}},
+		"another revision":    {model.ManifestState{Revision: 3, Digest: "e"}, model.ManifestState{Revision: 3, Digest: "e", Ran: &model.RanRevision{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged}}},
 		"not active any more": {model.ManifestState{Seen: 2}, model.ManifestState{Seen: 2}},
 	} {
-		if got := withOutcome(c.now, ran); got != c.want {
+		if got := withOutcome(c.now, ran); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// TestWhatRanLast is known while later revisions wait, also over a restart of the agent, until one of them ran.
+func TestWhatRanLast(t *testing.T) {
+	t.Parallel()
+	const key, fresh = "group.all.site", "group.all.new"
+	start := func() *Node {
+		return New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	}
+	last := func(n *Node, key string) string {
+		s := n.State().Manifests[key]
+		r := s.Last()
+		return fmt.Sprint(s.Revision, " ran ", r.Revision, r.Digest, " ", r.Outcome, " ", !r.At.IsZero())
+	}
+	n := start()
+	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 6, Digest: "d"}})
+	n.SetRun(key, &model.Run{Revision: 6, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	for revision := range uint64(2) {
+		n.SetAssignments(map[string]model.ManifestState{key: {Revision: 7 + revision, Digest: "e"}, fresh: {Revision: 9, Digest: "f"}})
+	}
+	if got := last(n, key); got != "8 ran 6d stable true" {
+		t.Errorf("while revisions wait: %s", got)
+	}
+	if got := last(n, fresh); got != "9 ran 0  false" {
+		t.Errorf("while a first one waits: %s", got)
+	}
+	again := start()
+	again.SetAssignments(map[string]model.ManifestState{key: {Revision: 8, Digest: "e"}, fresh: {Revision: 9, Digest: "f"}})
+	again.Recall(n.State())
+	if got := last(again, key) + "; " + last(again, fresh); got != "8 ran 6d stable true; 9 ran 0  false" {
+		t.Errorf("after a restart: %s", got)
+	}
+	again.SetRun(key, &model.Run{Revision: 8, Digest: "e", Counts: model.Counts{Total: 1, Changed: 1}})
+	if got := last(again, key); got != "8 ran 8e changed true" || again.State().Manifests[key].Ran != nil {
+		t.Errorf("after its run: %s", got)
+	}
+	again.Recall(n.State())
+	if got := last(again, key); got != "8 ran 8e changed true" {
+		t.Errorf("what was stored before: %s", got)
 	}
 }

@@ -107,6 +107,9 @@ func Run(r model.Run) string {
 	if r.Noop {
 		text += " (noop)"
 	}
+	if r.Retry {
+		text += ", tried again"
+	}
 	if !r.Resumes.IsZero() {
 		text += ", put off by a limit, the next until " + r.Resumes.Local().Format(model.TimeFormat)
 	}

@@ -103,6 +103,17 @@ func TestEvents(t *testing.T) {
 	}
 }
 
+// TestRetry: a run that tries again what failed says so.
+func TestRetry(t *testing.T) {
+	t.Parallel()
+	for _, want := range []bool{true, false} {
+		e, ok := history.OfReport(report(model.KindRun, model.OutcomeFailed, 1, model.Run{Retry: want}))
+		if !ok || e.Retry != want || strings.Contains(e.Details, ", tried again") != want {
+			t.Errorf("%t: %+v", want, e)
+		}
+	}
+}
+
 // TestLatest keeps the latest of many, in whatever order they come; stable runs that follow each other
 // stay one, with their number.
 func TestLatest(t *testing.T) {
@@ -201,11 +212,12 @@ func TestRollout(t *testing.T) {
 	states := []model.Node{
 		{NodeState: model.NodeState{Node: "a", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "d"}}}},
 		{NodeState: model.NodeState{Node: "b", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 3, Digest: "of another bucket"}}}},
+		{NodeState: model.NodeState{Node: "c", Manifests: map[string]model.ManifestState{"node.a.m": {Revision: 4, Digest: "e", Ran: &model.RanRevision{Revision: 3, Digest: "d"}}}}},
 	}
 	if full := count.Finish(states, 2); full != 0 {
 		t.Errorf("%d are full", full)
 	}
-	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 1, First: at(1), Last: at(3)}); got != want {
+	if got, want := revisions[0].Ran, (history.Ran{Nodes: 2, Failed: 1, Now: 2, First: at(1), Last: at(3)}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
 	}
 	if got, want := revisions[1].Ran, (history.Ran{Rejected: 1}); got != want {

@@ -40,6 +40,8 @@ type Event struct {
 	Revision uint64        `json:"revision,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Cause    model.Cause   `json:"cause,omitempty"`
+	// Retry reports whether it tries again what failed before.
+	Retry bool `json:"retry,omitempty"`
 	// By is who wrote a revision, or sent a request, as they said.
 	By      string `json:"by,omitempty"`
 	Details string `json:"details,omitempty"`
@@ -99,6 +101,10 @@ func OfReport(r model.Report) (Event, bool) {
 	switch r.Kind {
 	case model.KindRun:
 		e.Kind = KindRun
+		var run struct {
+			Retry bool `json:"retry"`
+		}
+		e.Retry = json.Unmarshal(r.Data, &run) == nil && run.Retry
 	case model.KindTransaction:
 		var t struct {
 			Drift  *struct{} `json:"drift"`

@@ -13,7 +13,7 @@ type Ran struct {
 	Failed int `json:"failed"`
 	// Rejected are those that did not accept it.
 	Rejected int `json:"rejected"`
-	// Now are those whose state says that it is in force.
+	// Now are those whose state says that it is what ran last.
 	Now int `json:"now"`
 	// First and Last are when the first and the last of the nodes ran it for the first time.
 	First time.Time `json:"first,omitzero"`
@@ -101,7 +101,7 @@ func (r *Rollout) Finish(states []model.Node, perSubject int) (full int) {
 			}
 		}
 		for _, n := range states {
-			if m := n.Manifests[at.key]; m.Revision == at.revision && m.Digest == revision.Digest {
+			if last := n.Manifests[at.key].Last(); last.Revision == at.revision && last.Digest == revision.Digest {
 				out.Now++
 			}
 		}

@@ -17,7 +17,7 @@ func TestTotals(t *testing.T) {
 	message := func(seq uint64, id string, invalid error) view.Message {
 		return view.Message{Seq: seq, Stored: stored.Add(time.Duration(seq) * time.Second), Invalid: invalid, Reports: []model.Report{{
 			Node: "web01", ID: id, Kind: model.KindRun, Outcome: model.OutcomeChanged, Type: model.ProtocolRun,
-			Data: []byte(`{"protocol": "io.muster.v1.run", "run_id": "r", "node": "web01", "manifest": "group.web.motd", "counts": {"total": 2}, "drift": {"detected": 2, "repaired": 2}}`),
+			Data: []byte(`{"protocol": "io.muster.v1.run", "run_id": "r", "node": "web01", "manifest": "group.web.motd", "counts": {"total": 2}, "retry": true, "drift": {"detected": 2, "repaired": 2}}`),
 		}}}
 	}
 	f.SetEnd(5)
@@ -25,6 +25,9 @@ func TestTotals(t *testing.T) {
 	f.Add(message(7, "a", nil))                   // the same again
 	f.Add(message(5, "b", errors.New("garbage"))) // of the past
 	f.Add(message(8, "c", errors.New("garbage")))
+	if all := f.Runs(view.EventQuery{}); len(all) != 1 || !all[0].Retry {
+		t.Errorf("%+v", all)
+	}
 	f.SetEnd(10)
 	want := view.Totals{
 		Reports:    []view.ReportCount{{Kind: model.KindRun, Outcome: model.OutcomeChanged, Count: 2}},

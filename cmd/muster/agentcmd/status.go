@@ -196,6 +196,9 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	if m.State.Seen != 0 {
 		revision += fmt.Sprintf(" (newest %d)", m.State.Seen)
 	}
+	if ran := m.State.Last().Revision; ran != 0 && ran != m.State.Revision {
+		revision += fmt.Sprintf(" (ran %d)", ran)
+	}
 	status := cmp.Or(string(m.State.Outcome), "pending")
 	if m.State.Revision == 0 && m.State.Late == "" {
 		status = "not-applicable" // another one runs in its place, or its condition is false

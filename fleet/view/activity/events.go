@@ -54,6 +54,7 @@ type sameRun struct {
 	manifest string
 	revision uint64
 	cause    model.Cause
+	retry    bool
 	outcome  model.Outcome
 	counts   model.Counts
 }
@@ -63,14 +64,14 @@ func rowOf(it *item[runRow]) RunRow {
 	r := &it.value
 
 	return RunRow{
-		RunID: r.id, Node: it.siblings.node, Manifest: r.manifest, Revision: r.revision, Cause: r.cause, Outcome: r.outcome, Started: r.started.Time(), Duration: r.duration,
+		RunID: r.id, Node: it.siblings.node, Manifest: r.manifest, Revision: r.revision, Cause: r.cause, Retry: r.retry, Outcome: r.outcome, Started: r.started.Time(), Duration: r.duration,
 		Counts: r.counts, Error: r.error,
 	}
 }
 
 // keepRun returns a run in little memory, whose words are those of an event that is kept.
 func (w *words) keepRun(h *happened, row *RunRow) runRow {
-	return runRow{h.runID, *w.texts.Share(row.Error), compact.InstantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Outcome, row.Counts})}
+	return runRow{h.runID, *w.texts.Share(row.Error), compact.InstantOf(row.Started), row.Duration, w.runs.Share(sameRun{h.manifest, row.Revision, h.cause, row.Retry, row.Outcome, row.Counts})}
 }
 
 // words are what events and runs have in common.

@@ -64,7 +64,7 @@ func (t *excerpt) addRun(r *model.Run, envelope model.Report) {
 	// A node could say that it repaired any number.
 	t.repaired = max(min(r.Drift.Repaired, r.Counts.Total), 0)
 	t.run = &RunRow{
-		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts,
+		Revision: envelope.Revision, Started: r.Started, Duration: max(r.Duration, 0), Counts: r.Counts, Retry: r.Retry,
 	}
 	if len(r.Errors) > 0 {
 		t.run.Error = compact.Line(r.Errors[0], compact.MaxText)

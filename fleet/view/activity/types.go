@@ -42,11 +42,13 @@ type EventQuery struct {
 
 // RunRow is a run in a list. Outcome is empty while only some of its reports are known.
 type RunRow struct {
-	RunID    string        `json:"run_id"`
-	Node     string        `json:"node"`
-	Manifest string        `json:"manifest"`
-	Revision uint64        `json:"revision"`
-	Cause    model.Cause   `json:"cause"`
+	RunID    string      `json:"run_id"`
+	Node     string      `json:"node"`
+	Manifest string      `json:"manifest"`
+	Revision uint64      `json:"revision"`
+	Cause    model.Cause `json:"cause"`
+	// Retry reports whether it tries again what failed before.
+	Retry    bool          `json:"retry,omitempty"`
 	Outcome  model.Outcome `json:"outcome,omitempty"`
 	Started  time.Time     `json:"started"`
 	Duration time.Duration `json:"duration"`

@@ -46,6 +46,11 @@ func (s *states) compact(n model.Node) model.Node {
 	}
 	for key, m := range n.Manifests {
 		m.Digest, m.Error, m.Late = compact.Cut(m.Digest, compact.MaxWord), compact.Cut(m.Error, maxReason), compact.Cut(m.Late, maxReason)
+		if m.Ran != nil {
+			ran := *m.Ran
+			ran.Digest, ran.Outcome = i.Share(compact.Cut(ran.Digest, compact.MaxWord)), model.Outcome(i.Share(compact.Cut(string(ran.Outcome), compact.MaxWord)))
+			m.Ran = &ran
+		}
 		n.Manifests[key] = m
 	}
 

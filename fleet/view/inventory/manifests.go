@@ -31,6 +31,7 @@ type rareState struct {
 	error, late string
 	seen        uint64
 	seenAt      compact.Instant
+	ran         *model.RanRevision
 }
 
 // manifests returns the statuses of the manifests of a node in little memory, by key.
@@ -42,7 +43,7 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 	for key, m := range all {
 		one := manifestState{at: compact.InstantOf(m.At), failedSince: compact.InstantOf(m.FailedSince)}
 		one.sameManifest = s.same.Share(sameManifest{s.strings.Share(key), s.strings.Share(m.Digest), m.Revision, model.Outcome(s.strings.Share(string(m.Outcome))), m.Counts})
-		if rare := (rareState{m.Error, m.Late, m.Seen, compact.InstantOf(m.SeenAt)}); rare != (rareState{seenAt: compact.Never}) {
+		if rare := (rareState{m.Error, m.Late, m.Seen, compact.InstantOf(m.SeenAt), m.Ran}); rare != (rareState{seenAt: compact.Never}) {
 			one.rare = &rare
 		}
 		out = append(out, one)
@@ -56,7 +57,7 @@ func (s *states) manifests(all map[string]model.ManifestState) []manifestState {
 func (m *manifestState) state() model.ManifestState {
 	out := model.ManifestState{Revision: m.revision, Digest: m.digest, Outcome: m.outcome, At: m.at.Time(), Counts: m.counts, FailedSince: m.failedSince.Time()}
 	if r := m.rare; r != nil {
-		out.Error, out.Late, out.Seen, out.SeenAt = r.error, r.late, r.seen, r.seenAt.Time()
+		out.Error, out.Late, out.Seen, out.SeenAt, out.Ran = r.error, r.late, r.seen, r.seenAt.Time(), r.ran
 	}
 
 	return out

@@ -209,6 +209,15 @@ func causeOf(c model.Cause) string {
 	}
 }
 
+// whyRan returns why a run began, in words: one that tries again what failed is that, whatever it was for.
+func whyRan(c model.Cause, retry bool) string {
+	if retry {
+		return "retry"
+	}
+
+	return causeOf(c)
+}
+
 // share is a part of a bar.
 type share struct {
 	look

@@ -372,7 +372,7 @@ func runFacts(r *model.Run, now time.Time) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = term("Cause", causeOf(r.Cause)).Render(ctx, templ_7745c5c3_Buffer)
+		templ_7745c5c3_Err = term("Cause", whyRan(r.Cause, r.Retry)).Render(ctx, templ_7745c5c3_Buffer)
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

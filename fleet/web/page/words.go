@@ -143,7 +143,7 @@ func runName(r view.RunRow, withNode bool) string {
 
 // runSub returns which revision ran, and why.
 func runSub(r view.RunRow) string {
-	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(causeOf(r.Cause), "cause unknown")
+	return "revision " + texts.Revision(r.Revision) + ", " + cmp.Or(whyRan(r.Cause, r.Retry), "cause unknown")
 }
 
 // sharedLabels says which annotations of a registration Prometheus does not get: they share a label with another one.

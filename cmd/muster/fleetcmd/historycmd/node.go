@@ -214,6 +214,10 @@ func row(e history.Event) []string {
 	if e.Outcome == model.OutcomeRefused {
 		outcome = string(fleet.StatusRejected)
 	}
+	cause := string(e.Cause)
+	if e.Retry {
+		cause = "retry"
+	}
 	if e.By != "" && e.Kind != history.KindPaused { // whose details have it
 		details = strings.TrimPrefix(details+", by "+e.By, ", ")
 	}
@@ -221,5 +225,5 @@ func row(e history.Event) []string {
 		details = strings.TrimPrefix(fmt.Sprintf("%s, and %s until %s", details, print.Count(e.Again, "stable run"), print.Time(e.Until)), ", ")
 	}
 
-	return []string{print.Time(e.At), string(e.Kind), cmp.Or(about, "-"), cmp.Or(outcome, "-"), cmp.Or(string(e.Cause), "-"), print.OneLine(details)}
+	return []string{print.Time(e.At), string(e.Kind), cmp.Or(about, "-"), cmp.Or(outcome, "-"), cmp.Or(cause, "-"), print.OneLine(details)}
 }
