@@ -103,6 +103,9 @@ func TestAPausedNodeOnlyObserves(t *testing.T) {
 		if a.phases() != "failed" || !strings.Contains(a.last().Error, "paused by ann: disk") {
 			t.Errorf("a request is answered with %+v", a.last())
 		}
+		if state := a.last().State; state == nil || state.Ref() != (model.Ref{Type: "file", Name: n.path("c")}) || !state.Failed {
+			t.Errorf("what was refused is not said: %+v", state)
+		}
 		if a := n.ask(n.request("r2", "c", "asked", `"noop": true,`)); a.last().Phase != model.EnsureDone {
 			t.Errorf("one in noop is answered with %+v", a.last())
 		}

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/segmentio/ksuid"
+
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -130,4 +132,16 @@ func encode(req any) json.RawMessage {
 	}
 
 	return b
+}
+
+// notDone returns the state of the resource of a request that failed without being executed, which names it; nil
+// where it is not known, or is not to be kept.
+func (q *request) notDone(why string) *model.Transaction {
+	if q.Of == nil {
+		return nil
+	}
+
+	return &model.Transaction{
+		Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: time.Now().UTC(), Type: q.Of.Type, Name: q.Of.Name, Failed: true, Errors: []string{why},
+	}
 }

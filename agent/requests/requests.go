@@ -276,6 +276,7 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	response := q.Response
 	// One that comes again has its response.
 	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q) {
+		response.State = q.notDone(err.Error())
 		return response, err
 	}
 	isNew, isCancelled, err := s.canceller.accept(ctx, q, respond)
@@ -314,11 +315,7 @@ func (s *Service) recover(ctx context.Context) {
 		switch {
 		case q.Response.Phase != model.EnsureAcknowledged:
 			response.Phase, response.Error = model.EnsureFailed, "the agent was ended while it ran, and it may have been done: it is not executed again"
-			if q.Of != nil {
-				response.State = &model.Transaction{
-					Protocol: model.ProtocolTransaction, EventID: ksuid.New().String(), Timestamp: time.Now().UTC(), Type: q.Of.Type, Name: q.Of.Name, Failed: true, Errors: []string{response.Error},
-				}
-			}
+			response.State = q.notDone(response.Error)
 			s.responder.respond(ctx, q, response)
 		case q.body != nil:
 			s.queue.add(q)

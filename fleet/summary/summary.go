@@ -133,11 +133,15 @@ func (p *Pending) isBefore(o *Pending) bool {
 	return p.Since.Before(o.Since)
 }
 
-// Failure is an error that nodes have in common.
+// Failure is an error that nodes have in common: of one line of a manifest, where the error names one, else of one
+// text.
 type Failure struct {
 	Manifest string       `json:"manifest"`
 	Status   fleet.Status `json:"status"`
-	Error    string       `json:"error"`
+	// Error is the text that most of the nodes have, Differ is how many have another one: texts of one line may have
+	// paths, addresses or names that are those of a node.
+	Error  string `json:"error"`
+	Differ int    `json:"differ,omitempty"`
 	// Since is since when most of these nodes fail: the median of what they say, so that none decides that has a
 	// wrong clock, or lies. It is not in the future, and zero where nobody knows: older agents do not report since
 	// when they fail.
@@ -145,6 +149,8 @@ type Failure struct {
 	// More is how many of these nodes have further errors, which their states do not tell.
 	More int `json:"-"`
 	Members
+	// parts are those of one text each, nil where there is one.
+	parts []Failure
 }
 
 // Of makes the overview of nodes, which are in the order of their names, and of the
@@ -464,18 +470,6 @@ func (c *counter) sortedManifests() []Manifest {
 	slices.SortFunc(out, func(a, b Manifest) int {
 		return cmp.Or(
 			cmp.Compare(b.Failed+b.Rejected, a.Failed+a.Rejected), cmp.Compare(b.Pending, a.Pending), cmp.Compare(b.Unreachable, a.Unreachable), cmp.Compare(a.Name, b.Name))
-	})
-
-	return out
-}
-
-func (c *counter) sortedFailures(now time.Time) []Failure {
-	out := []Failure{}
-	for _, f := range c.failures {
-		out = append(out, f.at(now))
-	}
-	slices.SortFunc(out, func(a, b Failure) int {
-		return cmp.Or(cmp.Compare(b.Nodes, a.Nodes), cmp.Compare(a.Manifest, b.Manifest), cmp.Compare(a.Status, b.Status), cmp.Compare(a.Error, b.Error))
 	})
 
 	return out

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"reflect"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -471,4 +472,43 @@ func cpu(b *testing.B) time.Duration {
 	}
 
 	return time.Duration(used.Utime.Nano() + used.Stime.Nano())
+}
+
+// TestFailuresOfALine: what fails at one line of a manifest is one failure, however much of a node is in its text.
+func TestFailuresOfALine(t *testing.T) {
+	t.Parallel()
+	const app = "group.web.app"
+	var nodes []model.Node
+	for i := range 20 {
+		name := fmt.Sprintf("n%02d", 19-i%10*2-i/10)
+		nodes = append(nodes, node(name, failed(app, app+":8:11: file#/srv/"+name+"/extra.conf: no directory")))
+	}
+	add := func(name, text string) { nodes = append(nodes, node(name, failed(app, text))) }
+	add("o1", app+":8:11: file#/srv/o1/extra.conf: no space")
+	add("o2", app+":8:11: file#/srv/o1/extra.conf: no space")
+	add("p1", app+":8:11: exec#/bin/false: exit code 1") // another revision of it
+	add("p2", app+":9:11: file#/srv/p2: no directory")
+	add("p3", "manifest timed out on p3")
+	add("p4", "manifest timed out on p4")
+	slices.SortFunc(nodes, func(a, b model.Node) int { return strings.Compare(a.Node, b.Node) })
+	got := summary.Of(nodes, []model.Entry{entry(app, 7, 24*time.Hour)}, "1.2.0", now).Failing
+	if len(got) != 5 {
+		t.Fatalf("%+v", got)
+	}
+	first := got[0]
+	if first.Nodes != 22 || first.Differ != 20 || first.Error != "app:8:11: file#/srv/o1/extra.conf: no space" || !slices.Equal(first.First, []string{"n00", "n01", "n02", "n03", "n04", "n05", "n06", "n07", "n08", "n09"}) {
+		t.Errorf("%+v", first)
+	}
+	texts := 0
+	for f := range first.Texts() {
+		if texts++; f.Nodes < 1 || f.Differ != 0 {
+			t.Errorf("%+v", f)
+		}
+	}
+	if texts != 21 {
+		t.Errorf("%d texts", texts)
+	}
+	if first.Differs() != " (the text differs on 20 of them)" || got[1].Differs() != "" {
+		t.Errorf("%q, %q", first.Differs(), got[1].Differs())
+	}
 }

@@ -149,6 +149,20 @@ await step('the audit of a narrow screen', async (p) => {
   is(keys.length > 0 && keys.join(''), '', 'what is broken within a word');
 });
 
+await step('who asked, beside a long command', async (p) => {
+  await p.setViewportSize({ width: 1280, height: 900 });
+  await p.goto(base + '/requests', { waitUntil: 'load' });
+  const lines = await p.evaluate(() => {
+    document.querySelector('td.id .name').textContent = "exec#sh -c 'journalctl --since today --unit nginx --priority warning --no-pager | grep --ignore-case --count refused || echo none of them was refused'";
+    const by = document.querySelector('td.by'), range = document.createRange();
+    by.textContent = 'anna@desk17';
+    range.selectNodeContents(by);
+    return new Set([...range.getClientRects()].map((line) => line.top)).size;
+  });
+  is(lines, 1, 'on how many lines the name is');
+  if (process.env.SHOTS) await p.screenshot({ path: path.join(process.env.SHOTS, 'requests-long.png') });
+});
+
 await step('the theme', async (p) => {
   await p.goto(base + '/');
   for (const theme of ['light', 'dark']) {

@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/choria-io/fisk"
+	shellquote "github.com/kballard/go-shellquote"
 
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore"
@@ -34,13 +35,16 @@ type Env struct {
 	chosen func(context.Context) error
 	host   *host.Host
 	store  *kvstore.Store
+	// elements are those of the command line, globals the flags that all commands have.
+	elements []*fisk.ParseElement
+	globals  map[string]bool
 	// completion is nil unless a shell completes this command line.
 	completion *completion
 }
 
 // NewEnv returns an environment; types are the resource types that muster knows.
 func NewEnv(types resource.Types, stdin io.Reader, stdout, stderr io.Writer, stop *Interrupt) *Env {
-	return &Env{Stdin: newInput(stdin, stop.Requested()), Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}}
+	return &Env{Stdin: newInput(stdin, stop.Requested()), Print: print.Printer{Out: stdout, Err: stderr}, Types: types, Stop: stop, given: map[string]bool{}, globals: map[string]bool{}}
 }
 
 // Action makes f the command that Run runs.
@@ -67,12 +71,45 @@ func (e *Env) Given(flags ...string) bool {
 	return slices.ContainsFunc(flags, func(f string) bool { return e.given[f] })
 }
 
+// CommandLine returns this command line with a flag more, and without global flags, which environment variables may
+// be, and the flags that are named.
+func (e *Env) CommandLine(flag, value string, without ...string) string {
+	words, flags, args := []string{"muster"}, []string{"--" + flag, value}, []string(nil)
+	for _, element := range e.elements {
+		switch clause := element.Clause.(type) {
+		case *fisk.CmdClause:
+			words = append(words, clause.Model().Name)
+		case *fisk.ArgClause:
+			args = append(args, *element.Value)
+		case *fisk.FlagClause:
+			name := clause.Model().Name
+			switch {
+			case e.globals[name] || name == flag || slices.Contains(without, name):
+			case clause.Model().IsBoolFlag() && element.Value != nil && *element.Value == "false":
+				flags = append(flags, "--no-"+name)
+			case clause.Model().IsBoolFlag():
+				flags = append(flags, "--"+name)
+			case strings.HasPrefix(*element.Value, "-"):
+				flags = append(flags, "--"+name+"="+*element.Value)
+			default:
+				flags = append(flags, "--"+name, *element.Value)
+			}
+		}
+	}
+	if len(args) > 0 {
+		args = append([]string{"--"}, args...)
+	}
+
+	return shellquote.Join(slices.Concat(words, flags, args)...)
+}
+
 // formats are the flags that choose the format of a result.
 var formats = []string{"dot", "json", "prometheus", "yaml"}
 
 // prepare notes which flags are given; at most one may choose a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {
 	var chosen, old []string
+	e.elements = c.Elements
 	for _, element := range c.Elements {
 		flag, is := element.Clause.(*fisk.FlagClause)
 		if !is {

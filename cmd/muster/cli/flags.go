@@ -54,6 +54,9 @@ func (e *Env) AddGlobals(app *fisk.Application) {
 	app.Flag("inbox-prefix", "Prefix of the subjects on which answers arrive: _INBOX_ and the name of an operator who is no administrator").Envar("NATS_INBOX_PREFIX").PlaceHolder("PREFIX").StringVar(&c.InboxPrefix)
 	app.Flag("js-api-prefix", "Prefix of the JetStream API (default: found by itself)").Envar("NATS_JS_API_PREFIX").PlaceHolder("PREFIX").StringVar(&c.APIPrefix)
 	app.Flag("prefix", "Prefix of the fleet's buckets, streams and subjects").Default("muster").Envar(EnvPrefix).PlaceHolder("NAME").StringVar(&f.Prefix)
+	for _, flag := range app.Model().Flags {
+		e.globals[flag.Name] = true
+	}
 	app.PreAction(e.prepare)
 }
 

@@ -26,21 +26,23 @@ func failingNow(all []summary.Failure, known map[topID]*counted) map[topID]failu
 	out := map[topID]failures{}
 	// behind is how many nodes have further errors, by manifest, and of each resource, behind that one.
 	behind, behindIt := map[string]int{}, map[topID]int{}
-	for _, f := range all {
-		if f.Status != fleet.StatusFailed {
+	for _, failure := range all {
+		if failure.Status != fleet.StatusFailed {
 			continue
 		}
-		behind[f.Manifest] += f.More
-		id, found := resourceOf(f, known)
-		if !found {
-			continue
+		behind[failure.Manifest] += failure.More
+		for f := range failure.Texts() {
+			id, found := resourceOf(f, known)
+			if !found {
+				continue
+			}
+			behindIt[id] += f.More
+			now := out[id]
+			if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
+				now.since, now.most = f.Since, f.Nodes
+			}
+			out[id] = now
 		}
-		behindIt[id] += f.More
-		now := out[id]
-		if now.nodes += f.Nodes; !f.Since.IsZero() && f.Nodes > now.most {
-			now.since, now.most = f.Since, f.Nodes
-		}
-		out[id] = now
 	}
 	for id, now := range out {
 		now.atLeast = behind[id.manifest] > behindIt[id]

@@ -68,10 +68,10 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 			more, nodes = more+1, nodes+f.Nodes
 			continue
 		}
-		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
+		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
 	}
 	if more > 0 {
-		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: texts.Count(nodes, "failure") + " in all, on these nodes or others", url: stateURL(status)})
+		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: "on " + texts.Count(nodes, "node") + " at most, which may be among those above", url: stateURL(status)})
 	}
 
 	return out

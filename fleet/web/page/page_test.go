@@ -76,6 +76,20 @@ func TestWhyARunBegan(t *testing.T) {
 	}
 }
 
+// TestErrorsOfALine: where the texts of nodes differ, both lists of errors say so.
+func TestErrorsOfALine(t *testing.T) {
+	t.Parallel()
+	f := summary.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: summary.Members{Nodes: 3}}
+	const want = "app:8:11: file#/srv/web01/a: no directory (the text differs on 2 of them)"
+	var html bytes.Buffer
+	if err := failing([]summary.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
+		t.Errorf("%v: %s", err, &html)
+	}
+	if all := concernsOf(view.Overview{Summary: summary.Summary{Failing: []summary.Failure{f}}}); len(all) != 1 || all[0].why != want {
+		t.Errorf("%+v", all)
+	}
+}
+
 // TestEveryLinkHasAName, also where what a node or an administrator wrote has none.
 func TestEveryLinkHasAName(t *testing.T) {
 	t.Parallel()

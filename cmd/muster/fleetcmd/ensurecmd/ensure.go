@@ -33,6 +33,7 @@ type ensureCommand struct {
 	live.Aim
 	live.Batches
 	live.Resume
+	live.Continue
 	live.Cancel
 	fleetcli.Signing
 	timeout time.Duration
@@ -68,6 +69,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
+	c.AddContinue(cmd)
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	taken := cli.FlagNames(cmd)
@@ -83,7 +85,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	})
 	for _, t := range env.Types {
 		// Help of a command shows its own flags only.
-		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
+		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --continue, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
 	}
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
@@ -139,6 +141,9 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 		return cli.Usagef("--timeout and --queue must be at least 1s, --queue at most %s", kvstore.MaxCommandTTL)
 	}
 	limits, err := c.Limits()
+	if err == nil {
+		err = c.Continue.Check(c.Env)
+	}
 	switch {
 	case err != nil:
 		return err
@@ -158,6 +163,14 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 		return err
 	}
 	sender := sender{store.KV, signer, c.Log, aim.Sender()}
+	if c.From != "" {
+		if aim, err = c.Rest(ctx, store.KV, c.Env, aim, model.ProtocolEnsureResponse); err != nil {
+			return err
+		}
+		if len(aim.List) == 0 {
+			return c.results(ctx, c.From)
+		}
+	}
 	if !store.KV.Places().InUse().IsOwn() {
 		return errors.Join(c.queueAll(ctx, sender, aim.List, req), aim.Undecided)
 	}
@@ -183,7 +196,16 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 
 // resume shows the results of a request that was sent before.
 func (c *ensureCommand) resume(ctx context.Context) error {
-	resumed := live.Resumed{ID: c.ID, Protocol: model.ProtocolEnsureResponse, Within: c.timeout, OnAnswer: func(r model.EnsureResponse) {
+	if err := c.Alone(c.Env, "resume"); err != nil {
+		return err
+	}
+
+	return c.results(ctx, c.ID)
+}
+
+// results shows the results of the request with an id.
+func (c *ensureCommand) results(ctx context.Context, id string) error {
+	resumed := live.Resumed{ID: id, Protocol: model.ProtocolEnsureResponse, Within: c.timeout, OnAnswer: func(r model.EnsureResponse) {
 		if !c.IsDocument() && !c.together {
 			c.printAnswer(r.Node, r)
 		}
@@ -192,7 +214,7 @@ func (c *ensureCommand) resume(ctx context.Context) error {
 	if result == nil {
 		return err
 	}
-	conclusion := c.conclusion(c.ID)
+	conclusion := c.conclusion(id)
 	conclusion.States = true
 
 	return errors.Join(err, conclusion.Conclude(ctx, result))
@@ -200,6 +222,10 @@ func (c *ensureCommand) resume(ctx context.Context) error {
 
 // cancel cancels a request that was sent before.
 func (c *ensureCommand) cancel(ctx context.Context) error {
+	if err := c.Alone(c.Env, "cancel"); err != nil {
+		return err
+	}
+
 	return live.Canceller{
 		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.timeout, Signing: &c.Signing, Resume: c.conclusion(c.CancelID).Resume,
 	}.Run(ctx, &c.Aim)
@@ -234,7 +260,7 @@ func names(list []fleet.Target) []string {
 
 // complete fills in the fields that a request lacks.
 func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
-	r.ID = cmp.Or(r.ID, ksuid.New().String())
+	r.ID = cmp.Or(c.From, r.ID, ksuid.New().String())
 	r.Noop = cli.Noop(r.Noop || c.noop)
 
 	return r
@@ -339,6 +365,7 @@ func (c *ensureCommand) conclusion(id string) live.Conclusion {
 	out := live.Conclusion{
 		Printer: c.Print, Format: c.Format, Did: "answered", Near: c.near, States: c.HasBatches(),
 		ID: id, Resume: c.Command("ensure", "resume", id), Cancel: c.Command("ensure", "cancel", id),
+		Continue: c.CommandLine("continue", id, "resume"),
 	}
 	if c.together {
 		out.Resume, out.Cancel = c.Command("exec", "--resume", id), c.Command("exec", "--cancel", id)

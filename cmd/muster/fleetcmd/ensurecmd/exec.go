@@ -45,6 +45,7 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Send it, and execute it nowhere: nodes answer that they would").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
+	c.AddContinue(cmd)
 	c.AddCancel(cmd)
 	c.AddKill(cmd)
 	c.AddSignKey(cmd)

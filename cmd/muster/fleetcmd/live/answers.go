@@ -101,6 +101,8 @@ type Conclusion struct {
 	// ID is that of the request, Resume the command line that shows its results later, and Cancel
 	// the one that cancels it.
 	ID, Resume, Cancel string
+	// Continue is the command line that asks those that were not asked.
+	Continue string
 	// Near follows the error that nobody was asked.
 	Near string
 	// Show prints the answers, nil where that was done as they came.
@@ -129,6 +131,10 @@ func (c Conclusion) Conclude(ctx context.Context, r *request.Ensured) error {
 	if r.Stopped != "" {
 		text = r.Stopped + "; " + text
 	}
+	goOn := ""
+	if len(r.NotAsked) > 0 && c.Continue != "" {
+		goOn = "\nto ask those without a result: " + c.Continue
+	}
 	switch {
 	case r.OK():
 		if !c.IsDocument() {
@@ -136,11 +142,11 @@ func (c Conclusion) Conclude(ctx context.Context, r *request.Ensured) error {
 		}
 		return nil
 	case ctx.Err() != nil:
-		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s, to cancel it: %s", context.Cause(ctx), text, c.Resume, c.Cancel)
+		return fmt.Errorf("%w: %s; what was accepted goes on, for the results see: %s, to cancel it: %s%s", context.Cause(ctx), text, c.Resume, c.Cancel, goOn)
 	case len(r.NodeStates()) == 0:
 		return errors.New("no node answered, and no known node matches" + c.Near + " (see muster fleet nodes)")
 	default:
-		return errors.New(text)
+		return errors.New(text + goOn)
 	}
 }
 

@@ -2,6 +2,7 @@
 package runcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -27,6 +28,7 @@ type runCommand struct {
 	live.Aim
 	live.Batches
 	live.Resume
+	live.Continue
 	live.Cancel
 	fleetcli.Signing
 	manifests []string
@@ -45,6 +47,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
+	c.AddContinue(cmd)
 	c.AddCancel(cmd)
 	cmd.Flag("timeout", "Maximum time to wait, of each batch; nodes begin no run after it").Default("2m").DurationVar(&c.timeout)
 	c.AddSignKey(cmd)
@@ -58,6 +61,10 @@ func (c *runCommand) request(now time.Time) (model.RunRequest, error) {
 	if c.timeout < time.Second {
 		return out, cli.Usagef("--timeout must be at least 1s")
 	}
+	if err := c.Continue.Check(c.Env); err != nil {
+		return out, err
+	}
+	out.ID = cmp.Or(c.From, out.ID)
 	if err := out.Check(); err != nil {
 		return out, cli.Usagef("%w", err)
 	}
@@ -108,12 +115,21 @@ func (c *runCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	sender := to.Sender()
+	if c.From != "" {
+		if to, err = c.Rest(ctx, store.KV, c.Env, to, model.ProtocolRunResponse); err != nil {
+			return err
+		}
+		if len(to.List) == 0 {
+			return c.results(ctx, c.From)
+		}
+	}
 	near := c.Warn(c.Env, to)
 	conclusion := c.conclusion(req.ID, near)
 	live.Announce(c.Env, c.Format, limits, conclusion.Resume)
 	result, err := live.Send(ctx, live.Link{Store: store.KV, Log: c.Log, Within: c.timeout}, to, limits, func(ctx context.Context, part string, list []fleet.Target) (*request.Ensured, error) {
 		req.Expires = time.Now().Add(c.timeout).UTC()
-		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, to.Sender(), req), req.ID, part, list, to.Known)
+		return c.send(ctx, live.RunAsker(store.KV, signer, c.Log, sender, req), req.ID, part, list, to.Known)
 	})
 	if result == nil || err != nil && len(result.Answers)+len(result.Missing)+len(result.NotAsked) == 0 {
 		return err
@@ -124,11 +140,20 @@ func (c *runCommand) run(ctx context.Context) error {
 
 // resume shows the results of a request that was sent before.
 func (c *runCommand) resume(ctx context.Context) error {
-	result, err := live.Resumed{ID: c.ID, Protocol: model.ProtocolRunResponse, Within: c.timeout}.Collect(ctx, c.Env, &c.Aim)
+	if err := c.Alone(c.Env, "--resume"); err != nil {
+		return err
+	}
+
+	return c.results(ctx, c.ID)
+}
+
+// results shows the results of the request with an id.
+func (c *runCommand) results(ctx context.Context, id string) error {
+	result, err := live.Resumed{ID: id, Protocol: model.ProtocolRunResponse, Within: c.timeout}.Collect(ctx, c.Env, &c.Aim)
 	if result == nil {
 		return err
 	}
-	conclusion := c.conclusion(c.ID, "")
+	conclusion := c.conclusion(id, "")
 	conclusion.States = true
 
 	return errors.Join(err, conclusion.Conclude(ctx, result))
@@ -136,6 +161,10 @@ func (c *runCommand) resume(ctx context.Context) error {
 
 // cancel cancels a request that was sent before.
 func (c *runCommand) cancel(ctx context.Context) error {
+	if err := c.Alone(c.Env, "--cancel"); err != nil {
+		return err
+	}
+
 	return live.Canceller{
 		Cancel: c.Cancel, Env: c.Env, Format: c.Format, Within: c.timeout, Signing: &c.Signing, Resume: c.conclusion(c.CancelID, "").Resume,
 	}.Run(ctx, &c.Aim)
@@ -162,7 +191,8 @@ func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, l
 func (c *runCommand) conclusion(id, near string) live.Conclusion {
 	return live.Conclusion{
 		Printer: c.Print, Format: c.Format, Did: "ran", Near: near, ID: id, Resume: c.Command("run", "--resume", id), Cancel: c.Command("run", "--cancel", id), States: c.HasBatches(),
-		Results: " (for results see: muster fleet reports --cause request)",
+		Continue: c.CommandLine("continue", id),
+		Results:  " (for results see: muster fleet reports --cause request)",
 		Show: func(r *request.Ensured) {
 			for _, g := range live.GroupEqual(r, lines) {
 				c.printGroup(g)

@@ -54,7 +54,7 @@ func (p screen) show(s summary.Summary) {
 	p.Printf("\n")
 	most(p, "failing", len(s.Failing), func(i int) string {
 		f := s.Failing[i]
-		return fmt.Sprintf("%s on %s: %s: %s", f.Status, members(f.Members), f.Manifest, f.Error)
+		return fmt.Sprintf("%s on %s%s: %s: %s", f.Status, members(f.Members), f.Differs(), f.Manifest, f.Error)
 	})
 	most(p, "flapping", len(s.Flapping), func(i int) string {
 		f := s.Flapping[i]

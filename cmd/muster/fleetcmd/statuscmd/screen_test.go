@@ -30,6 +30,23 @@ func shown(t *testing.T, show func(screen)) string {
 	return out.String()
 }
 
+// TestErrorsOfALine: those of nodes at one line of a manifest are one, which says that texts differ.
+func TestErrorsOfALine(t *testing.T) {
+	t.Parallel()
+	const key = "group.all.app"
+	var nodes []model.Node
+	for _, name := range []string{"web01", "web02", "web03"} {
+		nodes = append(nodes, model.Node{NodeState: model.NodeState{Node: name, Manifests: map[string]model.ManifestState{
+			key: {Revision: 1, Outcome: model.OutcomeFailed, Error: key + ":8:11: file#/srv/" + name + "/a: no directory"},
+		}}})
+	}
+	s := summary.Of(nodes, []model.Entry{{Key: key, Revision: 1}}, "1.0.0", now)
+	text := shown(t, func(p screen) { p.show(s) })
+	if want := "\nfailing    failed on 3 nodes (web01, web02, web03) (the text differs on 2 of them): app: app:8:11: file#/srv/web01/a: no directory\n"; !strings.Contains(text, want) {
+		t.Errorf("%q is missing in\n%s", want, text)
+	}
+}
+
 // TestManyFitOnOneScreen: of much the first is shown, and how much more there is.
 func TestManyFitOnOneScreen(t *testing.T) {
 	t.Parallel()
