@@ -48,7 +48,6 @@ func TestTheSizeOfAJWT(t *testing.T) {
 			if size != want {
 				t.Errorf("%s in %d groups: %d bytes, the library makes %d", node, groups, size, want)
 			}
-			t.Logf("%s in %d groups: %d bytes", node, groups, size)
 		}
 	}
 }
