@@ -2,10 +2,13 @@ package connect_test
 
 import (
 	"errors"
+	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -21,5 +24,53 @@ func TestALineTooLongForTheServer(t *testing.T) {
 		if is := errors.Is(err, connect.ErrControlLine) && errors.Is(err, connect.ErrEnded) && errors.Is(err, connect.ErrConnect); is != long || !long && err != nil {
 			t.Errorf("with %q: %v", config, err)
 		}
+	}
+}
+
+// TestALineTooLongWhereTheProtocolIsNotSeen: within TLS and web sockets the client reads the
+// error itself, when it connects and when it tries so in the background.
+func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
+	t.Parallel()
+	authority := natstest.NewAuthority(t)
+	cert, key := authority.Issue(t, "nats")
+	byTLS := natstest.Start(t, natstest.WithConfig(fmt.Sprintf("tls: {cert_file: %q, key_file: %q}", cert, key)))
+	address := loopback.Address(t).String()
+	natstest.Start(t, natstest.WithConfig(fmt.Sprintf("websocket: {listen: %q, no_tls: true}", address)))
+	for _, url := range []string{byTLS.URL(), "ws://" + address} {
+		failures := make(chan error, 100)
+		o := connect.Options{Servers: []string{url}, User: "a", Password: strings.Repeat("x", 5000)}
+		if strings.HasPrefix(url, "nats://") {
+			o.TLSCA = authority.CA
+		}
+		for {
+			nc, err := connect.Dial(t.Context(), o)
+			if err == nil {
+				nc.Close()
+				t.Fatalf("%s: connected", url)
+			}
+			// It may come while the client still writes.
+			if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
+				continue
+			}
+			if !errors.Is(err, connect.ErrControlLine) || !errors.Is(err, connect.ErrEnded) {
+				t.Errorf("%s: %v", url, err)
+			}
+			break
+		}
+		o.RetryOnFailedConnect, o.OnStatus = true, func(s connect.Status) { failures <- s.Err }
+		nc, err := connect.Dial(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for err := range failures {
+			if errors.Is(err, connect.ErrControlLine) {
+				break
+			}
+			if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+				t.Errorf("%s: in the background: %v", url, err)
+				break
+			}
+		}
+		nc.Close()
 	}
 }

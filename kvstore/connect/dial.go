@@ -112,7 +112,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	opts = append(opts, ownFirst)
 	nc, err = nats.Connect(b.servers, opts...)
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), err)
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), withControlLine(err))
 	}
 
 	return nc, b.api, nil
@@ -221,7 +221,7 @@ func (o Options) handlers(servers string) []nats.Option {
 	down := func(nc *nats.Conn, err error) {
 		if !nc.IsClosed() {
 			// Of ForceReconnect alone there is no error.
-			changed(Status{Server: servers, Err: err, Own: err == nil})
+			changed(Status{Server: servers, Err: withControlLine(err), Own: err == nil})
 		}
 	}
 	up := func(nc *nats.Conn) { changed(Status{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
@@ -232,7 +232,7 @@ func (o Options) handlers(servers string) []nats.Option {
 		nats.DisconnectErrHandler(down),
 		nats.ReconnectErrHandler(down),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
-			changed(Status{Connected: nc.IsConnected(), Server: cmp.Or(nc.ConnectedUrlRedacted(), servers), Err: err})
+			changed(Status{Connected: nc.IsConnected(), Server: cmp.Or(nc.ConnectedUrlRedacted(), servers), Err: withControlLine(err)})
 		}),
 	}
 }

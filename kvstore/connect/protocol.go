@@ -18,9 +18,6 @@ var (
 	// ErrEnded is a server that ends the connection with an error for which the client
 	// would not connect again.
 	ErrEnded = errors.New("the server ended the connection")
-	// ErrControlLine is a line that is longer than max_control_line of the server: that with
-	// the JWT of the user, as the others are short. It comes with ErrEnded.
-	ErrControlLine = errors.New("maximum control line exceeded")
 )
 
 const (

@@ -21,10 +21,6 @@ const (
 	maxPending = "32MB"
 )
 
-// ControlLine is what max_control_line of nats-server must be for users by JWT: a node sends its
-// JWT in one line, which has some 45 KB with 64 groups, and the default is 4 KB.
-const ControlLine = "64KB"
-
 // Limits bound what the users of an account take from those of the others.
 type Limits struct {
 	// Connections are those of all its users together, Subscriptions those of each

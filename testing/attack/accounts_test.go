@@ -143,7 +143,7 @@ func claims(t testing.TB, r realm) (text string, login func(string) nats.Option)
 		}))
 		accounts[stranger].Limits.JetStreamLimits = accounts[a.Fleet.Name].Limits.JetStreamLimits
 	}
-	text = fmt.Sprintf("operator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
+	text = fmt.Sprintf("max_control_line: "+permissions.ControlLine+"\noperator: %s\nsystem_account: %s\nresolver: MEMORY\nresolver_preload: {\n%s: %s\n", kvtest.Signed(t, jwt.NewOperatorClaims(kvtest.Public(t, operator)), operator),
 		kvtest.Public(t, system), kvtest.Public(t, system), kvtest.Signed(t, jwt.NewAccountClaims(kvtest.Public(t, system)), operator))
 	for name, c := range accounts {
 		text += keys[name] + ": " + kvtest.Signed(t, c, operator) + "\n"

@@ -327,20 +327,28 @@ func TestAccountsAreJoinedByTheSecondReload(t *testing.T) {
 
 // TestAFleetMovesToTwoAccountsByJWT is the same where an operator of NATS issues
 // JWTs: a node has credentials of its new account, and those of the old one are
-// revoked.
+// revoked. The last node is in three groups then: its JWT is too long for the server by
+// default, which the agent and commands say, and connects by the setting that they name.
 func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 	f, issuer := newMovingFleet(t), kvtest.NewIssuer(t)
 	credentials := func(user string) string { return filepath.Join(f.dir, user+".creds") }
 	f.login = func(user string) []string {
 		return []string{"--server", "nats://" + f.address, "--creds", credentials(user)}
 	}
+	setting := ""
 	trust := func(claims map[string]*jwt.AccountClaims) {
 		t.Helper()
-		write(t, filepath.Join(f.dir, "nats.conf"), fmt.Sprintf("listen: %q\njetstream: {store_dir: %q}\n%s", f.address, f.dir+"/js", issuer.ConfigOf(t, claims)))
+		write(t, filepath.Join(f.dir, "nats.conf"), fmt.Sprintf("listen: %q\n%sjetstream: {store_dir: %q}\n%s", f.address, setting, f.dir+"/js", issuer.ConfigOf(t, claims)))
 	}
 	permissions := func(node string, flags ...string) (p jwt.UserPermissionLimits) {
 		t.Helper()
-		if err := json.Unmarshal([]byte(muster(t, f.dir, append([]string{"fleet", "permissions", node, "--jwt"}, flags...)...)), &p); err != nil {
+		dir := filepath.Join(f.dir, "claims")
+		muster(t, f.dir, append([]string{"fleet", "permissions", node, "--jwt", "--dir", dir}, flags...)...)
+		text, err := os.ReadFile(filepath.Join(dir, node+".json"))
+		if err == nil {
+			err = json.Unmarshal(text, &p)
+		}
+		if err != nil {
 			t.Fatal(err)
 		}
 		return p
@@ -355,14 +363,51 @@ func TestAFleetMovesToTwoAccountsByJWT(t *testing.T) {
 	trust(map[string]*jwt.AccountClaims{fleet: &alone})
 	f.start()
 	kv := f.populate(f.connect("nats://"+f.address, nats.UserCredentials(credentials("admin"))))
+	grouped, groups := f.nodes[len(f.nodes)-1], []string{"web", "linux", "canary"}
 	f.move(kv, func() {
 		trust(issuer.Joined)
 		f.reload()
 	}, func(node string) {
-		issuer.WriteCredentials(t, credentials(node), issuer.Nodes.Name, permissions(node))
+		var flags []string
+		if node == grouped {
+			f.operate("fleet", "group", node, "+web", "+linux", "+canary", "--timeout", "0")
+			flags = []string{"--groups", strings.Join(groups, ",")}
+		}
+		issuer.WriteCredentials(t, credentials(node), issuer.Nodes.Name, permissions(node, flags...))
 		issuer.Joined[fleet].Revoke(users[node])
 		trust(issuer.Joined)
 		f.reload()
+		if node == grouped {
+			f.namesTheSetting(node)
+			setting = "max_control_line: 64KB\n"
+			trust(issuer.Joined)
+			f.reload()
+		}
 	})
+	f.assigned(kv, grouped, groups)
 	f.missedNothing()
+}
+
+// namesTheSetting checks that a node whose JWT is too long says so, as does a command with its
+// credentials.
+func (f *movingFleet) namesTheSetting(node string) {
+	f.t.Helper()
+	const remedy = "set max_control_line: 64KB"
+	await(f.t, node+" names the setting", func() bool { return strings.Contains(f.agents[node].text.String(), remedy) })
+	if code, text := start(f.t, f.dir, append([]string{"fleet", "ls"}, f.login(node)...)...).wait(); code == 0 || !strings.Contains(text, "maximum control line exceeded") || !strings.Contains(text, remedy) {
+		f.t.Errorf("a command with the credentials of %s ended with %d, without the remedy:\n%s", node, code, text)
+	}
+}
+
+// assigned checks that a node runs what is assigned to groups of it.
+func (f *movingFleet) assigned(kv jetstream.KeyValue, node string, groups []string) {
+	f.t.Helper()
+	for _, group := range groups {
+		file := filepath.Join(f.dir, node, "files", group)
+		manifest := fmt.Sprintf("muster:\n  resources:\n    - file:\n        - %s: {content: x, owner: '%d', group: '%d', mode: '0644'}\n", file, os.Geteuid(), os.Getegid())
+		if _, err := kv.PutString(f.t.Context(), "group."+group+".app", manifest); err != nil {
+			f.t.Fatal(err)
+		}
+		await(f.t, node+" runs what group "+group+" has", func() bool { return exists(file) })
+	}
 }

@@ -48,6 +48,7 @@ func (c *accountsCommand) run(context.Context) error {
 			return err
 		}
 		text = string(claims)
+		remarkLine(c.Env)
 	}
 	_, err = fmt.Fprint(c.Print.Out, text)
 

@@ -57,7 +57,7 @@ func (c *permissionsCommand) run(context.Context) error {
 	if len(users) != 1 && c.dir == "" {
 		return cli.Usagef("%d names: give --dir DIR, for one file each", len(users))
 	}
-	documents, wrong := make([][]byte, len(users)), []error{}
+	documents, sizes, wrong := make([][]byte, len(users)), make([]int, len(users)), []error{}
 	for i, u := range users {
 		allowed, err := c.allowed(u)
 		if err != nil {
@@ -67,9 +67,13 @@ func (c *permissionsCommand) run(context.Context) error {
 		if documents[i], err = c.document(allowed); err != nil {
 			return err
 		}
+		sizes[i] = allowed.JWTSize(u.name)
 	}
 	if err := errors.Join(wrong...); err != nil {
 		return cli.Usagef("%w", err)
+	}
+	if c.jwt && !c.IsDocument() {
+		c.warnOfLong(users, sizes)
 	}
 	if c.dir != "" {
 		return c.write(users, documents)
