@@ -164,16 +164,38 @@ func TestWhatWasAskedIsWhatMostSay(t *testing.T) {
 	}
 }
 
-// TestAnswersThatAreGone: who gave one that is not kept any more is not said to have given none.
+// TestAnswersThatAreGone: who answered is known also where the answers are not kept any more, as those of a node that
+// floods, up to a bound; then nobody is said to have given none.
 func TestAnswersThatAreGone(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{Events: 3})
 	from := &model.Sender{Nodes: 6, To: "node.n1 node.n2 node.n3 node.n4 node.n5 node.n6"}
+	seq := uint64(0)
+	answer := func(node, id string) {
+		seq++
+		f.Add(message(seq, time.Minute, answerOf(node, id, from)))
+	}
 	for i := range 5 {
-		f.Add(message(uint64(i+1), time.Minute, answerOf(fmt.Sprint("n", i+1), "q1", from)))
+		answer(fmt.Sprint("n", i+1), "q1")
+	}
+	answer("evil", "q1")
+	for i := range 10_000 {
+		answer("evil", fmt.Sprint("flood", i%100))
+	}
+	answer("evil", "q1")
+	if got, known := f.Request("q1", false); !known || got.Answers != 6 || !slices.Equal(got.Missing, []string{"n6"}) || !slices.Equal(got.Others, []string{"evil"}) || got.Unknown != "" {
+		t.Errorf("%+v, %t", got, known)
+	}
+	for id := range 10 {
+		for i := range 10_001 {
+			answer(fmt.Sprint("many", i), fmt.Sprint("large", id))
+		}
 	}
 	if got, known := f.Request("q1", false); !known || len(got.Missing) != 0 || got.Unknown != "not all of its answers are kept any more" {
 		t.Errorf("%+v, %t", got, known)
+	}
+	if got, known := f.Request("large9", false); !known || got.Answers != 10_001 || len(got.Others) != 10_001 {
+		t.Errorf("%d answers, %d others, %q", got.Answers, len(got.Others), got.Unknown)
 	}
 	if _, known := f.Request("q2", false); known {
 		t.Error("a request is known that nobody answered")

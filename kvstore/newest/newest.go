@@ -38,7 +38,7 @@ func Read(ctx context.Context, to uint64, most int, between Between) (all []mode
 	more = to > 1 || len(all) > most
 	slices.Reverse(all)
 
-	return shared(all, most), more, nil
+	return Shared(all, most, familyOf), more, nil
 }
 
 // lookThrough returns the newest revisions before a number, the oldest first, as many as are looked at, and the
@@ -86,9 +86,9 @@ func familyOf(e model.Entry) string {
 	return family
 }
 
-// shared returns at most so many of the revisions, in their order: the newest, but of each family a quarter at most
-// while others have some that are older.
-func shared(all []model.Entry, most int) []model.Entry {
+// Shared returns at most so many of what is listed, the newest first, in its order: the newest, but of each family a
+// quarter at most while others have some that are older.
+func Shared[T any](all []T, most int, familyOf func(T) string) []T {
 	if len(all) <= most {
 		return all
 	}
@@ -106,7 +106,7 @@ func shared(all []model.Entry, most int) []model.Entry {
 	}
 	take(func(family string) bool { return of[family] < share(most) })
 	take(func(string) bool { return true })
-	out := make([]model.Entry, 0, most)
+	out := make([]T, 0, most)
 	for i, e := range all {
 		if taken[i] {
 			out = append(out, e)

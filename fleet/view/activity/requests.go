@@ -2,6 +2,7 @@ package activity
 
 import (
 	"cmp"
+	"maps"
 
 	"github.com/musterfleet/muster/model"
 )
@@ -15,6 +16,8 @@ type requests struct {
 	// byKey are those that are kept, see keyOf, and votes what their answers say of them.
 	byKey map[string]*RequestRow
 	votes map[string]*votes
+	// answerers are who answered them.
+	answerers *answerers
 }
 
 // votes are what the answers of a request say that it was. One node may say anything: what most of them say counts.
@@ -52,11 +55,12 @@ func keyOf(resource, id string) string {
 }
 
 func newRequests() requests {
-	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}, map[string]*votes{}}
+	r := requests{newBounded[*RequestRow](maxRequests), map[string]*RequestRow{}, map[string]*votes{}, &answerers{of: map[*RequestRow]map[string]bool{}}}
 	r.dropped = func(it *item[*RequestRow]) {
 		key := keyOf(it.value.Resource, it.value.ID)
 		delete(r.byKey, key)
 		delete(r.votes, key)
+		r.answerers.end(it.value)
 	}
 
 	return r
@@ -70,8 +74,13 @@ func (r requests) add(at place, t *excerpt) {
 	if row == nil {
 		row = &RequestRow{ID: e.CorrelationID, Resource: cmp.Or(e.Resource, unnamed), First: e.Time, Last: e.Time}
 		r.byKey[key], r.votes[key] = row, &votes{}
+		r.answerers.begin(row)
 		r.put(r.newItem(e.Node, at, row))
 	}
+	if !r.answerers.add(row, e.Node) {
+		return
+	}
+	r.boundAnswerers()
 	row.Answers++
 	r.votes[key].describe(row, t)
 	if e.Time.Before(row.First) {
@@ -86,6 +95,17 @@ func (r requests) add(at place, t *excerpt) {
 	case e.Outcome == model.OutcomeChanged, e.Outcome == model.OutcomeRefreshed:
 		row.Changed++
 	}
+}
+
+// boundAnswerers gives up who answered the oldest requests.
+func (r requests) boundAnswerers() {
+	if r.answerers.count <= maxAnswerers {
+		return
+	}
+	r.all.Ascend(func(it *item[*RequestRow]) bool {
+		r.answerers.clear(it.value)
+		return r.answerers.count > maxAnswerers
+	})
 }
 
 // describe says in a row what its answers say, of which one is new. Those of older agents do not say who sent the
@@ -105,7 +125,7 @@ func (v *votes) describe(row *RequestRow, t *excerpt) {
 // Answered is a request that nodes answered.
 type Answered struct {
 	RequestRow
-	// By are the nodes of which an answer is kept.
+	// By are the nodes that answered, as far as they are kept.
 	By map[string]bool
 	// SameID is that a run and another request have the id: this is one of them.
 	SameID bool
@@ -124,6 +144,9 @@ func (l *Log) Request(id string, run bool) (out Answered, known bool) {
 	}
 	if found == nil {
 		return Answered{}, false
+	}
+	if kept := l.requests.answerers.of[found]; kept != nil {
+		return Answered{*found, maps.Clone(kept), asRun != nil && other != nil}, true
 	}
 	answered := map[string]bool{}
 	l.events.newest(0, func(it *item[happened]) bool {

@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/assignments"
 	"github.com/musterfleet/muster/kvstore/control"
+	"github.com/musterfleet/muster/kvstore/newest"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -33,12 +34,19 @@ type ofFleetDocument struct {
 
 	// isLimited is that a larger limit has some of those.
 	isLimited bool
+	// isShared is that these are not the last ones: one node or group has a share of them.
+	isShared bool
 }
 
 // ofFleet shows the newest changes of all assignments, pauses, labels and groups, as the audit of the dashboard
 // has them.
 func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
+	// Whoever does not say how many sees all who were changed: one flood does not fill it.
+	isShared := !c.Given("limit") && len(c.groups) == 0
 	most, isLimit := c.mostAssigned()
+	if isShared {
+		most, isLimit = maxChanges, false
+	}
 	read := assignments.New(store.KV).Audit
 	if isLimit {
 		read = assignments.New(store.KV).Latest
@@ -52,11 +60,11 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		return err
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
-	all, before := history.Since(c.ofEvents(c.ofGroups(changes)), timeOf, c.from, c.limit)
+	all, before := c.newest(c.ofEvents(c.ofGroups(changes)), isShared)
 	isCut := func(read []model.Entry, more bool) bool {
 		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
 	}
-	doc := ofFleetDocument{Changes: all, More: before > 0 || isCut(assigned, more), isLimited: before > 0 || isLimit && isCut(assigned, more)}
+	doc := ofFleetDocument{Changes: all, More: before > 0 || isCut(assigned, more), isLimited: before > 0 || isLimit && isCut(assigned, more), isShared: isShared}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}
 	}
@@ -70,6 +78,24 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 	}
 
 	return c.showChanges(doc)
+}
+
+// newest returns the changes that are shown, the newest last, and how many are not: the last ones, or of each node and
+// group a share.
+func (c *command) newest(changes []describe.ControlChange, isShared bool) (shown []describe.ControlChange, more int) {
+	if !isShared {
+		return history.Since(changes, timeOf, c.from, c.limit)
+	}
+	all, _ := history.Since(changes, timeOf, c.from, 0)
+	slices.Reverse(all)
+	shown = newest.Shared(all, c.limit, func(change describe.ControlChange) string {
+		family, _, _ := model.SplitKey(change.Key)
+		return family
+	})
+	more = len(all) - len(shown)
+	slices.Reverse(shown)
+
+	return shown, more
 }
 
 // mostAssigned returns how many of the last changes of assignments are read, and whether it is the flag that says so:
@@ -154,7 +180,10 @@ func (c *command) showChanges(doc ofFleetDocument) error {
 			rows[i] = changeRow(change)
 		}
 		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, "nothing was changed")
-		if doc.isLimited {
+		switch {
+		case doc.isLimited && doc.isShared:
+			c.Print.Remark("there are more than these: --limit 0 shows all")
+		case doc.isLimited:
 			c.Print.Remark("there are more before these: --limit 0 shows all")
 		}
 		c.remarks(0, doc.Incomplete)
