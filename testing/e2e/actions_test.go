@@ -181,7 +181,7 @@ func TestActions(t *testing.T) {
 	if text := get("actions", read); !strings.Contains(text, "anna") {
 		t.Errorf("the actions: %s", text)
 	}
-	if text := get("audit/nodes", read); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
+	if text := strings.ReplaceAll(get("audit/nodes", read), "<wbr>", ""); !strings.Contains(text, "node.web01.pause") || !strings.Contains(text, "anna (dashboard)") {
 		t.Errorf("the audit: %s", text)
 	}
 	if _, text := s.do(http.MethodGet, "api/v1/audit/nodes?search=anna", nil, "Authorization", "Bearer "+read); !regexp.MustCompile(`"key":"node.web01.pause",[^}]*"kind":"resumed","by":"anna \(dashboard\)"`).MatchString(text) {
