@@ -418,14 +418,15 @@ func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet
 }
 
 // reasonOf returns the first error of what failed, or why it was rejected, with the name of the
-// manifest for its key where that begins a place in it: keys of nodes differ.
+// manifest for its key where that begins a place in it, or one behind the first: keys of nodes differ.
 func reasonOf(m model.ManifestState, s *fleet.RolloutStatus, name string) string {
 	text := m.Error
 	if s.Status == fleet.StatusRejected {
 		text = strings.TrimPrefix(m.Late, model.LateRejected)
 	}
 	if place, is := strings.CutPrefix(text, s.Key+":"); is {
-		text = name + ":" + place
+		const next = "; "
+		text = name + ":" + strings.ReplaceAll(place, next+s.Key+":", next+name+":")
 	}
 
 	return short(cmp.Or(text, s.Reason))

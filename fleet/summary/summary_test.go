@@ -512,3 +512,19 @@ func TestFailuresOfALine(t *testing.T) {
 		t.Errorf("%q, %q", first.Differs(), got[1].Differs())
 	}
 }
+
+// TestRejectionsOfSeveralKeys: what is wrong with a manifest that nodes have under keys of their own is one error, also
+// where there is more than one problem.
+func TestRejectionsOfSeveralKeys(t *testing.T) {
+	t.Parallel()
+	rejected := func(key string) func(*model.Node) {
+		return func(n *model.Node) {
+			n.Manifests[key] = model.ManifestState{Seen: 7, Late: model.LateRejected + key + ":5:11: no such fact; " + key + ":8:11: no such fact"}
+		}
+	}
+	const a, b = "node.a.app", "node.b.app"
+	got := summary.Of([]model.Node{node("a", rejected(a)), node("b", rejected(b))}, []model.Entry{entry(a, 7, time.Hour), entry(b, 7, time.Hour)}, "1.2.0", now)
+	if len(got.Failing) != 1 || got.Failing[0].Nodes != 2 || got.Failing[0].Differ != 0 || got.Failing[0].Error != "app:5:11: no such fact; app:8:11: no such fact" {
+		t.Errorf("%+v", got.Failing)
+	}
+}
