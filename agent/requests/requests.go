@@ -87,6 +87,7 @@ type Service struct {
 	o         Options
 	store     *store
 	refusals  *refusals
+	refused   refused
 	queue     *queue
 	responder *responder
 	canceller *canceller
@@ -129,18 +130,29 @@ func (s *Service) Ensure(ctx context.Context, from *model.Sender, data []byte, r
 		_ = s.canceller.cancel(ctx, data, false, respond) // that it is rejected was said
 		return
 	}
-	if response, err := s.open(ctx, &request{Sender: from}, data, respond); err != nil {
-		respond(s.responder.reject(response, err))
-	}
+	s.receive(ctx, &request{Sender: from}, data, respond, s.responder.reject)
 }
 
 // Run accepts a run request, as Ensure does an ensure request; what is run comes of NextRun. A rejected one is
 // answered and counted, and not reported: anybody who may send it can send any number, which would take the place
 // of what the stream has of other requests.
 func (s *Service) Run(ctx context.Context, from *model.Sender, data []byte, respond func(model.EnsureResponse)) {
-	if response, err := s.open(ctx, &request{Run: true, Sender: from}, data, respond); err != nil {
-		respond(s.responder.refused(response, err))
+	s.receive(ctx, &request{Run: true, Sender: from}, data, respond, s.responder.refused)
+}
+
+// receive accepts a request, or refuses it; one that was refused lately gets the same response.
+func (s *Service) receive(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse), refuse func(model.EnsureResponse, error) model.EnsureResponse) {
+	if before, found := s.refused.get(time.Now(), data); found {
+		respond(before)
+		return
 	}
+	response, err := s.open(ctx, q, data, respond)
+	if err == nil {
+		return
+	}
+	response = refuse(response, err)
+	s.refused.add(time.Now(), data, response)
+	respond(response)
 }
 
 // Command accepts an ensure request, or a cancel, that waited for the node under an id, which
