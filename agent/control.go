@@ -63,10 +63,12 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 // holdGroups keeps groups that the node comes into out of its state until it tried to read what is assigned to
 // them: whoever waits for the state then knows whether NATS permits them.
 func (o *operators) holdGroups() {
-	groups, current, joining := o.control.Groups(), o.config.get().Groups, o.status.Joining()
-	o.status.SetJoining(slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
-		return slices.Contains(current, g) && !slices.Contains(joining, g)
-	}))
+	groups, current := o.control.Groups(), o.config.get().Groups
+	o.status.UpdateJoining(func(joining []string) []string {
+		return slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
+			return slices.Contains(current, g) && !slices.Contains(joining, g)
+		})
+	})
 }
 
 // takeGroups has the node be in the groups that operators put it into, beside those of its

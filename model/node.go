@@ -119,9 +119,12 @@ type RanRevision struct {
 }
 
 // Last returns the revision whose run ended last: a paused node accepts revisions that it does not run. Of an older
-// agent that runs one for the first time it is that one.
+// agent that runs one for the first time it is that one. It is zero where no revision is active.
 func (s ManifestState) Last() RanRevision {
-	if s.Outcome == "" && s.Ran != nil {
+	switch {
+	case s.Revision == 0:
+		return RanRevision{}
+	case s.Outcome == "" && s.Ran != nil:
 		return *s.Ran
 	}
 

@@ -164,11 +164,34 @@ func TestWithOutcome(t *testing.T) {
 		"the same revision":   {model.ManifestState{Revision: 2, Digest: "d"}, model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x"}},
 		"a newer one waits":   {model.ManifestState{Revision: 2, Digest: "d", Seen: 4, Late: "z"}, model.ManifestState{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged, Counts: model.Counts{Changed: 1}, Error: "x", Seen: 4, Late: "z"}},
 		"another revision":    {model.ManifestState{Revision: 3, Digest: "e"}, model.ManifestState{Revision: 3, Digest: "e", Ran: &model.RanRevision{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged}}},
-		"not active any more": {model.ManifestState{Seen: 2}, model.ManifestState{Seen: 2}},
+		"not active any more": {model.ManifestState{Seen: 2}, model.ManifestState{Seen: 2, Ran: &model.RanRevision{Revision: 2, Digest: "d", Outcome: model.OutcomeChanged}}},
 	} {
 		if got := withOutcome(c.now, ran); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
+	}
+}
+
+// TestWhatRanLastOutlivesWhatIsNotActive: a revision that is rejected, or does not apply, between one that ran and one
+// that waits changes nothing of what ran; and of a manifest whose first revision was rejected nothing ran.
+func TestWhatRanLastOutlivesWhatIsNotActive(t *testing.T) {
+	t.Parallel()
+	const key, fresh = "group.all.site", "group.all.new"
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 5, Digest: "d"}})
+	n.SetRun(key, &model.Run{Revision: 5, Digest: "d", Counts: model.Counts{Total: 1, Stable: 1}})
+	n.SetAssignments(map[string]model.ManifestState{key: {Seen: 6}, fresh: {Seen: 1, Late: "rejected: no"}})
+	for _, k := range []string{key, fresh} {
+		if got := n.State().Manifests[k].Last(); got != (model.RanRevision{}) {
+			t.Errorf("%s: %+v runs, and is not active", k, got)
+		}
+	}
+	n.SetAssignments(map[string]model.ManifestState{key: {Revision: 7, Digest: "e"}, fresh: {Revision: 2, Digest: "f"}})
+	if got := n.State().Manifests[key].Last(); got.Revision != 5 || got.Outcome != model.OutcomeStable {
+		t.Errorf("%+v", got)
+	}
+	if got := n.State().Manifests[fresh].Last(); got != (model.RanRevision{}) {
+		t.Errorf("%+v", got)
 	}
 }
 

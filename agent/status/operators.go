@@ -1,0 +1,82 @@
+package status
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/model"
+)
+
+import ()
+
+// UpdateJoining takes over which groups the node comes into, before it is in them, by those that it did: the state has
+// each once NATS gave the node what is assigned to it, or did not, see SetRead. next must not call this node.
+func (n *Node) UpdateJoining(next func(joining []string) []string) {
+	n.update(func() bool {
+		groups := next(n.joining)
+		other := !slices.Equal(n.joining, groups)
+		n.joining = groups
+
+		return other
+	})
+}
+
+// SetRead takes over that groups were read, or cannot be: isRead reports that.
+func (n *Node) SetRead(isRead func(group string) bool) {
+	n.update(func() bool {
+		before := len(n.joining)
+		n.joining = slices.DeleteFunc(slices.Clone(n.joining), isRead)
+
+		return len(n.joining) != before
+	})
+}
+
+// maxRejected bounds the rejected control documents in the state.
+const maxRejected = 50
+
+// SetControl takes over what operators wrote about the node, why some of that is not in force, by
+// key, and why nothing is known of it, empty for nothing. None is changed afterwards.
+func (n *Node) SetControl(paused *model.Paused, labels, rejected map[string]string, unread string) {
+	n.update(func() bool {
+		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
+		shown, text := firstRejected(rejected), rejectedText(rejected)
+		other := !same || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
+		n.paused, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, labels, shown, text, unread
+
+		return other
+	})
+}
+
+// firstRejected returns the first rejected documents by the order of their keys, each reason bounded;
+// nil for none.
+func firstRejected(all map[string]string) map[string]string {
+	if len(all) == 0 {
+		return nil
+	}
+	keys := slices.Sorted(maps.Keys(all))
+	out := map[string]string{}
+	for _, key := range keys[:min(len(keys), maxRejected)] {
+		out[key] = bounds.Text(all[key])
+	}
+
+	return out
+}
+
+// rejectedText describes documents that were rejected, of many the first ones, each bounded; empty
+// for none.
+func rejectedText(all map[string]string) string {
+	const most = 3
+	keys := slices.Sorted(maps.Keys(all))
+	var out []string
+	for _, key := range keys[:min(len(keys), most)] {
+		out = append(out, bounds.Text("rejected: "+key+": "+all[key]))
+	}
+	if len(keys) > most {
+		out = append(out, fmt.Sprintf("and %d more", len(keys)-most))
+	}
+
+	return strings.Join(out, "; ")
+}
