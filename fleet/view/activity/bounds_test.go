@@ -28,3 +28,18 @@ func TestRunsThatAreNotKept(t *testing.T) {
 		t.Errorf("%d runs are kept, %d are found by their ids", kept, found)
 	}
 }
+
+// TestRequestsThatAreNotKept: the past is read the newest first, so what comes last may be older than all that there is
+// room for.
+func TestRequestsThatAreNotKept(t *testing.T) {
+	t.Parallel()
+	const kept = 1000
+	l := activity.New(activity.Options{Keep: time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
+	for i := range uint64(kept + 10) {
+		r := model.Report{Node: "web1", ID: ksuid.New().String(), CorrelationID: fmt.Sprint("id", i), Kind: model.KindEnsure, Type: model.ProtocolEnsureResponse, Outcome: model.OutcomeChanged, Data: []byte(`{}`)}
+		l.Add(activity.Message{Seq: 10_000 - i, Stored: time.Now(), Reports: []model.Report{r}})
+	}
+	if all := l.Requests(); len(all) != kept {
+		t.Errorf("%d requests are kept", len(all))
+	}
+}

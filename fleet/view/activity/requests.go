@@ -76,6 +76,9 @@ func (r requests) add(at place, t *excerpt) {
 		r.byKey[key], r.votes[key] = row, &votes{}
 		r.answerers.begin(row)
 		r.put(r.newItem(e.Node, at, row))
+		if r.byKey[key] != row {
+			return // all that there is room for is newer
+		}
 	}
 	if !r.answerers.add(row, e.Node) {
 		return
