@@ -26,7 +26,7 @@ func (p Provisioner) survey(ctx context.Context, needed []string) (kvstore.Infos
 		if err != nil {
 			err = fmt.Errorf("provision: %w", err)
 		} else {
-			err = answered(found, needed)
+			err = checkAnswered(found, needed)
 		}
 		// Where nobody listens it is not JetStream's leader that is away.
 		mayPass := kvstore.IsOutage(err) && !errors.Is(err, nats.ErrNoResponders) && p.store.Away() == nil
@@ -39,9 +39,9 @@ func (p Provisioner) survey(ctx context.Context, needed []string) (kvstore.Infos
 	}
 }
 
-// answered returns the error of a stream that is needed and whose servers do not answer. One that is missing is not
+// checkAnswered returns the error of a stream that is needed and whose servers do not answer. One that is missing is not
 // its concern.
-func answered(found kvstore.Infos, needed []string) error {
+func checkAnswered(found kvstore.Infos, needed []string) error {
 	for _, stream := range needed {
 		if _, err := found.Of(stream); errors.Is(err, kvstore.ErrUnanswered) {
 			return err

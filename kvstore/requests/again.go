@@ -88,7 +88,8 @@ func (r *repeats) answered(node string) {
 // isSettling reports whether nodes may be about to connect again.
 func (r *repeats) isSettling(now time.Time) bool { return now.Sub(r.reconnected()) < kvstore.Settling }
 
-// isFinal: a node that should listen may be about to connect again, after an outage that was before this process.
+// isFinal reports whether nobody is about to listen: after an outage that was before this process, a node that should
+// may be.
 func (r *repeats) isFinal(now time.Time) bool { return !r.isSettling(now) && len(r.awaited) == 0 }
 
 // due returns the requests to nodes that did not answer yet, for a while, and so those to groups where nodes are

@@ -22,7 +22,7 @@ type answers struct {
 func (a *answers) text(all []registration.Registration, filter registration.Filter, warn func([]registration.Registration)) ([]byte, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	if a.texts == nil || !isSame(a.of, all) || len(a.texts) >= maxAnswers {
+	if a.texts == nil || !isSame(a.of, all) {
 		a.of, a.texts = all, map[registration.Filter][]byte{}
 	}
 	if text, known := a.texts[filter]; known {
@@ -32,6 +32,9 @@ func (a *answers) text(all []registration.Registration, filter registration.Filt
 	warn(selected)
 	text, err := json.Marshal(registration.Targets(selected))
 	if err == nil {
+		if len(a.texts) >= maxAnswers {
+			clear(a.texts)
+		}
 		a.texts[filter] = text
 	}
 

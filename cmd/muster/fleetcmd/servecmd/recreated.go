@@ -106,7 +106,10 @@ func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error
 	created, sequence, err := f.store.StreamAge(ctx, s.stream, s.subject)
 	switch {
 	case err != nil:
-		before.unanswered++
+		// What reads the stream says of any other error why it cannot be read.
+		if before.unanswered++; !kvstore.IsOutage(err) {
+			before.unanswered = 0
+		}
 		return before, nil
 	case before.created.IsZero():
 	case !created.Equal(before.created) || f.isOther(ctx, s, before):
