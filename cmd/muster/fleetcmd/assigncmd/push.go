@@ -83,7 +83,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if c.preview && c.IsDocument() {
 		return cli.Usagef("--preview prints for people: use muster fleet preview --json, and push after it")
 	}
-	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing, fleetcli.NeedManifests)
+	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing, fleetcli.NeedManifests, fleetcli.NeedNodes)
 	if err != nil {
 		return err
 	}

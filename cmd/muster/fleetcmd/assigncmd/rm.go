@@ -77,7 +77,7 @@ func (c *rmCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing, fleetcli.NeedManifests)
+	store, signer, err := fleetcli.OpenSigning(ctx, c.Env, &c.Signing, fleetcli.NeedManifests, fleetcli.NeedNodes)
 	if err != nil {
 		return err
 	}

@@ -71,7 +71,7 @@ func (c *forgetCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedControl)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests, fleetcli.NeedControl)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (c *command) run(ctx context.Context) error {
 	if err := c.check(time.Now()); err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedManifests, fleetcli.NeedReports)
 	if err != nil {
 		return err
 	}

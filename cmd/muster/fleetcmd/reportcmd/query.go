@@ -181,7 +181,7 @@ func (c *queryCommand) compileNodes() (*target.Expression, error) {
 
 // withStore connects, and prints the answer.
 func (c *queryCommand) withStore(ctx context.Context, ask func(*fleetcli.Store) (query.Answer, error)) error {
-	store, err := fleetcli.Open(ctx, c.Env)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes)
 	if err != nil {
 		return err
 	}

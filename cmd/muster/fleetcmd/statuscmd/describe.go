@@ -67,7 +67,7 @@ func (c *describeCommand) run(ctx context.Context) error {
 	if err := checkNode(c.node); err != nil {
 		return err
 	}
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes)
+	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests, fleetcli.NeedReports)
 	if err != nil {
 		return err
 	}
