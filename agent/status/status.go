@@ -115,7 +115,7 @@ func (n *Node) Unbounded() model.NodeState {
 	s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return slices.Contains(n.joining, g) })
 	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
 	s.RejectedControl = maps.Clone(n.rejected)
-	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = maps.Clone(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
+	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = shown(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
 
 	return s
 }
@@ -211,6 +211,20 @@ func (n *Node) Recall(stored model.NodeState) {
 
 		return other
 	})
+}
+
+// shown returns the states of manifests as they are stored: of one that is not active nothing runs, and what did is kept
+// until another revision is.
+func shown(all map[string]model.ManifestState) map[string]model.ManifestState {
+	out := maps.Clone(all)
+	for key, s := range out {
+		if s.Revision == 0 && s.Ran != nil {
+			s.Ran = nil
+			out[key] = s
+		}
+	}
+
+	return out
 }
 
 // withOutcome completes the state of an assignment by what came of its last run.
