@@ -365,9 +365,11 @@ func (c *ensureCommand) conclusion(id string) live.Conclusion {
 	out := live.Conclusion{
 		Printer: c.Print, Format: c.Format, Did: "answered", Near: c.near, States: c.HasBatches(),
 		ID: id, Resume: c.Command("ensure", "resume", id), Cancel: c.Command("ensure", "cancel", id),
-		Continue: c.CommandLine("continue", id, "resume"),
+		// Properties may be long, and secret.
+		Continue: "the same command with --continue " + id,
 	}
 	if c.together {
+		out.Continue = c.CommandLine("continue", id, "resume")
 		out.Resume, out.Cancel = c.Command("exec", "--resume", id), c.Command("exec", "--cancel", id)
 		out.Show = c.printGrouped
 	}

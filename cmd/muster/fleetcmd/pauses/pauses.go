@@ -55,6 +55,10 @@ func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Wr
 func (p Pauses) End(ctx context.Context, family, from string) (Written, error) {
 	out := Written{Key: model.Key(family, model.ControlPause)}
 	current, err := p.Bucket.Get(ctx, out.Key)
+	if errors.Is(err, model.ErrNotFound) {
+		// That nothing is to be ended must not be the word of a server that lags.
+		current, err = p.Bucket.Current(ctx, out.Key)
+	}
 	if err != nil && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
 		return out, err
 	}
