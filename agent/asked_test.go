@@ -335,11 +335,12 @@ func TestARestartKeepsRunRequests(t *testing.T) {
 		}
 		go func() { s.release <- struct{}{} }()
 		n.stop()
-		n.take()
+		// The run may be released before the agent shuts down: then it has done what was asked, and reports that.
+		reported := n.take()
 		n.start()
 		n.after(3 * time.Second)
 		asked := 0
-		for _, r := range n.take() {
+		for _, r := range append(reported, n.take()...) {
 			if r.Kind == model.KindEnsure && r.CorrelationID == "r1" && r.Outcome != model.OutcomeFailed {
 				asked++
 			}
