@@ -115,7 +115,7 @@ func (p *Pusher) Push(ctx context.Context, push Push) ([]Pushed, error) {
 func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func() error) error {
 	current, err := p.Assignments.Get(ctx, out.Key)
 	if err == nil && same(out.Key, current.Value, value) {
-		// That nothing is to be done must not be the word of a server that lags.
+		// A server that lags may have what is not in force any more.
 		current, err = p.Assignments.Current(ctx, out.Key)
 	}
 	if err != nil && !errors.Is(err, model.ErrNotFound) {

@@ -87,7 +87,7 @@ type Service struct {
 	o         Options
 	store     *store
 	refusals  *refusals
-	refused   refused
+	recent    recentRefusals
 	queue     *queue
 	responder *responder
 	canceller *canceller
@@ -142,7 +142,7 @@ func (s *Service) Run(ctx context.Context, from *model.Sender, data []byte, resp
 
 // receive accepts a request, or refuses it; one that was refused lately gets the same response.
 func (s *Service) receive(ctx context.Context, q *request, data []byte, respond func(model.EnsureResponse), refuse func(model.EnsureResponse, error) model.EnsureResponse) {
-	if before, found := s.refused.get(time.Now(), data); found {
+	if before, found := s.recent.get(time.Now(), data); found {
 		respond(before)
 		return
 	}
@@ -151,7 +151,7 @@ func (s *Service) receive(ctx context.Context, q *request, data []byte, respond 
 		return
 	}
 	response = refuse(response, err)
-	s.refused.add(time.Now(), data, response)
+	s.recent.add(time.Now(), data, response)
 	respond(response)
 }
 

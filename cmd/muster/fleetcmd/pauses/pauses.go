@@ -56,7 +56,7 @@ func (p Pauses) End(ctx context.Context, family, from string) (Written, error) {
 	out := Written{Key: model.Key(family, model.ControlPause)}
 	current, err := p.Bucket.Get(ctx, out.Key)
 	if errors.Is(err, model.ErrNotFound) {
-		// That nothing is to be ended must not be the word of a server that lags.
+		// A server that lags does not know the pause yet.
 		current, err = p.Bucket.Current(ctx, out.Key)
 	}
 	if err != nil && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {

@@ -17,34 +17,34 @@ const (
 	maxRefused = 256
 )
 
-// refused has the messages that were refused lately. One to a group comes again while a node of the group does not answer:
+// recentRefusals has the messages that were refused lately. One to a group comes again while a node of the group does not answer:
 // who has answered must not judge it anew, for a pause may have ended meanwhile.
-type refused struct {
+type recentRefusals struct {
 	mu  sync.Mutex
-	all []refusedMessage
+	all []refusal
 }
 
-type refusedMessage struct {
+type refusal struct {
 	sum      [sha256.Size]byte
 	at       time.Time
 	response model.EnsureResponse
 }
 
 // add notes the response to a message. One without an id cannot be told from another one that asks for the same.
-func (r *refused) add(now time.Time, data []byte, response model.EnsureResponse) {
+func (r *recentRefusals) add(now time.Time, data []byte, response model.EnsureResponse) {
 	if response.ID == "" || !bytes.Contains(data, []byte(response.ID)) {
 		return
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.all = append(r.all, refusedMessage{sha256.Sum256(data), now, response})
+	r.all = append(r.all, refusal{sha256.Sum256(data), now, response})
 	for len(r.all) > maxRefused || now.Sub(r.all[0].at) >= refusedFor {
 		r.all = r.all[1:]
 	}
 }
 
 // get returns the response that a message got lately.
-func (r *refused) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
+func (r *recentRefusals) get(now time.Time, data []byte) (response model.EnsureResponse, found bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.all) == 0 {

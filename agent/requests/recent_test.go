@@ -51,7 +51,7 @@ func TestARefusedRequestThatComesAgain(t *testing.T) {
 // TestRefusalsAreBounded: a flood of them leaves the newest.
 func TestRefusalsAreBounded(t *testing.T) {
 	t.Parallel()
-	var r refused
+	var r recentRefusals
 	now := time.Now()
 	for i := range 2 * maxRefused {
 		id := fmt.Sprint("id", i)
