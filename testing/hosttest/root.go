@@ -56,7 +56,7 @@ func Mount(t *testing.T, from, at string) {
 	}
 }
 
-// Unmount unmounts a path, also one that is in use.
+// Unmount unmounts a path, even a busy one.
 func Unmount(t *testing.T, at string) {
 	t.Helper()
 	if err := syscall.Unmount(at, syscall.MNT_DETACH); err != nil {

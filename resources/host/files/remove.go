@@ -32,8 +32,8 @@ func (d *Disk) Remove(path string) error {
 
 // RemoveAll removes path and everything below it without following links; a
 // missing one is not an error. A mount point on or below path is mounts.ErrMounted,
-// before anything is removed. What it cannot remove is left, and its first error
-// returned. When ctx ends, what was removed until then stays removed. The root
+// before anything is removed. Entries that cannot be removed stay, and the first error is
+// returned. When ctx ends, removed entries stay removed. The root
 // directory wraps ErrRefused.
 func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// ErrMounted is a mount point where something is to be removed or replaced.
+// ErrMounted is a path that cannot be removed or replaced because it is a mount point.
 var ErrMounted = errors.New("is a mount point")
 
 // mountedError is ErrMounted with the mount.
@@ -30,7 +30,7 @@ func (e mountedError) Error() string {
 	return fmt.Sprintf("%s %s, and cannot be removed or replaced: unmount it (umount %s), or manage %s", e.mount.Path, ErrMounted, e.mount.Path, source)
 }
 
-// Unwrap also returns the error of the system for such a path.
+// Unwrap returns ErrMounted and EBUSY, the error of the system.
 func (e mountedError) Unwrap() []error { return []error{ErrMounted, unix.EBUSY} }
 
 // Refuse returns ErrMounted if a name in an open directory, or anything below it, is a
@@ -82,8 +82,8 @@ func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 	in, known := byID[id]
 	target := filepath.Join(in.within(dir), name)
 	for m := range table {
-		// The same directory may have several paths, and the system does not remove one that is
-		// a mount point by any of them. So places in the file system are compared.
+		// A directory may have several paths, and a mount point on one of them blocks its removal
+		// by all of them. So paths within the file system are compared.
 		parent, has := byID[m.Parent]
 		if !known || !has || parent.Device != in.Device {
 			continue

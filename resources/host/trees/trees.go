@@ -75,8 +75,8 @@ func RemovePath(ctx context.Context, path string) error {
 
 // Remove removes a name in a directory, with everything below it, without following
 // links. It returns mounts.ErrMounted before it removes anything if there is a mount
-// point. What cannot be removed stays, and its first error is returned. When ctx ends,
-// what was removed until then stays removed.
+// point. Entries that cannot be removed stay, and the first error is returned. When ctx
+// ends, removed entries stay removed.
 func Remove(ctx context.Context, in *paths.Dir, name string) error {
 	mount, err := mounts.ID(in.Fd())
 	if err == nil {
@@ -261,8 +261,8 @@ func (r *removal) path() string {
 	return path
 }
 
-// open opens the directory with a name in one that is open. On another mount it is
-// mounts.ErrMounted: one that was made during the removal.
+// open opens the directory with a name in an open one. It returns mounts.ErrMounted for a
+// directory on another mount, which was mounted during the removal.
 func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
