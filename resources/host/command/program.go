@@ -113,10 +113,12 @@ func findProgram(name, dir string, env []string) (string, error) {
 	var refused error
 	for _, d := range searched(env) {
 		program := filepath.Join(d, name)
-		switch err := files.MayExecute(program); {
-		case err == nil:
+		err := files.MayExecute(program)
+		if err == nil {
 			return program, nil
-		case !paths.IsAbsent(err) && refused == nil:
+		}
+		// A directory of PATH that muster cannot search says nothing about the program.
+		if _, absent := os.Stat(program); absent == nil && refused == nil {
 			refused = fmt.Errorf("%s %w: %w", program, ErrNotExecutable, err)
 		}
 	}
