@@ -105,6 +105,8 @@ type probe[T any] struct {
 // error of a lost connection at once. Otherwise the error says what was tried; it wraps ErrNotJoined where the account
 // is not joined.
 func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefix) (T, error)) (answer T, err error) {
+	var probing sync.WaitGroup
+	defer probing.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	waiting := p.all()
@@ -115,10 +117,10 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 		prefix := waiting[0]
 		waiting = waiting[1:]
 		asked++
-		go func() {
+		probing.Go(func() {
 			answer, err := ask(ctx, prefix)
 			probes <- probe[T]{prefix, answer, err}
-		}()
+		})
 		if next = nil; len(waiting) > 0 && !p.isCurrent() {
 			next = time.After(silence)
 		}
