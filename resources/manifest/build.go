@@ -29,6 +29,8 @@ type build struct {
 	links []links.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
+	// decode decodes the properties of a resource; nil is resource.Decode.
+	decode decode
 	// leftOpen reports whether not all is known of what is declared and left out.
 	leftOpen bool
 }
@@ -61,7 +63,11 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	}
 	b.openEnded = b.openEnded || !sure
 
-	res, problems := resource.Decode(d.Type, properties, d.Pos)
+	decode := b.decode
+	if decode == nil {
+		decode = resource.Decode
+	}
+	res, problems := decode(d.Type, properties, d.Pos)
 	if len(r.Failed) > 0 {
 		problems = ownProblems(r.Failed, d, properties, problems)
 	}
