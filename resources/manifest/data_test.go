@@ -1,12 +1,14 @@
 package manifest_test
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -52,7 +54,7 @@ func TestHierarchy(t *testing.T) {
 		want     string
 	}{
 		"first":            {in: strings.Replace(layered, "MERGE", "first", 1), want: `{"app":{"port":9090},"list":["a","b"],"name":"httpd"}`},
-		"deep":             {in: strings.Replace(layered, "MERGE", "deep", 1), want: `{"app":{"port":9090,"tls":{"name":"x","on":true}},"extra":1,"list":["c"],"name":"apache2"}`},
+		"deep":             {in: strings.Replace(layered, "MERGE", "deep", 1), want: `{"app":{"port":8080,"tls":{"name":"x","on":true}},"extra":1,"list":["a","b","c"],"name":"never"}`},
 		"first is default": {in: "data: {a: 1}\nhierarchy: {order: [x, y]}\noverrides: {y: {a: 2}, x: {a: 3}}\n", want: `{"a":3}`},
 		"no match":         {in: "data: {a: 1}\nhierarchy: {order: [z]}\noverrides: {y: {a: 2}}\n", want: `{"a":1}`},
 		"no hierarchy":     {in: "data: {a: 1}\noverrides: {y: {a: 2}}\n", want: `{"a":1}`},
@@ -81,31 +83,163 @@ func TestHierarchy(t *testing.T) {
 	}
 }
 
+// TestMerge has how lists, mappings and texts of several sources come together.
+func TestMerge(t *testing.T) {
+	const order = "hierarchy: {order: [one, two], merge: deep}\n"
+	for name, tc := range map[string]struct {
+		in       string
+		external map[string]any
+		want     string
+	}{
+		"last wins":                {in: "data: {a: 0}\n" + order + "overrides: {two: {a: 2}, one: {a: 1}}\n", want: `{"a":2}`},
+		"lists":                    {in: "data: {l: [a]}\n" + order + "overrides: {two: {l: [c, a]}, one: {l: [b]}}\n", want: `{"l":["a","b","c","a"]}`},
+		"nested lists":             {in: "data: {m: {l: [a], k: 1}}\n" + order + "overrides: {one: {m: {l: [b]}}}\n", want: `{"m":{"k":1,"l":["a","b"]}}`},
+		"list of mappings":         {in: "data: {l: [{a: 1}]}\n" + order + "overrides: {one: {l: [{a: 2}]}}\n", want: `{"l":[{"a":1},{"a":2}]}`},
+		"empty lists":              {in: "data: {l: []}\n" + order + "overrides: {one: {l: []}}\n", want: `{"l":[]}`},
+		"list over text":           {in: "data: {l: a}\n" + order + "overrides: {one: {l: [b]}, two: {l: [c]}}\n", want: `{"l":["b","c"]}`},
+		"text over list":           {in: "data: {l: [a]}\n" + order + "overrides: {one: {l: b}}\n", want: `{"l":"b"}`},
+		"null over list":           {in: "data: {l: [a]}\n" + order + "overrides: {one: {l: null}, two: {l: [b]}}\n", want: `{"l":["b"]}`},
+		"first replaces":           {in: "data: {l: [a]}\nhierarchy: {order: [one, two], merge: first}\noverrides: {one: {l: [b]}, two: {l: [c]}}\n", want: `{"l":["b"]}`},
+		"external list":            {in: "data: {l: [a], m: {l: [b]}}\n", external: map[string]any{"l": []any{"x"}, "m": map[string]any{"l": []any{"y"}}}, want: `{"l":["a","x"],"m":{"l":["b","y"]}}`},
+		"external after overrides": {in: "data: {l: [a]}\n" + order + "overrides: {one: {l: [b]}}\n", external: map[string]any{"l": []any{"x"}}, want: `{"l":["a","b","x"]}`},
+		"external over text":       {in: "data: {l: a}\n", external: map[string]any{"l": []any{"x"}}, want: `{"l":["x"]}`},
+		"merge in capitals":        {in: "data: {a: 0}\nhierarchy: {order: [one, two], merge: DEEP}\noverrides: {two: {b: 2}, one: {a: 1}}\n", want: `{"a":1,"b":2}`},
+		"first in capitals":        {in: "data: {a: 0}\nhierarchy: {order: [one, two], merge: First}\noverrides: {two: {b: 2}, one: {a: 1}}\n", want: `{"a":1}`},
+		"checks in appended items": {
+			in:   "data:\n  l:\n    - {a: 1}\n" + order + "overrides:\n  one:\n    l:\n      - b: 1\n        # @require\n        a:\n",
+			want: "m.yaml:10:9: `l.1.a` is required and has no value (set it in data, an override or with --data)",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, tc.in, tc.external); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestDefaultOrder has hierarchies without an order: its only entry is default.
+func TestDefaultOrder(t *testing.T) {
+	const base = "data: {a: 0, l: [a]}\noverrides: {default: {a: 1, l: [b]}}\n"
+	for name, tc := range map[string]struct{ in, want string }{
+		"no hierarchy":   {base, `{"a":1,"l":["b"]}`},
+		"null hierarchy": {base + "hierarchy:\n", `{"a":1,"l":["b"]}`},
+		"merge alone":    {base + "hierarchy: {merge: deep}\n", `{"a":1,"l":["a","b"]}`},
+		"empty order":    {base + "hierarchy: {order: []}\n", `{"a":1,"l":["b"]}`},
+		"null order":     {base + "hierarchy: {order: }\n", `{"a":1,"l":["b"]}`},
+		"another order":  {base + "hierarchy: {order: [x]}\n", `{"a":0,"l":["a"]}`},
+		"other override": {"data: {a: 0}\noverrides: {x: {a: 1}}\n", `{"a":0}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, tc.in, nil); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestMissingFactsInOrder has entries of an order that name a fact which the node lacks:
+// the next entry is tried.
+func TestMissingFactsInOrder(t *testing.T) {
+	for entry, want := range map[string]string{
+		"role:${ lookup('facts.role') }":                  "common",
+		"role:{{ lookup('facts.role') }}":                 "common",
+		"role:${ lookup('facts.site.role') }":             "common",
+		"role:${ lookup('facts.host.tags.7') }":           "common",
+		"role:${ lookup('facts.host.*x') }":               "common",
+		"role:${ Facts.role }":                            "common",
+		"role:${ Facts.site.role }":                       "common",
+		"role:${ Facts.host.role }":                       "common",
+		"role:${ Facts['role'] }":                         "common",
+		"role:${ Facts?.role }":                           "common",
+		"role:${ Facts.site?.role }":                      "common",
+		"role:${ get(Facts, 'role') }":                    "common",
+		"role:${ upper(Facts.role) }":                     "common",
+		"${ 'role:' + Facts.role }":                       "common",
+		"${ Facts.role }":                                 "common",
+		"role:${ Facts.empty }":                           "common",
+		"role:${ lookup('facts.empty') }":                 "common",
+		"${ Facts.os }:${ Facts.role }":                   "common",
+		"role:${ lookup('facts.role', 'none') }":          "none",
+		"role:${ lookup('facts.empty', 'none') }":         "none",
+		"role:${ Facts.role ?? 'none' }":                  "none",
+		"role:${ Facts.site?.role ?? 'none' }":            "none",
+		"role:${ lookup('facts.role', Facts.os) }":        "debian",
+		"role:${ Facts.role ?? lookup('facts.os') }":      "debian",
+		"role:${ lookup('facts.role', Facts.site.role) }": "common",
+	} {
+		o := options()
+		o.Facts = func(ctx context.Context) (model.Facts, error) {
+			facts, err := node(ctx)
+			facts["empty"] = nil
+			return facts, err
+		}
+		text := "hierarchy: {order: [\"" + entry + "\", common]}\noverrides: {common: {a: common}, \"role:\": {a: wrong}, \"role:none\": {a: none}, \"role:debian\": {a: debian}}\n"
+		doc, err := manifest.Parse("m.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		data, err := manifest.NewLoader(o).ResolveData(t.Context(), doc, manifest.Inputs{})
+		if err != nil || data["a"] != want {
+			t.Errorf("%s gives %v, %v, want %s", entry, data, err, want)
+		}
+	}
+}
+
+// TestUnnamedOverrides has warnings about overrides that no entry of the order can name.
+func TestUnnamedOverrides(t *testing.T) {
+	const text = "muster: {resources: []}\noverrides: {a: {}, \"os:x\": {}, default: {}, \"a:x:b\": {}}\n"
+	warn := func(at, name string) string {
+		return "warning: m.yaml:2:" + at + ": no entry of `order` names the override `" + name + "`, so it is never used (add it to `hierarchy.order`, or remove it)"
+	}
+	for hierarchy, want := range map[string]string{
+		"": lines(warn("13", "a"), warn("20", "os:x"), warn("45", "a:x:b")),
+		"hierarchy: {order: [a, \"os:${ Facts.nope }\"]}\n":                 lines(warn("32", "default"), warn("45", "a:x:b")),
+		"hierarchy: {order: [\"a:${ Facts.os }:b\", \"{{ Facts.os }}\"]}\n": "",
+		"hierarchy: {order: [\"a:{{ Facts.os }}:b\", a]}\n":                 lines(warn("20", "os:x"), warn("32", "default")),
+	} {
+		if got := outcome(t, text+hierarchy, options(), manifest.Inputs{}); got != want {
+			t.Errorf("%s:\n%s\nwant\n%s", hierarchy, got, want)
+		}
+	}
+	var got []string
+	o := options()
+	o.Warn = func(w model.Problem) { got = append(got, "warning: "+w.Error()) }
+	doc, err := manifest.ParseData("m.yaml", []byte("data: {}\noverrides: {a: {}}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := manifest.NewLoader(o).ResolveData(t.Context(), doc, manifest.Inputs{}); err != nil || strings.Join(got, "\n") != warn("13", "a") {
+		t.Errorf("%v, %v", got, err)
+	}
+}
+
 // TestDataProblems has what can be wrong with data.
 func TestDataProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
-		"Data":             {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
-		"lookup of data":   {"data:\n  b: \"${ lookup('data.a') }\"\n", "m.yaml:2:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
-		"outputs":          {"data:\n  b: \"${ outputs('exec#a') }\"\n", "m.yaml:2:7: the expression fails: outputs are not known while the data are resolved (use them in the properties of a resource)"},
-		"data list":        {"data: [a]\n", "m.yaml:1:7: `data` must be a mapping, not a list"},
-		"hierarchy":        {"hierarchy: a\n", "m.yaml:1:12: `hierarchy` must be a mapping, not a string"},
-		"hierarchy key":    {"hierarchy: {oder: [a]}\n", "m.yaml:1:13: unknown key `oder` in `hierarchy` (did you mean `order`?)"},
-		"order":            {"hierarchy: {order: a}\n", "m.yaml:1:20: `order` must be a list, not a string"},
-		"order entry":      {"hierarchy: {order: [[a]]}\n", "m.yaml:1:21: an entry of `order` must be text, not a list"},
-		"order nothing":    {"hierarchy: {order: [\"${ nil }\"]}\n", "m.yaml:1:21: an entry of `order` must be text, not nothing"},
-		"order expression": {"hierarchy: {order: [\"${ Facts.none.x }\"]}\n", "m.yaml:1:22: the expression fails: cannot fetch x from <nil>"},
-		"merge null":       {"hierarchy: {merge: null}\n", "m.yaml:1:20: `merge` cannot be nothing (one of first, deep)"},
-		"merge list":       {"hierarchy: {merge: [first]}\n", "m.yaml:1:20: `merge` cannot be a list (one of first, deep)"},
-		"merge":            {"hierarchy: {merge: shallow}\n", "m.yaml:1:20: `merge` cannot be \"shallow\" (one of first, deep)"},
-		"overrides":        {"overrides: [a]\n", "m.yaml:1:12: `overrides` must be a mapping, not a list"},
-		"override":         {"overrides: {a: b}\n", "m.yaml:1:16: `a` must be a mapping, not a string"},
-		"key":              {"data:\n  \"${ Facts.cores + [] }\": 1\n", "m.yaml:2:4: the expression is not valid: invalid operation: + (mismatched types any and list) (write `$${` for a literal `${`)"},
-		"secret key":       {"data:\n  \"${ secret('a') }\": 1\n", "m.yaml:2:3: a key cannot be secret, because it is shown (use it as a value)"},
-		"list key":         {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
-		"key twice":        {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: the key `debian` is there twice, first at m.yaml:2:3 (keep one of them)"},
-		"unused override":  {"overrides:\n  a:\n    b: \"${ nope }\"\n    c: [\"${ x\"]\n", "m.yaml:3:9: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)\nm.yaml:4:10: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
-		"unused key":       {"overrides:\n  a:\n    \"${ nope }\": 1\n", "m.yaml:3:6: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"},
-		"unknown key":      {"dta: {}\n", "m.yaml:1:1: unknown key `dta` (did you mean `data`?)"},
+		"Data":            {"data:\n  a: 1\n  b: \"${ Data.a }\"\n", "m.yaml:3:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"lookup of data":  {"data:\n  b: \"${ lookup('data.a') }\"\n", "m.yaml:2:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
+		"outputs":         {"data:\n  b: \"${ outputs('exec#a') }\"\n", "m.yaml:2:7: the expression fails: outputs are not known while the data are resolved (use them in the properties of a resource)"},
+		"data list":       {"data: [a]\n", "m.yaml:1:7: `data` must be a mapping, not a list"},
+		"hierarchy":       {"hierarchy: a\n", "m.yaml:1:12: `hierarchy` must be a mapping, not a string"},
+		"hierarchy key":   {"hierarchy: {oder: [a]}\n", "m.yaml:1:13: unknown key `oder` in `hierarchy` (did you mean `order`?)"},
+		"order":           {"hierarchy: {order: a}\n", "m.yaml:1:20: `order` must be a list, not a string"},
+		"order entry":     {"hierarchy: {order: [[a]]}\n", "m.yaml:1:21: an entry of `order` must be text, not a list"},
+		"order nothing":   {"hierarchy: {order: [\"${ nil }\"]}\n", "m.yaml:1:21: an entry of `order` must be text, not nothing"},
+		"order data":      {"hierarchy: {order: [\"${ Data.none.x }\"]}\n", "m.yaml:1:22: the expression fails: `Data.none` is not set (write `Data.none?.x` where it may be unset)"},
+		"order lookup":    {"hierarchy: {order: [\"${ lookup('data.none') }\"]}\n", "m.yaml:1:22: the expression fails: `data.none` is not known (give lookup a default as its second argument where it may be missing)"},
+		"merge null":      {"hierarchy: {merge: null}\n", "m.yaml:1:20: `merge` cannot be nothing (one of first, deep)"},
+		"merge list":      {"hierarchy: {merge: [first]}\n", "m.yaml:1:20: `merge` cannot be a list (one of first, deep)"},
+		"merge":           {"hierarchy: {merge: shallow}\n", "m.yaml:1:20: `merge` cannot be \"shallow\" (one of first, deep)"},
+		"overrides":       {"overrides: [a]\n", "m.yaml:1:12: `overrides` must be a mapping, not a list"},
+		"override":        {"overrides: {a: b}\n", "m.yaml:1:16: `a` must be a mapping, not a string"},
+		"key":             {"data:\n  \"${ Facts.cores + [] }\": 1\n", "m.yaml:2:4: the expression is not valid: invalid operation: + (mismatched types any and list) (write `$${` for a literal `${`)"},
+		"secret key":      {"data:\n  \"${ secret('a') }\": 1\n", "m.yaml:2:3: a key cannot be secret, because it is shown (use it as a value)"},
+		"list key":        {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
+		"key twice":       {"data:\n  debian: 1\n  \"${ Facts.os }\": 2\n", "m.yaml:3:3: the key `debian` is there twice, first at m.yaml:2:3 (keep one of them)"},
+		"unused override": {"overrides:\n  a:\n    b: \"${ nope }\"\n    c: [\"${ x\"]\n", "m.yaml:3:9: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)\nm.yaml:4:10: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"unused key":      {"overrides:\n  a:\n    \"${ nope }\": 1\n", "m.yaml:3:6: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"},
+		"unknown key":     {"dta: {}\n", "m.yaml:1:1: unknown key `dta` (did you mean `data`?)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := resolvedData(t, tc.in, nil); got != tc.want {
@@ -134,7 +268,7 @@ func TestAnnotations(t *testing.T) {
 		"empty secret":   {in: "data:\n  # @require\n  a: \"${ secret(Environ.NOPE ?? '') }\"\n", want: required("3:3", "a")},
 		"deep":           {in: "data:\n  x:\n    y:\n      # the port\n      # @require\n      a:\n", want: required("6:7", "x.y.a")},
 		"in a list":      {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n    - b\n", want: required("5:7", "l.0.a")},
-		"list replaced":  {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n", external: map[string]any{"l": []any{}}, want: `{"l":[]}`},
+		"list replaced":  {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n", external: map[string]any{"l": nil}, want: `{"l":null}`},
 		"list in a list": {in: "data:\n  l: \n    - [a]\n    -\n      - x:\n        # @validate value > 1\n        a: 1\n", want: "m.yaml:7:9: the value 1 of `l.1.0.a` is not valid: `value > 1` is false"},
 		"list is a text": {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n", external: map[string]any{"l": "x"}, want: `{"l":"x"}`},
 		"first key":      {in: "# head\n\n# @require\ndata:\n  # @require\n\n  a:\n", want: required("7:3", "a")},

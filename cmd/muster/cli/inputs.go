@@ -142,6 +142,7 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 		Facts:         facts,
 		Environ:       Environ(),
 		Registrations: Registrations(e.Log, e.Store),
+		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
 		Options: source.Options{
 			Stdin: e.Stdin,
 			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {

@@ -24,9 +24,11 @@ var (
 	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
 )
 
-func missingHint(path string, known []string) string {
+// missingHint returns the remedy for a path that is not set: a near one of the known keys, or the path
+// with what allows that.
+func missingHint(path string, known []string, allowed string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
-	unset := "write `" + path + " ?? nil` where it may be unset"
+	unset := "write `" + path + allowed + "` where it may be unset"
 	if near := document.Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`? or " + unset
 	}

@@ -27,6 +27,9 @@ type Resolver struct {
 	Missing []string
 	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
 	Forgiving bool
+	// SkipLackingFacts drops a value in which a fact is missing: the value is marked Late and
+	// Failed, and no problem is added.
+	SkipLackingFacts bool
 	// CompileOnly evaluates nothing: only expressions that are not valid are found.
 	CompileOnly bool
 	// Inserted reports whether a value that was resolved has Inserted parts.
@@ -282,6 +285,9 @@ func (r *Resolver) evaluate(ctx context.Context, v document.Value, p expression.
 		return v, &failure{}
 	}
 	out, f := r.Scope.value(ctx, program, v.Pos)
+	if r.SkipLackingFacts && (f != nil && f.late == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
+		return out, &failure{}
+	}
 	switch {
 	case f == nil:
 	case f.late != nil:

@@ -46,6 +46,8 @@ type Scope struct {
 	work int64
 	// used reports whether a secret came out of a function or a template since it was reset.
 	used bool
+	// noFact reports whether lookup found no fact since it was reset.
+	noFact bool
 }
 
 // LateError is an expression that can only be evaluated when resources have had
@@ -122,7 +124,7 @@ func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	case len(p.Refs) > 0 && sc.outputs == nil:
 		return nil, false, &failure{late: p.Refs}
 	}
-	sc.used = false
+	sc.used, sc.noFact = false, false
 	v, err := sc.call(ctx, p, extra)
 	secret = sc.used || sc.secret && sc.uses(p.Node())
 	var late LateError
@@ -155,11 +157,28 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	v, err := sc.machine.Run(p.Program, with)
 	if err == nil && v == nil {
 		if path, known, is := p.Missing(with); is {
-			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known))
+			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, " ?? nil"))
 		}
+	}
+	if path, key, known, is := p.MissingAt(err, with); is {
+		return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, "?."+key))
 	}
 
 	return v, err
+}
+
+// lacksFact reports whether the program that ran last failed because a fact is missing.
+// gaveNothing reports whether it returned nothing instead.
+func (sc *Scope) lacksFact(ctx context.Context, p *expression.Program, gaveNothing bool) bool {
+	if sc.noFact {
+		return true
+	}
+	if !p.Names[expression.NameFacts] {
+		return false
+	}
+	facts, err := sc.getFacts(ctx)
+
+	return err == nil && (gaveNothing || p.Lacks(expression.NameFacts, facts))
 }
 
 // maxWork is how many bytes the loops of one evaluation may come to; a turn

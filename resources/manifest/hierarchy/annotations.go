@@ -29,30 +29,35 @@ func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, t
 		return nil
 	}
 	a := annotations{data: data, lines: lines, scope: w.Scope(ctx, eval.InResources, data, nil)}
-	a.value(ctx, w.Doc.Data, nil)
+	a.value(ctx, w.Doc.Data, nil, nil)
 	for _, o := range taken {
-		a.value(ctx, o.values, nil)
+		a.value(ctx, o.values, nil, o.below)
 	}
 
 	return a.out
 }
 
-func (a *annotations) value(ctx context.Context, v document.Node, path []string) {
+// value checks a value at a path of the data. below is the value that it was merged into,
+// nil for none.
+func (a *annotations) value(ctx context.Context, v document.Node, path []string, below any) {
 	for key, value := range v.Entries() {
 		at := append(path[:len(path):len(path)], key.Text())
 		pos := key.Pos()
 		for _, comment := range a.above(pos) {
 			a.check(ctx, pos, at, comment)
 		}
-		a.value(ctx, value, at)
+		under, _ := expression.Find(below, []string{key.Text()})
+		a.value(ctx, value, at, under)
 	}
-	i := -1
+	// The items of this list follow the items below.
+	appended, _ := below.([]any)
+	i := len(appended) - 1
 	for item := range v.Items() {
 		i++
 		at := append(path[:len(path):len(path)], strconv.Itoa(i))
 		// A list that replaced this one may be shorter.
 		if _, ok := expression.Find(a.data, at); ok {
-			a.value(ctx, item, at)
+			a.value(ctx, item, at, nil)
 		}
 	}
 }

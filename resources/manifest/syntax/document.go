@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -188,11 +189,12 @@ func (d *Document) hierarchy(section string, h document.Node) {
 				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %s", v.Kind())
 				continue
 			}
-			if text := v.Text(); text != MergeFirst && text != MergeDeep {
-				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", text)
+			text := strings.ToLower(v.Text())
+			if text != MergeFirst && text != MergeDeep {
+				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", v.Text())
 				continue
 			}
-			d.Merge = v.Text()
+			d.Merge = text
 		default:
 			d.unknown(key, section, []string{"order", "merge"})
 		}
