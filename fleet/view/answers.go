@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -33,41 +32,6 @@ type Answers struct {
 	Answers []Answer `json:"answers"`
 	// Incomplete is why some answers are missing, empty if all were read.
 	Incomplete string `json:"incomplete,omitempty"`
-}
-
-// NewAnswer returns the answer of a node that was stored at a time.
-func NewAnswer(node string, stored time.Time, r model.EnsureResponse) Answer {
-	out := Answer{Node: node, Time: stored, Outcome: describe.Outcome(r), Text: describe.Answer(r), Runs: r.Runs}
-	if r.State == nil {
-		return out
-	}
-	out.Duration = r.State.Duration
-	out.Stdout, _ = r.State.Outputs["stdout"].(string)
-	out.Stderr, _ = r.State.Outputs["stderr"].(string)
-	out.ExitCode = exitCode(r.State)
-
-	return out
-}
-
-// exitCode returns the exit code of a command, nil where none ran.
-func exitCode(t *model.Transaction) *int {
-	var code int
-	switch v := t.Outputs["exit_code"].(type) {
-	case float64:
-		code = int(v)
-	case int:
-		code = v
-	default:
-		var status struct {
-			ExitCode *int `json:"exit_code"`
-		}
-		if t.Noop || json.Unmarshal(t.Status, &status) != nil {
-			return nil
-		}
-		return status.ExitCode
-	}
-
-	return &code
 }
 
 // EqualAnswers are the nodes with equal answers.

@@ -2,9 +2,11 @@ package servecmd
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"time"
 
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
@@ -35,7 +37,7 @@ func (s source) Answers(ctx context.Context, r view.RequestRow) (view.Answers, e
 		}
 		for _, report := range m.Reports {
 			if answer, is := results.Add(report); is {
-				out.Answers = append(out.Answers, view.NewAnswer(report.Node, m.Stored, answer))
+				out.Answers = append(out.Answers, newAnswer(report.Node, m.Stored, answer))
 			}
 		}
 		if read += m.Size; read > maxAnswerBytes {
@@ -57,4 +59,39 @@ func (g gated) Answers(ctx context.Context, r view.RequestRow) (view.Answers, er
 	return g.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {
 		return through(ctx, g, func() (view.Answers, error) { return g.source.Answers(ctx, r) })
 	})
+}
+
+// newAnswer returns the answer of a node that was stored at a time.
+func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answer {
+	out := view.Answer{Node: node, Time: stored, Outcome: describe.Outcome(r), Text: describe.Answer(r), Runs: r.Runs}
+	if r.State == nil {
+		return out
+	}
+	out.Duration = r.State.Duration
+	out.Stdout, _ = r.State.Outputs["stdout"].(string)
+	out.Stderr, _ = r.State.Outputs["stderr"].(string)
+	out.ExitCode = exitCode(r.State)
+
+	return out
+}
+
+// exitCode returns the exit code of a command, nil where none ran.
+func exitCode(t *model.Transaction) *int {
+	var code int
+	switch v := t.Outputs["exit_code"].(type) {
+	case float64:
+		code = int(v)
+	case int:
+		code = v
+	default:
+		var status struct {
+			ExitCode *int `json:"exit_code"`
+		}
+		if t.Noop || json.Unmarshal(t.Status, &status) != nil {
+			return nil
+		}
+		return status.ExitCode
+	}
+
+	return &code
 }
