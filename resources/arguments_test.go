@@ -226,6 +226,9 @@ func TestWarningsOfShellSyntax(t *testing.T) {
 		`exec: [x: {creates: /x, health_checks: [{command: a | b}]}]`:                 "root.yaml:2:73: `|" + sh,
 		`exec: [x: {creates: /x, provider: shell, health_checks: [{command: $A}]}]`:   "root.yaml:2:90: `$A" + sh,
 		`file: [{defaults: {validate: "a {} >/dev/null"}}, /x: {content: $HOME | a}]`: "root.yaml:2:52: `>/dev/null" + sh,
+		`exec: [x: {creates: /x, command: rm -f /x/*.log}]`:                           "root.yaml:2:56: `*" + provider,
+		`exec: [x: {creates: /x, command: "mkdir -p /x/{a,b}"}]`:                      "root.yaml:2:56: `{a,b}" + provider,
+		`exec: [x: {unless: test -e ~/x}]`:                                            "root.yaml:2:42: `~/" + provider,
 		`exec: [x: {creates: /x, provider: shell, command: "a | b"}]`:                 "",
 		`exec: [x: {creates: /x, argv: [a, "|", $HOME]}]`:                             "",
 		`exec: [a | b: {creates: /x, argv: [a]}]`:                                     "",
@@ -233,9 +236,10 @@ func TestWarningsOfShellSyntax(t *testing.T) {
 		`exec: [a | b: {creates: /x, provider: shell}]`:                               "",
 		`exec: [x: {creates: /x, command: "a '|' '$HOME'"}]`:                          "",
 		`exec: [x: {creates: /x, command: "a '${ Data.two }' ${ Data.pipe }"}]`:       "",
+		`exec: [x: {creates: /x, command: "rm ${ Data.glob } ${ Data.home }"}]`:       "",
 		`exec: [x: {creates: /x, command: a | b, control: {if: "false"}}]`:            "",
 	} {
-		w := newWorld(t, "-- root.yaml --\ndata: {two: a, pipe: '|'}\nmuster: {resources: [{"+resource+"}]}\n")
+		w := newWorld(t, "-- root.yaml --\ndata: {two: a, pipe: '|', glob: '*', home: '~/x'}\nmuster: {resources: [{"+resource+"}]}\n")
 		resolved, err := w.resolve()
 		if err != nil {
 			t.Fatal(resource, err)
