@@ -21,7 +21,7 @@ type Spec struct {
 	Group   string     `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`
 	Mode    string     `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; required except with absent"`
 	// Validator is only for managed content.
-	Validator string `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: nginx -tc {}"`
+	Validator string `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: visudo -cf {}"`
 	Force     bool   `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }
 

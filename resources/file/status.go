@@ -92,7 +92,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 // empty.
 func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Absent {
-		state.want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
+		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
 	}
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil
@@ -121,8 +121,8 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	} else if from, err = resolveSource(ctx, env, source, spec, want); err != nil {
 		return err
 	}
-	if found != want.digest && state.Entry.Kind != files.Absent {
-		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
+	if state.Entry.Kind != files.Absent && (found != want.digest || len(attributeChanges(actionStore, spec, state, state.Entry, allBits)) > 0) {
+		want.obstacle = resource.MayReplace(env.Host, spec.Name)
 	}
 	// Sensitive content is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

@@ -82,7 +82,7 @@ func TestValidate(t *testing.T) {
 		"validate":                    {properties: base(typetest.Properties{"content": "x", "validate": "nginx -tc {}"})},
 		"validate within a word":      {properties: base(typetest.Properties{"source": "f", "validate": "check --file={}"})},
 		"validate, absent":            {properties: base(typetest.Properties{"ensure": "absent", "validate": "nginx -tc {}"})},
-		"validate without {}":         {properties: base(typetest.Properties{"content": "x", "validate": "nginx -t"}), problems: []string{"`validate` does not name the new file (put {} where its path belongs, for example nginx -tc {})"}},
+		"validate without {}":         {properties: base(typetest.Properties{"content": "x", "validate": "nginx -t"}), problems: []string{"`validate` does not name the new file (put {} where its path belongs, for example visudo -cf {})"}},
 		"validate that is the file":   {properties: base(typetest.Properties{"content": "x", "validate": "{} -t"}), problems: []string{"`validate` does not name the new file"}},
 		"validate with an open quote": {properties: base(typetest.Properties{"content": "x", "validate": "nginx '{}"}), problems: []string{"`validate` cannot be split into words: Unterminated single-quoted string (close the quote)"}},
 		"validate that is empty":      {properties: base(typetest.Properties{"content": "x", "validate": ""}), problems: []string{"`validate` is empty"}},

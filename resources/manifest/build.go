@@ -53,6 +53,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 		kept, more := arguments.Keep(d.Type, properties)
 		properties, warnings = kept, append(warnings, more...)
 	}
+	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}

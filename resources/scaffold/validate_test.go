@@ -40,7 +40,7 @@ func TestValidation(t *testing.T) {
 		"an open quote":      {typetest.Properties{"post": post("*", "echo 'x")}, "the command of `post` for \"*\" cannot be split into words: Unterminated single-quoted string (close the quote)"},
 		"validate":           {typetest.Properties{"validate": "nginx -tc {}/nginx.conf"}, ""},
 		"validate, absent":   {typetest.Properties{"validate": "nginx -tc {}/nginx.conf", "ensure": "absent"}, ""},
-		"validate nothing":   {typetest.Properties{"validate": "nginx -t"}, "`validate` does not name the new file (put {} where its path belongs, for example nginx -tc {})"},
+		"validate nothing":   {typetest.Properties{"validate": "nginx -t"}, "`validate` does not name the new file (put {} where its path belongs, for example visudo -cf {})"},
 		"another provider":   {typetest.Properties{"provider": "puppet"}, `there is no provider "puppet" of scaffold (one of choria)`},
 	} {
 		t.Run(name, func(t *testing.T) {

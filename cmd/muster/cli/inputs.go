@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/trees"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/source"
 )
@@ -200,7 +201,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	if err != nil {
 		return "", nil, err
 	}
-	cleanup = func() error { return os.RemoveAll(dir) }
+	cleanup = func() error { return trees.RemovePath(context.WithoutCancel(ctx), dir) }
 	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err

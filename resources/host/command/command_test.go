@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -106,6 +107,30 @@ func TestRunEnvironment(t *testing.T) {
 		if got := strings.Fields(run(t, c).Stdout.String()); !slices.Equal(got, own) {
 			t.Errorf("with an environment of its own alone, %q, it got %q", own, got)
 		}
+	}
+}
+
+// TestRunSetsHome checks the variables that a service of systemd lacks.
+func TestRunSetsHome(t *testing.T) {
+	account, err := exec.Command("getent", "passwd", strconv.Itoa(os.Geteuid())).Output()
+	fields := strings.Split(strings.TrimSpace(string(account)), ":")
+	if err != nil || len(fields) < 6 {
+		t.Fatalf("%v: %q", err, account)
+	}
+	c := shell("echo $HOME $USER $LOGNAME")
+	for _, name := range []string{"HOME", "USER", "LOGNAME"} {
+		t.Setenv(name, "")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := run(t, c).Stdout.String(), fields[5]+" "+fields[0]+" "+fields[0]+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv("HOME", "/of-the-process")
+	c.Env = []string{"USER=own"}
+	if got, want := run(t, c).Stdout.String(), "/of-the-process own "+fields[0]+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ func environment(c Command) []string {
 	env := []string{} // not nil, which would mean all of muster's own
 	if !c.OnlyEnv {
 		env = Environ()
+		env = append(env, missingAccount(env)...)
 	}
 	if filepath.IsAbs(c.Dir) {
 		env = append(env, "PWD="+c.Dir)
@@ -40,6 +42,22 @@ func environment(c Command) []string {
 	}
 
 	return env
+}
+
+// missingAccount returns HOME, USER and LOGNAME of muster's account, except for variables
+// that env has. A service of systemd that runs as root starts without them.
+func missingAccount(env []string) (missing []string) {
+	account, err := user.Current()
+	if err != nil {
+		return nil
+	}
+	for _, variable := range []struct{ name, value string }{{"HOME", account.HomeDir}, {"USER", account.Username}, {"LOGNAME", account.Username}} {
+		if lookupEnv(env, variable.name) == "" {
+			missing = append(missing, variable.name+"="+variable.value)
+		}
+	}
+
+	return missing
 }
 
 // lookupEnv returns the last value of a name.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 )
 
@@ -28,7 +27,7 @@ func (d *Disk) WriteChecked(ctx context.Context, path string, content io.Reader,
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(private)
+	defer d.RemoveAll(context.WithoutCancel(ctx), private)
 	private = filepath.Join(private, filepath.Base(path))
 	if err := d.Write(ctx, private, content, a); err != nil {
 		return err

@@ -123,7 +123,7 @@ func changeOwner(f *os.File, a Attrs) error {
 
 func rename(dir *paths.Dir, from, to string) error {
 	if err := paths.Retry(func() error { return unix.Renameat(dir.Fd(), from, dir.Fd(), to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: tempShown(dir), New: dir.Path() + "/" + to, Err: err})
+		return fmt.Errorf("could not rename temporary file: %w", busy(dir, to, &os.LinkError{Op: "rename", Old: tempShown(dir), New: dir.Path() + "/" + to, Err: err}))
 	}
 
 	return nil
