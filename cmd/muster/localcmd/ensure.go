@@ -35,6 +35,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print the transaction event")
 	c.AddFacts(cmd)
 	c.AddMaxDepth(cmd)
+	c.AddReadEnv(cmd)
 	env.AddTypes(cmd, cli.FlagNames(cmd), resource.Decode, c.run)
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
