@@ -135,6 +135,8 @@ type RunDetail struct {
 	Transactions []model.Transaction `json:"transactions"`
 	// More is how many of them are not shown.
 	More int `json:"more"`
+	// Request is the id of a request, if the transaction is from the answer to one. Run is nil then.
+	Request string `json:"request,omitempty"`
 }
 
 // EventPage is a page of events, the newest first.

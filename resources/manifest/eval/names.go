@@ -61,7 +61,7 @@ func (sc *Scope) names(ctx context.Context) map[string]any {
 		"now":                   func() time.Time { return time.Now().Round(0) },
 		expression.NameOutputs:  sc.output,
 		expression.NameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
-		expression.NameJet:      func(text string) (any, error) { return sc.jet(ctx, text) },
+		expression.NameJet:      func(text string, delimiters ...string) (any, error) { return sc.jet(ctx, text, delimiters) },
 	}
 	expression.AddOrdered(out)
 

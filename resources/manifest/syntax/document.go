@@ -48,6 +48,9 @@ type Document struct {
 	problems model.Problems
 }
 
+// IsCCM reports whether the section of the document is called ccm.
+func (d *Document) IsCCM() bool { return d.section == "ccm" }
+
 // Empty returns a document that holds nothing. name is what its places are called.
 func Empty(name string) *Document { return empty(name, nil) }
 
