@@ -19,8 +19,8 @@ func TestSystemCapabilities(t *testing.T) {
 	bindService := binary.LittleEndian.AppendUint32(nil, 0x02000001)
 	bindService = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(bindService, 1<<10), 0)
 	for message, more := range map[string]typetest.Properties{
-		"Would have updated the file and preserved its capabilities":    {"content": "new"},
-		"Would have updated the file and removed its capabilities": {"content": "new", "drop_capabilities": true},
+		"Would have updated the file and preserved its capabilities": {"content": "new"},
+		"Would have updated the file and removed its capabilities":   {"content": "new", "drop_capabilities": true},
 		"": {"content": "old", "drop_capabilities": true},
 	} {
 		dir := t.TempDir()

@@ -40,9 +40,9 @@ func (b *buffers) get() *[copyBuffer]byte {
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
 // Anything but a directory at path is replaced, never written through. The new file keeps
 // the SELinux label, access control list, capabilities and user attributes of an old one
-// that belongs to the same owner, root or the running user. Memory is constant. After an error nothing is left behind and path is unchanged,
-// except when only the fsync of the directory failed. A missing parent is
-// ErrNoParent.
+// that belongs to the same owner, root or the running user. Memory is constant. An error
+// leaves nothing behind and path unchanged, except when only the fsync of the directory
+// failed. A missing parent is ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
 	return d.write(ctx, path, content, a, WriteOptions{})
 }
