@@ -250,6 +250,26 @@ func TestWarningsOfShellSyntax(t *testing.T) {
 	}
 }
 
+// TestWarningsOfTemplateNumbers prints an index in place of an account.
+func TestWarningsOfTemplateNumbers(t *testing.T) {
+	const warning = " is a number that a template printed (in Jet, `range x := list` sets x to the index; write `range _, x := list`)"
+	for files, want := range map[string]string{
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources_jet_file: l.jet}\n-- l.jet --\n- file:\n[[ range x := Data.l ]]\n    - /x: {ensure: present, content: a, owner: root, group: [[ x ]], mode: 644}\n[[ end ]]\n":    "l.jet (rendered):3:61: the group 0" + warning,
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources_jet_file: l.jet}\n-- l.jet --\n- file:\n[[ range _, x := Data.l ]]\n    - /x: {ensure: present, content: a, owner: root, group: [[ x ]], mode: 644}\n[[ end ]]\n": "",
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources: [{file: [/x: {ensure: present, content: a, owner: \"${ jet('[[ range x := Data.l ]][[ x ]][[ end ]]') }\", group: root, mode: 644}]}]}\n":                        "root.yaml:2:71: the owner 0" + warning,
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources: [{file: [/x: {ensure: present, content: a, owner: 0, group: \"${ len(Data.l) }\", mode: 644}]}]}\n":                                                              "",
+	} {
+		w := newWorld(t, files)
+		resolved, err := w.resolve()
+		if err != nil {
+			t.Fatal(files, err)
+		}
+		if got := w.short(resolved.Warnings.Error()); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", files, got, want)
+		}
+	}
+}
+
 // TestRenderedArguments renders lines that mean the same when they are read again.
 func TestRenderedArguments(t *testing.T) {
 	line, seen := everyWay("${ Data.v[%d] }", hostile...)

@@ -29,6 +29,8 @@ type build struct {
 	links []links.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
+	// decode decodes the properties of a resource; nil is resource.Decode.
+	decode decode
 	// leftOpen reports whether not all is known of what is declared and left out.
 	leftOpen bool
 }
@@ -51,6 +53,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 		kept, more := arguments.Keep(d.Type, properties)
 		properties, warnings = kept, append(warnings, more...)
 	}
+	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
 	if b.session.Absent && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
@@ -61,7 +64,11 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	}
 	b.openEnded = b.openEnded || !sure
 
-	res, problems := resource.Decode(d.Type, properties, d.Pos)
+	decode := b.decode
+	if decode == nil {
+		decode = resource.Decode
+	}
+	res, problems := decode(d.Type, properties, d.Pos)
 	if len(r.Failed) > 0 {
 		problems = ownProblems(r.Failed, d, properties, problems)
 	}

@@ -92,7 +92,7 @@ func TestSiteServes(t *testing.T) {
 		t.Errorf("changed are %q", got)
 	}
 	put(t, n.Machine, "/root/fragment.yaml", strings.Replace(blocks[at].Text, "listen", "listens", 1))
-	if r := n.Run("muster", "apply", "/root/fragment.yaml"); r.Code == 0 || !strings.Contains(r.Stderr, `unknown directive \\"listens\\"`) {
+	if r := n.Run("muster", "apply", "/root/fragment.yaml"); r.Code == 0 || !strings.Contains(r.Stderr, `unknown directive \"listens\"`) {
 		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
 	}
 	if names := n.sh("ls -A /etc/nginx/conf.d"); names != "site.conf" {
