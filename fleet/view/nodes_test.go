@@ -263,14 +263,14 @@ func TestNobodyIsSilentWhileBlind(t *testing.T) {
 		for _, name := range []string{"back", "gone"} {
 			f.SetNode(node(name, start, model.OutcomeStable, "group.web.motd"))
 		}
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		since := time.Now()
 		f.Blind("connection", since)
 		f.Blind("leader", since.Add(time.Second))
 		f.SetNodes(since, []model.Node{node("late", start.Add(-10*time.Minute), model.OutcomeStable, "group.web.motd"), node("back", start, model.OutcomeStable, "group.web.motd"), node("gone", start, model.OutcomeStable, "group.web.motd")})
-		time.Sleep(13 * time.Hour)
+		<-time.After(13 * time.Hour)
 		f.Sees("connection")
-		time.Sleep(time.Hour)
+		<-time.After(time.Hour)
 		if got := f.Progress().BlindSince; !got.Equal(since) {
 			t.Errorf("blind since %s, want %s", got, since)
 		}
@@ -278,12 +278,12 @@ func TestNobodyIsSilentWhileBlind(t *testing.T) {
 			t.Errorf("while blind: %s, %s, %s", state("back"), state("gone"), state("late"))
 		}
 		f.Sees("leader")
-		time.Sleep(20 * time.Second)
+		<-time.After(20 * time.Second)
 		f.SetNode(node("back", time.Now(), model.OutcomeStable, "group.web.motd"))
 		if !f.Progress().BlindSince.IsZero() || state("back") != fleet.StatusOK || state("gone") != fleet.StatusOK {
 			t.Errorf("soon after: %s, %s", state("back"), state("gone"))
 		}
-		time.Sleep(45 * time.Second)
+		<-time.After(45 * time.Second)
 		if state("back") != fleet.StatusOK || state("gone") != fleet.StatusUnreachable {
 			t.Errorf("later: %s, %s", state("back"), state("gone"))
 		}
