@@ -43,6 +43,9 @@ func (s *Spec) Validate() model.Problems {
 	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
 	}
+	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` has no content that changes")
+	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	validateMode(&out, s)
@@ -83,6 +86,9 @@ func (s *Spec) contentProperties() []string {
 	}
 	if s.MaxSize != 0 {
 		set = append(set, "max_size")
+	}
+	if s.DropCapabilities {
+		set = append(set, "drop_capabilities")
 	}
 
 	return set
