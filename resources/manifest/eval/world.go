@@ -33,6 +33,8 @@ type Options struct {
 	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
 	Registrations ReadRegistrations
+	// Warn receives the warnings of documents of data.
+	Warn func(model.Problem)
 	// Options are what sources are fetched with, and keys and files are read with by
 	// expressions.
 	source.Options
