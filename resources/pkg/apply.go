@@ -102,6 +102,9 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		}
 		after := byName(states)
 		for i, s := range specs {
+			if after[s.Name] == nil {
+				return unreported(p, s.Name)
+			}
 			outcomes[i] = outcomeOf(plans[i], after[s.Name])
 		}
 		warnOfRemoved(ctx, env, plans...)

@@ -168,7 +168,7 @@ func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 // stateFor returns the state of a spec.
 func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
-		return nil, fmt.Errorf("%s did not report %s", p.Name(), spec.Name)
+		return nil, unreported(p, spec.Name)
 	}
 	state := *found
 	version := spec.Ensure
@@ -189,4 +189,9 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 	}
 
 	return &state, nil
+}
+
+// unreported returns the error for a package of which a provider returned no state.
+func unreported(p PackageProvider, name string) error {
+	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }
