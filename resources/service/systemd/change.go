@@ -27,11 +27,12 @@ type reading struct {
 }
 
 func (c *changer) reload(ctx context.Context, env resource.Env) error {
-	now := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+	now, changes := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}, env.Host.Units.Changes()
 	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
 		return err
 	}
 	c.reloaded = now
+	env.Host.Units.NoteRead(changes)
 
 	return nil
 }
