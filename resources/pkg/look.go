@@ -92,7 +92,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 			}
 		}
 		foresee(ctx, env, p, specs, states)
-		return nil
+		return checkAbsent(ctx, env, p, specs, states)
 	})
 	if err != nil {
 		for i := range errs {
@@ -101,6 +101,37 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	}
 
 	return states, errs
+}
+
+// checkAbsent completes the states of packages that are to be absent and are not installed: what
+// their names mean may be installed under another name.
+func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
+	checker, ok := p.(AbsenceChecker)
+	var names []string
+	for i, s := range specs {
+		if s.isRemoved() && states[i] != nil && !states[i].installed() && !states[i].Residue && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if !ok || len(names) == 0 {
+		return nil
+	}
+	found, err := checker.CheckAbsent(ctx, env, names)
+	if err != nil {
+		return err
+	}
+	for i, s := range specs {
+		if states[i] != nil && slices.Contains(names, s.Name) {
+			states[i].NotAbsent = found[s.Name]
+		}
+	}
+
+	return nil
+}
+
+// Virtual returns the error for a name that only installed packages provide.
+func Virtual(name string, providers []string) error {
+	return fmt.Errorf("%w: %s is a virtual package that %s provides: name that one to remove it", ErrNoPackage, name, strings.Join(providers, ", "))
 }
 
 // wanted is a package with ensure latest, in a release or in all.
