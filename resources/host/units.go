@@ -30,8 +30,8 @@ func (h *Host) WouldReloadUnits(path string) bool {
 	return h != nil && files.IsUnitFile(path) && reloads()
 }
 
-// ReloadUnits makes systemd read its unit files if muster changed one that systemd has not read
-// since. It reports whether it did.
+// ReloadUnits makes systemd read its unit files if muster changed any since the last
+// daemon-reload. It reports whether it ran one.
 func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
 	if !h.Units.ArePending() || !reloads() {
 		return false, nil

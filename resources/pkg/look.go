@@ -103,8 +103,8 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// checkAbsent completes the states of packages that are to be absent and are not installed: what
-// their names mean may be installed under another name.
+// checkAbsent sets NotAbsent for packages with ensure absent or purged that are not installed, but
+// are known to the package manager under another name.
 func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
 	checker, ok := p.(AbsenceChecker)
 	var names []string
@@ -131,7 +131,7 @@ func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs
 
 // Virtual returns the error for a name that only installed packages provide.
 func Virtual(name string, providers []string) error {
-	return fmt.Errorf("%w: %s is a virtual package that %s provides: name that one to remove it", ErrNoPackage, name, strings.Join(providers, ", "))
+	return fmt.Errorf("%w: %s is a virtual package, provided by %s: to remove it, name the provider", ErrNoPackage, name, strings.Join(providers, ", "))
 }
 
 // wanted is a package with ensure latest, in a release or in all.
@@ -222,7 +222,7 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 	return &state, nil
 }
 
-// unreported returns the error for a package of which a provider returned no state.
+// unreported returns the error for a package without a state.
 func unreported(p PackageProvider, name string) error {
 	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// allowed are the characters of a service name: those of unit names, and + and ~, which UnitName
-// escapes.
+// allowed are the characters of a service name: the characters of unit names, + and ~. UnitName
+// escapes the last two.
 const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~@\\-"
 
 // Validate reports every problem of the properties.

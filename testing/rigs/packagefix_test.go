@@ -23,7 +23,7 @@ func refuse(t *testing.T, m *rigs.Machine, says string, entries ...string) {
 	}
 }
 
-// TestScriptOfABatch installs a package whose %post fails alone, with others, and twice.
+// TestScriptOfABatch installs a package with a failing %post, alone and together with others.
 func TestScriptOfABatch(t *testing.T) {
 	m := rigs.DNF(t)
 	m.Copy(build(t), "/usr/local/bin/muster")
@@ -153,8 +153,8 @@ func TestAbsentVirtualPackages(t *testing.T) {
 			stable("muster-virtual: {ensure: absent}", "muster-test: {ensure: purged}", "nosuch: {ensure: absent}")
 			put(t, m, "/root/m.yaml", packages("muster-real:"))
 			apply(t, m, "/root/m.yaml")
-			refuse(t, m, "muster-virtual is a virtual package that muster-real provides: name that one to remove it", "muster-virtual: {ensure: absent}")
-			refuse(t, m, "muster-virtual is a virtual package that muster-real provides", "muster-virtual: {ensure: purged}", "nosuch: {ensure: absent}")
+			refuse(t, m, "muster-virtual is a virtual package, provided by muster-real: to remove it, name the provider", "muster-virtual: {ensure: absent}")
+			refuse(t, m, "muster-virtual is a virtual package, provided by muster-real", "muster-virtual: {ensure: purged}", "nosuch: {ensure: absent}")
 			if name == "apt" {
 				refuse(t, m, "muster-real+, which apt would read as an installation of muster-real: leave out the + to remove it", "muster-real+: {ensure: absent}")
 				refuse(t, m, "leave out the + to remove it", "muster-many1+: {ensure: purged}")

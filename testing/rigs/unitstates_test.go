@@ -76,7 +76,7 @@ func TestEnableComparesLinks(t *testing.T) {
 	apply(t, n.Machine, "/root/file.yaml")
 	links("./rescue.target.wants/job.service")
 
-	// An instance, and a unit whose file is elsewhere.
+	// An instance, and a linked unit.
 	n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /etc/systemd/system/each@.service; systemctl daemon-reload; systemctl enable --now each@a 2>/dev/null; sed -i s/multi-user/basic/ /etc/systemd/system/each@.service; systemctl daemon-reload")
 	n.applies(t, "an instance", unitsOf("each@a: {enable: true}"), model.OutcomeChanged, enabled)
 	n.sh("mkdir -p /opt/app; printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /opt/app/far.service; systemctl enable --now /opt/app/far.service 2>/dev/null; sed -i s/multi-user/basic/ /opt/app/far.service; systemctl daemon-reload")

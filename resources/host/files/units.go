@@ -7,7 +7,7 @@ import (
 	"sync"
 )
 
-// unitDirs returns the directories from which systemd reads the units of the system.
+// unitDirs returns the unit directories of the system.
 func unitDirs() []string {
 	return []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 }

@@ -72,7 +72,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// forceRemoval makes dpkg remove a package of which files may be missing. It has no effect on others.
+// forceRemoval makes dpkg remove a package although files of it may be missing.
 const forceRemoval = "--force-remove-reinstreq"
 
 // unavailable returns the request to remove a package that apt wants to reinstall first, but has no

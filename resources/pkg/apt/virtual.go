@@ -15,7 +15,7 @@ import (
 const provides = `${Package}\t${db:Status-Status}\t${Provides}\n`
 
 // CheckAbsent runs dpkg-query once for all packages, and apt-cache where one of them provides a name
-// or a name ends with a plus. A name that a package of a repository has too is that package.
+// or a name ends with a plus. A name with a candidate in a repository is a real package.
 func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
 	lines, _, err := pkg.Ask(ctx, env, "dpkg-query", "-W", "-f="+provides)
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 // defaultTarget is a link that systemctl set-default makes, which enables nothing.
 const defaultTarget = "default.target"
 
-// maxUnitFile bounds what is read of a unit file, maxLinks the links that lead to it.
+// maxUnitFile is the largest unit file in bytes, maxLinks the longest chain of links to one.
 const (
 	maxUnitFile = 1 << 20
 	maxLinks    = 16
@@ -167,12 +167,12 @@ func parseInstall(text string, values map[string][]string) {
 	}
 }
 
-// loadDirs returns the directories of unit files, the first of which counts.
+// loadDirs returns the directories of unit files, the most important first.
 func loadDirs() []string {
 	return []string{etcUnits, "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
 }
 
-// findUnit returns the text of a unit file. One that is masked or transient has none.
+// findUnit returns the text of a unit file.
 func findUnit(root, name string) (text string, found bool) {
 	for _, dir := range loadDirs() {
 		text, err := readBelow(root, filepath.Join("/", dir, name))

@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// transients is the folder of the records of transient units that muster stopped. Such a unit does
-// not exist afterwards, so only the record distinguishes it from a wrong name.
+// transients is the folder with records of stopped transient units. Such a unit no longer exists, so
+// only the record distinguishes it from a wrong name.
 const transients = "transients"
 
 // rememberTransient returns a func that records which of some services were transient units and
