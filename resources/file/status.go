@@ -84,6 +84,9 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 		return files.Attrs{}, err
 	}
 	mode, err := parseMode(spec.Mode)
+	if spec.Ensure == EnsureDirectory {
+		mode = searchable(mode)
+	}
 
 	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }
@@ -123,6 +126,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	}
 	if state.Entry.Kind != files.Absent && (found != want.digest || len(attributeChanges(actionStore, spec, state, state.Entry, allBits)) > 0) {
 		want.obstacle = resource.MayReplace(env.Host, spec.Name)
+		want.capabilities = env.Host.KeepsCapabilities(spec.Name, want.attrs)
 	}
 	// Sensitive content is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

@@ -347,7 +347,7 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := model.Facts{"os": "fedora"}
-	names, secrets := l.Origin(r).Names(t.Context(), facts)
+	names, secrets := l.Origin(r).Names(t.Context(), facts, nil)
 	data := names["Data"].(map[string]any)
 	if data["pw"] != "hunter2" || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
 		t.Errorf("%v", names)
@@ -361,7 +361,7 @@ func TestOrigin(t *testing.T) {
 	if pw, err := names["lookup"].(func(string, ...any) (any, error))("data.pw"); err != nil || pw != "hunter2" || !secrets.Used() || secrets.Used() {
 		t.Error(pw, err)
 	}
-	if names, _ := l.Origin(nil).Names(t.Context(), facts); len(names["Data"].(map[string]any)) != 0 {
+	if names, _ := l.Origin(nil).Names(t.Context(), facts, nil); len(names["Data"].(map[string]any)) != 0 {
 		t.Error("a request has data", names["Data"])
 	}
 	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {

@@ -161,7 +161,7 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 	return manifest.Options{
 		Types:         e.Types,
 		Facts:         facts,
-		Environ:       Environ(),
+		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
 		Options: source.Options{

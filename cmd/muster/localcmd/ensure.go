@@ -37,6 +37,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	c.AddFacts(cmd)
 	c.AddData(cmd, "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera")
 	c.AddMaxDepth(cmd)
+	c.AddReadEnv(cmd)
 	cmd.Flag("raw", "Evaluate no expressions in arguments, flags and requests").UnNegatableBoolVar(&c.raw)
 	env.AddTypes(cmd, cli.TypeCommands{Taken: cli.FlagNames(cmd), Decode: resource.Decode, Evaluated: func() bool { return !c.raw }, Act: c.run})
 	api := cmd.Command("api", "Ensure by documents instead of flags")

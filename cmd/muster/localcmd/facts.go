@@ -49,6 +49,7 @@ func addData(env *cli.Env, app *fisk.Application) {
 	cmd.Arg("source", "Path, -, kv://bucket/key or http(s)://").Required().StringVar(&c.source)
 	c.add(cmd)
 	c.AddData(cmd, dataHelp)
+	c.AddReadEnv(cmd)
 	cmd.Action(env.Action(func(ctx context.Context) error {
 		resolved, err := c.resolve(ctx)
 		if err != nil {

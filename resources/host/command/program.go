@@ -22,8 +22,14 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // manifests must not see those.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return slices.ContainsFunc([]string{"MUSTER_", "NATS_", "NOTIFY_SOCKET=", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(entry, own) })
+		name, _, _ := strings.Cut(entry, "=")
+		return IsHidden(name)
 	})
+}
+
+// IsHidden reports whether commands and manifests must not see a variable.
+func IsHidden(name string) bool {
+	return name == "NOTIFY_SOCKET" || slices.ContainsFunc([]string{"MUSTER_", "NATS_", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(name, own) })
 }
 
 // environment returns the environment of a command.
