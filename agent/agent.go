@@ -143,7 +143,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States), o.Clock)
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, func() int { return bounds.MaxState(o.States.MaxMessage()) }, o.Clock)
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}

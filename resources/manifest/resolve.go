@@ -37,7 +37,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if len(b.problems) > 0 {
 		return nil, syntax.Report(b.problems)
 	}
-	b.out.Static = !b.session.Dynamic
+	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil

@@ -161,7 +161,7 @@ func (u updater[D]) updateOnce(ctx context.Context, family string, read func(ctx
 		if out.before, err = u.decode(current.Value); err != nil {
 			return out, fmt.Errorf("%s: %w (remove it: nats kv del)", key, err)
 		}
-	case !errors.Is(err, model.ErrNotFound):
+	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable):
 		return out, err
 	}
 	out.now = u.change(out.before)
