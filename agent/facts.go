@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -24,9 +25,9 @@ type factCache struct {
 	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
-	// gathering is held while facts are gathered, and programs is the last warning of those.
+	// gathering is held while facts are gathered. warned are the last warnings about ignored files.
 	gathering sync.Mutex
-	programs  string
+	warned    []string
 
 	mu    sync.Mutex
 	facts assignments.Facts
@@ -108,13 +109,15 @@ func (f *factCache) gatherOnce(ctx context.Context, dir string) {
 	f.stamp = stamp
 	f.mu.Unlock()
 	values, stable, errs := f.gather(ctx, dir)
+	warned := f.warned
+	f.warned = nil
 	for _, err := range errs {
 		level := slog.LevelWarn
-		if errors.Is(err, facts.ErrProgram) {
-			if err.Error() == f.programs {
-				level = slog.LevelDebug // whoever put them there was warned
+		if errors.Is(err, facts.ErrIgnored) {
+			if slices.Contains(warned, err.Error()) {
+				level = slog.LevelDebug
 			}
-			f.programs = err.Error()
+			f.warned = append(f.warned, err.Error())
 		}
 		f.log.Log(ctx, level, "facts incomplete", "error", err)
 	}

@@ -630,11 +630,11 @@ func TestMendedFactFileCountsAtOnce(t *testing.T) {
 // TestProgramsAmongFactFilesAreToldOnce: other errors are told each time.
 func TestProgramsAmongFactFilesAreToldOnce(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		n.outside.factErrors = []error{fmt.Errorf("custom: %w: role.sh", facts.ErrProgram), errors.New("cpu: unknown")}
+		n.outside.factErrors = []error{fmt.Errorf("custom: programs are %w: role.sh", facts.ErrIgnored), errors.New("cpu: unknown")}
 		n.start()
 		n.after(time.Hour)
 		text := n.log.String()
-		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="custom: programs are not run`); got != 1 {
+		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="custom: programs are not read`); got != 1 {
 			t.Errorf("it was told %d times", got)
 		}
 		if got := strings.Count(text, `level=WARN msg="facts incomplete" error="cpu`); got < 10 {

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/mod/modfile"
+
 	"github.com/musterfleet/muster/docs/internal/tables"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
@@ -317,6 +319,22 @@ func TestLinksLeadSomewhere(t *testing.T) {
 	}
 	if checked < 20 {
 		t.Errorf("only %d links were found", checked)
+	}
+}
+
+// TestReadmeNamesGoVersion compares the README with go.mod.
+func TestReadmeNamesGoVersion(t *testing.T) {
+	text, err := os.ReadFile("../go.mod")
+	if err != nil {
+		t.Fatal(err)
+	}
+	module, err := modfile.Parse("go.mod", text, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	minor := strings.Join(strings.Split(module.Go.Version, ".")[:2], ".")
+	if want := "[Go](https://go.dev/doc/install) " + minor + " or later"; !strings.Contains(page(t, "../README.md"), want) {
+		t.Errorf("the README does not contain %q", want)
 	}
 }
 

@@ -44,6 +44,8 @@ type streamPage struct {
 	api.JSApiIterableResponse
 	Streams fewStreams `json:"streams"`
 	Missing []string   `json:"missing,omitempty"`
+	// size is how long this page and those before it are.
+	size listed
 }
 
 // fewStreams are as many streams as a page has.

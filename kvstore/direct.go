@@ -88,6 +88,9 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 		if errors.Is(err, nats.ErrNoResponders) {
 			reply, err = askOnce(ctx, s.nc, s.places.InUse().DirectGet(stream, subject))
 		}
+		if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil && s.lacksDirect(ctx, stream, subject) {
+			err = nats.ErrNoResponders
+		}
 		if err == nil {
 			m, err = s.refused.decode(answer.Asked{Stream: stream, Subject: subject}, reply)
 		}
@@ -97,6 +100,15 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	}
 
 	return m, nil
+}
+
+// lacksDirect reports whether the server lists no stream that answers direct gets of a subject. A subscriber to all
+// subjects swallows these requests, and the server then does not report that nothing listens.
+func (s *Store) lacksDirect(ctx context.Context, stream, subject string) bool {
+	found, err := s.Infos(ctx, subject)
+	info := found[stream]
+
+	return err == nil && !found.hasUnanswered() && (info == nil || !info.Config.AllowDirect)
 }
 
 // askOnce returns the one answer to a request. The client takes a message that was

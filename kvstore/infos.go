@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/jsapi"
 	"github.com/musterfleet/muster/model"
 )
@@ -83,16 +84,19 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 	if err != nil {
 		return nil, err
 	}
-	var page *streamPage
-	err = s.places.Find(func(place jsapi.Prefix) (err error) {
-		page, err = s.listStreams(ctx, place, body, size)
-		return err
+	page, err := jsapi.Find(ctx, s.places, func(ctx context.Context, place jsapi.Prefix) (*streamPage, error) {
+		return s.listStreams(ctx, place, body, *size)
 	})
+	if err != nil {
+		return nil, err
+	}
+	*size = page.size
 
-	return page, err
+	return page, nil
 }
 
-func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size *listed) (*streamPage, error) {
+// listStreams returns the streams that a place lists, after pages of a size.
+func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
 		return nil, err
@@ -100,16 +104,22 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	if err := size.add(reply.Data, streamsBytes); err != nil {
 		return nil, err
 	}
-	var resp streamPage
-	if err := json.Unmarshal(reply.Data, &resp); err != nil {
+	resp := streamPage{size: size}
+	err = json.Unmarshal(reply.Data, &resp)
+	switch {
+	case errors.Is(err, answer.ErrWrong):
 		return nil, err
-	}
-	if resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount) {
+	case err != nil || resp.Type != streamListType:
+		return nil, jsapi.ErrNotJetStream
+	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return nil, jsapi.ErrNoJetStream
 	}
 
 	return &resp, resp.ToError()
 }
+
+// streamListType is the type of a list of streams.
+const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
 // StreamAge returns since when there is a stream, which keeps a subject, and its last sequence: one that was
 // created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound

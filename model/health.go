@@ -31,6 +31,13 @@ type OnCritical string
 // OnCriticalRefresh refreshes it.
 const OnCriticalRefresh OnCritical = "refresh"
 
+// CriticalOn selects the exit codes of a command that are critical. The zero value follows
+// the convention of Nagios.
+type CriticalOn string
+
+// CriticalOnNonzero makes every exit code except 0 critical.
+const CriticalOnNonzero CriticalOn = "nonzero"
+
 // GossRules are rules of goss: attributes by the name of what is looked at, by
 // its kind, as in a goss.yaml.
 type GossRules map[string]map[string]map[string]any
@@ -45,6 +52,7 @@ type HealthCheck struct {
 	TrySleep   *Duration    `json:"try_sleep,omitempty" jsonschema:"default=1s" jsonschema_description:"Time between tries"`
 	Timeout    *Duration    `json:"timeout,omitempty" jsonschema:"default=1m" jsonschema_description:"Time limit of one try; one that exceeds it is critical"`
 	Format     HealthFormat `json:"format,omitempty" jsonschema:"enum=nagios,enum=goss" jsonschema_description:"nagios for a command, goss for rules"`
+	CriticalOn CriticalOn   `json:"critical_on,omitempty" jsonschema:"enum=nonzero" jsonschema_description:"nonzero: every exit code of the command except 0 is critical"`
 	OnCritical OnCritical   `json:"on_critical,omitempty" jsonschema:"enum=refresh" jsonschema_description:"refresh: the run that repairs after a critical check also refreshes the resource"`
 }
 

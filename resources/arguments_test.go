@@ -226,6 +226,9 @@ func TestWarningsOfShellSyntax(t *testing.T) {
 		`exec: [x: {creates: /x, health_checks: [{command: a | b}]}]`:                 "root.yaml:2:73: `|" + sh,
 		`exec: [x: {creates: /x, provider: shell, health_checks: [{command: $A}]}]`:   "root.yaml:2:90: `$A" + sh,
 		`file: [{defaults: {validate: "a {} >/dev/null"}}, /x: {content: $HOME | a}]`: "root.yaml:2:52: `>/dev/null" + sh,
+		`exec: [x: {creates: /x, command: rm -f /x/*.log}]`:                           "root.yaml:2:56: `*" + provider,
+		`exec: [x: {creates: /x, command: "mkdir -p /x/{a,b}"}]`:                      "root.yaml:2:56: `{a,b}" + provider,
+		`exec: [x: {unless: test -e ~/x}]`:                                            "root.yaml:2:42: `~/" + provider,
 		`exec: [x: {creates: /x, provider: shell, command: "a | b"}]`:                 "",
 		`exec: [x: {creates: /x, argv: [a, "|", $HOME]}]`:                             "",
 		`exec: [a | b: {creates: /x, argv: [a]}]`:                                     "",
@@ -233,15 +236,36 @@ func TestWarningsOfShellSyntax(t *testing.T) {
 		`exec: [a | b: {creates: /x, provider: shell}]`:                               "",
 		`exec: [x: {creates: /x, command: "a '|' '$HOME'"}]`:                          "",
 		`exec: [x: {creates: /x, command: "a '${ Data.two }' ${ Data.pipe }"}]`:       "",
+		`exec: [x: {creates: /x, command: "rm ${ Data.glob } ${ Data.home }"}]`:       "",
 		`exec: [x: {creates: /x, command: a | b, control: {if: "false"}}]`:            "",
 	} {
-		w := newWorld(t, "-- root.yaml --\ndata: {two: a, pipe: '|'}\nmuster: {resources: [{"+resource+"}]}\n")
+		w := newWorld(t, "-- root.yaml --\ndata: {two: a, pipe: '|', glob: '*', home: '~/x'}\nmuster: {resources: [{"+resource+"}]}\n")
 		resolved, err := w.resolve()
 		if err != nil {
 			t.Fatal(resource, err)
 		}
 		if got := w.short(resolved.Warnings.Error()); got != want {
 			t.Errorf("%s\ngot  %s\nwant %s", resource, got, want)
+		}
+	}
+}
+
+// TestWarningsOfTemplateNumbers prints an index in place of an account.
+func TestWarningsOfTemplateNumbers(t *testing.T) {
+	const warning = " is a number that a template printed (in Jet, `range x := list` sets x to the index; write `range _, x := list`)"
+	for files, want := range map[string]string{
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources_jet_file: l.jet}\n-- l.jet --\n- file:\n[[ range x := Data.l ]]\n    - /x: {ensure: present, content: a, owner: root, group: [[ x ]], mode: 644}\n[[ end ]]\n":    "l.jet (rendered):3:61: the group 0" + warning,
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources_jet_file: l.jet}\n-- l.jet --\n- file:\n[[ range _, x := Data.l ]]\n    - /x: {ensure: present, content: a, owner: root, group: [[ x ]], mode: 644}\n[[ end ]]\n": "",
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources: [{file: [/x: {ensure: present, content: a, owner: \"${ jet('[[ range x := Data.l ]][[ x ]][[ end ]]') }\", group: root, mode: 644}]}]}\n":                        "root.yaml:2:71: the owner 0" + warning,
+		"-- root.yaml --\ndata: {l: [root]}\nmuster: {resources: [{file: [/x: {ensure: present, content: a, owner: 0, group: \"${ len(Data.l) }\", mode: 644}]}]}\n":                                                              "",
+	} {
+		w := newWorld(t, files)
+		resolved, err := w.resolve()
+		if err != nil {
+			t.Fatal(files, err)
+		}
+		if got := w.short(resolved.Warnings.Error()); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", files, got, want)
 		}
 	}
 }

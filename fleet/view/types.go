@@ -51,6 +51,9 @@ type Progress struct {
 	History  bool `json:"history"`
 	// Since is the time of the oldest report of which all later ones are known, zero for none.
 	Since time.Time `json:"since,omitzero"`
+	// BlindSince is the time since which the server has no data about nodes, zero if it has: their states are
+	// the last known.
+	BlindSince time.Time `json:"blind_since,omitzero"`
 	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
 	// Incomplete is what the history lacks, although all was read that is: what is before the newest 2 GiB, reports of nodes
@@ -135,6 +138,8 @@ type RunDetail struct {
 	Transactions []model.Transaction `json:"transactions"`
 	// More is how many of them are not shown.
 	More int `json:"more"`
+	// Request is the id of a request, if the transaction is from the answer to one. Run is nil then.
+	Request string `json:"request,omitempty"`
 }
 
 // EventPage is a page of events, the newest first.

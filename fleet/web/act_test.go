@@ -45,7 +45,9 @@ func (a acting) do(method, path, token string, form url.Values, headers ...strin
 	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 	r.Header.Set("Accept", "text/html")
 	r.Header.Set("Sec-Fetch-Site", "same-origin")
-	r.AddCookie(&http.Cookie{Name: "__Host-muster", Value: token})
+	if token != "" {
+		r.AddCookie(a.SignIn(a.t, token))
+	}
 	for i := 0; i < len(headers); i += 2 {
 		r.Header.Set(headers[i], headers[i+1])
 	}

@@ -190,13 +190,19 @@ func (s *site) request(r *http.Request) screen {
 
 	return screen{
 		Frame: s.frame("Request", "Requests"), live: true, controls: page.Heading("Request", true, page.Link{Text: "Requests", URL: "/requests"}),
-		content: func(_ context.Context, now time.Time) (content, error) {
+		content: func(ctx context.Context, now time.Time) (content, error) {
 			d, ok := s.Model.Request(id, run)
 			if !ok {
 				return absent("request", id, "No answer to it is kept: the server has the newest 1,000 requests that nodes answered.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
 			}
 
-			return shown(page.Request(d, now))
+			answers, err := s.Source.Answers(ctx, d.RequestRow)
+			out := page.RequestData{Detail: d, Answers: answers}
+			if err != nil {
+				out.Err = plain(err)
+			}
+
+			return shown(page.Request(out, now))
 		},
 	}
 }

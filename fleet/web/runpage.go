@@ -33,7 +33,7 @@ func (s *site) run(r *http.Request) screen {
 			d.SourceFile, d.Source = s.manifestOf(ctx, d.Detail)
 
 			// A run whose summary is known changes no more: its stream of reports is not read again.
-			return content{page.Run(d, now), http.StatusOK, d.Detail.Run != nil}, nil
+			return content{page.Run(d, now), http.StatusOK, d.Detail.Run != nil || d.Detail.Request != ""}, nil
 		},
 	}
 }

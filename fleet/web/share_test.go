@@ -26,7 +26,7 @@ func TestPagesOfOneUser(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Accept", "text/event-stream")
-		r.AddCookie(&http.Cookie{Name: "__Host-muster", Value: token})
+		r.AddCookie(a.SignIn(t, token))
 		answer, err := server.Client().Do(r)
 		if err != nil {
 			t.Fatal(err)

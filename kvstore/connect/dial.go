@@ -212,12 +212,15 @@ func (o Options) userOption(opts *nats.Options) error {
 }
 
 // handlers returns the options that call OnStatus. nats.go calls them one after the
-// other from one goroutine.
+// other from one goroutine. When the server ends the first connection at once, nats.go
+// reports the loss before the connection: that report is dropped, because a later one
+// follows each new connection.
 func (o Options) handlers(servers string) []nats.Option {
 	changed := o.OnStatus
 	if changed == nil {
 		return []nats.Option{nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {})}
 	}
+	lost := false
 	down := func(nc *nats.Conn, err error) {
 		if !nc.IsClosed() {
 			// Of ForceReconnect alone there is no error.
@@ -227,9 +230,16 @@ func (o Options) handlers(servers string) []nats.Option {
 	up := func(nc *nats.Conn) { changed(Status{Connected: true, Server: nc.ConnectedUrlRedacted()}) }
 
 	return []nats.Option{
-		nats.ConnectHandler(up),
+		nats.ConnectHandler(func(nc *nats.Conn) {
+			if !lost {
+				up(nc)
+			}
+		}),
 		nats.ReconnectHandler(up),
-		nats.DisconnectErrHandler(down),
+		nats.DisconnectErrHandler(func(nc *nats.Conn, err error) {
+			lost = true
+			down(nc, err)
+		}),
 		nats.ReconnectErrHandler(down),
 		nats.ErrorHandler(func(nc *nats.Conn, _ *nats.Subscription, err error) {
 			changed(Status{Connected: nc.IsConnected(), Server: cmp.Or(nc.ConnectedUrlRedacted(), servers), Err: withControlLine(err)})

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -172,18 +173,60 @@ func TestErrorsThatNobodyKnows(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer nc.Close()
-		for _, connected := range []bool{true, false, true} {
+		// The first connection is not reported when its loss is known first.
+		var reported []bool
+		for lost := false; !lost || !reported[len(reported)-1]; {
 			select {
 			case s := <-changes:
-				if s.Connected != connected || !connected && !errors.Is(s.Err, ErrEnded) {
+				reported = append(reported, s.Connected)
+				lost = lost || !s.Connected
+				if !s.Connected && !errors.Is(s.Err, ErrEnded) {
 					t.Errorf("%q: %+v", line, s)
 				}
 			case <-time.After(time.Minute):
 				t.Fatalf("%q: closed for good: %v", line, nc.IsClosed())
 			}
 		}
+		if !slices.Equal(reported, []bool{true, false, true}) && !slices.Equal(reported, []bool{false, true}) {
+			t.Errorf("%q: the connection was reported as %v", line, reported)
+		}
 		nc.Close()
 		<-served
+	}
+}
+
+// TestALossIsNotFollowedByTheConnectionBefore: nats.go reports the first connection after its loss, when the server ends it
+// at once. A lost connection must not be reported as made.
+func TestALossIsNotFollowedByTheConnectionBefore(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		calls func(o *nats.Options, nc *nats.Conn)
+		want  []bool
+	}{
+		"connected, lost, connected": {func(o *nats.Options, nc *nats.Conn) {
+			o.ConnectedCB(nc)
+			o.DisconnectedErrCB(nc, ErrEnded)
+			o.ReconnectedCB(nc)
+		}, []bool{true, false, true}},
+		"lost before it is reported": {func(o *nats.Options, nc *nats.Conn) { o.DisconnectedErrCB(nc, ErrEnded); o.ConnectedCB(nc) }, []bool{false}},
+		"reported after the next one": {func(o *nats.Options, nc *nats.Conn) {
+			o.DisconnectedErrCB(nc, ErrEnded)
+			o.ReconnectedCB(nc)
+			o.ConnectedCB(nc)
+		}, []bool{false, true}},
+		"connected at the second try": {func(o *nats.Options, nc *nats.Conn) { o.ReconnectErrCB(nc, ErrConnect); o.ConnectedCB(nc) }, []bool{false, true}},
+	} {
+		var reported []bool
+		var o nats.Options
+		for _, set := range (Options{OnStatus: func(s Status) { reported = append(reported, s.Connected) }}).handlers("") {
+			if err := set(&o); err != nil {
+				t.Fatal(err)
+			}
+		}
+		c.calls(&o, &nats.Conn{})
+		if !slices.Equal(reported, c.want) {
+			t.Errorf("%s: reported %v, not %v", name, reported, c.want)
+		}
 	}
 }
 

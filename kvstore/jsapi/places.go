@@ -1,6 +1,7 @@
 package jsapi
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,6 +17,12 @@ import (
 
 // ErrNoJetStream is an account without JetStream.
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
+
+// ErrNotJetStream is an answer that is not of JetStream.
+var ErrNotJetStream = errors.New("the answer is not of JetStream")
+
+// silence is how long Find waits for a place before it asks another at the same time.
+const silence = time.Second
 
 // ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
 var ErrPrefix = errors.New("wrong prefix of the JetStream API")
@@ -85,32 +92,114 @@ func (p *Places) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
 // Located is closed once JetStream has answered in a place.
 func (p *Places) Located() <-chan struct{} { return p.located }
 
-// Find asks in each place, until one answers: that is the place in use from then on. It
-// returns the error of an outage at once, else what tells most about why none answered; the
-// error wraps ErrNotJoined.
-func (p *Places) Find(ask func(Prefix) error) error {
-	var failed error
-	noResponders := false
-	for _, prefix := range p.all() {
-		err := ask(prefix)
-		if err == nil {
-			p.use(prefix)
-			return nil
-		}
-		if !isElsewhere(err) {
-			return err
-		}
-		noResponders = noResponders || prefix == Joined && errors.Is(err, nats.ErrNoResponders)
-		// That nothing answers tells less than any other error.
-		if failed == nil || errors.Is(failed, nats.ErrNoResponders) {
-			failed = err
+// probe is the answer of a place, or why there is none.
+type probe[T any] struct {
+	prefix Prefix
+	answer T
+	err    error
+}
+
+// Find returns the first valid answer of a place, which becomes the place in use. It asks the place in use first, and
+// the others once that has failed, or is silent for a second while no place has answered on this connection: a subscriber
+// to all subjects swallows requests without answering, so a timeout does not prove that a place exists. Find returns the
+// error of a lost connection at once. Otherwise the error says what was tried; it wraps ErrNotJoined where the account
+// is not joined.
+func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefix) (T, error)) (answer T, err error) {
+	var probing sync.WaitGroup
+	defer probing.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	waiting := p.all()
+	probes := make(chan probe[T], len(waiting))
+	asked := 0
+	var next <-chan time.Time
+	start := func() {
+		prefix := waiting[0]
+		waiting = waiting[1:]
+		asked++
+		probing.Go(func() {
+			answer, err := ask(ctx, prefix)
+			probes <- probe[T]{prefix, answer, err}
+		})
+		if next = nil; len(waiting) > 0 && !p.isCurrent() {
+			next = time.After(silence)
 		}
 	}
-	if noResponders && errors.Is(failed, denial.ErrNotPermitted) && !p.isJoined() {
-		return denial.Unusable{Err: ErrNotJoined}
+	start()
+	var failed failures
+	for asked > 0 {
+		select {
+		case <-next:
+			start()
+		case done := <-probes:
+			asked--
+			switch {
+			case done.err == nil:
+				p.use(done.prefix)
+				return done.answer, nil
+			case !isElsewhere(done.err) || context.Cause(ctx) != nil:
+				return answer, done.err
+			}
+			failed = append(failed, failure{done.prefix, done.err})
+			if len(waiting) > 0 {
+				start()
+			}
+		}
 	}
 
-	return failed
+	return answer, p.explain(failed)
+}
+
+// failures are the places that were tried in vain.
+type failures []failure
+
+type failure struct {
+	prefix Prefix
+	err    error
+}
+
+// explain returns one error for all places that were tried.
+func (p *Places) explain(failed failures) error {
+	// A place that does not answer may be away, so its error is an outage. That nothing listens tells least.
+	rank := func(f failure) int {
+		switch {
+		case isSilence(f.err):
+			return 0
+		case !errors.Is(f.err, nats.ErrNoResponders):
+			return 1
+		default:
+			return 2
+		}
+	}
+	slices.SortStableFunc(failed, func(a, b failure) int { return rank(a) - rank(b) })
+	main := failed[0].err
+	notJoined := slices.ContainsFunc(failed, func(f failure) bool { return f.prefix == Joined && errors.Is(f.err, nats.ErrNoResponders) })
+	switch {
+	case notJoined && errors.Is(main, denial.ErrNotPermitted) && !p.isJoined():
+		return denial.Unusable{Err: ErrNotJoined}
+	case !isSilence(main):
+		return main
+	}
+	tried := make([]string, len(failed))
+	for i, f := range failed {
+		tried[i] = fmt.Sprintf("%s: %s", f.prefix, reason(f.err))
+	}
+
+	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
+}
+
+// reason returns why a place is not used, in a few words.
+func reason(err error) string {
+	switch {
+	case isSilence(err):
+		return "no answer in time"
+	case errors.Is(err, nats.ErrNoResponders):
+		return "nothing listens"
+	case errors.Is(err, denial.ErrNotPermitted):
+		return "not permitted"
+	default:
+		return err.Error()
+	}
 }
 
 // isJoined reports whether the last answer came over accounts that are joined.
@@ -122,9 +211,14 @@ func (p *Places) isJoined() bool {
 }
 
 // isElsewhere reports whether an error leaves open that JetStream is in another
-// place: an outage does not.
+// place: a lost connection does not.
 func isElsewhere(err error) bool {
-	return errors.Is(err, ErrNoJetStream) || errors.Is(err, denial.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders)
+	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotJetStream) || errors.Is(err, denial.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
+}
+
+// isSilence reports whether an error is a request without an answer.
+func isSilence(err error) bool {
+	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
 
 // all returns the places, the one in use first.
@@ -137,6 +231,14 @@ func (p *Places) all() []Prefix {
 
 // isFound is IsFound for a caller that has the lock.
 func (p *Places) isFound() bool { return p.chosen != "" || p.answered }
+
+// isCurrent reports whether the place in use is chosen, or has answered on this connection.
+func (p *Places) isCurrent() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+
+	return p.chosen != "" || p.answered && p.on == p.epoch()
+}
 
 // use notes the place that answered.
 func (p *Places) use(prefix Prefix) {

@@ -1,7 +1,9 @@
 package jsapi
 
 import (
+	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
@@ -36,34 +38,44 @@ func TestExpectedDenials(t *testing.T) {
 }
 
 // TestWhyNothingIsFound: of several places that do not answer the error is shown that tells
-// most. A user who may ask in one only, which is silent, is not joined; not when it has
-// answered before, which is an outage.
+// most. A user who may ask in one only, where nothing listens, is not joined; not when it has
+// answered before, which is an outage. A place that swallows requests is no answer.
 func TestWhyNothingIsFound(t *testing.T) {
 	t.Parallel()
-	outage := errors.New("timeout")
+	lost, swallowed := errors.New("disconnected"), context.DeadlineExceeded
 	for name, c := range map[string]struct {
 		own, joined, want error
 		answered          bool
 	}{
-		"own":                                  {own: nil, joined: outage, want: nil},
-		"joined":                               {own: denial.ErrNotPermitted, joined: nil, want: nil},
-		"no permissions at all":                {own: denial.ErrNotPermitted, joined: denial.ErrNotPermitted, want: denial.ErrNotPermitted},
-		"no JetStream":                         {own: ErrNoJetStream, joined: nats.ErrNoResponders, want: ErrNoJetStream},
-		"no server has JetStream":              {own: nats.ErrNoResponders, joined: nats.ErrNoResponders, want: nats.ErrNoResponders},
-		"not joined":                           {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: ErrNotJoined},
-		"joined, and away just now":            {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: denial.ErrNotPermitted, answered: true},
-		"an outage, which is not asked around": {own: outage, joined: nil, want: outage},
+		"own":                            {own: nil, joined: lost, want: nil},
+		"joined":                         {own: denial.ErrNotPermitted, joined: nil, want: nil},
+		"no permissions at all":          {own: denial.ErrNotPermitted, joined: denial.ErrNotPermitted, want: denial.ErrNotPermitted},
+		"no JetStream":                   {own: ErrNoJetStream, joined: nats.ErrNoResponders, want: ErrNoJetStream},
+		"no server has JetStream":        {own: nats.ErrNoResponders, joined: nats.ErrNoResponders, want: nats.ErrNoResponders},
+		"not joined":                     {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: ErrNotJoined},
+		"joined, and away just now":      {own: denial.ErrNotPermitted, joined: nats.ErrNoResponders, want: denial.ErrNotPermitted, answered: true},
+		"a lost connection ends it":      {own: lost, joined: nil, want: lost},
+		"swallowed":                      {own: swallowed, joined: nil, want: nil},
+		"swallowed, by the client":       {own: nats.ErrTimeout, joined: nil, want: nil},
+		"answered by something else":     {own: ErrNotJetStream, joined: nil, want: nil},
+		"swallowed in both":              {own: swallowed, joined: swallowed, want: swallowed},
+		"swallowed, denied in the other": {own: denial.ErrNotPermitted, joined: swallowed, want: swallowed},
 	} {
 		p := &Places{candidates: []Prefix{Own, Joined}, located: make(chan struct{}), epoch: func() uint64 { return 0 }}
 		if c.answered {
 			p.use(Joined)
 		}
-		err := p.Find(func(place Prefix) error { return map[Prefix]error{Own: c.own, Joined: c.joined}[place] })
+		_, err := Find(t.Context(), p, func(_ context.Context, place Prefix) (int, error) {
+			return 0, map[Prefix]error{Own: c.own, Joined: c.joined}[place]
+		})
 		if !errors.Is(err, c.want) {
 			t.Errorf("%s: %v, not %v", name, err, c.want)
 		}
 		if reason := (denial.Unusable{}); errors.As(err, &reason) != (c.want == ErrNotJoined) {
 			t.Errorf("%s: %#v", name, err)
+		}
+		if c.want == swallowed && (!strings.Contains(err.Error(), string(Own)) || !strings.Contains(err.Error(), string(Joined))) {
+			t.Errorf("%s: the error does not say what was tried: %v", name, err)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -25,7 +26,7 @@ func (s Client) CheckRequests(ctx context.Context, verb string) error {
 		return err
 	}
 
-	return s.check(ctx, s.store.Names().RequestsCheck(), errElsewhere)
+	return s.checkAccount(ctx, s.store.Names().RequestsCheck())
 }
 
 // isJoined reports whether the user is one of an account that is joined with that of the fleet.
@@ -43,21 +44,52 @@ func (s Client) permitted(ctx context.Context, verb string) error {
 	case s.store.User() == "":
 		return ErrRequestsNotPermitted
 	default:
-		return s.check(ctx, s.store.Names().VerbCheck(verb), nil)
+		return s.checkVerb(ctx, s.store.Names().VerbCheck(verb))
 	}
 }
 
-// check returns ErrRequestsNotPermitted where a subject is not permitted, and nobody where nobody listens there.
-func (s Client) check(ctx context.Context, subject string, nobody error) error {
+// denialDelay is how long a check waits for an answer, and how long the client may take to report a denial.
+const denialDelay = time.Second
+
+// checkVerb returns ErrRequestsNotPermitted where a subject is not permitted. The server reports that nothing listens
+// there, unless a subscriber to all subjects swallows the request. Then no denial before the answer to a ping is the answer.
+func (s Client) checkVerb(ctx context.Context, subject string) error {
+	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
+	defer cancel()
+	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
+	wait, stop := context.WithTimeout(permitted, denialDelay)
+	defer stop()
+	_, err := s.store.Conn().RequestWithContext(wait, subject, nil)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		err = nil
+	case errors.Is(err, context.DeadlineExceeded) && permitted.Err() == nil:
+		if err = s.store.Conn().FlushWithContext(permitted); err == nil {
+			err = kvstore.Pause(permitted, denialDelay)
+		}
+	}
+
+	return checked(done(err))
+}
+
+// checkAccount returns errElsewhere where the server does not answer on a subject.
+func (s Client) checkAccount(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	permitted, done := s.store.Denials().Permitted(ctx, kvstore.To(subject))
 	_, err := s.store.Conn().RequestWithContext(permitted, subject, nil)
-	switch err = done(err); {
+	if err = done(err); errors.Is(err, nats.ErrNoResponders) {
+		return errElsewhere
+	}
+
+	return checked(err)
+}
+
+// checked returns the error of a check, ErrRequestsNotPermitted for a denial.
+func checked(err error) error {
+	switch {
 	case errors.Is(err, kvstore.ErrNotPermitted):
 		return ErrRequestsNotPermitted
-	case errors.Is(err, nats.ErrNoResponders):
-		return nobody
 	case err != nil:
 		return fmt.Errorf("ask whether requests are permitted: %w", err)
 	default:

@@ -31,6 +31,8 @@ func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 		return none, model.ProblemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
 			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
 	}
+	// Editors of other systems write a byte order mark. Positions do not count it.
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	named := filepath.Ext(name) == ".json" && len(trimmed) > 0
 	isJSON := (named || len(trimmed) > 0 && trimmed[0] == '{') && json.Valid(data)

@@ -11,6 +11,9 @@ func TestDialects(t *testing.T) {
 	for text, want := range map[string]string{
 		"%YAML 1.2\n---\na: 1\n":                               `{"a":1}`,
 		"# head\n\n%YAML 1.2 # ours\r\n---\na: 1.2\n":          `{"a":1.2}`,
+		"\ufeffa: 1\n":                                         `{"a":1}`,
+		"\ufeff# head\n%YAML 1.2\n---\na: 1\n":                 `{"a":1}`,
+		"\ufeff{\"a\": 1}":                                     `{"a":1}`,
 		"%YAML 1.1\n---\na: 1\n":                               `{"a":1}`,
 		"a: |\n  \tx\n  y\nb: 1\n":                             `{"a":"\tx\ny\n","b":1}`,
 		"a:\n  b: |- # code\n      \tx\n      \t\ty\n  c: 1\n": `{"a":{"b":"\tx\n\t\ty","c":1}}`,

@@ -37,8 +37,6 @@ func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
 	switch {
 	case i == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})):
 		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
-	case i == 0 && r == '\ufeff':
-		return "the document begins with a byte order mark", "save it as UTF-8 without a byte order mark"
 	case i == 0 && bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
 		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
 	case r == utf8.RuneError && size == 1:

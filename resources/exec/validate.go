@@ -106,15 +106,13 @@ func validateAbsolute(out *model.Problems, property, path string) {
 
 func (s *Spec) validateEnvironment(out *model.Problems) {
 	for i, entry := range s.Environment {
-		key, value, found := strings.Cut(entry, "=")
+		key, _, found := strings.Cut(entry, "=")
 		// The value may be a secret and is not shown.
 		switch {
 		case !found:
 			out.Property("environment", "write it as KEY=VALUE", "environment entry %d has no =", i+1)
 		case key == "":
 			out.Property("environment", "write it as KEY=VALUE", "environment entry %d has an empty key", i+1)
-		case value == "":
-			out.Property("environment", "give it a value, or remove the entry", "environment entry %d, %s, has an empty value", i+1, key)
 		case strings.ContainsRune(entry, 0):
 			out.Property("environment", "", "environment entry %d, %q, contains a NUL byte", i+1, key)
 		}

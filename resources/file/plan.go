@@ -125,6 +125,12 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		return plan, state.Entry.MayChange(state.want.attrs)
 	}
 	message := "Would have updated the file"
+	switch {
+	case state.want.capabilities && spec.DropCapabilities:
+		message += " and removed its capabilities"
+	case state.want.capabilities:
+		message += " and preserved its capabilities"
+	}
 	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 		if spec.Validator != "" {

@@ -29,10 +29,12 @@ type FileProvider interface {
 
 // Content is the content of a file: that of the file Source when set, else
 // Text. Size is how much of Source is copied at most. Validate is the command that
-// must accept it, empty for none.
+// must accept it, empty for none. DropCapabilities removes the capabilities of the file.
 type Content struct {
 	Text     string
 	Source   string
 	Size     int64
 	Validate string
+
+	DropCapabilities bool
 }

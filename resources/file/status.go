@@ -84,6 +84,9 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 		return files.Attrs{}, err
 	}
 	mode, err := parseMode(spec.Mode)
+	if spec.Ensure == EnsureDirectory {
+		mode = searchable(mode)
+	}
 
 	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }
@@ -92,7 +95,7 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 // empty.
 func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Absent {
-		state.want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
+		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
 	}
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil
@@ -121,8 +124,9 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	} else if from, err = resolveSource(ctx, env, source, spec, want); err != nil {
 		return err
 	}
-	if found != want.digest && state.Entry.Kind != files.Absent {
-		want.obstacle = resource.MayWrite(env.Host, filepath.Dir(spec.Name))
+	if state.Entry.Kind != files.Absent && (found != want.digest || len(attributeChanges(actionStore, spec, state, state.Entry, allBits)) > 0) {
+		want.obstacle = resource.MayReplace(env.Host, spec.Name)
+		want.capabilities = env.Host.KeepsCapabilities(spec.Name, want.attrs)
 	}
 	// Sensitive content is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

@@ -67,7 +67,7 @@ func apply(ctx context.Context, env resource.Env, p FileProvider, spec *Spec, pl
 	case plan.Has(actionCreateDirectory):
 		return resource.Outcome{}, p.CreateDirectory(ctx, env, spec.Name, attrs)
 	}
-	content := Content{}
+	content := Content{DropCapabilities: spec.DropCapabilities}
 	if spec.Content != nil {
 		content.Text = *spec.Content
 	}

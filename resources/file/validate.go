@@ -43,6 +43,9 @@ func (s *Spec) Validate() model.Problems {
 	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
 	}
+	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
+		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` has no content that changes")
+	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
 	validateMode(&out, s)
@@ -83,6 +86,9 @@ func (s *Spec) contentProperties() []string {
 	}
 	if s.MaxSize != 0 {
 		set = append(set, "max_size")
+	}
+	if s.DropCapabilities {
+		set = append(set, "drop_capabilities")
 	}
 
 	return set
@@ -141,6 +147,14 @@ func parseMode(text string) (uint32, error) {
 	}
 
 	return uint32(mode), nil
+}
+
+// searchable returns the mode of a directory: each triad that allows to read or write allows to search, so that
+// one mode suits files and directories, as with the X of chmod.
+func searchable(mode uint32) uint32 {
+	const read, write = 0o444, 0o222
+
+	return mode | (mode&read)>>2 | (mode&write)>>1
 }
 
 // FormatMode returns a mode with at least four octal digits.

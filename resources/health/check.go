@@ -124,7 +124,7 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	case err != nil:
 		return model.HealthUnknown, truncated(err.Error())
 	default:
-		return statusOf(result.ExitCode), said
+		return statusOf(result.ExitCode, check.CriticalOn), said
 	}
 }
 
@@ -142,14 +142,16 @@ func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (comma
 	return command.Command{Argv: words}, err
 }
 
-// statusOf interprets an exit code as Nagios does.
-func statusOf(code int) model.HealthStatus {
-	switch code {
-	case 0:
+// statusOf interprets an exit code by the convention of Nagios or by critical_on.
+func statusOf(code int, criticalOn model.CriticalOn) model.HealthStatus {
+	switch {
+	case code == 0:
 		return model.HealthOK
-	case 1:
+	case criticalOn == model.CriticalOnNonzero:
+		return model.HealthCritical
+	case code == 1:
 		return model.HealthWarning
-	case 2:
+	case code == 2:
 		return model.HealthCritical
 	default:
 		return model.HealthUnknown

@@ -50,6 +50,21 @@ func timeout(d time.Duration) func(*model.HealthCheck) {
 	return func(c *model.HealthCheck) { c.Timeout = (*model.Duration)(&d) }
 }
 
+// TestCriticalOnNonzero runs plugins that follow no convention.
+func TestCriticalOnNonzero(t *testing.T) {
+	nonzero := func(c *model.HealthCheck) { c.CriticalOn = model.CriticalOnNonzero }
+	for code, want := range map[int]model.HealthStatus{
+		0: model.HealthOK, 1: model.HealthCritical, 2: model.HealthCritical, 3: model.HealthCritical, 127: model.HealthCritical,
+	} {
+		if got := run(t, fmt.Sprintf("exit %d", code), nonzero); got.Status != want {
+			t.Errorf("%d: %+v, want %s", code, got, want)
+		}
+	}
+	if got := run(t, "kill -9 $$", nonzero); got.Status != model.HealthCritical {
+		t.Errorf("killed by a signal: %+v", got)
+	}
+}
+
 // TestExitCodes are those of formats.md, "Health checks".
 func TestExitCodes(t *testing.T) {
 	for code, want := range map[int]model.HealthStatus{

@@ -92,6 +92,12 @@ func (v *validator) check(c model.HealthCheck) {
 		v.problem("name", "", "the name of a health check is one line of at most %d bytes", maxName)
 	}
 	switch {
+	case c.CriticalOn != "" && c.CriticalOn != model.CriticalOnNonzero:
+		v.problem("critical_on", "it can only be nonzero", "`critical_on` cannot be %q", c.CriticalOn)
+	case c.CriticalOn != "" && c.GossRules != nil:
+		v.problem("critical_on", "remove it", "`critical_on` is for a `command`, not for `goss_rules`")
+	}
+	switch {
 	case c.OnCritical != "" && c.OnCritical != model.OnCriticalRefresh:
 		v.problem("on_critical", "it can only be refresh", "`on_critical` cannot be %q", c.OnCritical)
 	case c.OnCritical != "" && !v.refreshes:

@@ -39,6 +39,8 @@ func TestChecksThatAreNotValid(t *testing.T) {
 		{"format of a command", `[{command: a, format: goss}]`, "health_checks.0.format", "the format of a command is nagios, not goss (leave it out)"},
 		{"format of rules", `[{goss_rules: {file: {/a: {exists: true}}}, format: nagios}]`, "health_checks.0.format", "the format of `goss_rules` is goss, not nagios (leave it out)"},
 		{"on_critical", `[{command: a, on_critical: restart}]`, "health_checks.0.on_critical", "`on_critical` cannot be \"restart\" (it can only be refresh)"},
+		{"critical_on", `[{command: a, critical_on: "1"}]`, "health_checks.0.critical_on", "`critical_on` cannot be \"1\" (it can only be nonzero)"},
+		{"critical_on of rules", `[{goss_rules: {file: {/a: {exists: true}}}, critical_on: nonzero}]`, "health_checks.0.critical_on", "`critical_on` is for a `command`, not for `goss_rules` (remove it)"},
 		{"name", `[{command: a, name: "a\nb"}]`, "health_checks.0.name", "the name of a health check is one line of at most 200 bytes"},
 		{"a long name", `[{command: a, name: ` + strings.Repeat("a", 201) + `}]`, "health_checks.0.name", "the name of a health check is one line of at most 200 bytes"},
 		{"one name twice", `[{command: /a/x}, {command: /b/x -v}]`, "health_checks.1.name", "two health checks are called \"x\" (give each a `name` of its own)"},

@@ -41,13 +41,15 @@ func New(o Options) *Host {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	disk := files.New(files.Options{StateDir: o.StateDir, Log: o.Log})
+	var disk *files.Disk
 	runner := command.New(func(argv []string) {
 		disk.Settle()
 		if o.OnStart != nil {
 			o.OnStart(argv)
 		}
 	})
+
+	disk = files.New(files.Options{StateDir: o.StateDir, Log: o.Log, Label: labels(runner)})
 
 	return &Host{
 		Disk:     disk,
@@ -76,9 +78,9 @@ func (h *Host) Write(ctx context.Context, path string, content io.Reader, a file
 	return h.Disk.Write(ctx, path, content, a)
 }
 
-// WriteChecked is WriteChecked of the disk, and otherwise like Write.
-func (h *Host) WriteChecked(ctx context.Context, path string, content io.Reader, a files.Attrs, check func(path string) error) error {
+// WriteWith is WriteWith of the disk, and otherwise like Write.
+func (h *Host) WriteWith(ctx context.Context, path string, content io.Reader, a files.Attrs, o files.WriteOptions) error {
 	defer h.FileWritten(path)
 
-	return h.Disk.WriteChecked(ctx, path, content, a, check)
+	return h.Disk.WriteWith(ctx, path, content, a, o)
 }

@@ -3,6 +3,7 @@ package manifest
 import (
 	"context"
 	"errors"
+	"regexp"
 	"strings"
 	"unicode/utf8"
 
@@ -49,6 +50,25 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 
 // renderedName is what the places of a rendered list are called.
 func renderedName(path string) string { return path + " (rendered)" }
+
+// numbersOfTemplates warns of each owner and group that is a number from a template: an
+// index that was printed instead of a name gives the resource to another account.
+func numbersOfTemplates(declared, properties document.Value) (warnings model.Problems) {
+	for _, key := range []string{"owner", "group"} {
+		text, _ := declared.Get(key)
+		value, _ := properties.Get(key)
+		isRendered := strings.HasSuffix(value.Pos.File, renderedName("")) || callsTemplate.MatchString(text.Text)
+		if isRendered && !value.Secret && value.Text != "" && strings.Trim(value.Text, "0123456789") == "" {
+			warnings.Add(value.Pos, "in Jet, `range x := list` sets x to the index; write `range _, x := list`",
+				"the %s %s is a number that a template printed", key, value.Text)
+		}
+	}
+
+	return warnings
+}
+
+// callsTemplate matches an expression that renders a template.
+var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.

@@ -72,6 +72,9 @@ type Resolved struct {
 	// Static reports whether nothing but the document and Inputs.Data went in, so
 	// resolving it again returns the same.
 	Static bool
+	// Inputs are the paths of the files that the document is made from beside its own
+	// text: included manifests, and the files that its expressions read before the run.
+	Inputs []string
 
 	// own are the resources that the document itself declares.
 	own []*resource.Resource

@@ -8,6 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/arguments"
+	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/hierarchy"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -30,6 +32,38 @@ func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties doc
 	return l.resolveOne(ctx, typ, properties, in, resource.DecodeQuestion)
 }
 
+// ResolveDeclared is ResolveOne for a resource of the local user: its values may hold expressions, which are
+// evaluated with in.Data and the facts, and control decides whether it is managed.
+func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
+	return l.resolveDeclared(ctx, typ, properties, in, resource.Decode)
+}
+
+// ResolveDeclaredQuestion is ResolveDeclared for a resource that is only observed: no property is required.
+func (l *Loader) ResolveDeclaredQuestion(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
+	return l.resolveDeclared(ctx, typ, properties, in, resource.DecodeQuestion)
+}
+
+func (l *Loader) resolveDeclared(ctx context.Context, typ string, properties document.Value, in Inputs, decode decode) (*Resolved, error) {
+	t, ok := l.eval.Types.Get(typ)
+	if !ok {
+		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
+	}
+	s := l.session(syntax.Empty(""), in)
+	data := hierarchy.Merge(nil, in.Data)
+	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: &Resolved{Data: data}, decode: decode}
+	s.holds.Origin = l.Origin(b.out)
+	b.add(ctx, syntax.Declared{Type: t, Pos: properties.Pos, Properties: properties})
+	b.dropNameWarnings()
+	b.assemble(ctx)
+
+	return b.finish(ctx, in)
+}
+
+// dropNameWarnings removes the warnings about a name, which only matter in what runs repeatedly.
+func (b *build) dropNameWarnings() {
+	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
+}
+
 func (l *Loader) resolveOne(ctx context.Context, typ string, properties document.Value, in Inputs, decode decode) (*Resolved, error) {
 	res, err := l.decodeOne(typ, properties, decode)
 	if err != nil {
@@ -37,8 +71,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	}
 	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
 	b.keep(res, properties)
-	// Those of the name are about what runs again and again.
-	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
+	b.dropNameWarnings()
 	b.out.Warnings.Append(arguments.ShellSyntax(res.Type, properties)...)
 	b.assemble(ctx)
 

@@ -22,7 +22,7 @@ func TestUnreadable(t *testing.T) {
 		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)"},
 		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: the key `8080` is there twice, first at m.yaml:2:3 (keep one of them)"},
 		"duplicate of many": {"data: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1,\n  m: 2}\n", "m.yaml:2:3: the key `m` is there twice, first at m.yaml:1:80 (keep one of them)"},
-		"bom":               {"\ufeffdata: {}\n", "m.yaml:1:1: the document begins with a byte order mark (save it as UTF-8 without a byte order mark)"},
+		"byte order mark":   {"\ufeffhello\n", "m.yaml:1:1: a manifest must be a mapping, not a string (it begins with `muster:` or `data:`)"},
 		"utf-16":            {"\xff\xfed\x00", "m.yaml:1:1: the document is not UTF-8, it begins as UTF-16 does (save it as UTF-8)"},
 		"gzip":              {"\x1f\x8b\x08", "m.yaml:1:1: the document is a gzip archive, not text (a bundle is taken from a path, obj:// or http(s)://)"},
 		"bad utf-8":         {"data:\n  a: ä\xffb\n", "m.yaml:2:7: the byte 0xff is not valid UTF-8 (save the document as UTF-8, or write bytes as `!!binary` with base64)"},

@@ -37,7 +37,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if len(b.problems) > 0 {
 		return nil, syntax.Report(b.problems)
 	}
-	b.out.Static = !b.session.Dynamic
+	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil
@@ -51,8 +51,9 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	data, dataProblems := hierarchy.Resolve(ctx, s.World, external)
-	out := &Resolved{Data: data, dir: s.Dir}
+	resolved := hierarchy.Resolve(ctx, s.World, external)
+	data, dataProblems := resolved.Data, resolved.Problems
+	out := &Resolved{Data: data, dir: s.Dir, Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}
@@ -84,14 +85,19 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 // for sources of data. Its errors are those of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
 	s := l.session(doc, in)
-	data, problems := hierarchy.Resolve(ctx, s.World, in.Data)
-	problems = slices.Concat(doc.Problems(), doc.CheckComments(), problems)
+	resolved := hierarchy.Resolve(ctx, s.World, in.Data)
+	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
 	if len(problems) > 0 {
 		return nil, syntax.Report(problems)
 	}
+	if l.eval.Warn != nil {
+		for _, w := range resolved.Warnings {
+			l.eval.Warn(w)
+		}
+	}
 
 	// Whoever takes the data does not know what secrets they were made of.
-	return template.Reveal(data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
+	return template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
 }
 
 // settings are all but the resources.

@@ -231,7 +231,7 @@ func TestControl(t *testing.T) {
 		"secret":           {"if: secret('a') == 'b'", "control.if is false: secret('a') == 'b'"},
 		"not boolean":      {"if: Facts.os", "problem m.yaml:6:44: `control.if` must be true or false, not a string (write a comparison, for example Facts.host.info.os == 'linux')"},
 		"nothing":          {"if: Facts.nope", "problem m.yaml:6:44: `control.if` fails: `Facts.nope` is not set (write `Facts.nope ?? nil` where it may be unset)"},
-		"fails":            {"unless: Facts.a.b", "problem m.yaml:6:48: `control.unless` fails: cannot fetch b from <nil>"},
+		"fails":            {"unless: Facts.a.b", "problem m.yaml:6:48: `control.unless` fails: `Facts.a` is not set (write `Facts.a?.b` where it may be unset)"},
 		"does not compile": {"if: facts.os == 1", "problem m.yaml:6:44: `control.if` is not a valid expression: unknown name `facts` (did you mean `Facts`?)"},
 		"unterminated":     {"if: '${ true'", "problem m.yaml:6:44: `control.if` is not a valid expression: unexpected `{`"},
 		"late":             {"if: outputs('exec#x').ok", "problem m.yaml:6:44: `control.if` must be known before the run (use a guard of the type, such as `onlyif`)"},

@@ -34,11 +34,14 @@ func templateFiles(t *testing.T) string {
 	t.Helper()
 
 	return beside(t, "go.tmpl", "go {{ .Data.name }} on {{ .facts.os }}\n", "t/main.jet", "jet [[ Data.name ]][[ include \"part.jet\" ]]\n", "t/part.jet", " part [[ Facts.os ]]",
-		"bad.tmpl", "one\n  {{ .Data.no }}\n", "bad.jet", "one\n  [[ Nope ]]\n", "broken.jet", "one\n  [[ if ]]\n", "t/includes.jet", "[[ include \"../bad.jet\" ]]", "motd", "hi")
+		"bad.tmpl", "one\n  {{ .Data.no }}\n", "bad.jet", "one\n  [[ Nope ]]\n", "broken.jet", "one\n  [[ if ]]\n", "t/own.jet", "own << Data.name >><< include \"opart.jet\" >> [[ x ]]\n", "t/opart.jet", " part << Facts.os >>",
+		"x.templ", "${ Data.name } {{ Facts.os }} ${ 1 + 2 } $${x} {{ '{{' }}\n", "null.tmpl", "a\n{{ .Data.proxy }}\n", "left.txt", "${lookup('data.name')}\n", "broken.templ", "\n${ nope }", "open.templ", "\n${ 1",
+		"fails.templ", "${ Data.nam }", "list.templ", "x {{ [1] }}", "outer.templ", "out <${ template('x.templ') }> {{ jet('[[ Data.name ]]') }}", "self.templ", "${ template('self.templ') }", "t/includes.jet", "[[ include \"../bad.jet\" ]]", "motd", "hi")
 }
 
 const templateData = `data:
   name: app
+  proxy: null
   inner: "${ template('{{ .Environ.STAGE }}') }"
   pw: "${ secret('hunter2') }"
 `
@@ -59,16 +62,49 @@ func TestTemplates(t *testing.T) {
 		"of a value":      {`"${ jet('<[[ \"' + Data.name + '\" ]]>') }"`, "<app>"},
 		"beside the rest": {`"x ${ template('{{ 1 }}') } y"`, "x 1 y"},
 
-		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:9:25: the expression fails: bad.tmpl:2: executing \"bad.tmpl\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:9:23: the expression fails: template:1: executing \"template\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
-		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:9:23: the expression fails: template:1: missing value for if"},
-		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
-		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:9:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
-		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:9:23: the expression fails: bad.jet:2: unknown name `Nope`"},
-		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:9:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
-		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:9:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
-		"no template":      {`"${ template('plain') }"`, "m.yaml:9:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
-		"too many":         {`"${ jet('a', 'b') }"`, "m.yaml:9:23: the expression is not valid: too many arguments to call jet (write `$${` for a literal `${`)"},
+		"go fails":         {`"a ${ template('bad.tmpl') }"`, "m.yaml:10:25: the expression fails: bad.tmpl:2: executing \"bad.tmpl\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go text fails":    {`"${ template('{{ .Data.no }}') }"`, "m.yaml:10:23: the expression fails: template:1: executing \"template\" at <.Data.no>: map has no entry for key \"no\" (write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data \"no\" }}, where it may be missing)"},
+		"go is not valid":  {`"${ template('{{ if }}') }"`, "m.yaml:10:23: the expression fails: template:1: missing value for if"},
+		"jet fails":        {`"${ jet('bad.jet') }"`, "m.yaml:10:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:10:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
+		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:10:23: the expression fails: bad.jet:2: unknown name `Nope`"},
+		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:10:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
+		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:10:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"no template":      {`"${ template('plain') }"`, "m.yaml:10:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"one delimiter":    {`"${ jet('a', 'b') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
+		"equal delimiters": {`"${ jet('a', '%', '%') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
+		"blank delimiter":  {`"${ jet('a', '%', ' ') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
+		"too many":         {`"${ jet('a', 'b', 'c', 'd') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
+
+		"jet, own delimiters":          {`"${ jet('a=<% Data.name %> [[ x ]]', '<%', '%>') }"`, "a=app [[ x ]]"},
+		"jet, file, own delimiters":    {`"${ jet('t/own.jet', '<<', '>>') }"`, "own app part debian [[ x ]]\n"},
+		"jet, braces as delimiters":    {`"${ jet('{{ Data.name }}', '{{', '}}') }"`, "app"},
+		"jet by its extension":         {`"${ template('t/main.jet') }"`, "jet app part debian\n"},
+		"expressions by the extension": {`"${ template('x.templ') }"`, "app debian 3 ${x} {{\n"},
+
+		"null, go":               {`"${ template('{{ .Data.proxy }}') }"`, "m.yaml:10:23: the expression fails: template:1: `.Data.proxy` is null (give it a value, or write {{ .Data.proxy | default \"…\" }})"},
+		"null, go, by a file":    {`"${ template('null.tmpl') }"`, "m.yaml:10:23: the expression fails: null.tmpl:2: `.Data.proxy` is null (give it a value, or write {{ .Data.proxy | default \"…\" }})"},
+		"null, go, by lookup":    {`"${ template('{{ if true }}{{ lookup \"data.proxy\" }}{{ end }}') }"`, "m.yaml:10:23: the expression fails: template:1: `lookup \"data.proxy\"` is null (give it a value, or write {{ lookup \"data.proxy\" | default \"…\" }})"},
+		"null, go, in a part":    {`"${ template('{{ define \"p\" }}{{ .proxy }}{{ end }}{{ template \"p\" (dict \"proxy\" .Data.proxy) }}') }"`, "m.yaml:10:23: the expression fails: template:1: `.proxy` is null (give it a value, or write {{ .proxy | default \"…\" }})"},
+		"null, go, by a key":     {`"${ template('{{ index .Data \"none\" }}') }"`, "m.yaml:10:23: the expression fails: template:1: `index .Data \"none\"` is null (give it a value, or write {{ index .Data \"none\" | default \"…\" }})"},
+		"null, go, by print":     {`"${ template('{{ print \"x\" .Data.proxy }}') }"`, "m.yaml:10:23: the expression fails: template:1: executing \"template\" at <print \"x\" .Data.proxy>: error calling print: argument 2 of print is null"},
+		"null, go, by printf":    {`"${ template('{{ printf \"%v\" .Data.proxy }}') }"`, "m.yaml:10:23: the expression fails: template:1: executing \"template\" at <printf \"%v\" .Data.proxy>: error calling printf: argument 1 of printf is null"},
+		"null, go, by toString":  {`"${ template('{{ .Data.proxy | toString }}') }"`, "m.yaml:10:23: the expression fails: template:1: executing \"template\" at <toString>: error calling toString: argument 1 of toString is null"},
+		"null, go, allowed":      {`"${ template('{{ .Data.proxy | default \"d\" }}{{ with .Data.proxy }}x{{ end }}{{ $x := .Data.proxy }}{{ .Data.proxy | quote }}{{ .Data.proxy | toJson }}') }"`, "dnull"},
+		"null, jet":              {`"${ jet('a\\n[[ Data.proxy ]]') }"`, "m.yaml:10:23: the expression fails: jet:2: `Data.proxy` is null (give it a value, or write [[ isset(Data.proxy) ? Data.proxy : \"…\" ]])"},
+		"null, jet, by a writer": {`"${ jet('[[ Data.proxy | raw ]]') }"`, "m.yaml:10:23: the expression fails: jet:1: `Data.proxy` is null (give it a value, or write [[ isset(Data.proxy) ? Data.proxy : \"…\" ]])"},
+		"null, jet, allowed":     {`"${ jet('[[ isset(Data.proxy) ? Data.proxy : \"d\" ]][[ Data.nope ]][[ x := Data.proxy ]][[ Data.proxy | writeJson ]]') }"`, "dnull\n"},
+
+		"expression in go":          {`"${ template('a {{ 1 }}\\nb $${ Data.name }') }"`, "m.yaml:10:23: the expression fails: template:2: a Go template does not evaluate the expression that begins with `${ Data.` (write {{ .Data.name }}, rename the file to end in .templ, or write {{ \"${\" }} for a literal `${`)"},
+		"expression in a file":      {`"${ template(readFile('left.txt')) }"`, "m.yaml:10:23: the expression fails: template:1: a Go template does not evaluate the expression that begins with `${lookup(` (write {{ .Data.name }}, rename the file to end in .templ, or write {{ \"${\" }} for a literal `${`)"},
+		"shell in go":               {`"${ template('{{ 1 }}$' + '{HOME} $' + '{Data} $' + '{x:-y} {{ \"$' + '{\" }} Data.name }') }"`, "1${HOME} ${Data} ${x:-y} ${ Data.name }"},
+		"name without a dot in go":  {`"${ template('{{ Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: function \"Data\" not defined (write .Data in a Go template, or rename the file to end in .templ)"},
+		"expression that is broken": {`"${ template('broken.templ') }"`, "m.yaml:10:23: the expression fails: broken.templ:2: the expression is not valid: unknown name `nope` (write `$${` for a literal `${`)"},
+		"expression without an end": {`"${ template('open.templ') }"`, "m.yaml:10:23: the expression fails: open.templ:2: the expression that begins here does not end (close it with `}`, or write `$${` for a literal `${`)"},
+		"expression that fails":     {`"${ template('fails.templ') }"`, "m.yaml:10:23: the expression fails: fails.templ:1: the expression fails: `Data.nam` is not set (did you mean `name`? or write `Data.nam ?? nil` where it may be unset)"},
+		"expression of a list":      {`"${ template('list.templ') }"`, "m.yaml:10:23: the expression fails: list.templ:1: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
+		"text in a text":            {`"${ template('outer.templ') }"`, "out <app debian 3 ${x} {{\n> app"},
+		"text in itself":            {`"${ template('self.templ') }"`, "m.yaml:10:23: the expression fails: self.templ: templates render one another more than 10 levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := templateFiles(t)
@@ -137,7 +173,7 @@ func TestSecretsInTemplates(t *testing.T) {
 		})
 	}
 	for name, in := range map[string]string{"go": `"${ template('{{ fail .Data.pw }}') }"`, "jet": `"${ jet('[[ lookup(Data.pw) ]]') }"`} {
-		if got := outcome(t, templateData+content(in), options(), manifest.Inputs{}); strings.Contains(got, "hunter2") || !strings.Contains(got, "m.yaml:9:23: ") {
+		if got := outcome(t, templateData+content(in), options(), manifest.Inputs{}); strings.Contains(got, "hunter2") || !strings.Contains(got, "m.yaml:10:23: ") {
 			t.Errorf("%s: the error shows the secret: %s", name, got)
 		}
 	}
@@ -311,7 +347,7 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := model.Facts{"os": "fedora"}
-	names, secrets := l.Origin(r).Names(t.Context(), facts)
+	names, secrets := l.Origin(r).Names(t.Context(), facts, nil)
 	data := names["Data"].(map[string]any)
 	if data["pw"] != "hunter2" || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
 		t.Errorf("%v", names)
@@ -325,12 +361,74 @@ func TestOrigin(t *testing.T) {
 	if pw, err := names["lookup"].(func(string, ...any) (any, error))("data.pw"); err != nil || pw != "hunter2" || !secrets.Used() || secrets.Used() {
 		t.Error(pw, err)
 	}
-	if names, _ := l.Origin(nil).Names(t.Context(), facts); len(names["Data"].(map[string]any)) != 0 {
+	if names, _ := l.Origin(nil).Names(t.Context(), facts, nil); len(names["Data"].(map[string]any)) != 0 {
 		t.Error("a request has data", names["Data"])
 	}
 	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {
 		if _, _, err := l.Origin(r).Tree(t.Context(), source); err == nil {
 			t.Error(source, "was fetched")
 		}
+	}
+}
+
+// TestTemplatesOfCCM has the function template in a manifest with the section ccm: its argument is a
+// text of expressions, or the path of a Jet or .templ file.
+func TestTemplatesOfCCM(t *testing.T) {
+	for name, tc := range map[string]struct{ in, want string }{
+		"text":                {`"${ template('v={{ Data.name }}') }"`, "v=app"},
+		"text in braces":      {`"{{ template('v={{ Data.name }} {{ Facts.os }}') }}"`, "v=app debian"},
+		"text of a file":      {`"${ template(readFile('t.txt')) }"`, "app of prod"},
+		"text of words":       {`"${ template(readFile('motd')) }"`, "hi"},
+		"text of lines":       {`"${ template('a\\nb ${ Data.name } {{ Data.name }}') }"`, "a\nb app app"},
+		"escape":              {`"${ template(readFile('escaped.txt')) }"`, "${x} {{ app"},
+		"lookup":              {`"${ template('{{ lookup(\"data.none\", \"d\") }}') }"`, "d"},
+		"number":              {`"${ template('{{ 1 + 2 }}') }"`, "3"},
+		"empty":               {`"<${ template('') }>"`, "<>"},
+		"jet":                 {`"${ template('t/main.jet') }"`, "jet app part debian\n"},
+		"templ":               {`"${ template('x.templ') }"`, "app debian 3 ${x} {{\n"},
+		"jet of a text":       {`"${ template('{{ jet(\"t/main.jet\") }}') }"`, "jet app part debian\n"},
+		"null":                {`"${ template('v={{ Data.proxy }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression gives nothing, which is not allowed inside a text (give it a default with `??`)"},
+		"go":                  {`"${ template('{{ .Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression is not valid: unexpected `.` (write `{{ '{{' }}` for a literal `{{`)"},
+		"within the data":     {`"${ Data.expr }"`, "prod"},
+		"data within data":    {`"${ Data.name }"`, "app"},
+		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := beside(t, "t.txt", "{{ Data.name }} of ${ Environ.STAGE }", "motd", "hi", "escaped.txt", "$${x} {{ '{{' }} {{ Data.name }}", "x.templ", "${ Data.name } {{ Facts.os }} ${ 1 + 2 } $${x} {{ '{{' }}\n",
+				"t/main.jet", "jet [[ Data.name ]][[ include \"part.jet\" ]]\n", "t/part.jet", " part [[ Facts.os ]]")
+			text := "data:\n  name: app\n  proxy: null\n  pw: \"${ secret('hunter2') }\"\n  expr: \"${ template('{{ Environ.STAGE }}') }\"\n" + strings.Replace(content(tc.in), "muster:", "ccm:", 1)
+			r, err := resolve(t, text, options(), manifest.Inputs{Dir: dir})
+			got := ""
+			if err != nil {
+				got = strings.ReplaceAll(err.Error(), dir, "DIR")
+			} else {
+				got = r.Resources[0].Spec.(*thingSpec).Content
+			}
+			if got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestTextsOfExpressionsWait has texts of expressions that use outputs and secrets.
+func TestTextsOfExpressionsWait(t *testing.T) {
+	dir := beside(t, "x.templ", "${ outputs('exec#a').stdout } {{ outputs('exec#b').stdout }}\n", "secret.templ", "p=${ Data.pw }\n")
+	const head = "data: {pw: \"${ secret('hunter2') }\"}\nmuster:\n  resources:\n    - exec: [a: {}, b: {}]\n    - file:\n        - /f: {content: \"${ template('"
+	r, err := resolve(t, head+"x.templ') }\"}\n", options(), manifest.Inputs{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	late := r.Resources[2]
+	if late.Late == nil || len(late.Spec.Meta().Require) != 2 {
+		t.Fatalf("it requires %v", late.Spec.Meta().Require)
+	}
+	spec, _, err := late.Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "1"}, {Type: "exec", Name: "b"}: {"stdout": "2"}})
+	if err != nil || spec.(*thingSpec).Content != "1 2\n" {
+		t.Errorf("%+v, %v", spec, err)
+	}
+	r, err = resolve(t, head+"secret.templ') }\"}\n", options(), manifest.Inputs{Dir: dir})
+	if err != nil || len(r.Resources[2].Secrets) == 0 {
+		t.Errorf("no secret, %v", err)
 	}
 }

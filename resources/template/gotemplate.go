@@ -2,6 +2,7 @@ package template
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"os"
 	"regexp"
@@ -10,6 +11,7 @@ import (
 	"text/template"
 	"text/template/parse"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
@@ -27,15 +29,22 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 		return "", err
 	}
 	out := &output{ctx: ctx, limits: limits}
-	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }}
+	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: printed}
 	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
 		failed := newError(t.Name, err)
 		failed.Syntax = true
+		if name := withoutDot.FindStringSubmatch(failed.Message); name != nil {
+			failed.Hint = "write ." + name[1] + " in a Go template, or rename the file to end in .templ"
+		}
 		return "", failed
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
+			if err := checkLiterals(t, each.Root); err != nil {
+				return "", err
+			}
+			checkPrinted(each.Root)
 			guardLoops(each.Root)
 			guard(each.Root, each.Root.Position())
 		}
@@ -106,6 +115,9 @@ func stepAt(place parse.Pos) parse.Node {
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: place, Pipe: pipe}
 }
 
+// withoutDot matches the error for a name of expressions in a Go template.
+var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined`)
+
 // noKey matches what the library says of a key that is missing.
 var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
@@ -116,11 +128,39 @@ func goError(t Template, out *output, err error) error {
 	if missing := noKey.FindStringSubmatch(failed.Message); missing != nil {
 		failed.Hint = "write {{ lookup \"data.name\" \"default\" }}, or {{ get .Data " + missing[1] + " }}, where it may be missing"
 	}
+	var null *nullError
+	if errors.As(err, &null) {
+		failed.Message, failed.Hint = null.Error(), null.goHint()
+	}
 	if out.stopped != nil {
 		failed.Message, failed.Err = out.stopped.Error(), out.stopped
 	}
 
 	return failed
+}
+
+// expressionLeft matches an expression of a manifest, which Go templates do not evaluate.
+var expressionLeft = regexp.MustCompile(`\$\{[^{}]*?\b(?:(?:Data|Facts|Environ)\s*(?:\?\.|[.\[|])|(?:lookup|readFile|file|kvGet|registrations|secret|outputs|template|jet)\s*\()`)
+
+// checkLiterals refuses expressions of a manifest in the literal text of a Go template:
+// they would stay in the result.
+func checkLiterals(t Template, root *parse.ListNode) (err error) {
+	Visit(root, func(node any) {
+		text, is := node.(*parse.TextNode)
+		if !is || err != nil {
+			return
+		}
+		if at := expressionLeft.FindIndex(text.Text); at != nil {
+			found := string(text.Text[at[0]:at[1]])
+			err = &Error{
+				Pos: model.Position{File: t.Name, Line: 1 + strings.Count(t.Text[:int(text.Pos)+at[0]], "\n")}, Syntax: true,
+				Message: "a Go template does not evaluate the expression that begins with `" + clipped(found) + "`",
+				Hint:    "write {{ .Data.name }}, rename the file to end in .templ, or write {{ \"${\" }} for a literal `${`",
+			}
+		}
+	})
+
+	return err
 }
 
 // IsGo reports whether a text holds an action of a Go template, IsJet one of a Jet template.

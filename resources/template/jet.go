@@ -37,7 +37,7 @@ type Load func(path string) (string, error)
 // nil: then there is nothing to include. Errors are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
 	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: JetFunctions(names)}
-	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(jetLeft, jetRight), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
+	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(t.left(), t.right()), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
 	for name, fn := range r.functions {
 		r.set.AddGlobalFunc(name, fn)
 	}
@@ -55,6 +55,12 @@ func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits)
 
 	return r.out.text.String(), nil
 }
+
+func (t Template) left() string  { return cmp.Or(t.Left, jetLeft) }
+func (t Template) right() string { return cmp.Or(t.Right, jetRight) }
+
+// HasJetAction reports whether a text has an action in the delimiters of t.
+func (t Template) HasJetAction(text string) bool { return strings.Contains(text, t.left()) }
 
 // writer returns the function through which Jet writes values; nil where they are
 // written as they are.
@@ -136,7 +142,7 @@ func (r *rendering) Exists(name string) bool {
 func (r *rendering) Open(name string) (io.ReadCloser, error) {
 	text, err := r.text(name)
 	if err == nil {
-		err = scan(Template{Name: r.name(name), Text: text}, jetLeft, jetRight, true, r.out.limits.Judge)
+		err = scan(Template{Name: r.name(name), Text: text}, r.main.left(), r.main.right(), true, r.out.limits.Judge)
 	}
 
 	return io.NopCloser(strings.NewReader(text)), err
@@ -172,7 +178,10 @@ var unknownName = regexp.MustCompile(`identifier "(\w+)" not available`)
 func (r *rendering) failed(err error, names Names) error {
 	out := newError(r.path(), err)
 	out.Pos.File = r.name(out.Pos.File)
+	var null *nullError
 	switch found := unknownName.FindStringSubmatch(out.Message); {
+	case errors.As(err, &null):
+		out.Message, out.Hint = null.Error(), null.jetHint()
 	case r.out.stopped != nil:
 		out.Message, out.Err = r.out.stopped.Error(), r.out.stopped
 	case found != nil:

@@ -31,6 +31,7 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 			*over = jetCall(n.NodeBase, nameInOrder, *over)
 		case *jet.ActionNode:
 			r.checkAssigned(n.Set)
+			r.checkPrinted(n)
 		case *jet.IfNode:
 			r.checkAssigned(n.Set)
 		case *jet.BlockNode:

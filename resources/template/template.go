@@ -24,8 +24,9 @@ import (
 // a value, or a value and an error.
 type Names map[string]any
 
-// Template is a text to be rendered. Name is what its places are called.
-type Template struct{ Name, Text string }
+// Template is a text to be rendered. Name is the file in its positions. Left and Right
+// delimit the actions of a Jet template; empty means [[ and ]].
+type Template struct{ Name, Text, Left, Right string }
 
 // Limits bound what a rendering may come to. The zero value bounds nothing but
 // its depth and work.

@@ -15,7 +15,7 @@ var errNoFile = errors.New("no such file")
 
 // names are what the tests let templates see.
 func names() template.Names {
-	facts := map[string]any{"os": "debian", "list": []any{"a", "b"}, "host": map[string]any{"name": "web01"}}
+	facts := map[string]any{"nul": nil, "os": "debian", "list": []any{"a", "b"}, "host": map[string]any{"name": "web01"}}
 
 	return template.Names{
 		"Facts": facts, "Environ": map[string]any{"STAGE": "prod"},

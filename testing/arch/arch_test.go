@@ -139,6 +139,8 @@ var planted = []struct {
 	{"only host touches files", "a type", body("resources/exec/a.go", "os", "os.ReadFile(\"\")"), "resources/exec must not use files by os"},
 	{"only host touches files", "a type that reads the environment", body("resources/exec/a.go", "os", "os.Environ()"), ""},
 	{"only host touches files", "host", body("resources/host/files/a.go", "os", "os.ReadFile(\"\")"), ""},
+	{"removals stay on one file system", "a removal that crosses mounts", body("agent/a.go", "os", "os.RemoveAll(\"\")"), "os.RemoveAll crosses mounts"},
+	{"removals stay on one file system", "a test", body("agent/a_test.go", "os", "os.RemoveAll(\"\")"), ""},
 	{"deciding is pure", "the clock", body("resources/engine/plan/a.go", "time", "time.Now()"), "resources/engine/plan must not use the clock"},
 	{"deciding is pure", "a duration", body("resources/engine/plan/a.go", "time", "time.Second"), ""},
 	{"deciding is pure", "the log", body("resources/engine/graph/a.go", "log/slog", "slog.Default()"), "must not import log/slog, it is pure"},

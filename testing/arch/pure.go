@@ -87,6 +87,22 @@ func checkDisk(f *File) []Breach {
 	return out
 }
 
+// checkRemoval refuses os.RemoveAll, which crosses mounts.
+func checkRemoval(f *File) []Breach {
+	if f.Test || within(f.Folder, "testing") {
+		return nil
+	}
+	var out []Breach
+	ast.Inspect(f.syntax, func(n ast.Node) bool {
+		if e, ok := n.(ast.Expr); ok && f.selects(e, "os", "RemoveAll") {
+			out = append(out, f.breach(n.Pos(), "use resources/host/trees to remove a tree, os.RemoveAll crosses mounts"))
+		}
+		return true
+	})
+
+	return out
+}
+
 // checkGoroutines refuses the go statement: a sync.WaitGroup starts goroutines,
 // so that whoever starts one can wait for it.
 func checkGoroutines(f *File) []Breach {

@@ -16,6 +16,7 @@ func Rules() []Rule {
 		{"only the reader of documents parses YAML", eachFile(checkYAML)},
 		{"only host starts processes", eachFile(checkProcesses)},
 		{"only host touches files", eachFile(checkDisk)},
+		{"removals stay on one file system", eachFile(checkRemoval)},
 		{"deciding is pure", eachFile(checkPure)},
 		{"callers pass the time", eachFile(checkClock)},
 		{"goroutines are awaited", eachFile(checkGoroutines)},

@@ -19,6 +19,7 @@ const pages = {
   run: '/runs/' + failed,
   events: '/events',
   requests: '/requests',
+  request: '/requests/req-8d20',
   registrations: '/registrations',
   audit: '/audit',
   history: '/audit/group.sim-web.nginx',
@@ -40,7 +41,7 @@ await Promise.all(Array.from({ length: 2 }, async () => {
     await p.goto(base + url, { waitUntil: 'load' });
     const bytes = await p.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.initiatorType !== 'other').reduce((sum, e) => sum + e.encodedBodySize, 0));
     if (bytes > 100_000) problem(`${name}: ${bytes} bytes over the wire`);
-    await look(p, name, ['nodes', 'events', 'manifest'].includes(name), async (screen) => {
+    await look(p, name, ['nodes', 'events', 'manifest', 'request'].includes(name), async (screen) => {
       if (process.env.DOCS && screen === 'light' && documented.includes(name)) await p.screenshot({ path: path.join(process.env.DOCS, `dashboard-${name}.png`), clip: { x: 0, y: 0, width: 1280, height: 720 } });
     });
   }

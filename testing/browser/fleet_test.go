@@ -218,9 +218,18 @@ func (w *world) register() {
 // request asks the databases for something, once.
 func (w *world) request() {
 	w.t.Helper()
+	for _, request := range []string{
+		`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"req-7c1f","type":"service","properties":{"name":"postgresql","ensure":"running"}}`,
+		`{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"req-8d20","type":"exec","properties":{"name":"uptime -p"}}`,
+	} {
+		w.requestOne(request)
+	}
+}
+
+func (w *world) requestOne(request string) {
+	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	defer cancel()
-	const request = `{"protocol":"io.choria.ccm.v1.resource.ensure.request","id":"req-7c1f","type":"service","properties":{"name":"postgresql","ensure":"running"}}`
 	for _, err := range w.store.Ask(ctx, w.store.Names().Request(kvstore.VerbEnsure, "group.sim-db"), []byte(request)) {
 		if err != nil {
 			w.t.Fatal(err)

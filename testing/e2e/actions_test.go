@@ -22,6 +22,8 @@ type site struct {
 	t       *testing.T
 	process *process
 	address string
+	// sessions are the cookies of browsers, by token.
+	sessions map[string]string
 }
 
 // serveActions starts muster fleet serve with actions.
@@ -58,16 +60,44 @@ func (s *site) do(method, path string, body io.Reader, headers ...string) (*http
 	return response, string(text)
 }
 
+// cookie returns the session cookie of a browser that signed in with a token.
+func (s *site) cookie(token string) string {
+	s.t.Helper()
+	if known, is := s.sessions[token]; is {
+		return known
+	}
+	request, err := http.NewRequestWithContext(s.t.Context(), http.MethodPost, s.address+"login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	response, err := http.DefaultTransport.RoundTrip(request)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer response.Body.Close()
+	set := response.Cookies()
+	if len(set) != 1 {
+		s.t.Fatalf("signing in: %s", response.Status)
+	}
+	if s.sessions == nil {
+		s.sessions = map[string]string{}
+	}
+	s.sessions[token] = set[0].Name + "=" + set[0].Value
+
+	return s.sessions[token]
+}
+
 // form sends a form as a browser does in which somebody signed in.
 func (s *site) form(path, token string, fields url.Values, headers ...string) (*http.Response, string) {
 	s.t.Helper()
-	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", "muster=" + token, "Sec-Fetch-Site", "same-origin"}, headers...)...)
+	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", s.cookie(token), "Sec-Fetch-Site", "same-origin"}, headers...)...)
 }
 
 // confirmed returns a form with what the page has that asks before the action.
 func (s *site) confirmed(path, token string, fields url.Values) url.Values {
 	s.t.Helper()
-	_, text := s.do(http.MethodGet, path+"?"+fields.Encode(), nil, "Accept", "text/html", "Cookie", "muster="+token)
+	_, text := s.do(http.MethodGet, path+"?"+fields.Encode(), nil, "Accept", "text/html", "Cookie", s.cookie(token))
 	for _, field := range regexp.MustCompile(`name="(nodes|digest)" value="([^"]*)"`).FindAllStringSubmatch(text, -1) {
 		fields.Set(field[1], field[2])
 	}
@@ -114,7 +144,7 @@ func TestActions(t *testing.T) {
 	s := serveActions(t, dir, server.URL(), tokens)
 	get := func(path, token string) string {
 		t.Helper()
-		_, text := s.do(http.MethodGet, path, nil, "Cookie", "muster="+token, "Accept", "text/html")
+		_, text := s.do(http.MethodGet, path, nil, "Cookie", s.cookie(token), "Accept", "text/html")
 		return text
 	}
 	await(t, "the node is shown", func() bool { return strings.Contains(get("nodes/web01", operate), "Run now") })
@@ -318,7 +348,7 @@ func TestActionsWithoutAnAdministrator(t *testing.T) {
 	token := strings.TrimSpace(fleet("fleet", "token", "anna", "--role", "operate", "--file", tokens))
 	get := func(s *site, path string) string {
 		t.Helper()
-		_, text := s.do(http.MethodGet, path, nil, "Cookie", "muster="+token, "Accept", "text/html")
+		_, text := s.do(http.MethodGet, path, nil, "Cookie", s.cookie(token), "Accept", "text/html")
 		return text
 	}
 	const node = `{"target":{"nodes":["web01"]}}`

@@ -58,7 +58,7 @@ func (s *show) rewrite(text string) string {
 
 	return strings.NewReplacer(
 		"/etc/", s.dir+"/etc/", "owner: root", `owner: "`+uid+`"`, "group: root", `group: "`+gid+`"`,
-		"--owner root", "--owner "+uid, "--group root", "--group "+gid,
+		"--owner root", "--owner "+uid, "--group root", "--group "+gid, "--file-group root", "--file-group "+gid,
 	).Replace(text)
 }
 

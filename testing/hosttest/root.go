@@ -38,3 +38,28 @@ func MountTmpfs(t *testing.T, options string, flags uintptr) string {
 
 	return dir
 }
+
+// Mount binds a file or directory to another path, or mounts a tmpfs with a file in it
+// where from is empty. The test unmounts it at its end.
+func Mount(t *testing.T, from, at string) {
+	t.Helper()
+	fs, flags := "", uintptr(syscall.MS_BIND)
+	if from == "" {
+		from, fs, flags = "muster", "tmpfs", 0
+	}
+	if err := syscall.Mount(from, at, fs, flags, ""); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { Unmount(t, at) })
+	if fs != "" {
+		MakeTree(t, at, "precious")
+	}
+}
+
+// Unmount unmounts a path, even a busy one.
+func Unmount(t *testing.T, at string) {
+	t.Helper()
+	if err := syscall.Unmount(at, syscall.MNT_DETACH); err != nil {
+		t.Error(err)
+	}
+}

@@ -5,6 +5,7 @@ package rigs
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -117,14 +118,26 @@ type Result struct {
 	CPU time.Duration
 }
 
-// Run runs a command in the machine and waits for its end.
+// commandTime bounds each command in a machine, and so a test that hangs. The limit of
+// "go test" covers all tests of a package: on a busy machine it would end tests that only wait.
+const commandTime = 10 * time.Minute
+
+// Run runs a command in the machine and waits until it ends. It fails the test when the
+// command cannot be started or takes longer than commandTime.
 func (m *Machine) Run(args ...string) Result {
 	m.t.Helper()
-	cmd := exec.CommandContext(m.t.Context(), "nsenter", append(slices.Clone(m.enter), args...)...)
+	ctx, cancel := context.WithTimeout(m.t.Context(), commandTime)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "nsenter", append(slices.Clone(m.enter), args...)...)
 	cmd.Env = []string{"PATH=" + searchPath, "HOME=/root", "LANG=C.UTF-8"}
 	var stdout, stderr bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	// Processes that the command started may still hold its output.
+	cmd.WaitDelay = time.Second
 	err := cmd.Run()
+	if ctx.Err() != nil {
+		m.t.Fatalf("%s: %v\n%s%s", strings.Join(args, " "), ctx.Err(), stdout.String(), stderr.String())
+	}
 	var exit *exec.ExitError
 	if err != nil && !errors.As(err, &exit) {
 		m.t.Fatalf("%s: %v", strings.Join(args, " "), err)

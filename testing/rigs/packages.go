@@ -114,7 +114,7 @@ func Inside(t *testing.T, machine func(testing.TB) *Machine) bool {
 	const copied = "/usr/local/lib/test/program"
 	m := machine(t)
 	m.Copy(program, copied)
-	r := m.Run("env", insideVariable+"=1", "TMPDIR=/tmp", copied, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=5m")
+	r := m.Run("env", insideVariable+"=1", "TMPDIR=/tmp", copied, "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout="+commandTime.String())
 	if r.Code != 0 {
 		t.Fatalf("in the machine: exit code %d\n%s%s", r.Code, r.Stdout, r.Stderr)
 	}

@@ -3,11 +3,13 @@
 package rigs_test
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/musterfleet/muster/testing/markdown"
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
@@ -74,4 +76,26 @@ func TestSiteServes(t *testing.T) {
 	n.sh("cp /root/good /root/examples/site/files/site.conf.tmpl")
 	run([]string{conf, test, svc})
 	run(nil)
+
+	// The page of the file type shows how to validate one file of conf.d.
+	text, err := os.ReadFile(filepath.Join(rigs.Checkout(t), "docs/types/file.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := markdown.Blocks(string(text))
+	at := slices.IndexFunc(blocks, func(b markdown.Block) bool { return strings.HasPrefix(b.Text, "# fragment.yaml\n") })
+	if at < 0 {
+		t.Fatal("docs/types/file.md has no fragment.yaml")
+	}
+	put(t, n.Machine, "/root/fragment.yaml", blocks[at].Text)
+	if got := changed(apply(t, n.Machine, "/root/fragment.yaml")); !slices.Equal(got, []string{conf}) {
+		t.Errorf("changed are %q", got)
+	}
+	put(t, n.Machine, "/root/fragment.yaml", strings.Replace(blocks[at].Text, "listen", "listens", 1))
+	if r := n.Run("muster", "apply", "/root/fragment.yaml"); r.Code == 0 || !strings.Contains(r.Stderr, `unknown directive \"listens\"`) {
+		t.Errorf("exit code %d\n%s", r.Code, r.Stderr)
+	}
+	if names := n.sh("ls -A /etc/nginx/conf.d"); names != "site.conf" {
+		t.Errorf("/etc/nginx/conf.d contains %q", names)
+	}
 }

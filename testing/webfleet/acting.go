@@ -3,9 +3,12 @@ package webfleet
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,6 +26,10 @@ type Acting struct {
 	// Read is the token of wall, who only reads, Operate that of anna and Other that of bob, who both
 	// operate.
 	Read, Operate, Other string
+
+	mu sync.Mutex
+	// sessions are the cookies of browsers, by token.
+	sessions map[string]*http.Cookie
 }
 
 // NewActing returns one that serves what handler returns, until the test ends.
@@ -53,6 +60,30 @@ func NewActing(t testing.TB, d Data, handler func(*Fleet, *actions.Executor) htt
 	a.Handler = guard.Handler(handler(a.Fleet, a.Executor))
 
 	return a
+}
+
+// SignIn returns the session cookie of a browser that signed in with a token.
+func (a *Acting) SignIn(t testing.TB, token string) *http.Cookie {
+	t.Helper()
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if known := a.sessions[token]; known != nil {
+		return known
+	}
+	r := httptest.NewRequest(http.MethodPost, "https://muster.example.net/login", strings.NewReader(url.Values{"token": {token}}.Encode()))
+	r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	w := httptest.NewRecorder()
+	a.ServeHTTP(w, r)
+	set := w.Result().Cookies()
+	if len(set) != 1 {
+		t.Fatalf("signing in: %d %s", w.Code, w.Body)
+	}
+	if a.sessions == nil {
+		a.sessions = map[string]*http.Cookie{}
+	}
+	a.sessions[token] = set[0]
+
+	return set[0]
 }
 
 // SetGroups has a node join groups, and leave all others.

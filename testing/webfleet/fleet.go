@@ -35,6 +35,8 @@ type Data struct {
 	Runs     []view.RunRow
 	Events   []view.Event
 	Requests []view.RequestRow
+	// Answers are the answers to requests, by id.
+	Answers map[string][]view.Answer
 	// Missing are the nodes that did not answer requests, by id.
 	Missing map[string][]string
 	// Details are runs by node/id, Facts documents by node, Revisions those of a key, the oldest first.
@@ -345,6 +347,13 @@ func (f *Fleet) Run(_ context.Context, node, id string) (view.RunDetail, error) 
 	run, ok := d.Details[node+"/"+id]
 
 	return found(run, ok, d.Err)
+}
+
+// Answers returns the answers to a request.
+func (f *Fleet) Answers(_ context.Context, r view.RequestRow) (view.Answers, error) {
+	d := f.get()
+
+	return view.Answers{Answers: d.Answers[r.ID]}, d.Err
 }
 
 // Facts returns the facts of a node.

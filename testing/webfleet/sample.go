@@ -276,6 +276,15 @@ func (s *sample) others() {
 		{ID: "req-7c1f", By: "anna@desk", Nodes: 305, On: `group("web") || group("db")`, Resource: "service#nginx", First: s.now.Add(-41 * time.Minute), Last: s.now.Add(-40 * time.Minute), Answers: 300, Failed: 2, Changed: 298},
 		{ID: "req-66d0", Resource: "exec#/usr/bin/uptime", First: s.now.Add(-3 * time.Hour), Last: s.now.Add(-3 * time.Hour), Answers: 498},
 	}
+	s.data.Answers = map[string][]view.Answer{}
+	zero, three := 0, 3
+	for i, n := range s.data.Nodes {
+		a := view.Answer{Node: n.Node, Time: s.now.Add(-3 * time.Hour), Duration: 12 * time.Millisecond, Outcome: model.OutcomeChanged, ExitCode: &zero, Text: "ran the command", Stdout: "up 12 days\n"}
+		if i%20 == 7 {
+			a.Outcome, a.ExitCode, a.Text, a.Stdout, a.Stderr = model.OutcomeFailed, &three, "exit code 3", "", "uptime: cannot open /proc/uptime\n"
+		}
+		s.data.Answers["req-66d0"] = append(s.data.Answers["req-66d0"], a)
+	}
 	s.data.Missing = map[string][]string{"req-7c1f": {"db006", "edge012", "web003", "web020", "web089"}}
 	for i := range 12 {
 		s.data.Registrations = append(s.data.Registrations, registration.Registration{Cluster: "production", Service: []string{"web", "postgres", "cache"}[i%3], ProtocolName: []string{"http", "postgresql", "http"}[i%3], Address: fmt.Sprintf("10.20.0.%d", 10+i), Port: []int{8080, 5432, 6081}[i%3], Priority: 10, TTL: model.Duration(time.Minute), Node: s.data.Nodes[(i*7)%len(s.data.Nodes)].Node, Annotations: map[string]string{"zone": "fra1"}})

@@ -99,7 +99,7 @@ func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
 		return nil
 	}
 
-	return seal(f.tree())
+	return seal(ctx, f.tree())
 }
 
 // tree is where the files of the bundle are.

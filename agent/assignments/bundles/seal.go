@@ -2,6 +2,7 @@ package bundles
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	"github.com/musterfleet/muster/resources/host/trees"
 )
 
 // sealName is the file in an unpacked bundle that has what was unpacked.
@@ -16,10 +19,10 @@ const sealName = ".muster-bundle"
 
 // seal records what is in a bundle, a line for each entry, so that IsIntact sees when
 // one is missing or another.
-func seal(dir string) error {
+func seal(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, sealName)
 	// It may be in the bundle, also as a link to elsewhere.
-	if err := os.RemoveAll(path); err != nil {
+	if err := trees.RemovePath(ctx, path); err != nil {
 		return err
 	}
 	var lines bytes.Buffer

@@ -31,6 +31,11 @@ type Env struct {
 	Flags Flags
 	Log   *slog.Logger
 
+	// readEnv reports whether expressions see the variables of .env, and fileEnviron has them
+	// once they were read.
+	readEnv     bool
+	fileEnviron map[string]string
+
 	given  map[string]bool
 	chosen func(context.Context) error
 	host   *host.Host

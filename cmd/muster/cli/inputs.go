@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
+	"github.com/musterfleet/muster/resources/host/trees"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/source"
 )
@@ -52,9 +54,28 @@ func (i *Inputs) CheckMaxDepth() error {
 	return nil
 }
 
-// AddData adds --data.
-func (i *Inputs) AddData(cmd *fisk.CmdClause) {
-	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&i.Data)
+// envHiera names the data of scripts that were written for CCM.
+const envHiera = "CCM_HIERA_DATA"
+
+// AddData adds --data, with its name in CCM.
+func (i *Inputs) AddData(cmd *fisk.CmdClause, help string) {
+	cmd.Flag("data", help).PlaceHolder("SOURCE").StringVar(&i.Data)
+	cmd.Flag("hiera", "The same as --data").Hidden().StringVar(&i.Data)
+}
+
+// DataSource returns the source of external data, empty for none: --data, --hiera or CCM_HIERA_DATA. The flag
+// names it in errors.
+func (e *Env) DataSource(in Inputs) (source, flag string, err error) {
+	switch data, hiera := e.Given("data"), e.Given("hiera"); {
+	case data && hiera:
+		return "", "", Usagef("--hiera is another name of --data, give one of them")
+	case data:
+		return cmp.Or(in.Data, Stdin), "--data", nil
+	case hiera:
+		return cmp.Or(in.Data, Stdin), "--hiera", nil
+	default:
+		return os.Getenv(envHiera), envHiera, nil
+	}
 }
 
 // Facts gathers the node's facts and overrides them with those of the flags.
@@ -140,8 +161,9 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 	return manifest.Options{
 		Types:         e.Types,
 		Facts:         facts,
-		Environ:       Environ(),
+		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
+		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
 		Options: source.Options{
 			Stdin: e.Stdin,
 			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
@@ -179,7 +201,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	if err != nil {
 		return "", nil, err
 	}
-	cleanup = func() error { return os.RemoveAll(dir) }
+	cleanup = func() error { return trees.RemovePath(context.WithoutCancel(ctx), dir) }
 	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err

@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"context"
+	"errors"
 	"reflect"
 	"slices"
 	"strconv"
@@ -12,21 +13,32 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Decode decodes properties, as resource.Decode does.
 type Decode func(*resource.Type, document.Value, model.Position) (*resource.Resource, model.Problems)
 
-// AddTypes adds to parent a command for each resource type, with a flag for each
-// of its properties, and calls act with those that are set and that decode accepts. The flag of a property
-// whose name is taken is --TYPE-PROPERTY.
-func (e *Env) AddTypes(parent *fisk.CmdClause, taken []string, decode Decode, act func(ctx context.Context, typ *resource.Type, properties document.Value) error) {
+// TypeCommands describes the commands that AddTypes adds.
+type TypeCommands struct {
+	// Taken are the names of flags that properties cannot have: these are --TYPE-PROPERTY.
+	Taken []string
+	// Decode checks the properties.
+	Decode Decode
+	// Evaluated reports whether values may hold expressions, which Act evaluates; nil means that they are literal.
+	Evaluated func() bool
+	// Act gets the properties that are set.
+	Act func(ctx context.Context, typ *resource.Type, properties document.Value) error
+}
+
+// AddTypes adds to parent a command for each resource type, with a flag for each of its properties.
+func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 	for _, t := range e.Types {
 		cmd := parent.Command(t.Name, t.Summary)
 		var name string
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
-		flags := addProperties(cmd, t, taken)
+		flags := addProperties(cmd, t, o.Taken)
 		cmd.Action(e.Action(func(ctx context.Context) error {
 			v := document.Value{Kind: document.Map}
 			v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
@@ -35,12 +47,25 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, taken []string, decode Decode, ac
 					v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
 				}
 			}
-			if _, problems := decode(t, v, v.Pos); len(problems) > 0 {
-				return &ExitError{Code: ExitUsage, Err: withFlags(problems, flags)}
+			if o.Evaluated == nil || !o.Evaluated() || !holdsExpression(v) {
+				if _, problems := o.Decode(t, v, v.Pos); len(problems) > 0 {
+					return &ExitError{Code: ExitUsage, Err: withFlags(problems, flags)}
+				}
 			}
-			return act(ctx, t, v)
+			err := o.Act(ctx, t, v)
+			if problems, is := errors.AsType[model.Problems](err); is {
+				return withFlags(problems, flags)
+			}
+			return err
 		}))
 	}
+}
+
+// holdsExpression reports whether any text in a value may hold an expression.
+func holdsExpression(v document.Value) bool {
+	return v.Kind == document.String && expression.MayHoldExpression(v.Text) ||
+		slices.ContainsFunc(v.Items, holdsExpression) ||
+		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return expression.MayHoldExpression(e.Key) || holdsExpression(e.Value) })
 }
 
 // withFlags names the flags of properties that are missing, and has examples as flags.

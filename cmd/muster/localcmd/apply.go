@@ -28,6 +28,7 @@ func addApply(env *cli.Env, app *fisk.Application) {
 	cmd.Flag("render", "Print the resources with all expressions resolved, and exit").UnNegatableBoolVar(&c.render)
 	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print one transaction event per line")
 	c.add(cmd)
+	c.AddReadEnv(cmd)
 	cmd.Action(env.Action(c.run))
 }
 

@@ -2,6 +2,7 @@ package localcmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -22,7 +23,7 @@ import (
 type ensureCommand struct {
 	runner
 	cli.Inputs
-	noop, yaml bool
+	noop, yaml, raw bool
 }
 
 func addEnsure(env *cli.Env, app *fisk.Application) {
@@ -34,8 +35,11 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print the transaction event")
 	c.AddFacts(cmd)
+	c.AddData(cmd, "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera")
 	c.AddMaxDepth(cmd)
-	env.AddTypes(cmd, cli.FlagNames(cmd), resource.Decode, c.run)
+	c.AddReadEnv(cmd)
+	cmd.Flag("raw", "Evaluate no expressions in arguments, flags and requests").UnNegatableBoolVar(&c.raw)
+	env.AddTypes(cmd, cli.TypeCommands{Taken: cli.FlagNames(cmd), Decode: resource.Decode, Evaluated: func() bool { return !c.raw }, Act: c.run})
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
@@ -58,7 +62,8 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	if err := c.CheckMaxDepth(); err != nil {
 		return nil, err
 	}
-	in, err := requestInputs(ctx, c.Env, c.Inputs)
+	loader := c.Loader(nil)
+	in, err := requestInputs(ctx, c.Env, loader, c.Inputs)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +72,11 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 		return nil, err
 	}
 	in.Known = session.known
-	resolved, err := c.Loader(nil).ResolveOne(ctx, typ, properties, in)
+	resolve := loader.ResolveDeclared
+	if c.raw {
+		resolve = loader.ResolveOne
+	}
+	resolved, err := resolve(ctx, typ, properties, in)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +86,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Author: in.Author, Origin: c.Loader(nil).Origin(nil)},
+		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)},
 		request: true,
 		diff:    c.diff || noop && !c.Given("diff"),
 	}
@@ -94,7 +103,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 
 // requestInputs returns the inputs of a request; relative paths are below the
 // working directory, and so may be what belongs to its owner.
-func requestInputs(ctx context.Context, env *cli.Env, in cli.Inputs) (manifest.Inputs, error) {
+func requestInputs(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs) (manifest.Inputs, error) {
 	nodeFacts, err := env.Facts(ctx, in)
 	if err != nil {
 		return manifest.Inputs{}, err
@@ -104,12 +113,47 @@ func requestInputs(ctx context.Context, env *cli.Env, in cli.Inputs) (manifest.I
 		return manifest.Inputs{}, err
 	}
 	author, err := trust.AuthorIn(dir)
+	if err != nil {
+		return manifest.Inputs{}, err
+	}
+	inputs := manifest.Inputs{Dir: dir, Author: author, Facts: nodeFacts, MaxDepth: in.MaxDepth}
+	inputs.Data, err = requestData(ctx, env, loader, in, inputs)
 
-	return manifest.Inputs{Dir: dir, Author: author, Facts: nodeFacts, MaxDepth: in.MaxDepth}, err
+	return inputs, err
+}
+
+// hieraFile holds the data of requests, in the working directory.
+const hieraFile = ".hiera"
+
+// requestData returns the data of a request: --data, or the file .hiera if only root and the user who runs
+// muster may write to it.
+func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (map[string]any, error) {
+	source, flag, err := env.DataSource(in)
+	if err != nil {
+		return nil, err
+	}
+	if source != "" {
+		data, err := loader.LoadData(ctx, source, inputs)
+		return data, cli.FileError(flag, source, err)
+	}
+	if _, err := os.Stat(hieraFile); err != nil {
+		return nil, nil
+	}
+	inputs.Author = trust.Author{}
+	data, err := loader.LoadData(ctx, hieraFile, inputs)
+	if errors.Is(err, trust.ErrUntrusted) {
+		env.Log.Warn("data ignored", "file", hieraFile, "error", err)
+		return nil, nil
+	}
+
+	return data, err
 }
 
 // pipe answers a request; any problem with it is an answer too.
 func (c *ensureCommand) pipe(ctx context.Context) error {
+	if c.Given("diff") {
+		return cli.Usagef("--diff does not apply to requests: the response contains the diffs")
+	}
 	response := model.EnsureResponse{Protocol: model.ProtocolEnsureResponse}
 	state, err := c.request(ctx)
 	failed := err != nil
@@ -122,7 +166,9 @@ func (c *ensureCommand) pipe(ctx context.Context) error {
 		return err
 	}
 
-	return exitOf(failed, false, false)
+	changed := response.State != nil && response.State.Changed
+
+	return exitOf(failed, changed, c.detailed)
 }
 
 func (c *ensureCommand) request(ctx context.Context) (*model.Transaction, error) {
@@ -138,7 +184,7 @@ func (c *ensureCommand) request(ctx context.Context) (*model.Transaction, error)
 		return nil, fmt.Errorf("the request expired at %s and was not executed", request.Expires.Format(time.RFC3339))
 	}
 	var state *model.Transaction
-	if _, err := c.one(ctx, request.Type, properties, request.Noop, func(t *model.Transaction) { state = t }); err != nil {
+	if _, err := c.one(ctx, request.Type, properties, c.noop || request.Noop, func(t *model.Transaction) { state = t }); err != nil {
 		return nil, err
 	}
 
@@ -157,19 +203,20 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	env.AddTypes(cmd, nil, resource.DecodeQuestion, c.run)
+	env.AddTypes(cmd, cli.TypeCommands{Decode: resource.DecodeQuestion, Evaluated: func() bool { return true }, Act: c.run})
 }
 
 func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
-	in, err := requestInputs(ctx, c.Env, cli.Inputs{})
+	loader := c.Loader(nil)
+	in, err := requestInputs(ctx, c.Env, loader, cli.Inputs{})
 	if err != nil {
 		return err
 	}
-	resolved, err := c.Loader(nil).ResolveQuestion(ctx, t.Name, properties, in)
+	resolved, err := loader.ResolveDeclaredQuestion(ctx, t.Name, properties, in)
 	if err != nil {
 		return err
 	}
-	state, err := engine.Status(ctx, resource.Env{Host: c.Host(), Facts: in.Facts, Log: c.Log, Scope: resource.Scope{Dir: in.Dir, Author: in.Author, Origin: c.Loader(nil).Origin(nil)}}, resolved.Resources)
+	state, err := engine.Status(ctx, resource.Env{Host: c.Host(), Facts: in.Facts, Log: c.Log, Scope: resource.Scope{Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)}}, resolved.Resources)
 	if err != nil {
 		return err
 	}

@@ -48,7 +48,8 @@ func addData(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Expressions are evaluated with the facts of this machine.\n\n  muster data resolve data.yaml --fact role=web\n  muster data resolve kv://MUSTER_DATA/common package_name")
 	cmd.Arg("source", "Path, -, kv://bucket/key or http(s)://").Required().StringVar(&c.source)
 	c.add(cmd)
-	c.AddData(cmd)
+	c.AddData(cmd, dataHelp)
+	c.AddReadEnv(cmd)
 	cmd.Action(env.Action(func(ctx context.Context) error {
 		resolved, err := c.resolve(ctx)
 		if err != nil {

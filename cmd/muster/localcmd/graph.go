@@ -33,6 +33,7 @@ func addGraph(env *cli.Env, app *fisk.Application) {
 	cmd.Flag("dot", "Print for Graphviz").UnNegatableBoolVar(&c.dot)
 	c.AddFormat(cmd)
 	c.add(cmd)
+	c.AddReadEnv(cmd)
 	cmd.Action(env.Action(c.run))
 }
 

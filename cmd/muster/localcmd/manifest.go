@@ -18,6 +18,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
+const dataHelp = "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own"
+
 // manifestFlags are a manifest and its inputs.
 type manifestFlags struct {
 	cli.Inputs
@@ -27,7 +29,7 @@ type manifestFlags struct {
 func (m *manifestFlags) add(cmd *fisk.CmdClause) {
 	cmd.Arg("manifest", "Path, directory with manifest.yaml, -, kv://bucket/key, obj://bucket/name or http(s)://; a tar.gz is a bundle").Required().StringVar(&m.source)
 	m.AddFacts(cmd)
-	m.AddData(cmd)
+	m.AddData(cmd, dataHelp)
 	m.AddMaxDepth(cmd)
 }
 
@@ -82,15 +84,15 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	return do(opened{resolved, source, session})
 }
 
-// externalData returns the data of --data, which may belong to the author too.
+// externalData returns the data of --data, which the author may own too.
 func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (map[string]any, error) {
-	if !env.Given("data") {
-		return nil, nil
+	source, flag, err := env.DataSource(in)
+	if err != nil || source == "" {
+		return nil, err
 	}
+	data, err := loader.LoadData(ctx, source, manifest.Inputs{Author: author})
 
-	data, err := loader.LoadData(ctx, cmp.Or(in.Data, cli.Stdin), manifest.Inputs{Author: author})
-
-	return data, cli.FileError("--data", in.Data, err)
+	return data, cli.FileError(flag, source, err)
 }
 
 // journalName identifies a manifest in the journal: a file by its real path,

@@ -24,6 +24,7 @@ type Guard struct {
 	tokens      *reloaded[[]token]
 	certificate *reloaded[*tls.Certificate]
 	provider    *provider
+	sessions    tokenSessions
 	crossOrigin *http.CrossOriginProtection
 	failures    failures
 	sparse      sparse.Log
@@ -91,7 +92,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")
 		header.Set("X-Frame-Options", "DENY")
-		header.Set("Referrer-Policy", "no-referrer")
+		header.Set("Referrer-Policy", "same-origin")
 		header.Set("Cross-Origin-Opener-Policy", "same-origin")
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
@@ -111,20 +112,36 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 // mayName reports whether a request may name a host. Where nobody signs in, a web site could
 // give its own name the address of this machine, and its pages would be of the same origin.
 func (g *Guard) mayName(host string) bool {
-	if !g.loopback {
+	if !g.loopback || isLoopbackName(host) {
 		return true
 	}
+	name := hostname(host)
+	if _, err := netip.ParseAddr(name); err == nil {
+		return false
+	}
+	external, err := url.Parse(g.options.URL)
+
+	return err == nil && name != "" && name == strings.ToLower(external.Hostname())
+}
+
+// isLoopbackName reports whether a host, with or without a port, is a name or an address of loopback.
+func isLoopbackName(host string) bool {
+	name := hostname(host)
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.Unmap().IsLoopback()
+	}
+
+	return name == "localhost"
+}
+
+// hostname returns a host without its port.
+func hostname(host string) string {
 	name := strings.ToLower(host)
 	if h, _, err := net.SplitHostPort(host); err == nil {
 		name = strings.ToLower(h)
 	}
-	name = strings.Trim(name, "[]")
-	if ip, err := netip.ParseAddr(name); err == nil {
-		return ip.Unmap().IsLoopback()
-	}
-	external, err := url.Parse(g.options.URL)
 
-	return name == "localhost" || err == nil && name != "" && name == strings.ToLower(external.Hostname())
+	return strings.Trim(name, "[]")
 }
 
 // protect lets those pass who may.
@@ -152,22 +169,19 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// credential is what a request has to prove who makes it; text is empty for nothing.
+// credential is the token of a program, or the session cookies of a browser: several can have one name.
 type credential struct {
-	text   string
-	bearer bool
+	token   string
+	bearer  bool
+	cookies []string
 }
 
 func (g *Guard) credentialOf(r *http.Request) credential {
 	if scheme, text, _ := strings.Cut(r.Header.Get("Authorization"), " "); strings.EqualFold(scheme, "Bearer") {
-		return credential{strings.TrimSpace(text), true}
-	}
-	cookie, err := r.Cookie(g.cookieName())
-	if err != nil {
-		return credential{}
+		return credential{token: strings.TrimSpace(text), bearer: true}
 	}
 
-	return credential{cookie.Value, false}
+	return credential{cookies: cookiesOf(r, g.cookieNames(r)...)}
 }
 
 // userOf returns who makes a request with a credential, and whether it is an attempt to prove it.
@@ -175,13 +189,30 @@ func (g *Guard) userOf(c credential) (user User, given bool) {
 	if g.open() {
 		return User{Role: Read}, false
 	}
-	user, ok := g.userOfToken(c.text)
-	if !ok && !c.bearer && g.provider != nil {
-		user, ok = g.provider.userOfSession(c.text, time.Now())
+	if c.bearer {
+		user, _ = g.userOfToken(c.token)
+		return user, true
+	}
+	for _, cookie := range c.cookies {
+		if user, ok := g.userOfSession(cookie, time.Now()); ok {
+			return user, true
+		}
 	}
 
 	// A session that ended is no attempt to guess one.
-	return user, ok || c.bearer
+	return User{}, false
+}
+
+// userOfSession returns the user of a session cookie.
+func (g *Guard) userOfSession(cookie string, now time.Time) (User, bool) {
+	if token, ok := g.sessions.get(cookie, now); ok && g.tokens != nil {
+		return userOfDigest(g.tokens.get(), token)
+	}
+	if g.provider == nil {
+		return User{}, false
+	}
+
+	return g.provider.userOfSession(cookie, now)
 }
 
 // whileMay returns a context that ends soon after whoever has a credential has not the role any

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// signedInFor is how long a browser keeps a token.
+	// signedInFor is how long a browser stays signed in with a token.
 	signedInFor = 7 * 24 * time.Hour
 	maxForm     = 8 << 10
 	// maxNext is the longest way on that is kept: cookies have 4 KB.
@@ -64,7 +64,7 @@ func (g *Guard) loginPage(w http.ResponseWriter, status int, next, problem strin
 	page(w, status, pageData{Form: true, Next: next, Problem: problem, Tokens: g.tokens != nil, OIDC: g.provider != nil})
 }
 
-// login takes the token of the form as a cookie.
+// login begins a session for the token of the form.
 func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 	r.Body = http.MaxBytesReader(w, r.Body, maxForm)
 	next := localPath(r.PostFormValue("next"))
@@ -75,33 +75,14 @@ func (g *Guard) login(w http.ResponseWriter, r *http.Request) {
 		}
 		return
 	}
-	http.SetCookie(w, g.cookie(text, signedInFor))
+	http.SetCookie(w, g.cookie(r, g.sessions.begin(text, time.Now()), signedInFor))
 	http.Redirect(w, r, next, http.StatusSeeOther)
 }
 
 func (g *Guard) logout(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, g.cookie("", -time.Second))
+	for _, id := range cookiesOf(r, g.cookieNames(r)...) {
+		g.sessions.end(id)
+	}
+	http.SetCookie(w, g.cookie(r, "", -time.Second))
 	http.Redirect(w, r, "/login", http.StatusSeeOther)
-}
-
-// cookieName has the prefix by which browsers accept the cookie from here alone, where they do.
-func (g *Guard) cookieName() string {
-	if g.secure() {
-		return "__Host-muster"
-	}
-
-	return "muster"
-}
-
-// secure reports whether browsers come by TLS: to here, or to a proxy.
-func (g *Guard) secure() bool {
-	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
-}
-
-// cookie returns the cookie of who signed in; a time below zero removes it.
-func (g *Guard) cookie(value string, lasts time.Duration) *http.Cookie {
-	return &http.Cookie{
-		Name: g.cookieName(), Value: value, Path: "/", MaxAge: int(lasts / time.Second),
-		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteStrictMode,
-	}
 }

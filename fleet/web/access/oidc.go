@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -85,7 +86,7 @@ func newProvider(o Options) (*provider, error) {
 	if secret = bytes.TrimSpace(secret); len(secret) < 16 {
 		return nil, fmt.Errorf("--oidc-secret %s: the secret of the client has %d bytes, at least 16 are needed", o.OIDC.SecretFile, len(secret))
 	}
-	sealer, err := newSealer(secret)
+	sealer, err := newSealer(secret, o.signInConfiguration())
 	if err != nil {
 		return nil, err
 	}
@@ -96,6 +97,15 @@ func newProvider(o Options) (*provider, error) {
 			ClientID: o.OIDC.ClientID, ClientSecret: string(secret), RedirectURL: strings.TrimSuffix(o.URL, "/") + "/login/callback", Scopes: append([]string{oidc.ScopeOpenID, "profile", "email"}, o.OIDC.Scopes...),
 		},
 	}, nil
+}
+
+// signInConfiguration returns everything that decides who a user is and which role a session has. A session
+// of another configuration must not count here.
+func (o Options) signInConfiguration() string {
+	sorted := func(groups []string) []string { return slices.Compact(slices.Sorted(slices.Values(groups))) }
+	text, _ := json.Marshal([]any{o.OIDC.Issuer, o.OIDC.ClientID, strings.TrimSuffix(o.URL, "/"), cmp.Or(o.OIDC.Claim, groupsClaim), sorted(o.OIDC.ReadGroups), sorted(o.OIDC.OperateGroups)})
+
+	return string(text) // strings always have a JSON
 }
 
 // bounded ends answers that are too long, or that have no end: with one that switches protocols the
@@ -189,20 +199,16 @@ func (g *Guard) beginOIDC(w http.ResponseWriter, r *http.Request) {
 		g.signInFailed(w, r, http.StatusInternalServerError, "Signing in did not begin: try again.", err)
 		return
 	}
-	http.SetCookie(w, g.attempt(sealed, attemptFor))
+	http.SetCookie(w, g.attempt(r, sealed, attemptFor))
 	http.Redirect(w, r, config.AuthCodeURL(a.State, oidc.Nonce(a.Nonce), oauth2.S256ChallengeOption(a.Verifier)), http.StatusSeeOther)
 }
 
 // endOIDC takes a browser back from the provider.
 func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
-	http.SetCookie(w, g.attempt("", -time.Second))
-	var a attempt
-	cookie, err := r.Cookie(attemptCookie)
-	if err == nil {
-		err = g.provider.sealer.open("attempt", cookie.Value, &a)
-	}
-	if err != nil || time.Now().After(a.Expires) || a.State == "" || r.URL.Query().Get("state") != a.State {
-		g.signInFailed(w, r, http.StatusBadRequest, "Signing in took too long, or began elsewhere: try again.", err)
+	http.SetCookie(w, g.attempt(r, "", -time.Second))
+	a, ok := g.provider.attemptOf(r, time.Now())
+	if !ok {
+		g.signInFailed(w, r, http.StatusBadRequest, "Signing in took too long, or began elsewhere: try again.", errNoAttempt)
 		return
 	}
 	ctx, cancel := context.WithTimeout(oidc.ClientContext(r.Context(), g.provider.client), patience)
@@ -222,10 +228,26 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	g.log.InfoContext(r.Context(), "somebody signed in", "user", nameOf(s.Name, s.Subject), "subject", s.Subject, "role", s.Role.String(), "address", r.RemoteAddr)
-	http.SetCookie(w, g.cookie(sealed, sessionFor))
+	http.SetCookie(w, g.cookie(r, sealed, sessionFor))
 	// A redirect would still be one from the provider, which the cookie does not follow.
 	page(w, http.StatusOK, pageData{Next: a.Next})
 }
+
+// attemptOf returns the attempt of a browser with the state in its request.
+func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
+	state := r.URL.Query().Get("state")
+	for _, value := range cookiesOf(r, attemptCookie) {
+		var a attempt
+		if p.sealer.open("attempt", value, &a) == nil && now.Before(a.Expires) && a.State != "" && a.State == state {
+			return a, true
+		}
+	}
+
+	return attempt{}, false
+}
+
+// errNoAttempt is an answer of the provider to no attempt of this browser.
+var errNoAttempt = errors.New("no attempt of this browser has this state")
 
 // errNoGroup is a user who may nothing.
 var errNoGroup = errors.New("in no group that may read")
@@ -255,12 +277,29 @@ func (p *provider) identify(ctx context.Context, code string, a attempt) (sessio
 	if err := id.Claims(&claims); err != nil {
 		return session{}, err
 	}
+	if err := checkAuthorizedParty(claims, len(id.Audience), p.options.OIDC.ClientID); err != nil {
+		return session{}, err
+	}
 	role := p.options.OIDC.roleOf(claims)
 	if role == None {
 		return session{}, fmt.Errorf("%w: %s", errNoGroup, nameOf(called(claims), id.Subject))
 	}
 
 	return session{Name: called(claims), Subject: id.Subject, Role: role, Expires: time.Now().Add(sessionFor)}, nil
+}
+
+// checkAuthorizedParty returns an error for an id token of another client. A token for several
+// audiences needs the claim azp (OpenID Connect Core 3.1.3.7).
+func checkAuthorizedParty(claims map[string]any, audiences int, client string) error {
+	azp, given := claims["azp"]
+	switch {
+	case given && azp != client:
+		return fmt.Errorf("the azp of the id token is another client: %.100v", azp)
+	case !given && audiences > 1:
+		return fmt.Errorf("the id token has %d audiences and no azp", audiences)
+	}
+
+	return nil
 }
 
 // roleOf returns the highest role of the groups of a user.
@@ -282,10 +321,10 @@ func (o OIDC) roleOf(claims map[string]any) Role {
 }
 
 // attempt returns the cookie of an attempt.
-func (g *Guard) attempt(value string, lasts time.Duration) *http.Cookie {
+func (g *Guard) attempt(r *http.Request, value string, lasts time.Duration) *http.Cookie {
 	return &http.Cookie{
 		Name: attemptCookie, Value: value, Path: "/login", MaxAge: int(lasts / time.Second),
-		HttpOnly: true, Secure: g.secure(), SameSite: http.SameSiteLaxMode,
+		HttpOnly: true, Secure: g.isSecure(r), SameSite: http.SameSiteLaxMode,
 	}
 }
 

@@ -1,12 +1,15 @@
 package access
 
 import (
+	"cmp"
 	"crypto/ecdsa"
 	"crypto/elliptic"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/json"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -29,6 +32,9 @@ type issuer struct {
 	mu sync.Mutex
 	// claims are those of the user, over the usual ones. codes are the challenges of codes.
 	claims map[string]any
+	// header is the header of the id token, empty for the correct one; sign replaces the correct signature.
+	header string
+	sign   func(signed string) []byte
 	codes  map[string]url.Values
 }
 
@@ -107,15 +113,27 @@ func (i *issuer) token(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		i.t.Error(err)
 	}
-	signed := encode([]byte(`{"alg":"ES256","kid":"1"}`)) + "." + encode(body)
-	digest := sha256.Sum256([]byte(signed))
-	x, y, err := ecdsa.Sign(rand.Reader, i.key, digest[:])
-	if err != nil {
-		i.t.Error(err)
+	signed := encode([]byte(cmp.Or(i.header, `{"alg":"ES256","kid":"1"}`))) + "." + encode(body)
+	sign := i.sign
+	if sign == nil {
+		sign = es256(i.t, i.key)
 	}
-	signature := y.FillBytes(make([]byte, 64))
-	x.FillBytes(signature[:32])
-	i.write(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": signed + "." + encode(signature)})
+	i.write(w, map[string]any{"access_token": "x", "token_type": "Bearer", "id_token": signed + "." + encode(sign(signed))})
+}
+
+// es256 returns the ES256 signature of a key.
+func es256(t *testing.T, key *ecdsa.PrivateKey) func(signed string) []byte {
+	return func(signed string) []byte {
+		digest := sha256.Sum256([]byte(signed))
+		x, y, err := ecdsa.Sign(rand.Reader, key, digest[:])
+		if err != nil {
+			t.Error(err)
+		}
+		signature := y.FillBytes(make([]byte, 64))
+		x.FillBytes(signature[:32])
+
+		return signature
+	}
 }
 
 func (i *issuer) user(claims map[string]any) {
@@ -224,19 +242,108 @@ func TestNobodyTakesTheNameOfAnother(t *testing.T) {
 	is(t, g.do("GET", "/", nil, "Cookie", "muster="+former), http.StatusUnauthorized, "sign in")
 }
 
+// TestWhatTheProviderMustNotSay signs in once per case at a new server: the limit on failures hides no refusal.
 func TestWhatTheProviderMustNotSay(t *testing.T) {
 	t.Parallel()
-	i := newIssuer(t)
-	g := guard(t, oidcOptions(t, i))
-	for name, claims := range map[string]map[string]any{
-		"another audience": {"aud": "other"}, "another issuer": {"iss": "https://evil.example.net"}, "expired": {"exp": 1}, "another nonce": {"nonce": "x"},
-	} {
-		claims["groups"] = []string{"ops"}
-		t.Log(name)
-		is(t, i.signIn(g, claims), http.StatusUnauthorized, "The provider did not say who you are")
+	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
 	}
-	if log := g.log.String(); strings.Contains(log, "a-secret") {
-		t.Error(log)
+	hmacOfSecret := func(signed string) []byte {
+		h := hmac.New(sha256.New, []byte("a-secret-of-the-client"))
+		h.Write([]byte(signed))
+		return h.Sum(nil)
+	}
+	for name, c := range map[string]struct {
+		claims map[string]any
+		header string
+		sign   func(string) []byte
+		log    string
+	}{
+		"valid":                     {},
+		"azp is the client":         {claims: map[string]any{"azp": "muster"}},
+		"two audiences with azp":    {claims: map[string]any{"aud": []string{"other", "muster"}, "azp": "muster"}},
+		"another audience":          {claims: map[string]any{"aud": "other"}, log: "audience"},
+		"no audience":               {claims: map[string]any{"aud": []string{}}, log: "audience"},
+		"two audiences without azp": {claims: map[string]any{"aud": []string{"other", "muster"}}, log: "azp"},
+		"azp is another client":     {claims: map[string]any{"azp": "other"}, log: "azp"},
+		"azp is no text":            {claims: map[string]any{"azp": []string{"muster"}}, log: "azp"},
+		"azp is empty":              {claims: map[string]any{"azp": ""}, log: "azp"},
+		"another issuer":            {claims: map[string]any{"iss": "https://evil.example.net"}, log: "different provider"},
+		"expired":                   {claims: map[string]any{"exp": time.Now().Add(-time.Minute).Unix()}, log: "expired"},
+		"without expiry":            {claims: map[string]any{"exp": nil}, log: "claims"},
+		"not valid yet":             {claims: map[string]any{"nbf": time.Now().Add(time.Hour).Unix()}, log: "nbf"},
+		"another nonce":             {claims: map[string]any{"nonce": "x"}, log: "nonce"},
+		"without nonce":             {claims: map[string]any{"nonce": nil}, log: "nonce"},
+		"alg none":                  {header: `{"alg":"none","kid":"1"}`, sign: func(string) []byte { return nil }, log: "alg"},
+		"alg HS256 with the secret": {header: `{"alg":"HS256","kid":"1"}`, sign: hmacOfSecret, log: "alg"},
+		"alg RS256":                 {header: `{"alg":"RS256","kid":"1"}`, log: "alg"},
+		"unknown kid":               {header: `{"alg":"ES256","kid":"2"}`, log: "signature"},
+		"signed by another key":     {sign: es256(t, other), log: "signature"},
+		"signature of other claims": {sign: func(signed string) []byte { return es256(t, other)(signed + "x") }, log: "signature"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			i := newIssuer(t)
+			i.header, i.sign = c.header, c.sign
+			g := guard(t, oidcOptions(t, i))
+			claims := map[string]any{"groups": []string{"ops"}}
+			maps.Copy(claims, c.claims)
+			r := i.signIn(g, claims)
+			if c.log == "" {
+				cookieOf(t, r, "muster")
+				return
+			}
+			is(t, r, http.StatusUnauthorized, "The provider did not say who you are")
+			if len(r.Cookies()) != 1 || r.Cookies()[0].Name != attemptCookie {
+				t.Errorf("%v", r.Cookies())
+			}
+			if log := g.log.String(); strings.Contains(log, "a-secret") || !strings.Contains(log, c.log) {
+				t.Error(log)
+			}
+		})
+	}
+}
+
+// TestSessionsOfOtherServers tests that a session is valid only at servers with the same configuration of sign-in:
+// the session holds the role, which depends on it.
+func TestSessionsOfOtherServers(t *testing.T) {
+	t.Parallel()
+	i := newIssuer(t)
+	o := oidcOptions(t, i)
+	o.OIDC.OperateGroups = []string{"ops", "admins"}
+	session := cookieOf(t, i.signIn(guard(t, o), map[string]any{"groups": []string{"ops"}}), "muster").Value
+	change := func(f func(*Options)) Options {
+		c := o
+		f(&c)
+		return c
+	}
+	for name, c := range map[string]struct {
+		o     Options
+		valid bool
+	}{
+		"same":                     {o, true},
+		"groups in another order":  {change(func(o *Options) { o.OIDC.OperateGroups = []string{"admins", "ops"} }), true},
+		"another listen address":   {change(func(o *Options) { o.Listen = "127.0.0.1:8421" }), true},
+		"a slash after the URL":    {change(func(o *Options) { o.URL += "/" }), true},
+		"the default claim, named": {change(func(o *Options) { o.OIDC.Claim = "groups" }), true},
+		"another URL":              {change(func(o *Options) { o.URL = "http://localhost:8421" }), false},
+		"another issuer":           {change(func(o *Options) { o.OIDC.Issuer += "/2" }), false},
+		"another client":           {change(func(o *Options) { o.OIDC.ClientID = "muster2" }), false},
+		"another claim":            {change(func(o *Options) { o.OIDC.Claim = "roles" }), false},
+		"fewer operate groups":     {change(func(o *Options) { o.OIDC.OperateGroups = []string{"admins"} }), false},
+		"groups joined":            {change(func(o *Options) { o.OIDC.OperateGroups = []string{"ops,admins"} }), false},
+		"groups of another role": {change(func(o *Options) {
+			o.OIDC.ReadGroups, o.OIDC.OperateGroups = o.OIDC.OperateGroups, o.OIDC.ReadGroups
+		}), false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := guard(t, c.o).do("POST", "/", nil, "Cookie", "muster="+session)
+			if c.valid {
+				is(t, r, http.StatusOK, "oidc 42 may operate")
+			} else {
+				is(t, r, http.StatusUnauthorized, "sign in")
+			}
+		})
 	}
 }
 
@@ -244,22 +351,36 @@ func TestWhatTheProviderMustNotSay(t *testing.T) {
 func TestAttemptsOfOthers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
-	g := guard(t, oidcOptions(t, i))
+	o := oidcOptions(t, i)
 	i.user(map[string]any{"groups": []string{"ops"}})
-	mine, theirs := g.do("GET", "/login/oidc", nil), g.do("GET", "/login/oidc", nil)
-	cookie := attemptCookie + "=" + cookieOf(t, mine, attemptCookie).Value
-	state, code := i.authorize(theirs.Header.Get("Location"))
-	for query, cookie := range map[string]string{
-		url.Values{"state": {state}, "code": {code}}.Encode(): cookie,
-		"state=" + state:   "",
-		"state=&code=":     cookie,
-		"code=" + code:     attemptCookie + "=nonsense",
-		"error=access_den": attemptCookie + "=",
+	for name, c := range map[string]func(state, mine, code, cookie string) (query, sent string){
+		"state of another": func(state, _, code, cookie string) (string, string) {
+			return "state=" + state + "&code=" + code, cookie
+		},
+		"no cookie":   func(state, _, code, _ string) (string, string) { return "state=" + state + "&code=" + code, "" },
+		"empty state": func(_, _, code, cookie string) (string, string) { return "state=&code=" + code, cookie },
+		"no state":    func(_, _, code, cookie string) (string, string) { return "code=" + code, cookie },
+		"part of the state": func(_, mine, code, cookie string) (string, string) {
+			return "state=" + mine[1:] + "&code=" + code, cookie
+		},
+		"a cookie that is no seal": func(_, mine, code, _ string) (string, string) { return "state=" + mine + "&code=" + code, "nonsense" },
+		"an error":                 func(_, _, _, _ string) (string, string) { return "error=access_denied", "" },
 	} {
-		is(t, g.do("GET", "/login/callback?"+query, nil, "Cookie", cookie), http.StatusBadRequest, "began elsewhere")
+		t.Run(name, func(t *testing.T) {
+			g := guard(t, o)
+			mine, theirs := g.do("GET", "/login/oidc", nil), g.do("GET", "/login/oidc", nil)
+			cookie := cookieOf(t, mine, attemptCookie).Value
+			own, _ := i.authorize(mine.Header.Get("Location"))
+			state, code := i.authorize(theirs.Header.Get("Location"))
+			query, sent := c(state, own, code, cookie)
+			is(t, g.do("GET", "/login/callback?"+query, nil, "Cookie", attemptCookie+"="+sent), http.StatusBadRequest, "began elsewhere")
+			// The browser has two cookies of this name, one of them from another program on this host.
+			r := g.do("GET", "/login/callback?state="+own+"&code=x", nil, "Cookie", attemptCookie+"=nonsense; "+attemptCookie+"="+cookie)
+			is(t, r, http.StatusUnauthorized, "The provider did not say who you are")
+			// A session is no attempt, and an attempt no session.
+			is(t, g.do("GET", "/", nil, "Cookie", "muster="+cookie), http.StatusUnauthorized, "")
+		})
 	}
-	// A session is no attempt, and an attempt no session.
-	is(t, g.do("GET", "/", nil, "Cookie", "muster="+strings.TrimPrefix(cookie, attemptCookie+"=")), http.StatusUnauthorized, "")
 }
 
 // TestProviderThatIsSilent is asked once, and does not hold those up who sign in meanwhile.

@@ -17,10 +17,10 @@ var errSeal = errors.New("not sealed by this server")
 // sealer makes values into texts that nobody else can read or make.
 type sealer struct{ aead cipher.AEAD }
 
-// newSealer returns the sealer of a secret: all servers that share it open what one sealed,
-// also after a restart.
-func newSealer(secret []byte) (sealer, error) {
-	key, err := hkdf.Key(sha256.New, secret, nil, "muster fleet serve: sessions", 32)
+// newSealer returns the sealer of a secret for a configuration of sign-in: servers that share both open
+// each other's texts, also after a restart.
+func newSealer(secret []byte, configuration string) (sealer, error) {
+	key, err := hkdf.Key(sha256.New, secret, nil, "muster fleet serve: sessions "+configuration, 32)
 	if err != nil {
 		return sealer{}, err
 	}

@@ -119,7 +119,12 @@ func userOf(all []token, text string) (User, bool) {
 	if !strings.HasPrefix(text, tokenPrefix) || len(text) != len(tokenPrefix)+base64.RawURLEncoding.EncodedLen(tokenBytes) {
 		return User{}, false
 	}
-	digest := sha256.Sum256([]byte(text))
+
+	return userOfDigest(all, sha256.Sum256([]byte(text)))
+}
+
+// userOfDigest returns the user of the token with a digest.
+func userOfDigest(all []token, digest [sha256.Size]byte) (User, bool) {
 	found := User{}
 	for _, t := range all {
 		if subtle.ConstantTimeCompare(digest[:], t.digest[:]) == 1 {

@@ -119,7 +119,7 @@ func TestActingWrongly(t *testing.T) {
 	if p := problemOf(t, r); r.StatusCode != http.StatusUnprocessableEntity || p.Column != 16 || len(p.Errors) != 1 || p.Errors[0].Location != "body.target.on" {
 		t.Errorf("%+v", p)
 	}
-	cookie := "__Host-muster=" + a.Operate
+	cookie := "__Host-muster=" + a.SignIn(t, a.Operate).Value
 	if r := a.post("/actions/pause", "", node, "Cookie", cookie, "Sec-Fetch-Site", "cross-site"); r.StatusCode != http.StatusForbidden || !strings.Contains(problemOf(t, r).Detail, "another site") {
 		t.Errorf("by a page of another site: %s", r.Status)
 	}

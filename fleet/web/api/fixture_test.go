@@ -124,6 +124,12 @@ func (f *fixture) Run(_ context.Context, node, id string) (view.RunDetail, error
 	return view.RunDetail{Node: node, Run: &model.Run{RunID: id}}, f.fails
 }
 
+func (f *fixture) Answers(_ context.Context, r view.RequestRow) (view.Answers, error) {
+	code := 3
+
+	return view.Answers{Answers: []view.Answer{{Node: "web01", Outcome: model.OutcomeFailed, ExitCode: &code, Stdout: "=1+1", Stderr: "a\"b\nc", Text: r.ID, Time: at}}}, f.fails
+}
+
 func (f *fixture) Facts(context.Context, string) (json.RawMessage, error) {
 	return json.RawMessage(`{"os": "linux"}`), f.fails
 }

@@ -83,12 +83,42 @@ func (a *api) addReports(routes huma.API) {
 	huma.Register(routes, operation("request", "/requests/{id}", "A request with all nodes that did not answer it, or why nobody can tell", http.StatusNotFound), func(_ context.Context, in *requestInput) (*answer[view.RequestDetail], error) {
 		request, known := a.Model.Request(in.ID, in.Run)
 		if !known {
-			return nil, huma.Error404NotFound(fmt.Sprintf("no answer to a request %q is kept: %s/requests has them all", in.ID, Prefix))
+			return nil, unknownRequest(in.ID)
 		}
 
 		return found(request)
 	})
+	huma.Register(routes, operation("request-answers", "/requests/{id}/answers", "The answers of nodes to a request, with the output of commands", sourceErrors[:]...), func(ctx context.Context, in *requestInput) (*answer[view.Answers], error) {
+		return a.answersTo(ctx, in)
+	})
+	csv := operation("request-answers-csv", "/requests/{id}/answers.csv", "The answers of nodes to a request as a table. An apostrophe precedes texts that spreadsheets would take for formulas", sourceErrors[:]...)
+	csv.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
+	huma.Register(routes, csv, func(ctx context.Context, in *requestInput) (*table, error) {
+		found, err := a.answersTo(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+
+		return newTable("request-"+in.ID+".csv", answersTable(found.Body))
+	})
 	huma.Register(routes, operation("requests", "/requests", "The requests that nodes answered"), func(context.Context, *struct{}) (*answer[requests], error) {
 		return found(requests{a.Model.Progress(), orEmpty(a.Model.Requests())})
 	})
+}
+
+// answersTo returns the answers to a request.
+func (a *api) answersTo(ctx context.Context, in *requestInput) (*answer[view.Answers], error) {
+	request, known := a.Model.Request(in.ID, in.Run)
+	if !known {
+		return nil, unknownRequest(in.ID)
+	}
+
+	return ask(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
+		return a.Source.Answers(ctx, request.RequestRow)
+	})
+}
+
+// unknownRequest returns the problem of a request without a known answer.
+func unknownRequest(id string) error {
+	return huma.Error404NotFound(fmt.Sprintf("request %q is unknown: see %s/requests", id, Prefix))
 }

@@ -74,6 +74,19 @@ func eventID(e view.Event) string {
 	return strconv.FormatUint(e.Seq, 10) + "-" + texts.Cut(e.ID, 40)
 }
 
+// eventLink returns the page with the details of an event, the zero value where there is none. Answers to
+// requests have a run id, but no page of a run.
+func eventLink(e view.Event) Link {
+	switch {
+	case e.Kind == model.KindEnsure && e.CorrelationID != "":
+		return Link{Text: "request", URL: requestURL(e.CorrelationID, e.Cause == model.CauseRequest)}
+	case e.Kind != model.KindEnsure && e.RunID != "" && e.Node != "":
+		return Link{Text: "run", URL: runURL(e.Node, e.RunID)}
+	default:
+		return Link{}
+	}
+}
+
 // eventWord returns what an event is about.
 func eventWord(e view.Event) string {
 	word := ofOutcome(e.Outcome).word

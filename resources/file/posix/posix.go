@@ -112,13 +112,14 @@ func (Provider) Store(ctx context.Context, env resource.Env, path string, c file
 		defer source.Close()
 		content = files.Sized{File: source, Size: c.Size}
 	}
-	if c.Validate == "" {
-		return env.Host.Write(ctx, path, content, a)
+	o := files.WriteOptions{DropCapabilities: c.DropCapabilities}
+	if c.Validate != "" {
+		o.Check = func(temporary string) error {
+			return hook.Validate(ctx, env, c.Validate, temporary, path, filepath.Dir(temporary))
+		}
 	}
 
-	return env.Host.WriteChecked(ctx, path, content, a, func(temporary string) error {
-		return hook.Validate(ctx, env, c.Validate, temporary, path, filepath.Dir(temporary))
-	})
+	return env.Host.WriteWith(ctx, path, content, a, o)
 }
 
 // SetAttributes changes owner, group and mode; a link is files.ErrLink.

@@ -93,8 +93,8 @@ type Owner struct {
 // Options are what Extract restores.
 type Options struct {
 	// Preserve restores modes with setuid, setgid and sticky bits, and owners, also
-	// those of directories that exist. Without it the modes are less the umask and
-	// these bits, the process owns all, and existing directories stay as they are.
+	// of existing directories of root and the running user. Without it the modes are less
+	// the umask and these bits, the process owns all, and existing directories stay as they are.
 	Preserve bool
 	// ResolveOwner returns the owner of an entry on this machine. Preserve needs it.
 	ResolveOwner func(Owner) (uid, gid int)
@@ -115,21 +115,22 @@ func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (
 	})
 }
 
-// Extract unpacks the archive into the directory at path, which it makes, once
-// Inspect has accepted it, and makes it durable. It checks everything again while
+// Extract unpacks the archive into the directory at path, which it makes if it is missing,
+// once Inspect has accepted it, and makes it durable. It checks everything again while
 // it writes. Existing files, links and empty directories are replaced, never
 // written through; directories stay. Modes and times of directories come last.
 // After an error that Inspect does not return a part of the archive is in there.
 func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, limits Limits, o Options) (Index, error) {
 	target, err := openRoot(path)
-	if err != nil && !paths.IsAbsent(err) {
+	if err != nil && !errors.Is(err, unix.ENOENT) {
 		return Index{}, err
 	}
 	index, err := a.Inspect(ctx, target, limits)
 	if err != nil {
 		err = fmt.Errorf("%s is not unpacked: %w", a.path, err)
 	} else if target == nil {
-		if err = disk.MakeDirectory(path, files.OwnAttrs(0o755)); err == nil {
+		// A directory that another user made during the inspection keeps its owner and mode.
+		if _, err = disk.EnsureDirectory(path); err == nil {
 			target, err = openRoot(path)
 		}
 	}

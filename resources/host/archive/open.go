@@ -48,7 +48,7 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 		_, err = io.Copy(io.Discard, content)
 	} else {
 		original := f
-		f, err = privateCopy(disk, content)
+		f, err = privateCopy(ctx, disk, content)
 		err = errors.Join(err, original.Close())
 	}
 	if err != nil {
@@ -71,7 +71,7 @@ func isPrivate(f *os.File) bool {
 }
 
 // privateCopy returns content in a file without a name.
-func privateCopy(disk *files.Disk, content io.Reader) (*os.File, error) {
+func privateCopy(ctx context.Context, disk *files.Disk, content io.Reader) (*os.File, error) {
 	dir, err := disk.TempDir("archive")
 	if err != nil {
 		return nil, err
@@ -81,7 +81,7 @@ func privateCopy(disk *files.Disk, content io.Reader) (*os.File, error) {
 		_, err = io.Copy(f, content)
 	}
 
-	return f, errors.Join(err, os.RemoveAll(dir))
+	return f, errors.Join(err, disk.RemoveAll(context.WithoutCancel(ctx), dir))
 }
 
 // openRoot opens a directory; only root, the running user and

@@ -16,6 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/trust"
 	"golang.org/x/sys/unix"
 )
 
@@ -118,7 +119,8 @@ func (w *writer) directory(e entry) error {
 				return nil
 			}
 			made := w.made[e.name]
-			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e), existed: made == nil || !os.SameFile(made, info)})
+			existed := made == nil || !os.SameFile(made, info)
+			w.late = append(w.late, lateDirectory{entry: e, info: info, keeps: w.keeps(e) || existed && isForeign(info), existed: existed})
 			return nil
 		}
 		made = w.replace(e.name, func() error { return w.makeDirectory(e.name, 0o700) })
@@ -152,6 +154,11 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 	}
 
 	return files.DropLists(int(f.Fd()))
+}
+
+// isForeign reports whether a file belongs to a user other than root and the running one.
+func isForeign(info fs.FileInfo) bool {
+	return trust.PartyOf(0, info.Sys().(*syscall.Stat_t).Uid) != trust.Trusted
 }
 
 // keeps reports whether an existing directory keeps its mode and owner.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -109,6 +110,30 @@ func TestRunEnvironment(t *testing.T) {
 	}
 }
 
+// TestRunSetsHome checks the variables that a service of systemd lacks.
+func TestRunSetsHome(t *testing.T) {
+	account, err := exec.Command("getent", "passwd", strconv.Itoa(os.Geteuid())).Output()
+	fields := strings.Split(strings.TrimSpace(string(account)), ":")
+	if err != nil || len(fields) < 6 {
+		t.Fatalf("%v: %q", err, account)
+	}
+	c := shell("echo $HOME $USER $LOGNAME")
+	for _, name := range []string{"HOME", "USER", "LOGNAME"} {
+		t.Setenv(name, "")
+		if err := os.Unsetenv(name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := run(t, c).Stdout.String(), fields[5]+" "+fields[0]+" "+fields[0]+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	t.Setenv("HOME", "/of-the-process")
+	c.Env = []string{"USER=own"}
+	if got, want := run(t, c).Stdout.String(), "/of-the-process own "+fields[0]+"\n"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // script writes an executable script that says its own path.
 func script(t *testing.T, path string, mode fs.FileMode) {
 	t.Helper()
@@ -128,6 +153,14 @@ func TestRunFindsItsProgram(t *testing.T) {
 	if err := os.MkdirAll(dir+"/locked/directory", 0o755); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("loop", dir+"/loop"); err != nil {
+		t.Fatal(err)
+	}
+	script(t, dir+"/closed/tool", 0o755)
+	if err := os.Chmod(dir+"/closed", 0); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(dir+"/closed", 0o755) })
 	t.Setenv("PATH", dir+"/two")
 	h := hosttest.New(t)
 	cases := map[string]struct {
@@ -150,6 +183,7 @@ func TestRunFindsItsProgram(t *testing.T) {
 		"not in a long path":           {argv: "none", path: strings.Repeat(dir+"/one:", 9) + dir, is: command.ErrNotFound, says: []string{"none is not in " + strings.Repeat(dir+"/one:", 3) + dir + "/one and 6 more directories of PATH"}},
 		"only in a relative directory": {argv: "tool", path: "one::.", dir: dir + "/one", is: command.ErrNotFound},
 		"only one that cannot be run":  {argv: "alone", path: dir + "/locked", is: fs.ErrPermission, says: []string{dir + "/locked/alone"}},
+		"a directory without access":   {argv: "none", path: dir + "/closed:" + dir + "/loop", is: command.ErrNotFound, says: []string{"none is not in " + dir + "/closed"}},
 		"a directory":                  {argv: "directory", path: dir + "/locked", is: fs.ErrPermission},
 		"a path to nothing":            {argv: "one/none", dir: dir, is: command.ErrNotFound, says: []string{dir + "/one/none"}},
 		"a path that cannot be run":    {argv: dir + "/locked/tool", is: fs.ErrPermission, says: []string{dir + "/locked/tool"}},

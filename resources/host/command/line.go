@@ -33,7 +33,7 @@ var (
 // AffectsSplit reports whether a value may change how a command line is split
 // that it is inserted into, or how ShellSyntax reads it.
 func AffectsSplit(value string) bool {
-	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`"+operators)
+	return value == "" || strings.ContainsAny(value, " \t\n'\"\\$`"+operators+expandable)
 }
 
 // opaque is what an inserted part of a command line is while that is split.

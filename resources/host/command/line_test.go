@@ -74,12 +74,28 @@ func TestShellSyntax(t *testing.T) {
 		`a "\"" | b`:           "|",
 		"":                     "",
 		`a \`:                  "",
+		"rm -f /x/*.log":       "*",
+		"ls a?c":               "?",
+		"ls [ab]c":             "[ab]",
+		"mkdir -p /x/{a,b}":    "{a,b}",
+		"touch f{1..3}":        "{1..3}",
+		"ls ~/x":               "~/",
+		"ls ~":                 "~",
+		"ls ~ann/x":            "~ann/",
+		`rm "/a b"/*`:          "*",
+		"rm '*' \"?\" \\[a]":   "",
+		"rm '~/x' \\~":         "",
+		"find . -exec ls {} +": "",
+		"test [ -n x ]":        "",
+		"curl http://h/?a=b":   "",
+		"curl https://h/[1-3]": "",
+		"x --format={{.A}} a~": "",
 	} {
 		if got := command.ShellSyntax(line); got != want {
 			t.Errorf("%s: %q, not %q", line, got, want)
 		}
 	}
-	for _, value := range []string{"|", "$HOME", "a && b", "'", "a|b", "x;", "`"} {
+	for _, value := range []string{"|", "$HOME", "a && b", "'", "a|b", "x;", "`", "*", "~", "~/x", "{a,b}", "[a]"} {
 		line, inserted := insert("a % x% '%'", value)
 		if got := command.ShellSyntax(line, inserted...); got != "" {
 			t.Errorf("%q, which is inserted: %q", value, got)

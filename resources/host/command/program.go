@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,8 +22,14 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 // manifests must not see those.
 func Environ() []string {
 	return slices.DeleteFunc(os.Environ(), func(entry string) bool {
-		return slices.ContainsFunc([]string{"MUSTER_", "NATS_", "NOTIFY_SOCKET=", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(entry, own) })
+		name, _, _ := strings.Cut(entry, "=")
+		return IsHidden(name)
 	})
+}
+
+// IsHidden reports whether commands and manifests must not see a variable.
+func IsHidden(name string) bool {
+	return name == "NOTIFY_SOCKET" || slices.ContainsFunc([]string{"MUSTER_", "NATS_", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(name, own) })
 }
 
 // environment returns the environment of a command.
@@ -30,6 +37,7 @@ func environment(c Command) []string {
 	env := []string{} // not nil, which would mean all of muster's own
 	if !c.OnlyEnv {
 		env = Environ()
+		env = append(env, missingAccount(env)...)
 	}
 	if filepath.IsAbs(c.Dir) {
 		env = append(env, "PWD="+c.Dir)
@@ -40,6 +48,22 @@ func environment(c Command) []string {
 	}
 
 	return env
+}
+
+// missingAccount returns HOME, USER and LOGNAME of muster's account, except for variables
+// that env has. A service of systemd that runs as root starts without them.
+func missingAccount(env []string) (missing []string) {
+	account, err := user.Current()
+	if err != nil {
+		return nil
+	}
+	for _, variable := range []struct{ name, value string }{{"HOME", account.HomeDir}, {"USER", account.Username}, {"LOGNAME", account.Username}} {
+		if lookupEnv(env, variable.name) == "" {
+			missing = append(missing, variable.name+"="+variable.value)
+		}
+	}
+
+	return missing
 }
 
 // lookupEnv returns the last value of a name.
@@ -113,10 +137,12 @@ func findProgram(name, dir string, env []string) (string, error) {
 	var refused error
 	for _, d := range searched(env) {
 		program := filepath.Join(d, name)
-		switch err := files.MayExecute(program); {
-		case err == nil:
+		err := files.MayExecute(program)
+		if err == nil {
 			return program, nil
-		case !paths.IsAbsent(err) && refused == nil:
+		}
+		// A directory of PATH that muster cannot search says nothing about the program.
+		if _, absent := os.Stat(program); absent == nil && refused == nil {
 			refused = fmt.Errorf("%s %w: %w", program, ErrNotExecutable, err)
 		}
 	}

@@ -13,39 +13,73 @@ const operators = "|&;<>"
 // end within.
 var operator = regexp.MustCompile(`^(.*\|.*|&|&&|.*;|<|>>?|[0-9]*>>?(&[0-9]|/.*))$`)
 
-// variable is the beginning of what a shell expands.
+// variable matches the beginning of an expansion that double quotes do not prevent.
 var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|\()`)
 
-// ShellSyntax returns the first part of a command line that a shell would act on,
-// and that Split makes an argument: an operator that is a word without quotes, such a
-// word with a pipe in it or a semicolon at its end, or $NAME, $( or a backtick outside
-// single quotes. Those of inserted parts do not count. It is empty where there is none.
+// expansion matches what a shell replaces in a word without quotes: a home directory, a
+// pattern of file names, or a list in braces.
+var expansion = regexp.MustCompile(`^~[A-Za-z0-9_.-]*(/|$)|[*?]|\[[^\]]+\]|\{[^{}]*(,|\.\.)[^{}]*\}`)
+
+// expandable lists the characters that begin an expansion.
+const expandable = "~*?[{"
+
+// quoted stands for a quoted character.
+const quoted = 'q'
+
+// ShellSyntax returns the first part of a command line that a shell would act on and
+// that Split turns into an argument, or the empty string:
+//   - an operator that is a word without quotes, a word with a pipe in it, or a word that
+//     ends in a semicolon
+//   - $NAME, $( or a backtick outside single quotes
+//   - ~, *, ?, [a-z] or {a,b} outside quotes; URLs are left out
+//
+// Inserted parts do not count.
 func ShellSyntax(line string, inserted ...[2]int) string {
-	if !strings.ContainsAny(line, operators+"$`") {
+	if !strings.ContainsAny(line, operators+expandable+"$`") {
 		return ""
 	}
 	line = ownText(line, inserted)
-	quote, word, isQuoted := byte(0), 0, false
+	quote, start, isQuoted := byte(0), 0, false
+	var word []byte
 	for i := 0; i <= len(line); i++ {
 		switch {
 		case i == len(line) || quote == 0 && strings.IndexByte(" \t\n", line[i]) >= 0:
-			if !isQuoted && operator.MatchString(line[word:i]) {
-				return line[word:i]
+			if found := wordSyntax(line[start:i], word, isQuoted); found != "" {
+				return found
 			}
-			word, isQuoted = i+1, false
+			start, word, isQuoted = i+1, word[:0], false
 		case line[i] == quote:
 			quote = 0
 		case quote == '\'':
+			word = append(word, quoted)
 		case line[i] == '\\':
 			i, isQuoted = min(i+1, len(line)-1), true
+			word = append(word, quoted)
 		case line[i] == '`':
 			return "`"
 		case line[i] == '$' && variable.MatchString(line[i:]):
 			return variable.FindString(line[i:])
 		case quote == 0 && slices.Contains([]byte(`'"`), line[i]):
 			quote, isQuoted = line[i], true
+		case quote == 0:
+			word = append(word, line[i])
+		default:
+			word = append(word, quoted)
 		}
 	}
 
 	return ""
+}
+
+// wordSyntax returns the part of a word that a shell would act on. In masked each quoted
+// character is replaced.
+func wordSyntax(word string, masked []byte, isQuoted bool) string {
+	if !isQuoted && operator.MatchString(word) {
+		return word
+	}
+	if strings.Contains(word, "://") {
+		return ""
+	}
+
+	return strings.ReplaceAll(string(expansion.Find(masked)), opaque, "…")
 }

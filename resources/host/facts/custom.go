@@ -19,8 +19,8 @@ import (
 // maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
-// ErrProgram is a program among the fact files.
-var ErrProgram = errors.New("programs are not run for facts")
+// ErrIgnored is a program, or a file ending in .yml, among the fact files.
+var ErrIgnored = errors.New("not read for facts")
 
 // readCustom reads the fact files of a configuration directory. A broken one, or
 // one that others may change, is an error and left out.
@@ -30,7 +30,7 @@ func readCustom(dir string) (map[string]any, error) {
 		return facts, nil
 	}
 	paths, err := customPaths(dir)
-	errs := []error{err, checkPrograms(filepath.Join(dir, "facts.d"))}
+	errs := append(checkIgnored(filepath.Join(dir, "facts.d")), err)
 	for _, path := range paths {
 		one, err := ReadFile(path)
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -86,23 +86,32 @@ func listFactFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// checkPrograms returns ErrProgram when a directory of fact files holds programs, as
-// those of other tools do.
-func checkPrograms(dir string) error {
+// checkIgnored returns an ErrIgnored for the programs in a directory of fact files, and one
+// for the files ending in .yml.
+func checkIgnored(dir string) []error {
 	entries, _ := os.ReadDir(dir) // listFactFiles returns the error
-	var found []string
+	var programs, renamed []string
 	for _, entry := range entries {
 		info, err := entry.Info()
-		isProgram := err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-		if isProgram && !isFactFile(entry.Name()) && !strings.HasPrefix(entry.Name(), ".") {
-			found = append(found, entry.Name())
+		if err != nil || !info.Mode().IsRegular() || isFactFile(entry.Name()) || strings.HasPrefix(entry.Name(), ".") {
+			continue
+		}
+		switch {
+		case filepath.Ext(entry.Name()) == ".yml":
+			renamed = append(renamed, entry.Name())
+		case info.Mode().Perm()&0o111 != 0:
+			programs = append(programs, entry.Name())
 		}
 	}
-	if len(found) == 0 {
-		return nil
+	var errs []error
+	if len(programs) > 0 {
+		errs = append(errs, fmt.Errorf("%s: programs are %w: %s (let a timer write their output to a .json or .yaml file there)", dir, ErrIgnored, names(programs)))
+	}
+	if len(renamed) > 0 {
+		errs = append(errs, fmt.Errorf("%s: files ending in .yml are %w: %s (rename them to end in .yaml)", dir, ErrIgnored, names(renamed)))
 	}
 
-	return fmt.Errorf("%s: %w: %s (have a timer write what they print to a .json or .yaml file there)", dir, ErrProgram, names(found))
+	return errs
 }
 
 // names lists the first of some names, and counts the others.
@@ -117,7 +126,7 @@ func names(all []string) string {
 
 // isFactFile reports whether a name is that of a fact file.
 func isFactFile(name string) bool {
-	return slices.Contains([]string{".json", ".yaml", ".yml"}, filepath.Ext(name))
+	return slices.Contains([]string{".json", ".yaml"}, filepath.Ext(name))
 }
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or

@@ -112,7 +112,7 @@ func TestLaterFactsWin(t *testing.T) {
 	write(t, dir+"/facts.json", `{"hostname": "json", "a": {"json": 1, "who": "json"}, "list": [1, 2]}`)
 	write(t, dir+"/facts.yaml", "a: {yaml: 1, who: yaml}\nlist: [3]\nhost: {info: {platform: mine}}\n")
 	write(t, dir+"/facts.d/20.json", `{"a": {"who": "20", "last": "20"}}`)
-	write(t, dir+"/facts.d/10.yml", "a: {who: 10, last: 10, ten: 1}\n")
+	write(t, dir+"/facts.d/10.yaml", "a: {who: 10, last: 10, ten: 1}\n")
 	write(t, dir+"/facts.d/.hidden.yaml", "a: {hidden: 1}\n")
 	write(t, dir+"/facts.d/30.yaml~", "a: {backup: 1}\n")
 	extra := []map[string]any{{"a": map[string]any{"who": "first"}, "b": map[string]any{"kept": true}}, {"a": map[string]any{"who": "last"}, "b": "scalar"}}
@@ -145,8 +145,21 @@ func TestProgramsAmongFactFiles(t *testing.T) {
 		}
 	}
 	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
-	want := dir + "/facts.d: programs are not run for facts: program, role.sh (have a timer write what they print to a .json or .yaml file there)"
-	if len(errs) != 1 || !errors.Is(errs[0], facts.ErrProgram) || !strings.Contains(errs[0].Error(), want) || found["role"] != "db" {
+	want := dir + "/facts.d: programs are not read for facts: program, role.sh (let a timer write their output to a .json or .yaml file there)"
+	if len(errs) != 1 || !errors.Is(errs[0], facts.ErrIgnored) || !strings.Contains(errs[0].Error(), want) || found["role"] != "db" {
+		t.Errorf("%q, role %v", errs, found["role"])
+	}
+}
+
+// TestFactFilesEndingInYml has a file that CCM ignores too: it gives no facts, and a warning.
+func TestFactFilesEndingInYml(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/facts.d/20-b.yaml", "role: db\n")
+	write(t, dir+"/facts.d/30-c.yml", "role: web\nonly: yml\n")
+	write(t, dir+"/facts.d/.40.yml", "role: hidden\n")
+	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
+	want := dir + "/facts.d: files ending in .yml are not read for facts: 30-c.yml (rename them to end in .yaml)"
+	if len(errs) != 1 || !errors.Is(errs[0], facts.ErrIgnored) || !strings.Contains(errs[0].Error(), want) || found["role"] != "db" || found["only"] != nil {
 		t.Errorf("%q, role %v", errs, found["role"])
 	}
 }

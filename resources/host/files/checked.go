@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 	"path/filepath"
 )
 
@@ -15,20 +14,28 @@ var ErrChanged = errors.New("the command that checks the file changed it")
 // does not help there: the new file may be given to them.
 var errShared = errors.New("others may exchange files in the directory")
 
-// WriteChecked is Write that calls check with the path of the new file, complete
-// with its owner and mode, before it takes the place of the old one. After an
-// error of check, and of a check that changes the file, path is unchanged. The
-// new file is beside path; where others may exchange it there, check gets a copy
-// by the same name in a private directory, and the bytes of that are written.
-func (d *Disk) WriteChecked(ctx context.Context, path string, content io.Reader, a Attrs, check func(path string) error) error {
-	if err := d.write(ctx, path, content, a, check); !errors.Is(err, errShared) {
+// WriteOptions change how WriteWith writes a file.
+type WriteOptions struct {
+	// Check gets the path of the new file, complete with its owner and mode, before that
+	// replaces the old one. After an error of Check, or a change of the file by Check, the
+	// old file is unchanged. The new file is in the same directory; where others may exchange
+	// it there, Check gets a copy by the same name in a private directory, and the bytes of
+	// the copy are written.
+	Check func(path string) error
+	// DropCapabilities leaves out the capabilities of the old file.
+	DropCapabilities bool
+}
+
+// WriteWith is Write with options.
+func (d *Disk) WriteWith(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
+	if err := d.write(ctx, path, content, a, o); !errors.Is(err, errShared) {
 		return err
 	}
 	private, err := d.TempDir("validate")
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(private)
+	defer d.RemoveAll(context.WithoutCancel(ctx), private)
 	private = filepath.Join(private, filepath.Base(path))
 	if err := d.Write(ctx, private, content, a); err != nil {
 		return err
@@ -38,11 +45,11 @@ func (d *Disk) WriteChecked(ctx context.Context, path string, content io.Reader,
 		return err
 	}
 	defer checked.Close()
-	if err := d.unchanged(private, check); err != nil {
+	if err := d.unchanged(private, o.Check); err != nil {
 		return err
 	}
 
-	return d.Write(ctx, path, checked, a)
+	return d.write(ctx, path, checked, a, WriteOptions{DropCapabilities: o.DropCapabilities})
 }
 
 // unchanged calls check on a file, which it must not change.

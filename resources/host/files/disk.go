@@ -17,12 +17,17 @@ type Options struct {
 	StateDir string
 	// Log gets warnings and what was cleared up. Nil discards.
 	Log *slog.Logger
+	// Label returns the default SELinux label of a path, empty for none. Nil is a machine
+	// without SELinux.
+	Label func(ctx context.Context, path string) (string, error)
 }
 
 // Disk is the file systems of this machine. It is safe for concurrent use. Make
 // it with New.
 type Disk struct {
 	*state.Dir
+	log     *slog.Logger
+	label   func(ctx context.Context, path string) (string, error)
 	paths   paths.Resolver
 	digests digestCache
 	buffers buffers
@@ -38,7 +43,7 @@ func New(o Options) *Disk {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
 
-	return &Disk{Dir: state.New(o.StateDir, o.Log)}
+	return &Disk{Dir: state.New(o.StateDir, o.Log), log: o.Log, label: o.Label}
 }
 
 // RunOptions are how a run uses the disk.

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/trees"
 )
@@ -24,14 +25,15 @@ func (d *Disk) Remove(path string) error {
 		case unix.ENOTEMPTY, unix.EEXIST:
 			return fmt.Errorf("%s: %w", path, ErrNotEmpty)
 		default:
-			return &fs.PathError{Op: "remove", Path: path, Err: err}
+			return busy(dir, name, &fs.PathError{Op: "remove", Path: path, Err: err})
 		}
 	})
 }
 
 // RemoveAll removes path and everything below it without following links; a
-// missing one is not an error. What it cannot remove is left, and its first error
-// returned. When ctx ends, what was removed until then stays removed. The root
+// missing one is not an error. A mount point on or below path is mounts.ErrMounted,
+// before anything is removed. Entries that cannot be removed stay, and the first error is
+// returned. When ctx ends, removed entries stay removed. The root
 // directory wraps ErrRefused.
 func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
@@ -41,6 +43,44 @@ func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 
 		return nil
 	})
+}
+
+// MayReplace returns mounts.ErrMounted if path, or anything below it, is a mount point:
+// the path can then neither be replaced nor removed.
+func (d *Disk) MayReplace(path string) error {
+	at, err := changing(path, d.paths.Parent)
+	switch {
+	case errors.Is(err, ErrNoParent):
+		return nil
+	case err != nil:
+		return err
+	}
+	defer at.Dir.Close()
+
+	return mounts.Refuse(at.Dir.Fd(), at.Name)
+}
+
+// MountsBelow returns the mount points below the directory at path, which may be one
+// itself.
+func (d *Disk) MountsBelow(path string) ([]mounts.Point, error) {
+	dir, err := d.paths.Dir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+
+	return mounts.Below(dir.Fd(), ".")
+}
+
+// busy returns the error of a system call on a name, with the mount where that is the cause.
+func busy(dir *paths.Dir, name string, err error) error {
+	if errors.Is(err, unix.EBUSY) {
+		if mounted := mounts.Refuse(dir.Fd(), name); mounted != nil {
+			return mounted
+		}
+	}
+
+	return err
 }
 
 // remove is change; without a parent there is nothing to remove.

@@ -38,21 +38,22 @@ func (b *buffers) get() *[copyBuffer]byte {
 
 // Write puts content at path atomically: a temporary file in the same
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
-// Anything but a directory at path is replaced, never written through. Memory
-// is constant. After an error nothing is left behind and path is unchanged,
-// except when only the fsync of the directory failed. A missing parent is
-// ErrNoParent.
+// Anything but a directory at path is replaced, never written through. The new file keeps
+// the SELinux label, access control list, capabilities and user attributes of an old one
+// that belongs to the same owner, root or the running user. Memory is constant. An error
+// leaves nothing behind and path unchanged, except when only the fsync of the directory
+// failed. A missing parent is ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
-	return d.write(ctx, path, content, a, nil)
+	return d.write(ctx, path, content, a, WriteOptions{})
 }
 
-// write is Write with a check, in a directory where others may exchange nothing.
-func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, check func(path string) error) error {
+// write is Write with options. A check needs a directory where others may exchange nothing.
+func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
 	old := -1
 	defer func() { d.replaced.release(old) }()
 
 	return d.change(path, func(dir *paths.Dir, name string) error {
-		if check != nil && dir.TakesNames(0) {
+		if o.Check != nil && dir.TakesNames(0) {
 			return errShared
 		}
 		if err := d.RecordLitter(dir.Path()); err != nil {
@@ -64,17 +65,22 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 			return fmt.Errorf("could not create temporary file: %w", err)
 		}
 		f := created.file()
-		err = errors.Join(d.buffers.fill(ctx, f, content, a), f.Close())
-		if err == nil && check != nil {
-			err = d.unchanged(filepath.Join(dir.Path(), temp), check)
+		err = d.buffers.fill(ctx, f, content, a, func() error {
+			old = d.replaced.keep(dir, name)
+			return d.carry(ctx, f, dir, name, old, a, o)
+		})
+		err = errors.Join(err, f.Close())
+		if err == nil && o.Check != nil {
+			err = d.unchanged(filepath.Join(dir.Path(), temp), o.Check)
 		}
 		if err == nil {
-			old = d.replaced.keep(dir, name)
 			err = rename(dir, temp, name)
 		}
 		if err != nil {
 			// If this fails too, the next run removes the file.
 			_ = unix.Unlinkat(dir.Fd(), temp, 0)
+			_ = unix.Close(old)
+			old = -1
 		}
 		return err
 	})
@@ -84,10 +90,10 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 // way must not look like another failure each time, which would be reported again.
 func tempShown(dir *paths.Dir) string { return dir.Path() + "/" + tempPrefix + "*" }
 
-// fill returns a temporary file its content, owner and mode, in this order:
-// nobody else may read incomplete content, and a change of owner clears mode
-// bits.
-func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs) error {
+// fill writes a temporary file: its content, owner, extended attributes and mode, in this
+// order. No other user may read incomplete content, a change of owner clears mode bits and
+// capabilities, and the mode limits an access control list.
+func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs, carry func() error) error {
 	if err := DropLists(int(f.Fd())); err != nil {
 		return err
 	}
@@ -95,6 +101,9 @@ func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Att
 		return fmt.Errorf("could not write temporary file: %w", err)
 	}
 	if err := changeOwner(f, a); err != nil {
+		return err
+	}
+	if err := carry(); err != nil {
 		return err
 	}
 	if err := paths.Retry(func() error { return unix.Fchmod(int(f.Fd()), uint32(a.Mode.Perm())) }); err != nil {
@@ -123,7 +132,7 @@ func changeOwner(f *os.File, a Attrs) error {
 
 func rename(dir *paths.Dir, from, to string) error {
 	if err := paths.Retry(func() error { return unix.Renameat(dir.Fd(), from, dir.Fd(), to) }); err != nil {
-		return fmt.Errorf("could not rename temporary file: %w", &os.LinkError{Op: "rename", Old: tempShown(dir), New: dir.Path() + "/" + to, Err: err})
+		return fmt.Errorf("could not rename temporary file: %w", busy(dir, to, &os.LinkError{Op: "rename", Old: tempShown(dir), New: dir.Path() + "/" + to, Err: err}))
 	}
 
 	return nil

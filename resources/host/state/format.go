@@ -3,6 +3,7 @@ package state
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -52,7 +53,7 @@ func (d *Dir) OpenState(write bool) error {
 	if settled && d.isKnown(mark) {
 		return nil
 	}
-	text, err := os.ReadFile(path)
+	text, err := readStart(path)
 	switch format := strings.TrimSpace(string(text)); {
 	case err != nil && !errors.Is(err, fs.ErrNotExist):
 		if !write && errors.Is(err, fs.ErrPermission) {
@@ -75,6 +76,20 @@ func (d *Dir) OpenState(write bool) error {
 
 	// A kill in between leaves an empty file, which counts as none.
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
+}
+
+// maxFormat bounds what is read, and so shown, of the format file, in bytes.
+const maxFormat = 80
+
+// readStart returns the first maxFormat bytes of a file.
+func readStart(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+
+	return io.ReadAll(io.LimitReader(f, maxFormat))
 }
 
 // formatMark returns the mark of the format file at path. It is not settled when another

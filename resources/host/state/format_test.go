@@ -27,6 +27,7 @@ func TestStateFormat(t *testing.T) {
 		"newer":              {new("2\n"), true, true, "2\n"},
 		"newer, only read":   {new("2\n"), false, true, "2\n"},
 		"written by another": {new("bolt"), true, true, "bolt"},
+		"long":               {new(strings.Repeat("x", 3<<20)), true, true, strings.Repeat("x", 3<<20)},
 	} {
 		dir := filepath.Join(t.TempDir(), "state")
 		path := filepath.Join(dir, "format")
@@ -42,8 +43,11 @@ func TestStateFormat(t *testing.T) {
 		if c.unknown && (!strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "use the version of muster that wrote it")) {
 			t.Errorf("%s: no remedy in %v", name, err)
 		}
+		if err != nil && len(err.Error()) > len(path)+300 {
+			t.Errorf("%s: the error has %d bytes", name, len(err.Error()))
+		}
 		if after, _ := os.ReadFile(path); string(after) != c.after {
-			t.Errorf("%s: the file holds %q, want %q", name, after, c.after)
+			t.Errorf("%s: the file holds %.80q, want %.80q", name, after, c.after)
 		}
 	}
 }

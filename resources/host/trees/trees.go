@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
@@ -33,6 +34,8 @@ type directoryID struct{ dev, inode uint64 }
 // neither descriptors nor stack.
 type removal struct {
 	levels []level
+	// mount is the mount that the tree is on. No other one is entered.
+	mount string
 	// stuck are the directories that cannot be emptied.
 	stuck   map[directoryID]bool
 	removed int
@@ -52,15 +55,41 @@ type level struct {
 	whole, removed, failed bool
 }
 
-// Remove removes what has a name in a directory, with everything below it, without
-// following links. What cannot be removed is left, and its first error returned. When
-// ctx ends, what was removed until then stays removed.
+// RemovePath is Remove of a path. A missing one is no error.
+func RemovePath(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	in, err := paths.OpenDir(filepath.Dir(path))
+	if paths.IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	return Remove(ctx, in, filepath.Base(path))
+}
+
+// Remove removes a name in a directory, with everything below it, without following
+// links. It returns mounts.ErrMounted before it removes anything if there is a mount
+// point. Entries that cannot be removed stay, and the first error is returned. When ctx
+// ends, removed entries stay removed.
 func Remove(ctx context.Context, in *paths.Dir, name string) error {
+	mount, err := mounts.ID(in.Fd())
+	if err == nil {
+		err = mounts.Refuse(in.Fd(), name)
+	}
+	if err != nil {
+		return err
+	}
 	dir, err := in.Readable()
 	if err != nil {
 		return err
 	}
-	r := removal{stuck: map[directoryID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
+	r := removal{mount: mount, stuck: map[directoryID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
 	defer func() {
 		for _, l := range r.levels {
 			_ = l.close()
@@ -124,9 +153,12 @@ func (l *level) name() (string, error) {
 // removed in its turn.
 func (r *removal) enter(name string, why error) {
 	l := r.last()
-	dir, id, err := open(int(l.dir.Fd()), name)
+	dir, id, err := r.open(int(l.dir.Fd()), name)
 	switch full := why == unix.ENOTEMPTY || why == unix.EEXIST; {
 	case err == nil:
+	case errors.Is(err, mounts.ErrMounted):
+		r.skip(mounts.ErrMounted)
+		return
 	case full && (paths.IsAbsent(err) || errors.Is(err, unix.ELOOP)):
 		return
 	case full:
@@ -178,7 +210,7 @@ func (r *removal) leave() {
 		r.pop()
 		return
 	}
-	dir, id, err := open(int(child.dir.Fd()), "..")
+	dir, id, err := r.open(int(child.dir.Fd()), "..")
 	above.dir = dir
 	if err == nil && id != above.id {
 		err = errMoved
@@ -229,8 +261,9 @@ func (r *removal) path() string {
 	return path
 }
 
-// open opens the directory with a name in one that is open.
-func open(in int, name string) (*os.File, directoryID, error) {
+// open opens the directory with a name in an open one. It returns mounts.ErrMounted for a
+// directory on another mount, which was mounted during the removal.
+func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {
 		fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
@@ -240,6 +273,14 @@ func open(in int, name string) (*os.File, directoryID, error) {
 		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	dir := os.NewFile(uintptr(fd), name)
+	switch mount, err := mounts.ID(fd); {
+	case err == nil && mount != r.mount:
+		err = mounts.ErrMounted
+		fallthrough
+	case err != nil:
+		_ = dir.Close()
+		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
 	var st unix.Stat_t
 	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		_ = dir.Close()

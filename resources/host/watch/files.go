@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/watch/effort"
-	"github.com/musterfleet/muster/resources/host/watch/mounts"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/watch/mounts"
+	"github.com/musterfleet/muster/resources/host/mounts"
 )
 
 // mountsEvery is how often the table of mounts is read at most: where containers come and go

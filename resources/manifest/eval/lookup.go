@@ -45,6 +45,7 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 		return l.scope.plain(root), nil
 	}
 	if v, ok := expression.Find(root, strings.Split(rest, ".")); ok && (v != nil || len(def) == 0) {
+		l.scope.noFact = l.scope.noFact || name == rootFacts && v == nil
 		return l.scope.plain(v), nil
 	}
 	if strings.ContainsAny(rest, `*?#@|\!{}[]()`) {
@@ -55,12 +56,14 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 			return nil, err
 		}
 		if ok && (v != nil || len(def) == 0) {
+			l.scope.noFact = l.scope.noFact || name == rootFacts && v == nil
 			return v, nil
 		}
 	}
 	if len(def) == 1 {
 		return def[0], nil
 	}
+	l.scope.noFact = l.scope.noFact || name == rootFacts
 
 	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), expression.NotKnownHint(root, name, rest))
 }

@@ -24,9 +24,11 @@ var (
 	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
 )
 
-func missingHint(path string, known []string) string {
+// missingHint returns the remedy for a path that is not set: a near one of the known keys, or the path
+// with what allows that.
+func missingHint(path string, known []string, allowed string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
-	unset := "write `" + path + " ?? nil` where it may be unset"
+	unset := "write `" + path + allowed + "` where it may be unset"
 	if near := document.Nearest(word, known); near != "" {
 		return "did you mean `" + near + "`? or " + unset
 	}
@@ -59,7 +61,7 @@ func (sc *Scope) names(ctx context.Context) map[string]any {
 		"now":                   func() time.Time { return time.Now().Round(0) },
 		expression.NameOutputs:  sc.output,
 		expression.NameTemplate: func(text string) (any, error) { return sc.template(ctx, text) },
-		expression.NameJet:      func(text string) (any, error) { return sc.jet(ctx, text) },
+		expression.NameJet:      func(text string, delimiters ...string) (any, error) { return sc.jet(ctx, text, delimiters) },
 	}
 	expression.AddOrdered(out)
 
@@ -123,6 +125,9 @@ func (w *World) compile(source string, withValue bool) *expression.Program {
 	known := w.signature()
 	if withValue {
 		known = maps.Clone(known)
+		for name, f := range checks() {
+			known[name] = types.TypeOf(f)
+		}
 		known[expression.NameValue] = types.Any
 	}
 

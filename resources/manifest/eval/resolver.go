@@ -27,6 +27,9 @@ type Resolver struct {
 	Missing []string
 	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
 	Forgiving bool
+	// SkipLackingFacts drops a value in which a fact is missing: the value is marked Late and
+	// Failed, and no problem is added.
+	SkipLackingFacts bool
 	// CompileOnly evaluates nothing: only expressions that are not valid are found.
 	CompileOnly bool
 	// Inserted reports whether a value that was resolved has Inserted parts.
@@ -52,7 +55,7 @@ func (r *Resolver) Value(ctx context.Context, v document.Value) (document.Value,
 		}
 		return v, copied
 	case document.Map:
-		return r.Mapping(ctx, v, "")
+		return r.Mapping(ctx, v)
 	}
 
 	return v, false
@@ -63,13 +66,13 @@ func (r *Resolver) mayHold(text string) bool {
 	return expression.MayHoldExpression(text) || r.Scope.World.Printed.In(text)
 }
 
-// Mapping resolves the values and keys of a mapping, but for the value of the key except.
-func (r *Resolver) Mapping(ctx context.Context, v document.Value, except string) (document.Value, bool) {
+// Mapping resolves the values and keys of a mapping, except the values of the given keys.
+func (r *Resolver) Mapping(ctx context.Context, v document.Value, except ...string) (document.Value, bool) {
 	copied, renamed := false, false
 	for i := range v.Entries {
 		e := v.Entries[i]
 		changed := false
-		if except == "" || e.Key != except {
+		if !slices.Contains(except, e.Key) {
 			e.Value, changed = r.Value(ctx, e.Value)
 		} else if r.Scope.World.Printed != nil {
 			e.Value, changed = r.shown(e.Value), true
@@ -282,6 +285,9 @@ func (r *Resolver) evaluate(ctx context.Context, v document.Value, p expression.
 		return v, &failure{}
 	}
 	out, f := r.Scope.value(ctx, program, v.Pos)
+	if r.SkipLackingFacts && (f != nil && f.late == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
+		return out, &failure{}
+	}
 	switch {
 	case f == nil:
 	case f.late != nil:

@@ -36,6 +36,10 @@ type Scope struct {
 	data any
 	// Reveal returns the text that expressions see for a secret.
 	Reveal func(model.Secret) string
+	// text returns the text of a secret.
+	text func(model.Secret) string
+	// nesting bounds texts of expressions that render others.
+	nesting nesting
 	// secret reports whether the data hold any.
 	secret bool
 	// outputs are those of what ran before; nil while nothing runs.
@@ -46,6 +50,8 @@ type Scope struct {
 	work int64
 	// used reports whether a secret came out of a function or a template since it was reset.
 	used bool
+	// noFact reports whether lookup found no fact since it was reset.
+	noFact bool
 }
 
 // LateError is an expression that can only be evaluated when resources have had
@@ -67,7 +73,7 @@ func (w *World) Scope(ctx context.Context, p phase, data map[string]any, outputs
 
 // ScopeWith is scope with a text of one's own for secrets.
 func (w *World) ScopeWith(ctx context.Context, p phase, data map[string]any, outputs resource.Outputs, text func(model.Secret) string) *Scope {
-	sc := &Scope{World: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs}
+	sc := &Scope{World: w, phase: p, data: data, secret: template.Holds(data), outputs: outputs, text: text}
 	sc.Reveal = func(secret model.Secret) string {
 		w.Learn(secret)
 		return text(secret)
@@ -112,23 +118,14 @@ const hiddenMessage = "it uses a secret, so its error is not shown"
 // Run evaluates an expression. On success f is nil. secret reports whether the
 // Value depends on a secret: all of it does when the expression uses one.
 func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, f *failure) {
-	switch {
-	case p.Message != "":
+	if p.Message != "" {
 		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
-	case len(p.Refs) > 0 && sc.phase == InData:
-		return nil, false, sc.Failed(errNoOutputs)
-	case p.Names[expression.NameData] && sc.phase == InData:
-		return nil, false, sc.Failed(errNoData)
-	case len(p.Refs) > 0 && sc.outputs == nil:
-		return nil, false, &failure{late: p.Refs}
 	}
-	sc.used = false
-	v, err := sc.call(ctx, p, extra)
-	secret = sc.used || sc.secret && sc.uses(p.Node())
+	v, secret, err := sc.evaluate(ctx, p, extra)
 	var late LateError
 	switch {
 	case errors.As(err, &late):
-		return nil, false, &failure{late: slices.Concat(late.waits, p.Refs)}
+		return nil, false, &failure{late: late.waits}
 	case err != nil && secret:
 		f = sc.Failed(err)
 		f.Message, f.Hint = hiddenMessage, ""
@@ -136,6 +133,26 @@ func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	}
 
 	return v, secret, sc.Failed(err)
+}
+
+// evaluate is Run for a valid expression; its error may be a LateError.
+func (sc *Scope) evaluate(ctx context.Context, p *expression.Program, extra map[string]any) (v any, secret bool, err error) {
+	switch {
+	case len(p.Refs) > 0 && sc.phase == InData:
+		return nil, false, errNoOutputs
+	case p.Names[expression.NameData] && sc.phase == InData:
+		return nil, false, errNoData
+	case len(p.Refs) > 0 && sc.outputs == nil:
+		return nil, false, LateError{p.Refs}
+	}
+	sc.used, sc.noFact = false, false
+	v, err = sc.call(ctx, p, extra)
+	var late LateError
+	if errors.As(err, &late) {
+		return nil, false, LateError{slices.Concat(late.waits, p.Refs)}
+	}
+
+	return v, sc.used || sc.secret && sc.uses(p.Node()), err
 }
 
 // call runs a program with the names it needs.
@@ -155,11 +172,28 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	v, err := sc.machine.Run(p.Program, with)
 	if err == nil && v == nil {
 		if path, known, is := p.Missing(with); is {
-			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known))
+			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, " ?? nil"))
 		}
+	}
+	if path, key, known, is := p.MissingAt(err, with); is {
+		return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, "?."+key))
 	}
 
 	return v, err
+}
+
+// lacksFact reports whether the program that ran last failed because a fact is missing.
+// gaveNothing reports whether it returned nothing instead.
+func (sc *Scope) lacksFact(ctx context.Context, p *expression.Program, gaveNothing bool) bool {
+	if sc.noFact {
+		return true
+	}
+	if !p.Names[expression.NameFacts] {
+		return false
+	}
+	facts, err := sc.getFacts(ctx)
+
+	return err == nil && (gaveNothing || p.Lacks(expression.NameFacts, facts))
 }
 
 // maxWork is how many bytes the loops of one evaluation may come to; a turn

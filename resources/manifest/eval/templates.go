@@ -35,9 +35,24 @@ func (sc *Scope) templates() *templates {
 	return &templates{Scope: sc, judge: template.Judge{Data: sc.data}}
 }
 
-// template is the function template: a text, or a file beside the manifest.
+// template is the function template: a text, or a file beside the manifest. A file
+// ending in .jet is a Jet template, one ending in .templ a text of expressions. Any other
+// argument is a text of expressions in a manifest with the section ccm, else a Go template.
 func (sc *Scope) template(ctx context.Context, text string) (any, error) {
 	t := sc.templates()
+	switch {
+	case namesTemplate(text, extJet):
+		return sc.jet(ctx, text, nil)
+	case namesTemplate(text, extExpressions):
+		isPath := func(string) bool { return false }
+		source, err := t.source(expression.NameTemplate, text, isPath)
+		if err != nil {
+			return nil, err
+		}
+		return t.expressions(ctx, source)
+	case sc.Doc.IsCCM():
+		return t.expressions(ctx, template.Template{Name: expression.NameTemplate, Text: text})
+	}
 	source, err := t.source(expression.NameTemplate, text, template.IsGo)
 	if err != nil {
 		return nil, err
@@ -48,13 +63,21 @@ func (sc *Scope) template(ctx context.Context, text string) (any, error) {
 	})
 }
 
-// jet is the function jet, likewise.
-func (sc *Scope) jet(ctx context.Context, text string) (any, error) {
+// jet is the function jet: a text, or a file beside the manifest, and its delimiters.
+func (sc *Scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
 	t := sc.templates()
-	source, err := t.source(expression.NameJet, text, template.IsJet)
+	var with template.Template
+	switch {
+	case len(delimiters) == 2 && strings.TrimSpace(delimiters[0]) != "" && strings.TrimSpace(delimiters[1]) != "" && delimiters[0] != delimiters[1]:
+		with.Left, with.Right = delimiters[0], delimiters[1]
+	case len(delimiters) > 0:
+		return nil, expression.WithHint(errors.New("jet takes two different delimiters"), "for example jet('motd.jet', '<<', '>>')")
+	}
+	source, err := t.source(expression.NameJet, text, with.HasJetAction)
 	if err != nil {
 		return nil, err
 	}
+	source.Left, source.Right = with.Left, with.Right
 
 	return t.jet(ctx, source)
 }

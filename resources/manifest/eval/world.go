@@ -33,6 +33,8 @@ type Options struct {
 	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
 	Registrations ReadRegistrations
+	// Warn receives the warnings of documents of data.
+	Warn func(model.Problem)
 	// Options are what sources are fetched with, and keys and files are read with by
 	// expressions.
 	source.Options
@@ -80,6 +82,9 @@ type World struct {
 	Absent, Unsure bool
 	// Relative are the files that expressions read beside the manifest, for Check alone.
 	Relative []string
+	// inputs are the paths of this machine that were read for the document and for the
+	// documents that it includes; the outermost World has them.
+	inputs map[string]struct{}
 }
 
 // knownFacts are the facts once they were asked for.

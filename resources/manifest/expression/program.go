@@ -5,6 +5,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/expr-lang/expr"
@@ -28,6 +29,8 @@ type Program struct {
 	Fields []field
 	// Message and hint say why it does not compile.
 	Message, Hint string
+	// OfValue are the functions that take the value of @validate as first argument.
+	OfValue []string
 	// refused reports whether it is well formed and asks for what there is not.
 	refused bool
 }
@@ -108,9 +111,7 @@ func (p *Program) Visit(node *ast.Node) {
 	case *ast.BuiltinNode:
 		p.Names[n.Name] = true
 	case *ast.CallNode:
-		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == NameOutputs {
-			p.output(n)
-		}
+		p.call(n)
 	case *ast.MemberNode:
 		if ref, ok := outputsOf(n.Node); ok {
 			p.field(ref, n.Property)
@@ -180,6 +181,22 @@ func (p *Program) Advice(opened string) string {
 	}
 }
 
+// call notes the call of a function.
+func (p *Program) call(n *ast.CallNode) {
+	callee, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok {
+		return
+	}
+	if callee.Value == NameOutputs {
+		p.output(n)
+	}
+	if len(n.Arguments) > 0 {
+		if of, ok := n.Arguments[0].(*ast.IdentifierNode); ok && of.Value == NameValue {
+			p.OfValue = append(p.OfValue, callee.Value)
+		}
+	}
+}
+
 func (p *Program) output(call *ast.CallNode) {
 	name, ok := call.Arguments[0].(*ast.StringNode)
 	if !ok {
@@ -222,35 +239,110 @@ var (
 // Missing names the link of a chain such as Data.app.port is not there, when
 // the whole expression is such a chain.
 func (p *Program) Missing(vars map[string]any) (path string, known []string, is bool) {
-	path, _, known, ok := follow(p.Node(), vars)
+	c := follow(p.Node(), vars)
 
-	return path, known, path != "" && !ok
+	return c.path, c.known, c.path != "" && !c.ok && !c.optional
 }
 
-// follow walks a chain of constant names; path is empty when the node is none.
-func follow(node ast.Node, vars map[string]any) (path string, value any, known []string, ok bool) {
+// MissingAt explains the error of a key that is read from a value that is missing or null:
+// path leads to that value, key is the key. is is false for any other error.
+func (p *Program) MissingAt(err error, vars map[string]any) (path, key string, known []string, is bool) {
+	var at *file.Error
+	if !errors.As(err, &at) || !strings.HasPrefix(at.Message, "cannot fetch ") {
+		return "", "", nil, false
+	}
+	node := p.Node()
+	found := lacking{vars: vars, at: &at.Location}
+	ast.Walk(&node, &found)
+
+	return found.path, found.key, found.known, found.path != ""
+}
+
+// Lacks reports whether a constant chain that begins with a name, such as Facts.site.role,
+// leads to no value, or to null.
+func (p *Program) Lacks(name string, value any) bool {
+	node := p.Node()
+	found := lacking{vars: map[string]any{name: value}}
+	ast.Walk(&node, &found)
+
+	return found.path != ""
+}
+
+// lacking finds the first chain without a value. With a location it looks only at the chain
+// before the key that is read there.
+type lacking struct {
+	vars map[string]any
+	at   *file.Location
+	key  string
+	chain
+}
+
+// Visit is called for every node, inner ones first.
+func (l *lacking) Visit(node *ast.Node) {
+	member, is := (*node).(*ast.MemberNode)
+	if !is || l.path != "" || l.at != nil && member.Location() != *l.at {
+		return
+	}
+	of := *node
+	if l.at != nil {
+		of = member.Node
+		l.key = "[" + member.Property.String() + "]"
+		if name, is := member.Property.(*ast.StringNode); is {
+			l.key = name.Value
+		}
+	}
+	if c := follow(of, l.vars); c.path != "" && (!c.ok || c.value == nil) {
+		l.chain = c
+		if c.ok {
+			l.known = nil // it is null, so its name is right
+		}
+	}
+}
+
+// chain is a chain of constant names and list positions up to its first missing link.
+type chain struct {
+	path  string
+	value any
+	// known are the keys beside the last link.
+	known []string
+	// ok reports whether the last link exists.
+	ok bool
+	// optional reports whether a link may be missing.
+	optional bool
+}
+
+// follow walks a chain. Its path is empty if the node is not a chain or begins with a name
+// that vars do not have.
+func follow(node ast.Node, vars map[string]any) chain {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:
-		value, ok = vars[n.Value]
-		return n.Value, value, nil, ok
+		if value, ok := vars[n.Value]; ok {
+			return chain{path: n.Value, value: value, ok: true}
+		}
+	case *ast.ChainNode:
+		return follow(n.Node, vars)
 	case *ast.MemberNode:
-		property, is := n.Property.(*ast.StringNode)
-		if !is || n.Optional {
-			return "", nil, nil, false
+		var key string
+		switch property := n.Property.(type) {
+		case *ast.StringNode:
+			key = property.Value
+		case *ast.IntegerNode:
+			key = strconv.Itoa(property.Value)
+		default:
+			return chain{}
 		}
-		path, value, known, ok = follow(n.Node, vars)
-		if path == "" || !ok {
-			return path, nil, known, ok
+		c := follow(n.Node, vars)
+		c.optional = c.optional || n.Optional
+		if c.path == "" || !c.ok {
+			return c
 		}
-		m, is := value.(map[string]any)
-		if !is {
-			return "", nil, nil, false
-		}
-		value, ok = m[property.Value]
-		return path + "." + property.Value, value, KeysOf(m), ok
-	default:
-		return "", nil, nil, false
+		m, _ := c.value.(map[string]any)
+		c.path, c.known = c.path+"."+key, KeysOf(m)
+		c.value, c.ok = Find(c.value, []string{key})
+		return c
 	}
+
+	return chain{}
 }
 
 // KeysOf returns the keys in order, so that of two that are as near the same one is suggested.

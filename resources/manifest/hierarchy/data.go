@@ -2,26 +2,39 @@ package hierarchy
 
 import (
 	"context"
+	"iter"
 	"maps"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/eval"
+	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 )
+
+// defaultOverride is the only entry of a hierarchy without an order.
+const defaultOverride = "default"
+
+// Resolved are the data of a document.
+type Resolved struct {
+	Data     map[string]any
+	Problems model.Problems
+	Warnings model.Problems
+}
 
 // Resolve returns the data of a document: base data, overrides in the order
 // of the hierarchy, external data over all.
 //
 // With merge first, the first match replaces the keys of the base that it has;
-// with deep, every match is merged into it, the earliest in the order having
-// the last word. A deep merge goes into mappings and replaces everything else.
-func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[string]any, model.Problems) {
+// with deep, every match is merged into it as Merge does, so the last match wins.
+func Resolve(ctx context.Context, w *eval.World, external map[string]any) Resolved {
 	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil)}
 	data := r.Object(ctx, w.Doc.Data)
 
-	order := eval.Resolver{Scope: w.Scope(ctx, eval.InResources, Merge(data, external), nil)}
+	order := eval.Resolver{Scope: w.Scope(ctx, eval.InResources, Merge(data, external), nil), SkipLackingFacts: true}
 	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
 	taken := matches(ctx, &order)
 	r.Problems = append(r.Problems, order.Problems...)
@@ -29,34 +42,37 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) (map[s
 	if w.Doc.Merge == syntax.MergeFirst && len(taken) > 1 {
 		taken = taken[:1]
 	}
-	for i := len(taken) - 1; i >= 0; i-- {
+	for i := range taken {
 		over := r.Object(ctx, taken[i].values)
 		if w.Doc.Merge == syntax.MergeDeep {
+			taken[i].below = data
 			data = Merge(data, over)
 			continue
 		}
 		maps.Copy(data, over)
 	}
 	data = Merge(data, external)
-	problems := r.Problems
-	if len(problems) == 0 && !w.Unsure {
-		problems = checkAnnotations(ctx, w, data, taken)
+	out := Resolved{Data: data, Problems: r.Problems, Warnings: unnamed(w.Doc)}
+	if len(out.Problems) == 0 && !w.Unsure {
+		out.Problems = checkAnnotations(ctx, w, data, taken)
 	}
 
-	return data, problems
+	return out
 }
 
-// override is one of the document.
+// override is an override of the document that applies to the node.
 type override struct {
 	name   string
 	values document.Node
+	// below are the data that it was merged into, nil if it replaced their keys.
+	below map[string]any
 }
 
-// matches returns the overrides that the hierarchy names, the first with the highest priority.
+// matches returns the overrides that the hierarchy names, in its order.
 func matches(ctx context.Context, r *eval.Resolver) []override {
 	var out []override
 	seen := map[string]bool{}
-	for item := range r.Scope.Doc.Order.Values() {
+	for item := range entries(r.Scope.Doc) {
 		name, _ := r.Value(ctx, item)
 		switch {
 		case name.Late:
@@ -69,7 +85,45 @@ func matches(ctx context.Context, r *eval.Resolver) []override {
 		}
 		seen[name.Text] = true
 		if v, ok := r.Scope.Doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
-			out = append(out, override{name.Text, v})
+			out = append(out, override{name: name.Text, values: v})
+		}
+	}
+
+	return out
+}
+
+// entries returns the entries of the order of a document.
+func entries(doc *syntax.Document) iter.Seq[document.Value] {
+	if doc.Order.Len() == 0 {
+		return slices.Values([]document.Value{{Kind: document.String, Text: defaultOverride}})
+	}
+
+	return doc.Order.Values()
+}
+
+// unnamed returns a warning for each override that no entry of the order can name.
+func unnamed(doc *syntax.Document) model.Problems {
+	var patterns []string
+	for entry := range entries(doc) {
+		parts, _, ok := expression.Scan(entry.Text)
+		if !ok || !entry.IsScalar() {
+			return nil // reported as a problem
+		}
+		pattern := ""
+		for _, p := range parts {
+			if p.IsExpr {
+				pattern += ".*"
+			} else {
+				pattern += regexp.QuoteMeta(p.Literal)
+			}
+		}
+		patterns = append(patterns, pattern)
+	}
+	names := regexp.MustCompile("(?s)^(?:" + strings.Join(patterns, "|") + ")$")
+	var out model.Problems
+	for key := range doc.Overrides.Entries() {
+		if text := key.Text(); !names.MatchString(text) && !expression.MayHoldExpression(text) {
+			out.Add(key.Pos(), "add it to `hierarchy.order`, or remove it", "no entry of `order` names the override `%s`, so it is never used", text)
 		}
 	}
 
@@ -90,15 +144,23 @@ func checkUnused(ctx context.Context, w *eval.World, matches []override) model.P
 	return r.Problems
 }
 
-// Merge returns base with over merged into it; neither is changed.
+// Merge returns base with over merged into it; neither is changed. Mappings are
+// merged, a list is appended to a list, any other value replaces the one of base.
 func Merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	maps.Copy(out, base)
 	for k, v := range over {
-		under, isMap := out[k].(map[string]any)
-		if m, ok := v.(map[string]any); ok && isMap {
-			out[k] = Merge(under, m)
-			continue
+		switch v := v.(type) {
+		case map[string]any:
+			if under, ok := out[k].(map[string]any); ok {
+				out[k] = Merge(under, v)
+				continue
+			}
+		case []any:
+			if under, ok := out[k].([]any); ok {
+				out[k] = append(append(make([]any, 0, len(under)+len(v)), under...), v...)
+				continue
+			}
 		}
 		out[k] = v
 	}

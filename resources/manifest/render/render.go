@@ -98,6 +98,7 @@ func rendered(res *resource.Resource, properties document.Value) document.Value 
 		switch {
 		case e.Key == syntax.KeyControl, e.Key == syntax.KeyName:
 			continue
+		case p.Literal:
 		case declared && !p.Common && mayReveal(e.Value):
 			e.Value = text(model.Redacted)
 		default:

@@ -2,6 +2,7 @@ package syntax
 
 import (
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/musterfleet/muster/model"
@@ -46,6 +47,9 @@ type Document struct {
 	// problems are those of its structure.
 	problems model.Problems
 }
+
+// IsCCM reports whether the section of the document is called ccm.
+func (d *Document) IsCCM() bool { return d.section == "ccm" }
 
 // Empty returns a document that holds nothing. name is what its places are called.
 func Empty(name string) *Document { return empty(name, nil) }
@@ -188,11 +192,12 @@ func (d *Document) hierarchy(section string, h document.Node) {
 				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %s", v.Kind())
 				continue
 			}
-			if text := v.Text(); text != MergeFirst && text != MergeDeep {
-				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", text)
+			text := strings.ToLower(v.Text())
+			if text != MergeFirst && text != MergeDeep {
+				d.problems.Add(v.Pos(), "one of first, deep", "`merge` cannot be %q", v.Text())
 				continue
 			}
-			d.Merge = v.Text()
+			d.Merge = text
 		default:
 			d.unknown(key, section, []string{"order", "merge"})
 		}

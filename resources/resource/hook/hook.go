@@ -74,7 +74,7 @@ func CheckValidator(out *model.Problems, text string) {
 	}
 	words := CheckLine(out, "validate", "`validate`", text)
 	if words != nil && !strings.Contains(strings.Join(words[1:], " "), placeholder) {
-		out.Property("validate", "put {} where its path belongs, for example nginx -tc {}", "`validate` does not name the new file")
+		out.Property("validate", "put {} where its path belongs, for example visudo -cf {}", "`validate` does not name the new file")
 	}
 }
 

@@ -109,6 +109,10 @@ func (p Provider) Scaffold(ctx context.Context, env resource.Env, spec *scaffold
 		err = t.store(ctx)
 	}
 	if err == nil && spec.Purge {
+		// Post commands may have mounted something.
+		err = t.checkMounts(t.state.Metadata.Purged, nil)
+	}
+	if err == nil && spec.Purge {
 		for _, path := range t.state.Metadata.Purged {
 			err = errors.Join(err, env.Host.Remove(path))
 		}

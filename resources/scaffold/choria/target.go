@@ -11,6 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/resource/textdiff"
 	"github.com/musterfleet/muster/resources/scaffold"
@@ -84,8 +85,48 @@ func (t *target) compare(ctx context.Context) error {
 		}
 	}
 	meta.Purged = slices.Sorted(maps.Keys(others))
-	if t.exists() {
-		t.checkPermissions()
+	if !t.exists() {
+		return nil
+	}
+	t.checkPermissions()
+	if t.state.Obstacle == nil {
+		t.state.Obstacle = t.checkMounts(t.removed(), t.due)
+	}
+
+	return nil
+}
+
+// removed returns the paths that ensure and purge remove.
+func (t *target) removed() []string {
+	switch meta := t.state.Metadata; {
+	case t.absent():
+		return slices.Concat(meta.Changed, meta.Stable)
+	case t.spec.Purge:
+		return meta.Purged
+	default:
+		return nil
+	}
+}
+
+// checkMounts returns mounts.ErrMounted if a path to remove is on another mount than the
+// target, or a file to write is a mount point.
+func (t *target) checkMounts(removed []string, due []file) error {
+	if len(removed) == 0 && len(due) == 0 {
+		return nil
+	}
+	points, err := t.env.Host.MountsBelow(t.spec.Name)
+	if err != nil {
+		return err
+	}
+	for _, point := range points {
+		at := filepath.Join(t.spec.Name, point.Path)
+		on := func(path string) bool { return mounts.IsWithin(path, at) }
+		if i := slices.IndexFunc(removed, on); i >= 0 {
+			return fmt.Errorf("could not remove %s: %w", removed[i], point.Refuse())
+		}
+		if slices.ContainsFunc(due, func(f file) bool { return f.path == at }) {
+			return point.Refuse()
+		}
 	}
 
 	return nil
@@ -163,12 +204,7 @@ func (t *target) obstruct(err error) {
 func (t *target) checkPermissions() {
 	meta, seen := t.state.Metadata, map[string]bool{}
 	paths := append([]string{}, meta.Changed...)
-	switch {
-	case t.absent():
-		paths = append(paths, meta.Stable...)
-	case t.spec.Purge:
-		paths = append(paths, meta.Purged...)
-	}
+	paths = append(paths, t.removed()...)
 	for _, path := range paths {
 		if dir := filepath.Dir(path); !seen[dir] && t.state.Obstacle == nil {
 			seen[dir] = true

@@ -43,6 +43,7 @@ func Sprig() template.FuncMap {
 	limit(functions, func(a []reflect.Value) error { return CheckHolder(a[0], a[1]) }, "merge", "mergeOverwrite", "mustMerge", "mustMergeOverwrite")
 	functions["replace"] = func(old, with, text string) (string, error) { return Replace(text, old, with, -1) }
 	functions["printf"] = printf
+	addPrinters(functions)
 	orderKeys(functions)
 
 	return functions
@@ -117,6 +118,9 @@ var wideVerb = regexp.MustCompile(`%[^a-zA-Z%]*([0-9]{5,}|\*)`)
 
 // printf is fmt.Sprintf, within bounds.
 func printf(format string, args ...any) (string, error) {
+	if err := checkNull("printf", args); err != nil && !strings.Contains(format, "%T") {
+		return "", err
+	}
 	if strings.Count(format, "%") > maxVerbs || wideVerb.MatchString(format) {
 		return "", errFar
 	}

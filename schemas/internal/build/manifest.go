@@ -31,7 +31,7 @@ func manifest(types resource.Types) *jsonschema.Schema {
 
 func hierarchy() *jsonschema.Schema {
 	return object("Which overrides apply, and how",
-		field{"order", orNull(&jsonschema.Schema{Type: "array", Items: scalar(), Description: "Names of overrides, the most specific first; usually with an expression in each"})},
+		field{"order", orNull(&jsonschema.Schema{Type: "array", Items: scalar(), Description: "Names of overrides; merge first takes the first that exists, merge deep lets the last win"})},
 		field{"merge", &jsonschema.Schema{Enum: []any{"first", "deep"}, Default: "first", Description: "Take the first that matches, or merge all that do"}},
 	)
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/document/assigned"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/trees"
 )
 
 // workspace is a private directory with a copy of what is edited.
@@ -77,8 +78,8 @@ func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value 
 	return w, err
 }
 
-// remove removes the copy.
-func (w *workspace) remove() error { return os.RemoveAll(w.dir) }
+// remove removes the copy, also when the command was interrupted.
+func (w *workspace) remove() error { return trees.RemovePath(context.Background(), w.dir) }
 
 // isChanged reports whether the manifest is another one than it was.
 func (w *workspace) isChanged() (bool, error) {

@@ -73,7 +73,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddSignKey(cmd)
 	c.AddFormat(cmd)
 	taken := cli.FlagNames(cmd)
-	env.AddTypes(cmd, taken, resource.Decode, func(ctx context.Context, t *resource.Type, properties document.Value) error {
+	env.AddTypes(cmd, cli.TypeCommands{Taken: taken, Decode: resource.Decode, Act: func(ctx context.Context, t *resource.Type, properties document.Value) error {
 		if err := c.checkGroup(t); err != nil {
 			return err
 		}
@@ -82,7 +82,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 			return err
 		}
 		return c.run(ctx, model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: t.Name, Properties: encoded}, properties)
-	})
+	}})
 	for _, t := range env.Types {
 		// Help of a command shows its own flags only.
 		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --continue, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")

@@ -29,13 +29,15 @@ type gated struct {
 	away func() error
 	// registrations are those that were read last: they may be many.
 	registrations *recent.Values[[]registration.Registration]
+	// answers are the answers to requests that were read last.
+	answers *recent.Values[view.Answers]
 }
 
 // registeredFor is how long what nodes registered is shown as it was read.
 const registeredFor = 3 * time.Second
 
 func newGated(s web.Source) gated {
-	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1)}
+	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1), answers: recent.New[view.Answers](answersFor, maxAnswered)}
 }
 
 // Run returns a run, or api.ErrBusy.

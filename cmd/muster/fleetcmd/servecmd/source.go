@@ -128,7 +128,7 @@ func (s source) findRun(ctx context.Context, node, id string, since time.Time) (
 			}
 			known[r.ID] = true
 			found = append(found, r)
-			if r.Type == model.ProtocolRun {
+			if r.Type == model.ProtocolRun || r.Type == model.ProtocolEnsureResponse {
 				ended = m.Stored
 			}
 		}
@@ -147,6 +147,13 @@ func (s source) findRun(ctx context.Context, node, id string, since time.Time) (
 // addReport adds a report of a run.
 func addReport(d *view.RunDetail, r model.Report) {
 	var t model.Transaction
+	if r.Type == model.ProtocolEnsureResponse {
+		var answer model.EnsureResponse
+		if json.Unmarshal(r.Data, &answer) == nil && answer.State != nil {
+			d.Request, d.Transactions = r.CorrelationID, append(d.Transactions, *answer.State)
+		}
+		return
+	}
 	switch {
 	case r.Type == model.ProtocolRun:
 		var run model.Run

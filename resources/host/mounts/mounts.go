@@ -1,4 +1,4 @@
-// Package mounts tells where file systems are mounted and unmounted.
+// Package mounts reads which file systems are mounted where, and refuses to remove mount points.
 package mounts
 
 import (
@@ -10,8 +10,9 @@ import (
 
 // Mount is what is mounted somewhere. Mounts can be compared.
 type Mount struct {
-	// ID is the number of the mount; the kernel uses it again once it is free.
-	ID string
+	// ID is the number of the mount; the kernel uses it again once it is free. Parent is the
+	// number of the mount that has the mount point.
+	ID, Parent string
 	// Device is major and minor number of the file system, and Root the path in it.
 	Device, Root string
 	// Path is where it is mounted.
@@ -21,6 +22,7 @@ type Mount struct {
 // The fields of a line of mountinfo.
 const (
 	fieldID     = 0
+	fieldParent = 1
 	fieldDevice = 2
 	fieldRoot   = 3
 	fieldPath   = 4
@@ -34,7 +36,7 @@ func Parse(text []byte) map[Mount]struct{} {
 		if len(fields) <= fieldPath || !strings.HasPrefix(fields[fieldPath], "/") {
 			continue
 		}
-		m := Mount{fields[fieldID], fields[fieldDevice], unescape(fields[fieldRoot]), unescape(fields[fieldPath])}
+		m := Mount{fields[fieldID], fields[fieldParent], fields[fieldDevice], unescape(fields[fieldRoot]), unescape(fields[fieldPath])}
 		out[m] = struct{}{}
 	}
 

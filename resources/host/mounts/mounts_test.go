@@ -21,8 +21,8 @@ func TestParse(t *testing.T) {
 	t.Parallel()
 	got := Parse([]byte(captured + "\n44 27\n45 27 0:1 / relative rw - x x rw\nnonsense"))
 	want := []Mount{
-		{"22", "0:20", "/", "/sys"}, {"27", "254:0", "/", "/"}, {"41", "0:35", "/", "/mnt/a b\tc\\d"},
-		{"42", "254:0", "/etc/motd", "/srv/motd"}, {"43", "0:36", "/", "/mnt/é"},
+		{"22", "27", "0:20", "/", "/sys"}, {"27", "1", "254:0", "/", "/"}, {"41", "27", "0:35", "/", "/mnt/a b\tc\\d"},
+		{"42", "27", "254:0", "/etc/motd", "/srv/motd"}, {"43", "27", "0:36", "/", "/mnt/é"},
 	}
 	for _, m := range want {
 		if _, is := got[m]; !is {
@@ -72,6 +72,39 @@ func TestIsWithin(t *testing.T) {
 	}{{"/a", "/a", true}, {"/a/b", "/a", true}, {"/ab", "/a", false}, {"/a", "/a/b", false}, {"/a", "/", true}, {"/", "/", true}, {"/", "/a", false}} {
 		if got := IsWithin(c.path, c.dir); got != c.want {
 			t.Errorf("%s within %s: %t", c.path, c.dir, got)
+		}
+	}
+}
+
+func TestBelow(t *testing.T) {
+	t.Parallel()
+	// /alias is /srv by another path, and /srv/app has a file system and a file mounted below.
+	table := Parse([]byte(captured + `50 27 254:0 /srv /alias rw - ext4 /dev/root rw
+51 27 0:40 / /srv/app/data rw - tmpfs none rw
+52 51 0:41 / /srv/app/data/deep rw - tmpfs none rw
+53 27 254:0 /etc/motd /srv/app/f rw - ext4 /dev/root rw
+54 27 254:0 /self /self rw - ext4 /dev/root rw
+`))
+	for _, c := range []struct{ id, dir, name, want string }{
+		{"27", "/srv", "app", "/srv/app/data"},
+		{"50", "/alias", "app", "/srv/app/data"},
+		{"27", "/srv/app", ".", "/srv/app/data"},
+		{"27", "/srv/app", "data", "/srv/app/data"},
+		{"27", "/srv/app", "f", "/srv/app/f"},
+		{"27", "/srv/app", "g", ""},
+		{"27", "/srv/app", "dat", ""},
+		{"51", "/srv/app/data", "deep", "/srv/app/data/deep"},
+		{"51", "/srv/app/data", "srv", ""},
+		{"27", "/", "self", "/self"},
+		{"54", "/self", ".", ""},
+		{"99", "/srv", "app", ""},
+	} {
+		got := ""
+		if found := below(table, c.id, c.dir, c.name); len(found) > 0 {
+			got = found[0].mount.Path
+		}
+		if got != c.want {
+			t.Errorf("%+v: %q", c, got)
 		}
 	}
 }

@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/choria-io/fisk"
+
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/trust"
+)
+
+const (
+	// environFile holds variables for expressions, in the working directory.
+	environFile = ".env"
+	// maxEnvironFile is its maximum size in bytes.
+	maxEnvironFile = 1 << 20
+)
+
+// AddReadEnv adds --no-read-env to a command. By default its expressions see the variables
+// of the file .env in the working directory.
+func (e *Env) AddReadEnv(cmd *fisk.CmdClause) {
+	cmd.Flag("read-env", "Read variables for expressions from .env in the working directory").Default("true").BoolVar(&e.readEnv)
+}
+
+// environ returns the environment that expressions see. The environment of the process wins
+// over the file.
+func (e *Env) environ() map[string]string {
+	out := Environ()
+	if !e.readEnv {
+		return out
+	}
+	if e.fileEnviron == nil {
+		e.fileEnviron = e.readEnvironFile()
+	}
+	for name, value := range e.fileEnviron {
+		if _, set := out[name]; !set {
+			out[name] = value
+		}
+	}
+
+	return out
+}
+
+// readEnvironFile reads the file. A file that another user may change is skipped with a
+// warning.
+func (e *Env) readEnvironFile() map[string]string {
+	path, err := filepath.Abs(environFile)
+	if err != nil {
+		return map[string]string{}
+	}
+	author, err := trust.AuthorIn(filepath.Dir(path))
+	// Anyone may put the file into a directory such as /tmp.
+	author.Everybody = false
+	var text []byte
+	if err == nil {
+		text, err = files.ReadTrusted(path, maxEnvironFile, author)
+	}
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			e.Log.Warn("environment file skipped", "file", path, "error", err)
+		}
+		return map[string]string{}
+	}
+	out, invalid := parseEnviron(string(text))
+	for _, line := range invalid {
+		e.Log.Warn("line of the environment file skipped: write NAME=value", "at", path+":"+strconv.Itoa(line))
+	}
+	for name := range out {
+		if command.IsHidden(name) {
+			delete(out, name)
+		}
+	}
+
+	return out
+}
+
+// assignment matches a line of an environment file: a name and a value.
+var assignment = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
+
+// parseEnviron returns the variables of an environment file, and the numbers of its invalid
+// lines. A later line wins. Nothing is expanded in values.
+func parseEnviron(text string) (variables map[string]string, invalid []int) {
+	variables = map[string]string{}
+	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		found := assignment.FindStringSubmatch(line)
+		value, ok := "", found != nil
+		if ok {
+			value, ok = environValue(found[2])
+		}
+		if !ok {
+			invalid = append(invalid, i+1)
+			continue
+		}
+		variables[found[1]] = value
+	}
+
+	return variables, invalid
+}
+
+// environValue returns a value without its quotes, escapes and comment.
+func environValue(text string) (value string, ok bool) {
+	if text == "" || text[0] != '"' && text[0] != '\'' {
+		value, _, _ = strings.Cut(" "+text, " #")
+		return strings.TrimSpace(value), true
+	}
+	quote := text[0]
+	var out strings.Builder
+	for i := 1; i < len(text); i++ {
+		switch c := text[i]; {
+		case c == quote:
+			rest := strings.TrimSpace(text[i+1:])
+			return out.String(), rest == "" || rest[0] == '#'
+		case c == '\\' && quote == '"' && i+1 < len(text):
+			i++
+			out.WriteString(unescaped(text[i]))
+		default:
+			out.WriteByte(c)
+		}
+	}
+
+	return "", false
+}
+
+// unescaped returns the text of an escape sequence.
+func unescaped(c byte) string {
+	switch c {
+	case 'n':
+		return "\n"
+	case 't':
+		return "\t"
+	case 'r':
+		return "\r"
+	case '"', '\\', '$', '`':
+		return string(c)
+	default:
+		return "\\" + string(c)
+	}
+}

@@ -1,0 +1,128 @@
+package mounts
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+)
+
+// ErrMounted is a path that cannot be removed or replaced because it is a mount point.
+var ErrMounted = errors.New("is a mount point")
+
+// mountedError is ErrMounted with the mount.
+type mountedError struct{ mount Mount }
+
+func (e mountedError) Error() string {
+	source := "its source"
+	if e.mount.Root != "/" {
+		source = fmt.Sprintf("its source, %s of device %s", e.mount.Root, e.mount.Device)
+	}
+
+	return fmt.Sprintf("%s %s, and cannot be removed or replaced: unmount it (umount %s), or manage %s", e.mount.Path, ErrMounted, e.mount.Path, source)
+}
+
+// Unwrap returns ErrMounted and EBUSY, the error of the system.
+func (e mountedError) Unwrap() []error { return []error{ErrMounted, unix.EBUSY} }
+
+// Refuse returns ErrMounted if a name in an open directory, or anything below it, is a
+// mount point.
+func Refuse(dir int, name string) error {
+	found, err := Below(dir, name)
+	if err == nil && len(found) > 0 {
+		err = found[0].Refuse()
+	}
+
+	return err
+}
+
+// Point is a mount point in a tree.
+type Point struct {
+	// Path is its path relative to the top of the tree, empty for the top itself.
+	Path  string
+	mount Mount
+}
+
+// Refuse returns ErrMounted.
+func (p Point) Refuse() error { return mountedError{p.mount} }
+
+// Below returns the mount points on or below a name in an open directory, in order. The
+// name "." returns those below the directory itself.
+func Below(dir int, name string) ([]Point, error) {
+	id, err := ID(dir)
+	if err != nil {
+		return nil, err
+	}
+	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(dir))
+	if err != nil {
+		return nil, err
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+
+	return below(Parse(text), id, at, name), nil
+}
+
+// below is Below for a directory at a path of a mount.
+func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
+	byID := make(map[string]Mount, len(table))
+	for m := range table {
+		byID[m.ID] = m
+	}
+	in, known := byID[id]
+	target := filepath.Join(in.within(dir), name)
+	for m := range table {
+		// A directory may have several paths, and a mount point on one of them blocks its removal
+		// by all of them. So paths within the file system are compared.
+		parent, has := byID[m.Parent]
+		if !known || !has || parent.Device != in.Device {
+			continue
+		}
+		place := parent.within(m.Path)
+		if !IsWithin(place, target) || name == "." && place == target {
+			continue
+		}
+		out = append(out, Point{strings.TrimPrefix(strings.TrimPrefix(place, target), "/"), m})
+	}
+	slices.SortFunc(out, func(a, b Point) int {
+		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.mount.Path, b.mount.Path))
+	})
+
+	return out
+}
+
+// within returns the path in the file system of a path below the mount.
+func (m Mount) within(path string) string {
+	return filepath.Join(m.Root, strings.TrimPrefix(path, m.Path))
+}
+
+// ID returns the number of the mount that an open file was reached by.
+func ID(fd int) (string, error) {
+	var st unix.Statx_t
+	err := paths.Retry(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) })
+	if err == nil && st.Mask&unix.STATX_MNT_ID != 0 {
+		return strconv.FormatUint(st.Mnt_id, 10), nil
+	}
+	// Kernels before 5.8 tell it only here.
+	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
+	if err != nil {
+		return "", err
+	}
+	for line := range strings.Lines(string(text)) {
+		if id, is := strings.CutPrefix(line, "mnt_id:"); is {
+			return strings.TrimSpace(id), nil
+		}
+	}
+
+	return "", errors.New("could not read which mount a directory is on")
+}
