@@ -440,12 +440,14 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		attributes = append(attributes, "need_restart", strings.Join(needRestart, ","))
 	}
 	a.log.InfoContext(ctx, event, attributes...)
-	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
+	if slices.ContainsFunc(applied, func(key string) bool {
+		return key == "groups" || key == "groups_order" || strings.HasPrefix(key, "trust.")
+	}) {
 		a.config.warnUnsignable(ctx, a.log)
 		a.operators.control.Rejudge()
 		a.loop.wakes.retryNow()
 	}
-	if slices.Contains(applied, "groups") {
+	if slices.Contains(applied, "groups") || slices.Contains(applied, "groups_order") {
 		a.operators.watchGroups()
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))

@@ -105,7 +105,7 @@ func FuzzParsePolicy(f *testing.F) {
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
 	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins -o Dir::Cache::pkgcache="
-	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
+	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options + " -o DPkg::Options::=--force-remove-reinstreq"
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
 	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest", Candidate: "2.0"}
 	version := pkg.Request{Action: pkg.Install, Name: "c", Version: "1.0"}
@@ -125,7 +125,7 @@ func TestArguments(t *testing.T) {
 		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "10:1.0"}}, install + " --allow-downgrades c=10:1.0"},
 		{[]pkg.Request{gone}, remove + " d"},
 		{[]pkg.Request{gone, gone}, remove + " d d"},
-		{[]pkg.Request{present, latest, version, gone}, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
+		{[]pkg.Request{present, latest, version, gone}, install + " -o DPkg::Options::=--force-remove-reinstreq --allow-downgrades a b=2.0 c=1.0 d-"},
 		{[]pkg.Request{{Action: pkg.Reinstall, Name: "a", Version: "1.0"}, present}, install + " --reinstall a a"},
 		{[]pkg.Request{{Action: pkg.Configure, Name: "a", Version: "1.0"}}, install + " --allow-downgrades a=1.0"},
 	} {
@@ -150,7 +150,7 @@ func TestCommands(t *testing.T) {
 		{Action: pkg.Install, Name: "g", Version: "present", Recommends: &no},
 	}) {
 		line := strings.Join(argv, " ")
-		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -q", " -y"} {
+		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -o DPkg::Options::=--force-remove-reinstreq", " -q", " -y"} {
 			line = strings.Replace(line, option, "", 1)
 		}
 		got = append(got, line)
