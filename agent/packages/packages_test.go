@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -86,14 +87,23 @@ func write(t *testing.T, path, text string) {
 
 // machine is a source whose packages a test changes.
 type machine struct {
+	mu   *sync.Mutex
 	all  []model.Package
 	wake func()
 }
 
-func (m *machine) Read(context.Context) ([]model.Package, error) { return slices.Clone(m.all), nil }
-func (m *machine) Points() []watch.Point                         { return []watch.Point{{Kind: watch.Path, Name: "/db"}} }
+func (m *machine) Read(context.Context) ([]model.Package, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+
+	return slices.Clone(m.all), nil
+}
+
+func (m *machine) Points() []watch.Point { return []watch.Point{{Kind: watch.Path, Name: "/db"}} }
 
 func (m *machine) arm(_ watch.Point, wake func()) (watch.Watch, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.wake = wake
 	return armed{}, nil
 }
@@ -107,18 +117,24 @@ func (armed) Close()        {}
 // TestPublisher stores what changed, at most once in five minutes, and nothing while it is off.
 func TestPublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		mu.Lock()
 		pass := func(d time.Duration) {
+			mu.Unlock()
 			<-time.After(d)
 			synctest.Wait()
+			mu.Lock()
 		}
 		var log bytes.Buffer
-		m := &machine{all: []model.Package{{Name: "a", Version: "1"}}}
+		m := &machine{mu: &mu, all: []model.Package{{Name: "a", Version: "1"}}}
 		var stored []model.Inventory
 		var failure error
 		off := false
 		p := &Publisher{
-			Node: "n", Source: m, Arm: m.arm, Off: func() bool { return off }, Log: slog.New(slog.NewTextHandler(&log, nil)),
+			Node: "n", Source: m, Arm: m.arm, Off: func() bool { mu.Lock(); defer mu.Unlock(); return off }, Log: slog.New(slog.NewTextHandler(&log, nil)),
 			Put: func(_ context.Context, i model.Inventory) error {
+				mu.Lock()
+				defer mu.Unlock()
 				if failure == nil {
 					stored = append(stored, i)
 				}
@@ -159,6 +175,7 @@ func TestPublisher(t *testing.T) {
 		if len(stored) != 3 {
 			t.Errorf("stored %+v although it is off", stored)
 		}
+		mu.Unlock()
 		stop()
 		if err := <-done; err != nil {
 			t.Error(err)
