@@ -238,3 +238,54 @@ func TestStatesStayWhole(t *testing.T) {
 		}
 	}
 }
+
+// TestNobodyIsSilentWhileBlind tests that nodes keep their states while the server itself has no data, and that a
+// node which stores nothing after that becomes unreachable all the same.
+func TestNobodyIsSilentWhileBlind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		f := view.New(view.Options{})
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { defer close(done); f.Run(ctx) }()
+		defer func() { cancel(); <-done }()
+		state := func(name string) fleet.Status {
+			t.Helper()
+			d, known := f.Node(name)
+			if !known {
+				t.Fatal(name)
+			}
+			return d.State
+		}
+		f.SetAssignments([]model.Entry{entry("group.web.motd", 7)})
+		start := time.Now()
+		f.SetNode(node("late", start.Add(-10*time.Minute), model.OutcomeStable, "group.web.motd"))
+		for _, name := range []string{"back", "gone"} {
+			f.SetNode(node(name, start, model.OutcomeStable, "group.web.motd"))
+		}
+		<-time.After(20 * time.Second)
+		since := time.Now()
+		f.Blind("connection", since)
+		f.Blind("leader", since.Add(time.Second))
+		f.SetNodes(since, []model.Node{node("late", start.Add(-10*time.Minute), model.OutcomeStable, "group.web.motd"), node("back", start, model.OutcomeStable, "group.web.motd"), node("gone", start, model.OutcomeStable, "group.web.motd")})
+		<-time.After(13 * time.Hour)
+		f.Sees("connection")
+		<-time.After(time.Hour)
+		if got := f.Progress().BlindSince; !got.Equal(since) {
+			t.Errorf("blind since %s, want %s", got, since)
+		}
+		if state("back") != fleet.StatusOK || state("gone") != fleet.StatusOK || state("late") != fleet.StatusUnreachable {
+			t.Errorf("while blind: %s, %s, %s", state("back"), state("gone"), state("late"))
+		}
+		f.Sees("leader")
+		<-time.After(20 * time.Second)
+		f.SetNode(node("back", time.Now(), model.OutcomeStable, "group.web.motd"))
+		if !f.Progress().BlindSince.IsZero() || state("back") != fleet.StatusOK || state("gone") != fleet.StatusOK {
+			t.Errorf("soon after: %s, %s", state("back"), state("gone"))
+		}
+		<-time.After(45 * time.Second)
+		if state("back") != fleet.StatusOK || state("gone") != fleet.StatusUnreachable {
+			t.Errorf("later: %s, %s", state("back"), state("gone"))
+		}
+	})
+}

@@ -32,7 +32,7 @@ func (f *Fleet) Progress() Progress { return f.progress("") }
 // progress is Progress for what is known of a node, of all for an empty name.
 func (f *Fleet) progress(node string) Progress {
 	out := f.completeness.of(node)
-	out.Nodes = f.nodes.IsComplete()
+	out.Nodes, out.BlindSince = f.nodes.IsComplete(), f.nodes.BlindSince()
 	if invalid := f.log.Invalid(); invalid.Count > 0 {
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("Messages of the stream of reports cannot be read, and are neither listed nor counted: %d; the last: %s", invalid.Count, invalid.Last))
 	}

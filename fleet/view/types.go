@@ -51,6 +51,9 @@ type Progress struct {
 	History  bool `json:"history"`
 	// Since is the time of the oldest report of which all later ones are known, zero for none.
 	Since time.Time `json:"since,omitzero"`
+	// BlindSince is the time since which the server has no data about nodes, zero if it has: their states are
+	// the last known.
+	BlindSince time.Time `json:"blind_since,omitzero"`
 	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
 	// Incomplete is what the history lacks, although all was read that is: what is before the newest 2 GiB, reports of nodes

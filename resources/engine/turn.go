@@ -143,6 +143,9 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	if d.Until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
+	if r.wouldReloadUnits(n) {
+		t.NoopMessage += ", followed by a daemon-reload of systemd"
+	}
 	t.Changes = r.changes(n, d.Plan)
 	t.WouldRefresh = report.WouldRefresh(n)
 	r.Expect(n, plan.Planned, n)

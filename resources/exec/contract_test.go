@@ -125,11 +125,11 @@ func guardCases() []typetest.Case {
 	return []typetest.Case{
 		{Name: "onlyif holds", Properties: onlyif, Message: would, Check: ran},
 		{Name: "onlyif does not", Properties: run(typetest.Properties{"onlyif": "exit 1"}), Check: not},
-		{Name: "onlyif does not, refresh", Properties: run(typetest.Properties{"onlyif": "exit 1"}), Refresh: true, Check: not},
+		{Name: "onlyif does not, refresh", Properties: run(typetest.Properties{"onlyif": "exit 1"}), Refresh: true, Message: via, Check: ran},
 		{Name: "onlyif holds, refresh", Properties: onlyif, Refresh: true, Message: via, Check: ran},
 		{Name: "unless fails", Properties: unless, Message: would, Check: ran},
 		{Name: "unless holds", Properties: run(typetest.Properties{"unless": "true"}), Check: not},
-		{Name: "unless holds, refresh", Properties: run(typetest.Properties{"unless": "true"}), Refresh: true, Check: not},
+		{Name: "unless holds, refresh", Properties: run(typetest.Properties{"unless": "true"}), Refresh: true, Message: via, Check: ran},
 		{Name: "both let it", Properties: run(typetest.Properties{"onlyif": "true", "unless": "test -e DIR/ran"}), Message: would, Check: ran},
 		{Name: "onlyif lets it, unless does not", Properties: run(typetest.Properties{"onlyif": "true", "unless": "true"}), Check: not},
 		{Name: "refresh_only does not ask", Properties: run(typetest.Properties{"refresh_only": true, "onlyif": "touch DIR/ran"}), Check: not},

@@ -16,9 +16,9 @@ import (
 // maxValue bounds the output that other resources may use.
 const maxValue = 32 << 10
 
-// HasGuards reports whether guards decide if the command runs.
+// HasGuards reports whether guards decide if the command runs. A refresh overrides them.
 func (Type) HasGuards(spec *Spec, state *State, refresh bool) bool {
-	return (spec.OnlyIf != "" || spec.Unless != "") && (refresh || !state.satisfied(spec))
+	return (spec.OnlyIf != "" || spec.Unless != "") && !refresh && !state.satisfied(spec)
 }
 
 // EvalGuards runs the guards and returns the state with their results.

@@ -52,14 +52,13 @@ const (
 	actionRefresh = "refresh"
 )
 
-// Plan reports whether the command is due. A refresh runs it whatever it
-// creates, unless a guard forbids it. An error is a command that cannot start.
+// Plan reports whether the command is due. A refresh overrides creates and the guards. An error is a command that cannot start.
 func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
-	case state.refused:
-		return plan, nil
 	case refresh:
 		plan.Add(model.Change{Action: actionRefresh, Message: "Would have executed via subscribe"})
+	case state.refused:
+		return plan, nil
 	case !state.satisfied(spec):
 		plan.Add(model.Change{Action: actionExecute, Message: "Would have executed"})
 		plan.Always = !spec.isGuarded()

@@ -84,6 +84,9 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 		return files.Attrs{}, err
 	}
 	mode, err := parseMode(spec.Mode)
+	if spec.Ensure == EnsureDirectory {
+		mode = searchable(mode)
+	}
 
 	return files.Attrs{UID: uid, GID: gid, Mode: fs.FileMode(mode)}, err
 }

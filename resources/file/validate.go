@@ -149,6 +149,14 @@ func parseMode(text string) (uint32, error) {
 	return uint32(mode), nil
 }
 
+// searchable returns the mode of a directory: each triad that allows to read or write allows to search, so that
+// one mode suits files and directories, as with the X of chmod.
+func searchable(mode uint32) uint32 {
+	const read, write = 0o444, 0o222
+
+	return mode | (mode&read)>>2 | (mode&write)>>1
+}
+
 // FormatMode returns a mode with at least four octal digits.
 func FormatMode(mode uint32) string {
 	text := strconv.FormatUint(uint64(mode), 8)

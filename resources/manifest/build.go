@@ -47,7 +47,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	r := eval.Resolver{Scope: b.scope}
 	reason, ok := r.Excluded(ctx, d.Properties)
 	r.Forgiving = reason != ""
-	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
+	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
 	warnings := arguments.ShellSyntax(d.Type, properties)
 	if r.Inserted {
 		kept, more := arguments.Keep(d.Type, properties)
@@ -191,13 +191,25 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 	}
 }
 
+// unevaluated returns the keys of literal values and of control, which Excluded evaluates.
+func unevaluated(t *resource.Type) []string {
+	out := []string{syntax.KeyControl}
+	for i := range t.Properties {
+		if p := &t.Properties[i]; p.Literal {
+			out = append(append(out, p.Key), p.Aliases...)
+		}
+	}
+
+	return out
+}
+
 // resolveLate returns the properties of a resource at its turn.
 func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
 	r := eval.Resolver{Scope: s.Scope(ctx, eval.InResources, data, outputs)}
-	properties, _ := r.Mapping(ctx, d.Properties, syntax.KeyControl)
+	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
 	switch {
 	case len(r.Problems) > len(r.Missing):
 		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))

@@ -31,8 +31,11 @@ func (l *Loader) Origin(r *Resolved) resource.Origin {
 
 // Names makes new names every time, so that a run sees what the machine and the
 // buckets say then.
-func (o origin) Names(ctx context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
-	scope := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, eval.InResources, o.data, resource.Outputs{})
+func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]any) (map[string]any, resource.Secrets) {
+	if data == nil {
+		data = o.data
+	}
+	scope := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, eval.InResources, data, resource.Outputs{})
 	out := scope.TemplateNames(ctx)
 	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
 

@@ -51,7 +51,7 @@ func TestTemplatesTakeOutputs(t *testing.T) {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)
 		}
 	}
-	names, _ := manifest.NewLoader(options()).Origin(nil).Names(t.Context(), nil)
+	names, _ := manifest.NewLoader(options()).Origin(nil).Names(t.Context(), nil, nil)
 	if _, has := names["outputs"]; has {
 		t.Error("what runs sees outputs")
 	}

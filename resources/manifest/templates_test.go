@@ -347,7 +347,7 @@ func TestOrigin(t *testing.T) {
 		t.Fatal(err)
 	}
 	facts := model.Facts{"os": "fedora"}
-	names, secrets := l.Origin(r).Names(t.Context(), facts)
+	names, secrets := l.Origin(r).Names(t.Context(), facts, nil)
 	data := names["Data"].(map[string]any)
 	if data["pw"] != "hunter2" || data["name"] != "app" || names["Facts"].(map[string]any)["os"] != "fedora" || fmt.Sprint(names["environ"]) != "map[STAGE:prod]" {
 		t.Errorf("%v", names)
@@ -361,7 +361,7 @@ func TestOrigin(t *testing.T) {
 	if pw, err := names["lookup"].(func(string, ...any) (any, error))("data.pw"); err != nil || pw != "hunter2" || !secrets.Used() || secrets.Used() {
 		t.Error(pw, err)
 	}
-	if names, _ := l.Origin(nil).Names(t.Context(), facts); len(names["Data"].(map[string]any)) != 0 {
+	if names, _ := l.Origin(nil).Names(t.Context(), facts, nil); len(names["Data"].(map[string]any)) != 0 {
 		t.Error("a request has data", names["Data"])
 	}
 	for _, source := range []string{"kv://a/b", "/etc", "ftp://x/y", "obj://b/n"} {
@@ -430,5 +430,28 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 	r, err = resolve(t, head+"secret.templ') }\"}\n", options(), manifest.Inputs{Dir: dir})
 	if err != nil || len(r.Resources[2].Secrets) == 0 {
 		t.Errorf("no secret, %v", err)
+	}
+}
+
+// TestRenderKeepsTheSection has a late text of expressions: rendered and resolved again it gives the same.
+func TestRenderKeepsTheSection(t *testing.T) {
+	const text = "data: {a: 1}\nccm:\n  resources:\n    - exec: [a: {}]\n    - file:\n        - /f: {content: \"${ template('{{ Data.a }} {{ outputs(\\\"exec#a\\\").stdout }}') }\"}\n"
+	{
+		r, err := resolve(t, text, options(), manifest.Inputs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := r.Render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err = resolve(t, string(rendered), options(), manifest.Inputs{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, rendered)
+		}
+		spec, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
+		if err != nil || spec.(*thingSpec).Content != "1 2" {
+			t.Errorf("%+v, %v\n%s", spec, err, rendered)
+		}
 	}
 }

@@ -30,6 +30,8 @@ type Property struct {
 	// Line, by the tag line, is set where the text, or each text in it, is a command
 	// line: to the provider that splits it into words, or to any.
 	Line string
+	// Literal, by the tag literal:"true", means that its value holds no expressions.
+	Literal bool
 	// List, by the tag list, is the property that takes the words of a command line
 	// as a list. Where neither is set, the name is the line.
 	List string
@@ -42,7 +44,7 @@ func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
 	for _, f := range decode.Fields(reflect.TypeOf(spec).Elem()) {
-		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), GoType: f.Type}
+		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), Literal: f.Tag.Get("literal") == "true", GoType: f.Type}
 		if p.GoType.Kind() == reflect.Pointer {
 			p.GoType = p.GoType.Elem()
 		}

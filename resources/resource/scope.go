@@ -46,7 +46,8 @@ func (s Scope) Within(i Inclusion, dir string) Scope {
 type Origin interface {
 	// Names are what templates may use: Facts, Data and Environ, also in small
 	// letters, and the functions of expressions; and what is secret among them.
-	Names(ctx context.Context, facts model.Facts) (map[string]any, Secrets)
+	// data replaces the data of the manifest, unless it is nil.
+	Names(ctx context.Context, facts model.Facts, data map[string]any) (map[string]any, Secrets)
 	// Tree fetches a tar.gz by http(s):// or obj:// and unpacks it. Unless there
 	// is an error the caller calls cleanup, which removes it.
 	Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error)

@@ -22,7 +22,7 @@ import (
 // asked is a manifest whose functions are those of a test.
 type asked map[string]any
 
-func (a asked) Names(_ context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
+func (a asked) Names(_ context.Context, facts model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
 	out := map[string]any{"Facts": map[string]any(facts), "Data": map[string]any{}, "Environ": map[string]any{"STAGE": "prod"}}
 	for name, fn := range a {
 		out[name] = fn

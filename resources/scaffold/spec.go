@@ -3,6 +3,7 @@
 package scaffold
 
 import (
+	"cmp"
 	"net/url"
 	"path/filepath"
 	"strings"
@@ -23,26 +24,24 @@ const (
 type Spec struct {
 	model.Common
 	Source         string              `json:"source,omitempty" jsonschema_description:"Directory of templates; a relative one is taken from the manifest's directory. http(s):// and obj:// fetch a tar.gz of it"`
-	Engine         string              `json:"engine,omitempty" jsonschema:"enum=go,enum=jet,default=jet" jsonschema_description:"Language of the templates"`
+	Engine         string              `json:"engine,omitempty" literal:"true" jsonschema:"enum=go,enum=jet,default=jet" jsonschema_description:"Language of the templates"`
 	SkipEmpty      bool                `json:"skip_empty,omitempty" jsonschema_description:"Skip files that render to nothing but blank space"`
-	LeftDelimiter  string              `json:"left_delimiter,omitempty" jsonschema_description:"Left delimiter of actions; default {{ for go and [[ for jet"`
-	RightDelimiter string              `json:"right_delimiter,omitempty" jsonschema_description:"Right delimiter of actions; default }} for go and ]] for jet"`
+	LeftDelimiter  string              `json:"left_delimiter,omitempty" literal:"true" jsonschema_description:"Left delimiter of actions; default {{ for go and [[ for jet"`
+	RightDelimiter string              `json:"right_delimiter,omitempty" literal:"true" jsonschema_description:"Right delimiter of actions; default }} for go and ]] for jet"`
 	Purge          bool                `json:"purge,omitempty" jsonschema_description:"Remove files below the target that no template creates"`
 	Post           []map[string]string `json:"post,omitempty" line:"any" sensitive:"true" jsonschema_description:"Commands by file name pattern: run for each written file that matches, with its path in place of {} or at the end"`
 	Validator      string              `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept the rendered files before they take their places, with {} for a directory of all of them: nginx -tc {}/nginx.conf"`
-	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates; overrides the manifest's data"`
+	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, instead of the manifest's data"`
 }
 
 // Delimiters returns those of the templates.
 func (s *Spec) Delimiters() (left, right string) {
-	switch {
-	case s.LeftDelimiter != "":
-		return s.LeftDelimiter, s.RightDelimiter
-	case s.Engine == EngineGo:
-		return "{{", "}}"
-	default:
-		return "[[", "]]"
+	left, right = "[[", "]]"
+	if s.Engine == EngineGo {
+		left, right = "{{", "}}"
 	}
+
+	return cmp.Or(s.LeftDelimiter, left), cmp.Or(s.RightDelimiter, right)
 }
 
 // IsURL reports whether the source is fetched.

@@ -318,7 +318,7 @@ type origin struct {
 	removed *int
 }
 
-func (o origin) Names(_ context.Context, facts model.Facts) (map[string]any, resource.Secrets) {
+func (o origin) Names(_ context.Context, facts model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
 	names := func(pw any) map[string]any {
 		return map[string]any{"pw": pw, "name": "of the manifest", "own": "own"}
 	}
@@ -352,7 +352,7 @@ func (o origin) Tree(ctx context.Context, source string) (string, func() error, 
 func TestSecretsOfTheManifest(t *testing.T) {
 	s := newSubject(t, put("src/plain", "[[ Data.own ]] [[ lookup(\"data.x\") ]]", "src/secret", "pw=[[ Data.pw | upper ]]", "src/own", "[[ Data.name ]]",
 		"src/secret-a", `[[ lookup("data.pw") ]]`, "src/secret-b", `[[ render("secret", .) ]]`, "src/secret-c", "[[ x := Data ]][[ x.name ]]"))
-	s.env.Scope.Origin = origin{host: s.env.Host}
+	s.env.Scope.Origin, s.spec.Data = origin{host: s.env.Host}, nil
 	for _, c := range s.plan().Changes {
 		secret := strings.Contains(c.Property, "/secret")
 		if (c.Diff == "") != secret || (c.To == model.Redacted) != secret || strings.Contains(fmt.Sprint(c), "HUNTER2") {
@@ -360,8 +360,8 @@ func TestSecretsOfTheManifest(t *testing.T) {
 		}
 	}
 	check(t, s.apply())
-	has("out", "own", "app", "plain", "own <data.x>", "secret", "pw=HUNTER2",
-		"secret-a", "<data.pw>", "secret-b", "pw=HUNTER2", "secret-c", "app")(t, s.dir)
+	has("out", "own", "of the manifest", "plain", "own <data.x>", "secret", "pw=HUNTER2",
+		"secret-a", "<data.pw>", "secret-b", "pw=HUNTER2", "secret-c", "of the manifest")(t, s.dir)
 }
 
 // packed is a tar.gz of one file.

@@ -11,7 +11,7 @@ import (
 // hanging is a manifest of which nothing answers.
 type hanging struct{}
 
-func (hanging) Names(ctx context.Context, _ model.Facts) (map[string]any, resource.Secrets) {
+func (hanging) Names(ctx context.Context, _ model.Facts, _ map[string]any) (map[string]any, resource.Secrets) {
 	return map[string]any{"Data": map[string]any{}, "Environ": map[string]any{}, "kvGet": func(_, _ string) (any, error) {
 		<-ctx.Done()
 		return nil, ctx.Err()

@@ -24,12 +24,6 @@ func (s *Spec) Validate() model.Problems {
 	if !slices.Contains([]string{EngineGo, EngineJet}, s.Engine) {
 		out.Property("engine", "one of go, jet", "invalid engine %q", s.Engine)
 	}
-	switch {
-	case s.LeftDelimiter != "" && s.RightDelimiter == "":
-		out.Property("left_delimiter", "set right_delimiter", "`left_delimiter` requires `right_delimiter`")
-	case s.LeftDelimiter == "" && s.RightDelimiter != "":
-		out.Property("right_delimiter", "set left_delimiter", "`right_delimiter` requires `left_delimiter`")
-	}
 	for _, entry := range s.Post {
 		validatePost(&out, entry)
 	}

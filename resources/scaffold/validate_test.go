@@ -30,8 +30,6 @@ func TestValidation(t *testing.T) {
 		"an unreadable URL":  {typetest.Properties{"source": "https://u:p%w@x/y"}, "invalid source, its URL cannot be read (percent-encode what is special in it, such as / or @ in a password)"},
 		"another ensure":     {typetest.Properties{"ensure": "latest"}, `invalid ensure "latest" (one of present, absent)`},
 		"another engine":     {typetest.Properties{"engine": "erb"}, `invalid engine "erb" (one of go, jet)`},
-		"left alone":         {typetest.Properties{"left_delimiter": "<<"}, "`left_delimiter` requires `right_delimiter` (set right_delimiter)"},
-		"right alone":        {typetest.Properties{"right_delimiter": ">>"}, "`right_delimiter` requires `left_delimiter` (set left_delimiter)"},
 		"an empty entry":     {typetest.Properties{"post": []any{map[string]any{}}}, "an entry of `post` is empty (for example \"*.sh\": \"chmod +x {}\")"},
 		"an empty pattern":   {typetest.Properties{"post": post("", "true")}, "a pattern of `post` is empty (for example \"*.sh\": \"chmod +x {}\")"},
 		"an empty command":   {typetest.Properties{"post": post("*", " ")}, "the command of `post` for \"*\" is empty (for example \"*.sh\": \"chmod +x {}\")"},

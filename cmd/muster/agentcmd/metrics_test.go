@@ -142,6 +142,7 @@ func TestMetricsOfAnAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	all = serves("1", "muster_runs_total", "manifest", "node.web01.long", "outcome", "changed", "cause", "manifest")
+	all["muster_fleet_blind"] = []map[string]string{{}} // of muster fleet serve
 	shipped().Check(t, all)
 
 	if _, err := admin.Delete(t.Context(), "node.web01.long"); err != nil {

@@ -34,11 +34,14 @@ type Nodes struct {
 	entries            *fleet.Assigned
 	// statuses are those of the last node, whose memory the next one takes.
 	statuses []fleet.RolloutStatus
+	// gaps are the times without data, blind are the reasons for the gap that lasts.
+	gaps  gaps
+	blind map[string]bool
 }
 
 // New returns nodes of which none is known.
 func New(o Options) *Nodes {
-	return &Nodes{options: o, selector: newSelector(), reported: newReportedSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil)}
+	return &Nodes{options: o, selector: newSelector(), reported: newReportedSelector(), states: newStates(), nodes: newTable(), entries: fleet.NewAssigned(nil), blind: map[string]bool{}}
 }
 
 // IsComplete reports whether the states of all nodes and all assignments are known.

@@ -113,7 +113,7 @@ func (a *Nodes) NodeNames() []string {
 func (a *Nodes) setNode(n model.Node) {
 	now := time.Now()
 	n = a.states.compact(n)
-	n.Silent = n.IsSilent(now)
+	n.Silent = a.gaps.isSilent(n, now)
 	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests)), now)
 }
 
@@ -132,7 +132,7 @@ func (a *Nodes) Silence(now time.Time) {
 	defer a.mu.Unlock()
 	manifests := map[string]model.ManifestState{}
 	for _, k := range a.nodes.sorted {
-		if !k.Silent && k.IsSilent(now) {
+		if !k.Silent && a.gaps.isSilent(k.Node.Node, now) {
 			n := k.reported(manifests)
 			n.Silent = true
 			k.state = a.judge(n, k.manifests)

@@ -109,6 +109,15 @@ func whyAbsent(s fleet.Status, n int) string {
 	}
 }
 
+// nodesWere is nodesAre for the last known state.
+func nodesWere(all int) string {
+	if all == 1 {
+		return "node was"
+	}
+
+	return "nodes were"
+}
+
 // nodesAre is behind "3 of 5".
 func nodesAre(all int) string {
 	if all == 1 {

@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -151,20 +152,24 @@ func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, li
 	if err != nil {
 		return index, withRemedy(err, path)
 	}
-	if err := a.write(ctx, path, target, limits, o); err != nil {
+	if err := a.write(ctx, disk, path, target, limits, o); err != nil {
 		return index, fmt.Errorf("could not extract: %w", withRemedy(err, path))
 	}
 
 	return index, nil
 }
 
-func (a *Archive) write(ctx context.Context, path string, target *os.Root, limits Limits, o Options) (err error) {
+func (a *Archive) write(ctx context.Context, disk *files.Disk, path string, target *os.Root, limits Limits, o Options) (err error) {
 	w := newWriter(target)
 	w.path, w.options, w.format = path, o, a.format
 	if w.umask, err = umask(); err != nil {
 		return err
 	}
-	if _, err := a.scan(ctx, target, limits, false, w.write); err != nil {
+	unpack := func(e entry, content io.Reader) error {
+		defer disk.Units.NoteChange(filepath.Join(path, e.name))
+		return w.write(e, content)
+	}
+	if _, err := a.scan(ctx, target, limits, false, unpack); err != nil {
 		return err
 	}
 	if err := w.finish(); err != nil {

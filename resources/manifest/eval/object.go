@@ -12,7 +12,7 @@ func (r *Resolver) Object(ctx context.Context, n document.Node) map[string]any {
 	for key := range n.Entries() {
 		if r.mayHold(key.Text()) {
 			// Keys may become the same, and are compared with their places.
-			v, _ := r.Mapping(ctx, n.Value(), "")
+			v, _ := r.Mapping(ctx, n.Value())
 			return v.Plain().(map[string]any)
 		}
 	}

@@ -55,7 +55,7 @@ func (r *Resolver) Value(ctx context.Context, v document.Value) (document.Value,
 		}
 		return v, copied
 	case document.Map:
-		return r.Mapping(ctx, v, "")
+		return r.Mapping(ctx, v)
 	}
 
 	return v, false
@@ -66,13 +66,13 @@ func (r *Resolver) mayHold(text string) bool {
 	return expression.MayHoldExpression(text) || r.Scope.World.Printed.In(text)
 }
 
-// Mapping resolves the values and keys of a mapping, but for the value of the key except.
-func (r *Resolver) Mapping(ctx context.Context, v document.Value, except string) (document.Value, bool) {
+// Mapping resolves the values and keys of a mapping, except the values of the given keys.
+func (r *Resolver) Mapping(ctx context.Context, v document.Value, except ...string) (document.Value, bool) {
 	copied, renamed := false, false
 	for i := range v.Entries {
 		e := v.Entries[i]
 		changed := false
-		if except == "" || e.Key != except {
+		if !slices.Contains(except, e.Key) {
 			e.Value, changed = r.Value(ctx, e.Value)
 		} else if r.Scope.World.Printed != nil {
 			e.Value, changed = r.shown(e.Value), true

@@ -2,7 +2,6 @@ package choria
 
 import (
 	"context"
-	"maps"
 	"regexp"
 
 	"github.com/musterfleet/muster/model"
@@ -16,12 +15,7 @@ func (r *rendering) learnNames(ctx context.Context) {
 	r.names = template.Names{"Facts": r.env.Facts, "Environ": map[string]any{}}
 	r.names["facts"], r.names["environ"] = r.names["Facts"], r.names["Environ"]
 	var known resource.Secrets
-	if origin := r.env.Scope.Origin; origin != nil {
-		r.names, known = origin.Names(ctx, r.env.Facts)
-	}
 	own := r.spec.Data
-	data := overlaid(r.names["Data"], own)
-	r.names["Data"], r.names["data"] = data, data
 	if r.spec.Sensitive {
 		// Any string may be a secret.
 		own, _ = template.Copy(own, func(v any) any {
@@ -31,19 +25,16 @@ func (r *rendering) learnNames(ctx context.Context) {
 			return v
 		}).(map[string]any)
 	}
-	r.used = known.Used
-	r.judge(overlaid(known.Data, own))
-}
-
-// overlaid returns the data of a manifest with those of the scaffold over them.
-func overlaid(data any, own map[string]any) map[string]any {
-	out := map[string]any{}
-	if of, is := data.(map[string]any); is {
-		maps.Copy(out, of)
+	if origin := r.env.Scope.Origin; origin != nil {
+		r.names, known = origin.Names(ctx, r.env.Facts, own)
 	}
-	maps.Copy(out, own)
-
-	return out
+	r.used = known.Used
+	if r.spec.Data == nil {
+		r.judge(known.Data)
+		return
+	}
+	r.names["Data"], r.names["data"] = r.spec.Data, r.spec.Data
+	r.judge(own)
 }
 
 // judge finds the templates that use a secret, and those that may show one which does.

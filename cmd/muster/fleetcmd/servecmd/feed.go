@@ -29,8 +29,9 @@ const (
 	// listPause is how often nodes are looked for that are no more, and assignments are listed although
 	// none has changed.
 	listPause = 5 * time.Minute
-	// streamPause is how often the streams are looked at.
-	streamPause = 30 * time.Second
+	// streamPause is how often the streams are checked, recheckPause how soon after a check without a clear result.
+	streamPause  = 10 * time.Second
+	recheckPause = 2 * time.Second
 	// settlePause is how long assignments may change before they are listed again.
 	settlePause = 100 * time.Millisecond
 	// nodesPatience is how long the reports wait for the nodes, which are shown first.
@@ -174,7 +175,9 @@ func (f *feed) watchConnection(ctx context.Context) {
 		switch {
 		case err == nil && away:
 			f.to.Clear(about)
+			f.to.Sees(about)
 		case err != nil && !away:
+			f.to.Blind(about, time.Now())
 			f.to.Problem(about, fmt.Sprintf("NATS cannot be reached since %s (%v): this is what was known then", clock(time.Now()), err))
 		}
 		away = err != nil

@@ -50,8 +50,9 @@ type age struct {
 	last    uint64
 	stored  time.Time
 	back    bool
-	// unanswered is how often nobody answered since.
+	// unanswered counts the checks without an answer since answered, the time of the last answer.
 	unanswered int
+	answered   time.Time
 }
 
 // leaderless returns which streams no leader answered for twice.
@@ -70,18 +71,49 @@ func (s seen) leaderless(of []kept) (out []string) {
 func (f *feed) watchStreams(ctx context.Context) (err error) {
 	const about = "leaders"
 	for last := (seen{}); ; {
+		reconnected := f.store.Reconnected()
 		if last, err = f.checkStreams(ctx, last); err != nil {
 			return err
 		}
+		f.judgeBlind(last[kvstore.KVStream(f.store.Names().Nodes())])
 		if leaderless := last.leaderless(f.streams()); len(leaderless) > 0 && f.store.Away() == nil {
 			f.to.Problem(about, fmt.Sprintf("NATS does not say how current this is: no server that is in charge of the %s answers", strings.Join(leaderless, ", the ")))
 		} else {
 			f.to.Clear(about)
 		}
-		if kvstore.Pause(ctx, f.look) != nil {
+		if f.awaitCheck(ctx, last, reconnected) != nil {
 			return nil
 		}
 	}
+}
+
+// judgeBlind says whether a server is in charge of the states of nodes: without one no node can store its state.
+func (f *feed) judgeBlind(nodes age) {
+	const reason = "leader"
+	switch {
+	case nodes.unanswered == 0:
+		f.to.Sees(reason)
+	case nodes.unanswered > 1 && !nodes.answered.IsZero():
+		f.to.Blind(reason, nodes.answered)
+	}
+}
+
+// awaitCheck waits until the streams have to be checked again: at once after NATS was away, as a server that
+// starts may have another store, and soon if an answer was missing or a sequence went back.
+func (f *feed) awaitCheck(ctx context.Context, last seen, reconnected time.Time) error {
+	pause := f.look
+	for _, a := range last {
+		if a.back || a.unanswered > 0 {
+			pause = min(pause, recheckPause)
+		}
+	}
+	for end := time.Now().Add(pause); time.Now().Before(end) && f.store.Reconnected().Equal(reconnected); {
+		if err := kvstore.Pause(ctx, min(awayPause, time.Until(end))); err != nil {
+			return err
+		}
+	}
+
+	return ctx.Err()
 }
 
 // checkStreams returns what is known of the streams now, or a *recreatedError where one is not that
@@ -117,10 +149,10 @@ func (f *feed) checkStream(ctx context.Context, s *kept, before age) (age, error
 	case sequence < before.last && before.back:
 		return age{}, &s.recreatedError
 	case sequence < before.last:
-		before.back, before.unanswered = true, 0
+		before.back, before.unanswered, before.answered = true, 0, time.Now()
 		return before, nil
 	}
-	now := age{created: created, last: sequence}
+	now := age{created: created, last: sequence, answered: time.Now()}
 	if sequence > 0 {
 		if now.stored, err = f.store.StoredAt(ctx, s.stream, s.subject, sequence); err != nil {
 			now.stored = time.Time{} // another one has taken its place

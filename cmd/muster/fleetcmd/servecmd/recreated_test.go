@@ -161,7 +161,7 @@ func TestRestoredWhileServed(t *testing.T) {
 		}
 	}
 	reports("lost")
-	f := &follower{store: kvtest.Bind(t, srv).Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: 2 * time.Second, webhooks: &webhooks{}}
+	f := &follower{store: kvtest.Bind(t, srv).Store, keep: time.Hour, log: slog.New(slog.DiscardHandler), begun: make(chan struct{}), look: time.Hour, webhooks: &webhooks{}}
 	run(t, f)
 	get := func(path string) string {
 		w := httptest.NewRecorder()

@@ -1,0 +1,91 @@
+package inventory
+
+import (
+	"time"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// maxGaps is how many of the last gaps are kept.
+const maxGaps = 32
+
+// gap is a time without data about nodes; its end is zero while it lasts.
+type gap struct{ from, to time.Time }
+
+// gaps are the times without data, in order. A node is not silent because nobody listened.
+type gaps []gap
+
+// begin begins a gap, unless there is one.
+func (g gaps) begin(at time.Time) gaps {
+	if g.since().IsZero() {
+		g = append(g, gap{from: at})
+	}
+
+	return g[max(len(g)-maxGaps, 0):]
+}
+
+// end ends the gap.
+func (g gaps) end(at time.Time) {
+	if !g.since().IsZero() {
+		g[len(g)-1].to = at
+	}
+}
+
+// since returns the begin of the gap that lasts, zero for none.
+func (g gaps) since() time.Time {
+	if len(g) == 0 || !g[len(g)-1].to.IsZero() {
+		return time.Time{}
+	}
+
+	return g[len(g)-1].from
+}
+
+// isSilent reports whether a node was silent for too long, without the gaps after its last update.
+func (g gaps) isSilent(n model.Node, now time.Time) bool {
+	for _, one := range g {
+		to := one.to
+		if to.IsZero() {
+			to = now
+		}
+		if n.Heard.Before(one.from) && to.After(one.from) {
+			now = now.Add(-to.Sub(one.from))
+		}
+	}
+
+	return n.IsSilent(now)
+}
+
+// Blind says that no data about nodes arrives since a time, for a reason. Nodes keep their states until
+// Sees was called for every reason.
+func (a *Nodes) Blind(reason string, since time.Time) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.blind[reason] {
+		return
+	}
+	a.blind[reason] = true
+	a.gaps = a.gaps.begin(since)
+	a.options.Changed()
+}
+
+// Sees ends a reason of Blind.
+func (a *Nodes) Sees(reason string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if !a.blind[reason] {
+		return
+	}
+	delete(a.blind, reason)
+	if len(a.blind) == 0 {
+		a.gaps.end(time.Now())
+	}
+	a.options.Changed()
+}
+
+// BlindSince returns the time since which no data about nodes arrives, zero if it does.
+func (a *Nodes) BlindSince() time.Time {
+	a.mu.RLock()
+	defer a.mu.RUnlock()
+
+	return a.gaps.since()
+}
