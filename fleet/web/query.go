@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
@@ -16,7 +17,7 @@ func nodeQuery(r *http.Request) view.NodeQuery {
 	q := r.URL.Query()
 
 	return view.NodeQuery{
-		On: strings.TrimSpace(q.Get("on")), Search: searchOf(r), State: fleet.Status(q.Get("state")), Sort: q.Get("sort"),
+		On: strings.TrimSpace(q.Get("on")), Search: searchOf(r), State: fleet.Status(q.Get("state")), Sort: cmp.Or(q.Get("sort"), page.WorstFirst),
 		Descending: q.Get("desc") == "1", Offset: offsetOf(r), Limit: page.PageSize,
 	}
 }

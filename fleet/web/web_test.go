@@ -511,3 +511,31 @@ func TestCompleteSaysNothing(t *testing.T) {
 		}
 	}
 }
+
+// TestNodesWithoutAManifest tests that they do not count as OK, and that nodes are sorted worst first.
+func TestNodesWithoutAManifest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	node := func(name string, outcome model.Outcome) model.Node {
+		n := model.Node{NodeState: model.NodeState{Node: name, Manifests: map[string]model.ManifestState{}}, Heard: now}
+		if outcome != "" {
+			n.Groups = []string{"web"}
+			n.Manifests["group.web.motd"] = model.ManifestState{Revision: 7, Outcome: outcome, At: now}
+		}
+		return n
+	}
+	f := webfleet.New(webfleet.Data{
+		Progress: view.Progress{Nodes: true, LastRuns: true, History: true},
+		Nodes:    []model.Node{node("a-idle", ""), node("b-fine", model.OutcomeStable), node("c-failed", model.OutcomeFailed)},
+		Entries:  []model.Entry{{Key: "group.web.motd", Revision: 7, Time: now}},
+	}, time.Now)
+	h := dashboard(f)
+	has(t, h, "/", http.StatusOK, "1 of 3", "(1 without a manifest)")
+	body := has(t, h, "/nodes", http.StatusOK, "No manifest", `aria-sort="ascending"`)
+	if failed, idle := strings.Index(body, `href="/nodes/c-failed"`), strings.Index(body, `href="/nodes/a-idle"`); failed < 0 || failed > idle {
+		t.Error(body)
+	}
+	if body := has(t, h, "/nodes?sort=name", http.StatusOK); strings.Index(body, `href="/nodes/c-failed"`) < strings.Index(body, `href="/nodes/a-idle"`) {
+		t.Error(body)
+	}
+}

@@ -49,10 +49,10 @@ func stateReason(d view.NodeDetail) string {
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.
 func assignmentReason(s summary.Assignment) string {
 	if s.Status == fleet.StatusPending {
-		return reasonOf(s.Reason, "it has not said why")
+		return reasonOf(messageFirst(s.Reason), "it has not said why")
 	}
 
-	return texts.Row(s.Reason)
+	return texts.Row(messageFirst(s.Reason))
 }
 
 func silentAfter(d view.NodeDetail) string {

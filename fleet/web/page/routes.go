@@ -3,6 +3,7 @@ package page
 import (
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/a-h/templ"
 
@@ -86,7 +87,7 @@ func stateURL(state fleet.Status) templ.SafeURL {
 
 // NodesURL returns the page of nodes of a query.
 func NodesURL(q view.NodeQuery) templ.SafeURL {
-	v := values("on", q.On, "q", q.Search, "state", string(q.State), "sort", q.Sort, "offset", offset(q.Offset))
+	v := values("on", q.On, "q", q.Search, "state", string(q.State), "sort", strings.TrimPrefix(q.Sort, WorstFirst), "offset", offset(q.Offset))
 	if q.Descending {
 		v.Set("desc", "1")
 	}

@@ -14,8 +14,8 @@
   };
   // The clock of the browser may be wrong: ages count by that of the server.
   const ahead = Date.now() - Date.parse(root.dataset.now || new Date().toISOString());
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-  const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+  const full = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
   const showTimes = () => {
     const now = Date.now() - ahead;
     for (const e of document.querySelectorAll("time[data-as]")) {
