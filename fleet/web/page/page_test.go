@@ -234,3 +234,25 @@ func TestChangesAreCalledAsByTheCommands(t *testing.T) {
 		}
 	}
 }
+
+// TestEventsOfARun tests that the changes of a run are behind it, and others stand alone.
+func TestEventsOfARun(t *testing.T) {
+	t.Parallel()
+	event := func(id, node, run, kind string) view.Event {
+		return view.Event{ID: id, Node: node, RunID: run, Kind: kind}
+	}
+	var got []string
+	for _, g := range grouped([]view.Event{
+		event("1", "a", "r1", model.KindRun), event("2", "b", "r1", model.KindTransaction), event("3", "a", "r1", model.KindTransaction),
+		event("4", "a", "", model.KindNode), event("5", "a", "r1", model.KindTransaction), event("6", "a", "r0", model.KindTransaction), event("7", "a", "", model.KindTransaction),
+	}) {
+		text := g.ID + ":"
+		for _, p := range g.parts {
+			text += p.ID
+		}
+		got = append(got, text)
+	}
+	if want := "1:35 2: 4: 6: 7:"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -98,6 +99,11 @@ func NodesURL(q view.NodeQuery) templ.SafeURL {
 // EventsURL returns the page of events of a query.
 func EventsURL(q view.EventQuery) templ.SafeURL {
 	v := values("node", q.Node, "kind", q.Kind, "manifest", q.Manifest, "run", q.RunID, "outcome", string(q.Outcome), "cause", string(q.Cause), "q", q.Search)
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
 	if q.Before > 0 {
 		v.Set("before", strconv.FormatUint(q.Before, 10))
 	}
