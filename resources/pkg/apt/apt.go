@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -256,4 +257,9 @@ func remedies() []pkg.Remedy {
 // Watches returns the database of dpkg, which counts when apt and dpkg are done.
 func (*Provider) Watches() []watch.Point {
 	return []watch.Point{{Kind: watch.Path, Name: dpkgStatus, After: "/var/lib/dpkg/lock-frontend"}}
+}
+
+// VersionCmp compares as dpkg does: epoch, upstream version, revision.
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return version.CompareDeb(a, b, ignoreTrailingZeroes)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
-	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
@@ -222,18 +221,6 @@ func TestVersionCmp(t *testing.T) {
 		{A: "99999999999999999999:1", B: "99999999999999999998:1", Want: 1},
 		{A: "1.0.0", B: "1.0", Zeroes: true, Want: 0},
 	}, []string{"", "x:1", "1:"})
-}
-
-// TestParseVersion covers the examples of the version format.
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]version.Version{
-		"1.0": {Epoch: "0", Upstream: "1.0"}, "1:2.0-3": {Epoch: "1", Upstream: "2.0", Release: "3"}, "1.0-": {Epoch: "0", Upstream: "1.0-"},
-		"2:1.0.0+git-20190109-0ubuntu2": {Epoch: "2", Upstream: "1.0.0+git-20190109", Release: "0ubuntu2"},
-	} {
-		if got, err := version.Parse(text, cutRevision); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
 }
 
 func FuzzVersionCmp(f *testing.F) {

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -245,4 +246,11 @@ func (*Provider) Watches() []watch.Point {
 	}
 
 	return out
+}
+
+// VersionCmp compares as rpm does: epoch, version and, when both have one,
+// release. Versions that rpm takes for equal although they differ, 01 and 1,
+// are compared as text.
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return version.CompareRPMStrictly(a, b, ignoreTrailingZeroes)
 }
