@@ -143,7 +143,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxDocument(o.States), o.Clock)
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, func() int { return bounds.MaxState(o.States.MaxMessage()) }, o.Clock)
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -440,12 +440,14 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		attributes = append(attributes, "need_restart", strings.Join(needRestart, ","))
 	}
 	a.log.InfoContext(ctx, event, attributes...)
-	if slices.ContainsFunc(applied, func(key string) bool { return key == "groups" || strings.HasPrefix(key, "trust.") }) {
+	if slices.ContainsFunc(applied, func(key string) bool {
+		return key == "groups" || key == "groups_order" || strings.HasPrefix(key, "trust.")
+	}) {
 		a.config.warnUnsignable(ctx, a.log)
 		a.operators.control.Rejudge()
 		a.loop.wakes.retryNow()
 	}
-	if slices.Contains(applied, "groups") {
+	if slices.Contains(applied, "groups") || slices.Contains(applied, "groups_order") {
 		a.operators.watchGroups()
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))

@@ -17,7 +17,8 @@ import (
 
 // Assignments is where nodes read their assignments. Errors name the key.
 type Assignments interface {
-	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none. A server that lags may
+	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none, and model.ErrUnusable
+	// for one that no node runs because of its headers. A server that lags may
 	// answer with an older one.
 	Get(ctx context.Context, key string) (model.Entry, error)
 	// Current is Get, but for servers that lag.
@@ -118,7 +119,7 @@ func (p *Pusher) one(ctx context.Context, out *Pushed, value []byte, store func(
 		// A server that lags may have what is not in force any more.
 		current, err = p.Assignments.Current(ctx, out.Key)
 	}
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
 		return err
 	}
 	out.Replaced = current.Revision

@@ -92,7 +92,8 @@ type ManifestState struct {
 	Digest   string    `json:"digest"`
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	Counts   Counts    `json:"counts"`
+	// Counts are missing where no run has ended, and where the state had no room for them.
+	Counts Counts `json:"counts,omitzero"`
 	// Error is the first error of the last run; the report of the run has them all.
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`
 	// Seen is the newest revision known; it differs from Revision when it was rejected.

@@ -120,7 +120,7 @@ func (p *plainText) labels() map[string]string {
 }
 
 // leastManifest is how many bytes the status of a manifest has at least.
-const leastManifest = 256
+const leastManifest = 64
 
 // manifests reads the statuses of manifests, which are probably so many.
 func (p *plainText) manifests(probably int) map[string]ManifestState {
@@ -143,8 +143,9 @@ func (p *plainText) manifest() (m ManifestState) {
 	if p.accept(`,"at":`) {
 		m.At = p.time()
 	}
-	p.expect(`,"counts":`)
-	m.Counts = p.counts()
+	if p.accept(`,"counts":`) {
+		m.Counts = p.counts()
+	}
 	if p.accept(`,"error":`) {
 		m.Error = p.text()
 	}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -24,6 +25,9 @@ const (
 	// maxText is how long a text of the node's state may be.
 	maxText = 1 << 10
 )
+
+// leastText is how long a text of the node's state stays, where there is little room.
+const leastText = 64
 
 // cutMark ends what was cut.
 const cutMark = " … (cut)"
@@ -156,10 +160,24 @@ func rawSize(t *model.Transaction) int {
 	return size
 }
 
+// MaxState is MaxDocument for the state of a node, which may be as long as its bucket accepts.
+func MaxState(maxMessage int64) int {
+	if maxMessage > 0 {
+		return int(max(maxMessage-envelope, envelope))
+	}
+
+	return maxReport
+}
+
 // State returns a state that fits into a message: the texts about manifests, and those
-// about control documents, become shorter until it does. It changes both maps of s.
+// about control documents, become shorter until it does. Where that is not enough, manifests that
+// need no attention lose their counts, then some are left out, and the message says so. It changes both maps of s.
+// A limit of zero is none.
 func State(s model.NodeState, limit int) model.NodeState {
-	for most := maxText / 4; !fits(s, limit) && most > 0; most /= 4 {
+	if limit == 0 {
+		return s
+	}
+	for most := maxText / 4; !fits(s, limit) && most >= leastText; most /= 4 {
 		for key, m := range s.Manifests {
 			m.Late, m.Error = TextTo(m.Late, most), TextTo(m.Error, most)
 			s.Manifests[key] = m
@@ -168,18 +186,66 @@ func State(s model.NodeState, limit int) model.NodeState {
 			s.RejectedControl[key] = TextTo(why, most)
 		}
 	}
+	if fits(s, limit) {
+		return s
+	}
+	for key, m := range s.Manifests {
+		if !needsAttention(m) {
+			m.Counts = model.Counts{}
+			s.Manifests[key] = m
+		}
+	}
+	if fits(s, limit) {
+		return s
+	}
+
+	return withoutSome(s, limit)
+}
+
+// needsAttention reports whether a manifest failed or its newest revision is not active.
+func needsAttention(m model.ManifestState) bool {
+	return m.Late != "" || m.Outcome == model.OutcomeFailed || m.Outcome == model.OutcomeRefused
+}
+
+// withoutSome returns a state with as many manifests as fit, those that need attention first. The message names the
+// remedy.
+func withoutSome(s model.NodeState, limit int) model.NodeState {
+	all := s.Manifests
+	s.Message = strings.TrimPrefix(s.Message+"; "+tooMany(len(all), len(all), limit), "; ")
+	s.Manifests = nil
+	if !fits(s, limit) {
+		s.RejectedControl, s.Flapping = nil, nil
+	}
+	b, _ := json.Marshal(s) // plain fields always encode
+	room := limit - len(b) - len(`,"manifests":{}`)
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		if first := needsAttention(all[a]); first != needsAttention(all[b]) {
+			return map[bool]int{true: -1, false: 1}[first]
+		}
+		return strings.Compare(a, b)
+	})
+	s.Manifests = map[string]model.ManifestState{}
+	for _, key := range keys {
+		b, _ := json.Marshal(map[string]model.ManifestState{key: all[key]})
+		if room -= len(b); room < 0 {
+			break
+		}
+		s.Manifests[key] = all[key]
+	}
+	s.Message = strings.Replace(s.Message, tooMany(len(all), len(all), limit), tooMany(len(all)-len(s.Manifests), len(all), limit), 1)
 
 	return s
 }
 
-// Event returns a state that fits into a report, which the state that is stored need
-// not: without the manifests and the rejected control documents where these are too many.
-func Event(s model.NodeState, limit int) model.NodeState {
-	if s = State(s, limit); !fits(s, limit) {
-		s.Manifests, s.RejectedControl = nil, nil
-	}
+// tooMany is the problem of a state without some of its manifests.
+func tooMany(missing, all, limit int) string {
+	return fmt.Sprintf("the states of %d of %d manifests are not stored, all of them exceed %d KiB: assign fewer manifests to this node, for instance several resources in one manifest, or raise the bound with `muster fleet init --state-max SIZE`", missing, all, limit>>10)
+}
 
-	return s
+// Event returns a state that fits into a report, which the state that is stored need
+// not: without the rejected control documents where these are too many.
+func Event(s model.NodeState, limit int) model.NodeState {
+	return State(s, limit)
 }
 
 // Problems returns problems as one line of text: the first ones, and how many

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
@@ -105,5 +106,38 @@ func TestAnEventFitsWhateverTheStateHas(t *testing.T) {
 	state.RejectedControl = map[string]string{"node.web01.pause": strings.Repeat("x", 60<<10)}
 	if short := Event(state, 56<<10); len(short.Manifests) != 1 || len(short.RejectedControl) != 1 || len(short.RejectedControl["node.web01.pause"]) > 1<<10 {
 		t.Error("a state that fits once its texts are shorter lost its manifests")
+	}
+}
+
+// TestManyManifestsFitIntoAState: what does not fit is left out, what fails is not, and the message names the remedy.
+func TestManyManifestsFitIntoAState(t *testing.T) {
+	t.Parallel()
+	of := func(count int) model.NodeState {
+		s := model.NodeState{Node: "web01", Message: "polled", Manifests: map[string]model.ManifestState{}}
+		for i := range count {
+			s.Manifests[fmt.Sprintf("group.all.site-%d", i)] = model.ManifestState{
+				Revision: 10000, Digest: "sha256-" + strings.Repeat("0", 64), Outcome: model.OutcomeStable, At: time.Now(), Counts: model.Counts{Total: 12, Unique: 12, Stable: 12},
+			}
+		}
+		s.Manifests["node.web01.last"] = model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no space left", Counts: model.Counts{Total: 1, Failed: 1}}
+
+		return s
+	}
+	for count, left := range map[int]bool{100: false, 2000: false, 10_000: true} {
+		s := State(of(count), maxReport)
+		b, err := json.Marshal(s)
+		if err != nil || len(b) > maxReport {
+			t.Errorf("%d: %d bytes (%v)", count, len(b), err)
+		}
+		if failed := s.Manifests["node.web01.last"]; failed.Error != "no space left" || failed.Counts.Failed != 1 {
+			t.Errorf("%d: the failed one is %+v", count, failed)
+		}
+		missing := count + 1 - len(s.Manifests)
+		if (missing > 0) != left || left && (len(s.Manifests) < 2000 || !strings.Contains(s.Message, fmt.Sprintf("polled; the states of %d of %d manifests are not stored", missing, count+1)) || !strings.Contains(s.Message, "--state-max")) {
+			t.Errorf("%d: %d are left out: %s", count, missing, s.Message)
+		}
+	}
+	if s := State(of(10_000), MaxState(4<<20)); len(s.Manifests) != 10_001 {
+		t.Errorf("%d fit into a larger bucket", len(s.Manifests))
 	}
 }

@@ -65,7 +65,7 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	m, began := n.machine, time.Now()
 	skewed := clock.New(m.now, func() time.Duration { return time.Since(began) })
 	most := func() int { return bounds.MaxDocument(link.Publisher.MaxMessage()) }
-	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxDocument(link.States.MaxMessage()) }, skewed)
+	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
 	n.report = reporter.New(reporter.Options{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
 	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: n.status.Changed, Log: n.log}

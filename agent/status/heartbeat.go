@@ -120,7 +120,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 
 // once stores state and facts unless they are what was stored last.
 func (h *Heartbeat) once(ctx context.Context) error {
-	now, next := time.Now(), h.every()
+	now, next := time.Now(), h.stretched(h.every())
 	// A heartbeat that became shorter holds at once.
 	h.stored.beat = times.Earliest(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
@@ -138,7 +138,8 @@ func (h *Heartbeat) once(ctx context.Context) error {
 		if err := h.put(ctx, state); err != nil {
 			return err
 		}
-		h.stored.state, h.stored.beat, h.stored.waiting, h.stored.any = essence(state), now.Add(next), state.Outbox > 0, true
+		h.stored.state, h.stored.waiting, h.stored.any = essence(state), state.Outbox > 0, true
+		h.stored.beat = now.Add(h.stretched(h.every()))
 		h.measureNow(ctx)
 		defer h.Stored.Notify()
 	}
@@ -168,6 +169,17 @@ func (h *Heartbeat) once(ctx context.Context) error {
 // every returns the wait until the next heartbeat.
 func (h *Heartbeat) every() time.Duration {
 	return tasks.Spread(h.Node.config().Heartbeat.Std(), tasks.Jitter)
+}
+
+// largeState is how long a state is, encoded, that is stored less often while it does not change.
+const largeState = 64 << 10
+
+// stretched returns the wait until the next heartbeat of the state that is stored: of a large one up to a third of the
+// time after which the node counts as unreachable.
+func (h *Heartbeat) stretched(every time.Duration) time.Duration {
+	large := every * time.Duration(len(h.stored.state)) / largeState
+
+	return max(every, min(large, h.Node.config().StateTTL.Std()/3))
 }
 
 func (h *Heartbeat) put(ctx context.Context, s model.NodeState) error {

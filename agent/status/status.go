@@ -169,24 +169,52 @@ func (n *Node) update(change func() (other bool)) {
 	}
 }
 
+// updateManifest is update for a change of one manifest. A later time of its last run alone is shown, and stored with the
+// next heartbeat.
+func (n *Node) updateManifest(key string, change func() (other bool)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	before := n.manifests[key]
+	if !change() {
+		return
+	}
+	n.Shown.Notify()
+	if !isSame(before, n.manifests[key]) {
+		n.Changed.Notify()
+	}
+}
+
+// isSame reports whether two states of a manifest differ in nothing but the time of the last run.
+func isSame(a, b model.ManifestState) bool {
+	if (a.Ran == nil) != (b.Ran == nil) || a.Ran != nil && *a.Ran != *b.Ran {
+		return false
+	}
+	a.Ran, b.Ran, a.At, b.At = nil, nil, time.Time{}, time.Time{}
+
+	return a == b
+}
+
 // SetAssignments takes over the state of each key.
 func (n *Node) SetAssignments(states map[string]model.ManifestState) {
-	n.update(func() bool {
-		for key, s := range states {
-			last, known := n.manifests[key]
-			if !known && n.begun {
-				last.Ran = &model.RanRevision{}
-			}
-			n.manifests[key] = withOutcome(s, last)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.Shown.Notify()
+	before := maps.Clone(n.manifests)
+	for key, s := range states {
+		last, known := n.manifests[key]
+		if !known && n.begun {
+			last.Ran = &model.RanRevision{}
 		}
-		n.begun = true
-		gone := func(key string) bool { _, assigned := states[key]; return !assigned }
-		maps.DeleteFunc(n.manifests, func(key string, _ model.ManifestState) bool { return gone(key) })
-		maps.DeleteFunc(n.well, func(key string, _ bool) bool { return gone(key) })
-		maps.DeleteFunc(n.health, func(key string, _ model.HealthCounts) bool { return gone(key) })
-
-		return true
-	})
+		n.manifests[key] = withOutcome(s, last)
+	}
+	gone := func(key string) bool { _, assigned := states[key]; return !assigned }
+	maps.DeleteFunc(n.manifests, func(key string, _ model.ManifestState) bool { return gone(key) })
+	maps.DeleteFunc(n.well, func(key string, _ bool) bool { return gone(key) })
+	maps.DeleteFunc(n.health, func(key string, _ model.HealthCounts) bool { return gone(key) })
+	if !n.begun || !maps.EqualFunc(before, n.manifests, isSame) {
+		n.Changed.Notify()
+	}
+	n.begun = true
 }
 
 // Recall takes over of a state that an agent of this node stored before what ran last, where nothing did since this one
@@ -256,7 +284,7 @@ func ranOf(s model.ManifestState) *model.RanRevision {
 
 // SetRun takes over what came of a run.
 func (n *Node) SetRun(key string, r *model.Run) {
-	n.update(func() bool {
+	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
 		s.Revision, s.Digest, s.Counts = r.Revision, r.Digest, r.Counts
 		n.conclude(key, s, r)
@@ -269,7 +297,7 @@ func (n *Node) SetRun(key string, r *model.Run) {
 // reports whether the manifest fails by an earlier run although this one did not: its
 // numbers are those of its last run as a whole.
 func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
-	n.update(func() bool {
+	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
 		putOff := !r.Resumes.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
 		if r.Outcome() != model.OutcomeFailed && !putOff {
@@ -287,7 +315,7 @@ func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 // SetReason takes over why a manifest fails, if it does: what its last run named first may
 // have been repaired since, and another resource not.
 func (n *Node) SetReason(key, text string) {
-	n.update(func() bool {
+	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
 		if s.Outcome != model.OutcomeFailed || text == "" || s.Error == text {
 			return false
@@ -302,7 +330,7 @@ func (n *Node) SetReason(key, text string) {
 // SetNoop takes over how many resources of a manifest would be changed and are not, of
 // which the run of a part knows more than the last one as a whole.
 func (n *Node) SetNoop(key string, count int) {
-	n.update(func() bool {
+	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
 		before := s.Outcome
 		switch {

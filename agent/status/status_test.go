@@ -40,7 +40,7 @@ func TestChangesAreShown(t *testing.T) {
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
 	failed := &model.Run{Errors: []string{"no"}, Counts: model.Counts{Total: 1, Failed: 1}}
 	for name, set := range map[string]func(){
-		"part":        func() { n.SetPart("a", failed) },
+		"part":        func() { n.SetPart("a", &model.Run{Errors: []string{"not that either"}}) },
 		"watches":     func() { n.SetWatches(2, 1, errors.New("no")) },
 		"flapping":    func() { n.SetFlapping([]model.FlappingState{{}}) },
 		"health":      func() { n.SetHealth("a", model.HealthCounts{OK: 1}) },
@@ -69,6 +69,44 @@ func TestChangesAreShown(t *testing.T) {
 	case <-n.Shown:
 		t.Error("what changes nothing is shown")
 	default:
+	}
+}
+
+// TestAStableRunIsShownOnly: another run of what is stable is stored with the next heartbeat. A node with very many manifests
+// would otherwise encode its state for each of them.
+func TestAStableRunIsShownOnly(t *testing.T) {
+	t.Parallel()
+	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
+	assigned := map[string]model.ManifestState{"a": {Revision: 1, Digest: "x"}}
+	stable := func() { n.SetRun("a", &model.Run{Revision: 1, Digest: "x", Counts: model.Counts{Total: 1, Stable: 1}}) }
+	n.SetAssignments(assigned)
+	stable()
+	<-n.Changed
+	<-n.Shown
+	at := n.State().Manifests["a"].At
+	for what, again := range map[string]func(){"a run": stable, "the same assignments": func() { n.SetAssignments(assigned) }} {
+		again()
+		select {
+		case <-n.Changed:
+			t.Errorf("%s is stored", what)
+		case <-n.Shown:
+		}
+	}
+	if !n.State().Manifests["a"].At.After(at) {
+		t.Error("the time of the run is not shown")
+	}
+}
+
+// TestALargeStateIsStoredLessOften while it does not change, and often enough to be reachable.
+func TestALargeStateIsStoredLessOften(t *testing.T) {
+	t.Parallel()
+	c := config.Config{Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
+	h := &Heartbeat{Node: New("v", func() config.Config { return c }, func() int { return 0 }, func() int { return 0 }, clock.System())}
+	for size, want := range map[int]time.Duration{0: time.Minute, largeState: time.Minute, largeState * 3 / 2: 90 * time.Second, 100 * largeState: 100 * time.Second} {
+		h.stored.state = strings.Repeat("x", size)
+		if d := h.stretched(time.Minute); d != want {
+			t.Errorf("%d bytes: %s, not %s", size, d, want)
+		}
 	}
 }
 

@@ -20,11 +20,20 @@ var (
 	ErrWrong = errors.New("answer refused")
 	// ErrServerHeaders is a message that was stored with headers by which the server
 	// tells what it is and where it is from. Its value is not used.
-	ErrServerHeaders = errors.New("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
+	ErrServerHeaders error = unusable("stored with headers that only the server sets (Nats-Stream, Nats-Subject, Nats-Sequence, Nats-Time-Stamp, Status): put it again without them")
 
 	// ErrEndOfBatch ends a batch of messages; it is no failure.
 	ErrEndOfBatch = errors.New("end of the batch")
 )
+
+// unusable is an error that wraps model.ErrUnusable.
+type unusable string
+
+// Error returns the text.
+func (u unusable) Error() string { return string(u) }
+
+// Unwrap returns model.ErrUnusable.
+func (u unusable) Unwrap() error { return model.ErrUnusable }
 
 // Asked is what an answer must be of: a stream, a subject or wildcard, and a first
 // sequence.

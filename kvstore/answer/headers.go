@@ -1,14 +1,12 @@
 package answer
 
 import (
-	"errors"
-
 	"github.com/nats-io/nats.go"
 )
 
 // ErrUnreadable is a message that was stored with headers that the client cannot
 // read, or not to their end. Its value is not used.
-var ErrUnreadable = errors.New("has headers that cannot be read: put it again without them, or remove it")
+var ErrUnreadable error = unusable("has headers that cannot be read: put it again without them, or remove it")
 
 const (
 	// maxHeaders is how many headers a message may have. Each may be written up to two

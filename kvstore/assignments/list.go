@@ -87,7 +87,10 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 		if keep(m, key) {
 			e := kvstore.NewEntry(key, m)
 			e.By = kvstore.AuthorOf(m)
-			if e.Deleted = false; !headersOnly {
+			if why := m.Refusal(); why != nil {
+				e.Refused = why.Error()
+			}
+			if e.Deleted = false; !headersOnly && e.Refused == "" {
 				e.Digest, e.Terms = assigned.Summary(key, m.Data)
 			}
 			e.Value = nil

@@ -70,6 +70,7 @@ func TestHierarchy(t *testing.T) {
 		"null override":   {in: "data: {a: 1}\nhierarchy: {order: [y], merge: deep}\noverrides: {y: {a: null}}\n", want: `{"a":null}`},
 		"expressions":     {in: "data:\n  a: \"${ Facts.cores * 2 }\"\n  b: [\"${ Environ.STAGE }\"]\n  \"${ Facts.os }\": {x: \"{{ Facts.host }}\"}\n", want: `{"a":8,"b":["prod"],"debian":{"x":{"name":"web01","tags":["a","b"]}}}`},
 		"numbers":         {in: "data: {a: 1, b: -2, c: 1.5, d: 1.10, e: 0644, f: 0x1f, g: 1e3, h: .5, i: 123456789012345678901234567890, j: 1_000, k: +1, l: 0}\n", want: `{"a":1,"b":-2,"c":1.5,"d":"1.10","e":"0644","f":"0x1f","g":"1e3","h":".5","i":"123456789012345678901234567890","j":"1_000","k":"+1","l":0}`},
+		"whole fraction":  {in: "data: {a: 1.0}\n", want: `{"a":"1.0"}`},
 		"scalars":         {in: "data: {a: yes, b: true, c: False, d: ~, e: 2001-01-01, f: '1'}\n", want: `{"a":"yes","b":true,"c":false,"d":null,"e":"2001-01-01","f":"1"}`},
 		"secret":          {in: "data: {a: \"${ secret('hunter2') }\", b: \"x${ secret('hunter2') }\"}\n", want: `{"a":"[redacted]","b":"[redacted]"}`},
 		"override only":   {in: "data: {}\nhierarchy: {order: [y]}\noverrides: {y: {a: \"${ Facts.os }\"}}\n", want: `{"a":"debian"}`},
@@ -233,6 +234,9 @@ func TestDataProblems(t *testing.T) {
 		"merge":           {"hierarchy: {merge: shallow}\n", "m.yaml:1:20: `merge` cannot be \"shallow\" (one of first, deep)"},
 		"overrides":       {"overrides: [a]\n", "m.yaml:1:12: `overrides` must be a mapping, not a list"},
 		"override":        {"overrides: {a: b}\n", "m.yaml:1:16: `a` must be a mapping, not a string"},
+		"override list":   {"overrides: {a: [b]}\n", "m.yaml:1:16: `a` must be a mapping, not a list"},
+		"missing fact":    {"data:\n  b: \"${ Facts.nope }\"\n  c: \"x${ Facts.nope }\"\n  d: \"${ lookup('facts.nope') }\"\n", "m.yaml:2:7: the expression fails: `Facts.nope` is not set (write `Facts.nope ?? nil` where it may be unset)\nm.yaml:3:8: the expression fails: `Facts.nope` is not set (write `Facts.nope ?? nil` where it may be unset)\nm.yaml:4:7: the expression fails: `facts.nope` is not known (give lookup a default as its second argument where it may be missing)"},
+		"default of data": {"data:\n  b: \"${ lookup('data.a', 7) }\"\n", "m.yaml:2:7: the expression fails: `Data` is not known while the data are resolved (values of data take Facts and Environ; combine data where they are used)"},
 		"key":             {"data:\n  \"${ Facts.cores + [] }\": 1\n", "m.yaml:2:4: the expression is not valid: invalid operation: + (mismatched types any and list) (write `$${` for a literal `${`)"},
 		"secret key":      {"data:\n  \"${ secret('a') }\": 1\n", "m.yaml:2:3: a key cannot be secret, because it is shown (use it as a value)"},
 		"list key":        {"data:\n  \"${ [1] }\": 1\n", "m.yaml:2:3: the expression gives a list for a key, which must be text"},
@@ -263,8 +267,8 @@ func TestAnnotations(t *testing.T) {
 		"zero is set":    {in: "data:\n  # @require\n  a: 0\n  # @require\n  b: false\n", want: `{"a":0,"b":false}`},
 		"null":           {in: "data:\n  # @require\n  a:\n", want: required("3:3", "a")},
 		"empty text":     {in: "data:\n  # @require\n  a: \"\"\n", want: required("3:3", "a")},
-		"empty list":     {in: "data:\n  # @require\n  a: []\n", want: required("3:3", "a")},
-		"empty mapping":  {in: "data:\n  # @require\n  a: {}\n", want: required("3:3", "a")},
+		"empty list":     {in: "data:\n  # @require\n  a: []\n", want: `{"a":[]}`},
+		"empty mapping":  {in: "data:\n  # @require\n  a: {}\n", want: `{"a":{}}`},
 		"empty secret":   {in: "data:\n  # @require\n  a: \"${ secret(Environ.NOPE ?? '') }\"\n", want: required("3:3", "a")},
 		"deep":           {in: "data:\n  x:\n    y:\n      # the port\n      # @require\n      a:\n", want: required("6:7", "x.y.a")},
 		"in a list":      {in: "data:\n  l:\n    - x: 1\n      # @require\n      a:\n    - b\n", want: required("5:7", "l.0.a")},
@@ -281,35 +285,119 @@ func TestAnnotations(t *testing.T) {
 				"m.yaml:4:3: the comment `@Validate:` checks nothing (did you mean `@validate`?)",
 		},
 		"near word in an override that is not taken": {in: "data: {}\noverrides:\n  o:\n    # @requird\n    a:\n", want: "m.yaml:4:5: the comment `@requird` checks nothing (did you mean `@require`?)"},
-		"both on a line":   {in: "data:\n  # @require @validate value > 3\n  a: 2\n  # @require @validate value > 3\n  b: 4\n", want: "m.yaml:3:3: the value 2 of `a` is not valid: `value > 3` is false"},
-		"both, unset":      {in: "data:\n  # @require @validate value != 'x'\n  a: ''\n", want: required("3:3", "a")},
-		"behind the key":   {in: "data:\n  a: \"\" # @require\n  b: # @requires\n    c: 1\n", want: "m.yaml:2:9: the comment `@require` checks nothing behind the key (put it on a line of its own above the key)\nm.yaml:3:6: the comment `@requires` checks nothing behind the key (put it on a line of its own above the key)"},
-		"in a text behind": {in: "data:\n  a: \"x # @require\"\n  b: {c: 'x # @validate'}\n", want: `{"a":"x # @require","b":{"c":"x # @validate"}}`},
-		"not indented":     {in: "data:\n# @require\n  a:\n", want: "m.yaml:2:1: the comment `@require` checks nothing, because it is not indented as `a` below it (begin it in the column of the key)"},
-		"flow":             {in: "data:\n  # @require\n  a: {b: 1, c: {d: 2}}\n", want: `{"a":{"b":1,"c":{"d":2}}}`},
-		"in a text":        {in: "data:\n  t: |\n    # @require\n  a:\n", want: `{"a":null,"t":"# @require\n"}`},
-		"by external":      {in: "data:\n  # @require\n  a:\n", external: map[string]any{"a": "x"}, want: `{"a":"x"}`},
-		"by override":      {in: "data:\n  # @require\n  a:\nhierarchy: {order: [o]}\noverrides: {o: {a: 1}}\n", want: `{"a":1}`},
-		"lost by override": {in: "data:\n  x:\n    # @require\n    a: 1\nhierarchy: {order: [o]}\noverrides: {o: {x: {b: 1}}}\n", want: required("4:5", "x.a")},
-		"in an override":   {in: "data: {}\nhierarchy: {order: [o]}\noverrides:\n  o:\n    # @require\n    a:\n", want: required("6:5", "a")},
-		"unused override":  {in: "data: {}\noverrides:\n  o:\n    # @require\n    a:\n", want: `{}`},
-		"valid":            {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 80\n", want: `{"a":80}`},
-		"not valid":        {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 70000\n", want: "m.yaml:3:3: the value 70000 of `a` is not valid: `value > 0 && value < 65536` is false"},
-		"external checked": {in: "data:\n  # @validate value > 0\n  a: 1\n", external: map[string]any{"a": -1.0}, want: "m.yaml:3:3: the value -1 of `a` is not valid: `value > 0` is false"},
-		"override checked": {in: "data:\n  # @validate value in ['a', 'b']\n  a: a\nhierarchy: {order: [o]}\noverrides: {o: {a: c}}\n", want: "m.yaml:3:3: the value c of `a` is not valid: `value in ['a', 'b']` is false"},
-		"several":          {in: "data:\n  # @require\n  # @validate value != 'x'\n  # @validate len(value) > 3\n  a: x\n", want: "m.yaml:5:3: the value x of `a` is not valid: `value != 'x'` is false\nm.yaml:5:3: the value x of `a` is not valid: `len(value) > 3` is false"},
-		"with facts":       {in: "data:\n  # @validate value <= Facts.cores && Environ.STAGE == 'prod' && Data.b == 1\n  a: 4\n  b: 1\n", want: `{"a":4,"b":1}`},
-		"with lookup":      {in: "data:\n  # @validate value == lookup('data.b')\n  a: 4\n  b: 1\n", want: "m.yaml:3:3: the value 4 of `a` is not valid: `value == lookup('data.b')` is false"},
-		"mapping":          {in: "data:\n  # @validate value.x == 1\n  a: {x: 2}\n", want: "m.yaml:3:3: the value of `a` is not valid: `value.x == 1` is false"},
-		"not boolean":      {in: "data:\n  # @validate value + 1\n  a: 2\n", want: "m.yaml:3:3: the expression of @validate gives a number, not true or false (write a comparison, for example value > 0)"},
-		"fails":            {in: "data:\n  # @validate value > 0\n  a: x\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `value > 0`: invalid operation: string > int"},
-		"does not compile": {in: "data:\n  # @validate valu > 0\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: unknown name `valu` (did you mean `value`?)"},
-		"nothing":          {in: "data:\n  # @validate\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: the expression is empty"},
-		"secret":           {in: "data:\n  # @validate len(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` is not valid: `len(value) > 10` is false"},
-		"secret fails":     {in: "data:\n  # @validate int(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `int(value) > 10`"},
+		"both on a line": {in: "data:\n  # @require @validate value > 3\n  a: 2\n  # @require @validate value > 3\n  b: 4\n", want: "m.yaml:3:3: the value 2 of `a` is not valid: `value > 3` is false"},
+		"both, unset":    {in: "data:\n  # @require @validate value != 'x'\n  a: ''\n", want: required("3:3", "a")},
+		"behind the key": {in: "data:\n  a: \"\" # @require\n  b: # @requires\n    c: 1\n", want: required("2:3", "a") + "\nm.yaml:3:6: the comment `@requires` checks nothing (did you mean `@require`?)"},
+		"required":       {in: "data:\n  # @required\n  a:\n  b: '' # @required\n", want: required("3:3", "a") + "\n" + required("4:3", "b")},
+		"required, both": {in: "data:\n  # @required @validate value > 3\n  a: 2\n", want: "m.yaml:3:3: the value 2 of `a` is not valid: `value > 3` is false"},
+		"requiried":      {in: "data:\n  # @requiried\n  a: 1\n", want: "m.yaml:2:3: the comment `@requiried` checks nothing (did you mean `@required`?)"},
+		"spaces":         {in: "data:\n  # @require\n  a: \" \"\n", want: `{"a":" "}`},
+		"in an override that is not taken, behind": {in: "data: {}\noverrides:\n  o:\n    a: 1 # @requird\n", want: "m.yaml:4:10: the comment `@requird` checks nothing (did you mean `@require`?)"},
+
+		"behind, set":           {in: "data:\n  a: 80 # @require\n  b: 80 # @validate isInt(value)\n", want: `{"a":80,"b":80}`},
+		"behind, not valid":     {in: "data:\n  a: 80   #@validate value > 100\n", want: "m.yaml:2:3: the value 80 of `a` is not valid: `value > 100` is false"},
+		"behind, both":          {in: "data:\n  a: 80 # @require @validate value > 100\n  b: # the port # @require\n", want: "m.yaml:2:3: the value 80 of `a` is not valid: `value > 100` is false\n" + required("3:3", "b")},
+		"behind and above":      {in: "data:\n  # @validate value > 100\n  a: 80 # @validate value > 90\n", want: "m.yaml:3:3: the value 80 of `a` is not valid: `value > 100` is false\nm.yaml:3:3: the value 80 of `a` is not valid: `value > 90` is false"},
+		"behind a mapping":      {in: "data:\n  a: # @require\n    b: 1\n", want: `{"a":{"b":1}}`},
+		"behind a flow":         {in: "data:\n  a: {b: 1, c: {d: 2}} # @validate value.b == 2\n", want: "m.yaml:2:3: the value of `a` is not valid: `value.b == 2` is false"},
+		"behind a flow list":    {in: "data:\n  a: [b, c] # @validate len(value) == 1\n", want: "m.yaml:2:3: the value of `a` is not valid: `len(value) == 1` is false"},
+		"behind in a list":      {in: "data:\n  l:\n    - x: 1 # @validate value > 1\n", want: "m.yaml:3:7: the value 1 of `l.0.x` is not valid: `value > 1` is false"},
+		"behind a block":        {in: "data:\n  a: | # @validate len(value) > 10\n    x\n", want: "m.yaml:2:3: the value x  of `a` is not valid: `len(value) > 10` is false"},
+		"behind a text":         {in: "data:\n  a: \"x # @require\" # @validate len(value) > 99\n  'b # @require': 1\n", want: "m.yaml:2:3: the value x # @require of `a` is not valid: `len(value) > 99` is false"},
+		"behind an apostrophe":  {in: "data:\n  a: it's # @validate len(value) > 9\n", want: "m.yaml:2:3: the value it's of `a` is not valid: `len(value) > 9` is false"},
+		"behind an item":        {in: "data:\n  l:\n    - a # @require\n", want: "m.yaml:3:9: the comment `@require` checks nothing behind an item of a list (put it above the key of the list)"},
+		"behind a flow item":    {in: "data:\n  l:\n    - {x: 1, y: 2} # @require\n", want: "m.yaml:3:20: the comment `@require` checks nothing, because its line does not begin with a key (put it on a separate line above the key)"},
+		"behind in an override": {in: "data: {}\nhierarchy: {order: [o]}\noverrides:\n  o:\n    a: # @require\n", want: required("5:5", "a")},
+		"in a text behind":      {in: "data:\n  a: \"x # @require\"\n  b: {c: 'x # @validate'}\n", want: `{"a":"x # @require","b":{"c":"x # @validate"}}`},
+		"not indented":          {in: "data:\n# @require\n  a:\n", want: "m.yaml:2:1: the comment `@require` checks nothing, because it is not indented as `a` below it (begin it in the column of the key)"},
+		"flow":                  {in: "data:\n  # @require\n  a: {b: 1, c: {d: 2}}\n", want: `{"a":{"b":1,"c":{"d":2}}}`},
+		"in a text":             {in: "data:\n  t: |\n    # @require\n  a:\n", want: `{"a":null,"t":"# @require\n"}`},
+		"by external":           {in: "data:\n  # @require\n  a:\n", external: map[string]any{"a": "x"}, want: `{"a":"x"}`},
+		"by override":           {in: "data:\n  # @require\n  a:\nhierarchy: {order: [o]}\noverrides: {o: {a: 1}}\n", want: `{"a":1}`},
+		"lost by override":      {in: "data:\n  x:\n    # @require\n    a: 1\nhierarchy: {order: [o]}\noverrides: {o: {x: {b: 1}}}\n", want: required("4:5", "x.a")},
+		"in an override":        {in: "data: {}\nhierarchy: {order: [o]}\noverrides:\n  o:\n    # @require\n    a:\n", want: required("6:5", "a")},
+		"unused override":       {in: "data: {}\noverrides:\n  o:\n    # @require\n    a:\n", want: `{}`},
+		"valid":                 {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 80\n", want: `{"a":80}`},
+		"not valid":             {in: "data:\n  # @validate value > 0 && value < 65536\n  a: 70000\n", want: "m.yaml:3:3: the value 70000 of `a` is not valid: `value > 0 && value < 65536` is false"},
+		"external checked":      {in: "data:\n  # @validate value > 0\n  a: 1\n", external: map[string]any{"a": -1.0}, want: "m.yaml:3:3: the value -1 of `a` is not valid: `value > 0` is false"},
+		"override checked":      {in: "data:\n  # @validate value in ['a', 'b']\n  a: a\nhierarchy: {order: [o]}\noverrides: {o: {a: c}}\n", want: "m.yaml:3:3: the value c of `a` is not valid: `value in ['a', 'b']` is false"},
+		"several":               {in: "data:\n  # @require\n  # @validate value != 'x'\n  # @validate len(value) > 3\n  a: x\n", want: "m.yaml:5:3: the value x of `a` is not valid: `value != 'x'` is false\nm.yaml:5:3: the value x of `a` is not valid: `len(value) > 3` is false"},
+		"with facts":            {in: "data:\n  # @validate value <= Facts.cores && Environ.STAGE == 'prod' && Data.b == 1\n  a: 4\n  b: 1\n", want: `{"a":4,"b":1}`},
+		"with lookup":           {in: "data:\n  # @validate value == lookup('data.b')\n  a: 4\n  b: 1\n", want: "m.yaml:3:3: the value 4 of `a` is not valid: `value == lookup('data.b')` is false"},
+		"mapping":               {in: "data:\n  # @validate value.x == 1\n  a: {x: 2}\n", want: "m.yaml:3:3: the value of `a` is not valid: `value.x == 1` is false"},
+		"not boolean":           {in: "data:\n  # @validate value + 1\n  a: 2\n", want: "m.yaml:3:3: the expression of @validate gives a number, not true or false (write a comparison, for example value > 0)"},
+		"fails":                 {in: "data:\n  # @validate value > 0\n  a: x\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `value > 0`: invalid operation: string > int"},
+		"does not compile":      {in: "data:\n  # @validate valu > 0\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: unknown name `valu` (did you mean `value`?)"},
+		"nothing":               {in: "data:\n  # @validate\n  a: x\n", want: "m.yaml:3:3: the expression of @validate is not valid: the expression is empty"},
+		"secret":                {in: "data:\n  # @validate len(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` is not valid: `len(value) > 10` is false"},
+		"secret fails":          {in: "data:\n  # @validate int(value) > 10\n  a: \"${ secret('hunter2') }\"\n", want: "m.yaml:3:3: the value of `a` cannot be checked by `int(value) > 10`"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got := resolvedData(t, tc.in, tc.external); got != tc.want {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestCheckFunctions has the functions that the expressions of @validate may call.
+func TestCheckFunctions(t *testing.T) {
+	for function, values := range map[string]struct{ valid, invalid []string }{
+		"IP":        {[]string{"10.0.0.1", "::1", "fe80::1"}, []string{"10.0.0", "10.0.0.256", "x", "''", "10.0.0.1/8", "fe80::1%eth0", "7"}},
+		"IPv4":      {[]string{"10.0.0.1", "0.0.0.0"}, []string{"'::1'", "10.0.0.1.2", "010.1.1.1"}},
+		"IPv6":      {[]string{"'::1'", "2001:db8::1"}, []string{"10.0.0.1", "2001:db8::1::2"}},
+		"Int":       {[]string{"8080", "'42'", "-3", "'+3'", "0"}, []string{"4.2", "abc", "''", "true", "' 42'", "1e3", "99999999999999999999"}},
+		"Float":     {[]string{"4.2", "'42'", "8080", "-0.5", "1e3", "'.5'"}, []string{"abc", "''", "1.2.3", "'NaN'", "'inf'", "0x1f"}},
+		"Duration":  {[]string{"30s", "1h30m", "1.5h", "2d", "1w", "100ms", "0"}, []string{"30", "s", "''", "1 h", "1x"}},
+		"ShellSafe": {[]string{"hello world", "a-b_c/d.e", "80", "''"}, []string{"'a; b'", "'a | b'", "'$HOME'", "'`id`'", "'a && b'", "'a > b'", "'< b'", "\"a\\nb\""}},
+		"Hostname":  {[]string{"web01", "web01.example.com", "a-b", "7"}, []string{"'-a'", "a_b", "''", "'a..b'", "a b", strings.Repeat("a", 64)}},
+		"FQDN":      {[]string{"web01.example.com", "example.com.", "a.b-c"}, []string{"web01", "10.0.0.1", "''", "'.example.com'", "a_b.example.com"}},
+	} {
+		snake := map[string]string{"IP": "is_ip", "IPv4": "is_ipv4", "IPv6": "is_ipv6", "Int": "is_int", "Float": "is_float", "Duration": "is_duration", "ShellSafe": "is_shellsafe", "Hostname": "is_hostname", "FQDN": "is_fqdn"}[function]
+		for _, name := range []string{"is" + function, snake} {
+			check := func(value string, valid bool) {
+				got := resolvedData(t, "data:\n  # @validate "+name+"(value)\n  a: "+value+"\n", nil)
+				if ok := !strings.Contains(got, "is not valid"); ok != valid || !ok && !strings.Contains(got, "is false") {
+					t.Errorf("%s of %s: %s", name, value, got)
+				}
+			}
+			for _, value := range values.valid {
+				check(value, true)
+			}
+			for _, value := range values.invalid {
+				check(value, false)
+			}
+		}
+	}
+}
+
+// TestCheckFunctionsCombined has expressions that call the functions, and values that these do not look at.
+func TestCheckFunctionsCombined(t *testing.T) {
+	invalid := func(value, expression string) string {
+		return "m.yaml:3:3: the value " + value + " of `a` is not valid: `" + expression + "` is false"
+	}
+	for name, tc := range map[string]struct{ check, value, want string }{
+		"or":               {"isIP(value) or isHostname(value)", "web01", `{"a":"web01"}`},
+		"or, neither":      {"isIP(value) or is_int(value)", "web01", invalid("web01", "isIP(value) or is_int(value)")},
+		"and":              {"isInt(value) and int(value) > 10", "'42'", `{"a":"42"}`},
+		"not":              {"not isInt(value)", "x", `{"a":"x"}`},
+		"pipe":             {"value | isInt()", "x", invalid("x", "value | isInt()")},
+		"regex":            {`isRegex(value, "^[a-z]+$")`, "abc", `{"a":"abc"}`},
+		"regex, snake":     {`is_regex(value, "^[a-z]+$")`, "Abc", invalid("Abc", `is_regex(value, "^[a-z]+$")`)},
+		"regex of number":  {`isRegex(value, '^80')`, "8080", `{"a":8080}`},
+		"bad regex":        {`isRegex(value, '(')`, "a", "m.yaml:3:3: the value of `a` cannot be checked by `isRegex(value, '(')`: isRegex: error parsing regexp: missing closing ): `(`"},
+		"null":             {"isInt(value)", "null", `{"a":null}`},
+		"list":             {"isInt(value)", "[a]", `{"a":["a"]}`},
+		"mapping":          {"isInt(value)", "{b: 1}", `{"a":{"b":1}}`},
+		"null and more":    {"isInt(value) && value > 0", "", `{"a":null}`},
+		"items":            {"all(value, isIPv4(#))", "[10.0.0.1]", `{"a":["10.0.0.1"]}`},
+		"wrong item":       {"all(value, isIPv4(#))", "[10.0.0.1, x]", "m.yaml:3:3: the value of `a` is not valid: `all(value, isIPv4(#))` is false"},
+		"null, comparison": {"value > 0", "null", "m.yaml:3:3: the value of `a` cannot be checked by `value > 0`: invalid operation: <nil> > int"},
+		"near name":        {"isIPV4(value)", "x", "m.yaml:3:3: the expression of @validate is not valid: unknown name `isIPV4` (did you mean `isIPv4`?)"},
+		"elsewhere":        {"true", "\"${ isInt('4') }\"", "m.yaml:3:7: the expression is not valid: unknown name `isInt` (write `$${` for a literal `${`)"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resolvedData(t, "data:\n  # @validate "+tc.check+"\n  a: "+tc.value+"\n", nil); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

@@ -215,16 +215,23 @@ func (c *lsCommand) listRemoved(ctx context.Context, store *fleetcli.Store, fami
 }
 
 func (c *lsCommand) print(entries []model.Entry, invalid int, none string) {
-	now := time.Now()
+	now, unusable := time.Now(), 0
 	rows := make([][]string, len(entries))
 	for i, e := range entries {
 		family, name, digest := "-", e.Key, "invalid"
 		if target, parsed, err := fleet.ParseKey(e.Key); err == nil && !e.Invalid {
 			family, name, digest = target.String(), parsed, print.ShortDigest(e.Digest)
 		}
+		if e.Refused != "" {
+			digest = "unusable"
+			unusable++
+		}
 		rows[i] = []string{family, name, strconv.FormatUint(e.Revision, 10), digest, print.Age(e.Time, now), cmp.Or(print.OneLine(e.By), "-"), cmp.Or(print.OneLine(strings.Join(e.Terms.Words(now, print.Time), ", ")), "-")}
 	}
 	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE", "BY", "TERMS"}, rows, none)
+	if unusable > 0 {
+		c.Print.Remark("%s stored with forbidden headers: no node runs the value; push again, or remove it with muster fleet rm KEY", print.Count(unusable, "assignment"))
+	}
 	if invalid > 0 {
 		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))
 	}

@@ -125,6 +125,9 @@ func (w *World) compile(source string, withValue bool) *expression.Program {
 	known := w.signature()
 	if withValue {
 		known = maps.Clone(known)
+		for name, f := range checks() {
+			known[name] = types.TypeOf(f)
+		}
 		known[expression.NameValue] = types.Any
 	}
 

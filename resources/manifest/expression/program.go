@@ -29,6 +29,8 @@ type Program struct {
 	Fields []field
 	// Message and hint say why it does not compile.
 	Message, Hint string
+	// OfValue are the functions that take the value of @validate as first argument.
+	OfValue []string
 	// refused reports whether it is well formed and asks for what there is not.
 	refused bool
 }
@@ -109,9 +111,7 @@ func (p *Program) Visit(node *ast.Node) {
 	case *ast.BuiltinNode:
 		p.Names[n.Name] = true
 	case *ast.CallNode:
-		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == NameOutputs {
-			p.output(n)
-		}
+		p.call(n)
 	case *ast.MemberNode:
 		if ref, ok := outputsOf(n.Node); ok {
 			p.field(ref, n.Property)
@@ -178,6 +178,22 @@ func (p *Program) Advice(opened string) string {
 		return p.Hint + " or " + LiteralHint(opened)
 	default:
 		return LiteralHint(opened)
+	}
+}
+
+// call notes the call of a function.
+func (p *Program) call(n *ast.CallNode) {
+	callee, ok := n.Callee.(*ast.IdentifierNode)
+	if !ok {
+		return
+	}
+	if callee.Value == NameOutputs {
+		p.output(n)
+	}
+	if len(n.Arguments) > 0 {
+		if of, ok := n.Arguments[0].(*ast.IdentifierNode); ok && of.Value == NameValue {
+			p.OfValue = append(p.OfValue, callee.Value)
+		}
 	}
 }
 

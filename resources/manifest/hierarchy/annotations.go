@@ -43,7 +43,7 @@ func (a *annotations) value(ctx context.Context, v document.Node, path []string,
 	for key, value := range v.Entries() {
 		at := append(path[:len(path):len(path)], key.Text())
 		pos := key.Pos()
-		for _, comment := range a.above(pos) {
+		for _, comment := range a.comments(pos) {
 			a.check(ctx, pos, at, comment)
 		}
 		under, _ := expression.Find(below, []string{key.Text()})
@@ -62,47 +62,49 @@ func (a *annotations) value(ctx context.Context, v document.Node, path []string,
 	}
 }
 
-// above returns the comments above a key, in their order: those that begin in
-// its column, so that a line of a text that looks like one is none.
-func (a *annotations) above(key model.Position) []string {
+// comments returns the comments above a key that begin in its column, and those behind it.
+func (a *annotations) comments(key model.Position) []string {
 	var out []string
 	for _, c := range syntax.CommentsAbove(a.lines, key) {
 		if c.Pos.Column == key.Column {
 			out = append(out, c.Text)
 		}
 	}
+	for _, c := range syntax.CommentsBehind(a.lines, key) {
+		out = append(out, c.Text)
+	}
 
 	return out
 }
 
 func (a *annotations) check(ctx context.Context, pos model.Position, path []string, comment string) {
-	word, rest, _ := strings.Cut(comment, " ")
-	if word != syntax.AnnotationRequire && word != syntax.AnnotationValidate {
-		return
-	}
-	if rest = strings.TrimSpace(rest); word == syntax.AnnotationRequire && strings.HasPrefix(rest, syntax.AnnotationValidate) {
-		// Both on one line.
-		a.check(ctx, pos, path, rest)
-	}
+	annotation, rest := syntax.Check(comment)
 	value, known := expression.Find(a.data, path)
 	name := strings.Join(path, ".")
-	if word == syntax.AnnotationRequire {
-		if !known || isEmpty(value) {
+	switch annotation {
+	case syntax.AnnotationRequire:
+		if !known || isUnset(value) {
 			a.out.Add(pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
 		}
-		return
+		if strings.HasPrefix(rest, syntax.AnnotationValidate) {
+			a.check(ctx, pos, path, rest) // both on one line
+		}
+	case syntax.AnnotationValidate:
+		program := a.scope.Program(rest, true)
+		if program.Message != "" {
+			a.out.Add(pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
+			return
+		}
+		if v, err := expression.ToValue(value, pos); err == nil && eval.ChecksText(program) && (v.Kind == document.Null || !v.IsScalar()) {
+			return
+		}
+		a.validate(ctx, pos, program, name, value)
 	}
-	program := a.scope.Program(rest, true)
-	if program.Message != "" {
-		a.out.Add(pos, program.Hint, "the expression of @validate is not valid: %s", program.Message)
-		return
-	}
-	a.validate(ctx, pos, program, name, value)
 }
 
 func (a *annotations) validate(ctx context.Context, pos model.Position, p *expression.Program, name string, value any) {
 	source := p.Source().String()
-	result, _, f := a.scope.Run(ctx, p, map[string]any{expression.NameValue: template.Reveal(value, a.scope.Reveal)})
+	result, _, f := a.scope.Run(ctx, p, eval.WithChecks(template.Reveal(value, a.scope.Reveal)))
 	shown := ""
 	if v, err := expression.ToValue(value, pos); err == nil && v.IsScalar() && !v.Secret {
 		shown = " " + v.Text
@@ -120,9 +122,9 @@ func (a *annotations) validate(ctx context.Context, pos model.Position, p *expre
 	}
 }
 
-// isEmpty reports whether a value is nothing, or holds nothing.
-func isEmpty(v any) bool {
+// isUnset reports whether a value is null or an empty text.
+func isUnset(v any) bool {
 	value, err := expression.ToValue(v, model.Position{})
 
-	return err == nil && value.Text == "" && len(value.Items)+len(value.Entries) == 0
+	return err == nil && value.Text == "" && (value.Kind == document.Null || value.IsScalar())
 }

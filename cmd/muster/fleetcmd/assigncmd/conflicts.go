@@ -30,7 +30,7 @@ func (c *pushCommand) checkConflicts(ctx context.Context, s *fleetcli.Store, pus
 	for _, met := range push.InForceBeside(nodes) {
 		where := print.Some(met.Nodes, "see muster fleet nodes")
 		e, err := s.Get(ctx, met.Key)
-		if errors.Is(err, model.ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
 			continue
 		}
 		if err != nil {
@@ -58,7 +58,7 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *fleetcli.Store, push f
 	var enforced []string
 	for _, key := range push.Replaces(nodes) {
 		e, err := s.Get(ctx, key)
-		if errors.Is(err, model.ErrNotFound) {
+		if errors.Is(err, model.ErrNotFound) || errors.Is(err, model.ErrUnusable) {
 			continue
 		}
 		if err != nil {

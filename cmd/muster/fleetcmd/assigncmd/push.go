@@ -124,6 +124,7 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if !c.preview {
 		warnUnknown(c.Log, store.KV.Names(), done, nodes)
 	}
+	c.printPrecedence(ctx, store, done, nodes)
 	switch {
 	case errors.Is(err, model.ErrTooLarge) && !push.Bundle && !push.Source.NeedsBundle():
 		return fmt.Errorf("%w\npush it as a bundle, which has no size limit: add --bundle", err)
@@ -216,6 +217,29 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 			note = " unchanged"
 		}
 		c.Print.Printf("%s revision %d%s %s%s\n", p.Key, p.Revision, what, p.Digest, note)
+	}
+}
+
+// printPrecedence says which assignment wins on nodes that several assignments of the name are for.
+func (c *pushCommand) printPrecedence(ctx context.Context, store *fleetcli.Store, done []fleet.Pushed, nodes []model.Node) {
+	if len(done) == 0 {
+		return
+	}
+	_, name, _ := fleet.ParseKey(done[0].Key)
+	others, err := store.Named(ctx, nil, name)
+	if err != nil {
+		c.Log.Warn("cannot compare the push with other assignments of its name", "error", err)
+		return
+	}
+	for _, p := range done {
+		for _, met := range fleet.PrecedenceOf(p.Key, others, nodes) {
+			where := print.Some(met.Nodes, "see "+store.KV.Names().Run("fleet describe NODE"))
+			if met.Wins {
+				c.Print.Remark("%s wins over %s on %s", p.Key, met.Other, where)
+			} else {
+				c.Print.Remark("%s is overridden on %s by %s", p.Key, where, met.Other)
+			}
+		}
 	}
 }
 

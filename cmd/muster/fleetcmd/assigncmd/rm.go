@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/signing"
-	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -134,7 +133,7 @@ func (c *rmCommand) remove(ctx context.Context, store *fleetcli.Store, signer *s
 	}
 	// Nothing of a value that cannot be used is needed to remove it.
 	current, err := store.Get(ctx, key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) && !isRefused(err) {
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
 		return 0, err
 	}
 	if signer == nil {
@@ -151,11 +150,6 @@ func (c *rmCommand) remove(ctx context.Context, store *fleetcli.Store, signer *s
 	return store.DeleteSigned(ctx, key, proof)
 }
 
-// isRefused reports whether an assignment is there, and cannot be used.
-func isRefused(err error) bool {
-	return errors.Is(err, answer.ErrServerHeaders) || errors.Is(err, answer.ErrUnreadable)
-}
-
 func isAssignmentKey(key string) bool {
 	return fleetcli.IsKey(key) && fleetcli.CheckNameOrKey(key) == nil
 }
@@ -167,7 +161,7 @@ func (c *rmCommand) check(ctx context.Context, store *fleetcli.Store, key string
 		return c.checkInvalid(ctx, store, key)
 	}
 	_, err := store.Get(ctx, key)
-	if isRefused(err) {
+	if errors.Is(err, model.ErrUnusable) {
 		return nil
 	}
 	if !errors.Is(err, model.ErrNotFound) {

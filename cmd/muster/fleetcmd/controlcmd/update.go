@@ -19,6 +19,9 @@ type edit struct {
 	// set are names with their values; a group has none.
 	set    map[string]string
 	remove []string
+	// order is the order of groups to set, if setsOrder is true; empty resets it.
+	order     []string
+	setsOrder bool
 }
 
 // syntax is how an edit is written.
@@ -158,7 +161,7 @@ func (u updater[D]) updateOnce(ctx context.Context, family string, read func(ctx
 		if out.before, err = u.decode(current.Value); err != nil {
 			return out, fmt.Errorf("%s: %w (remove it: nats kv del)", key, err)
 		}
-	case !errors.Is(err, model.ErrNotFound):
+	case !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable):
 		return out, err
 	}
 	out.now = u.change(out.before)

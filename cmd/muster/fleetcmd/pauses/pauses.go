@@ -35,7 +35,7 @@ func (p Pauses) Begin(ctx context.Context, family string, pause model.Pause) (Wr
 		return out, err
 	}
 	current, err := p.Bucket.Get(ctx, out.Key)
-	if err != nil && !errors.Is(err, model.ErrNotFound) {
+	if err != nil && !errors.Is(err, model.ErrNotFound) && !errors.Is(err, model.ErrUnusable) {
 		return out, err
 	}
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)
@@ -59,7 +59,7 @@ func (p Pauses) End(ctx context.Context, family, from string) (Written, error) {
 		// A server that lags does not know the pause yet.
 		current, err = p.Bucket.Current(ctx, out.Key)
 	}
-	if err != nil && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
+	if err != nil && !errors.Is(err, model.ErrUnusable) && !(errors.Is(err, model.ErrNotFound) && from == out.Key) {
 		return out, err
 	}
 	out.Unsigned = p.Signer == nil && signed.IsEnvelope(current.Value)

@@ -265,8 +265,6 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		printStatuses(w.Print, all, time.Now())
 		printTally(w.Print, fleet.TallyOf(statuses))
 	}
-	w.warnNowhere(g.Name, statuses)
-
 	if replaced != nil {
 		return all, replaced
 	}
@@ -344,6 +342,8 @@ func printTally(p print.Printer, t fleet.Tally) {
 func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
 	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
+	case t.Targets == 0:
+		return nowhere(name, names, statuses)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
