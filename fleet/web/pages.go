@@ -146,7 +146,7 @@ func unknownManifest(name string) content {
 }
 
 func (s *site) manifest(r *http.Request) screen {
-	d := page.ManifestData{Query: manifestQuery(r), Acts: s.may(r)}
+	d := page.ManifestData{Query: manifestQuery(r), Tab: page.Tab(r.URL.Query().Get("tab")), Acts: s.may(r)}
 
 	return screen{
 		Frame: s.frame(d.Query.Name, "Manifests"), live: true, controls: page.Heading(d.Query.Name, true, page.Link{Text: "Manifests", URL: "/manifests"}),

@@ -175,7 +175,7 @@ func rooms() []room {
 		{folder: "fleet/web/api", may: []string{"model/...", "fleet", "fleet/actions", "fleet/describe", "fleet/target", "fleet/view", "fleet/web/access", "resources/document"}, tests: []string{"fleet/summary"}},
 		{folder: "fleet/web/metrics", may: []string{"model/...", "fleet", "fleet/summary", "fleet/view", "fleet/webhook"}},
 		{folder: "fleet/webhook", may: []string{"model", "resources/document/...", "resources/host/files"}},
-		{folder: "fleet/target", may: []string{"model", "resources/document"}},
+		{folder: "fleet/target", may: []string{"model", "resources/document", "resources/pkg/version"}},
 		{folder: "fleet/source", may: []string{"model", "resources/manifest"}},
 		{folder: "fleet", may: []string{"model/...", "fleet/describe", "fleet/source", "fleet/target", "resources/...", "schemas"}, tests: []string{"fleet/contents", "kvstore/..."}},
 		{folder: "schemas", may: []string{"model/...", "resources", "resources/document/...", "resources/resource"}, tests: []string{"resources/..."}},

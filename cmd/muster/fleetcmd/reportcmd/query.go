@@ -42,7 +42,7 @@ func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 	c := &queryCommand{Env: env}
 	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions")
 	cmd.HelpLong("The expression selects rows, in the language of --on, where names and words are those of --json; without one, all are shown. --from nodes has nodes as they are now; transactions what runs reported of resources, since a day; resources the newest result of each one that reported any, and whether it holds.\n\n" +
-		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". It warns of what may be missing; with --json that is under incomplete.\n\n" +
+		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. It warns of what may be missing (with --json under incomplete) and of names that no node has (under warnings; --strict fails).\n\n" +
 		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
 		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
@@ -175,6 +175,7 @@ func (c *queryCommand) compileNodes() (*target.Expression, error) {
 	if err != nil {
 		return nil, cli.Usagef("%w", err)
 	}
+	e.Strict = c.Strict
 
 	return e, nil
 }
@@ -189,7 +190,13 @@ func (c *queryCommand) withStore(ctx context.Context, ask func(*fleetcli.Store) 
 	if err != nil {
 		return err
 	}
+	if err := fleetcli.StrictError(answer.Warnings); c.Strict && err != nil {
+		return err
+	}
 	if !c.IsDocument() {
+		for _, text := range answer.Warnings {
+			c.Print.Remark("warning: %s", text)
+		}
 		for _, text := range answer.Incomplete {
 			c.Print.Remark("incomplete: %s", text)
 		}
