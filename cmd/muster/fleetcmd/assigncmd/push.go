@@ -37,7 +37,7 @@ type pushCommand struct {
 	bundle, wait bool
 	// waitUnreachable also waits for nodes that are unreachable from the start.
 	waitUnreachable bool
-	yes          bool
+	yes             bool
 	// preview asks the nodes first what would change.
 	preview bool
 	// despiteConflicts skips checkConflicts.
