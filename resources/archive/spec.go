@@ -24,7 +24,7 @@ type Spec struct {
 	Checksum      string            `json:"checksum,omitempty" jsonschema_description:"Expected SHA-256 in hex"`
 	ExtractParent string            `json:"extract_parent,omitempty" jsonschema_description:"Directory to unpack into; created when missing"`
 	Creates       string            `json:"creates,omitempty" jsonschema_description:"A path that unpacking creates; while it exists the archive is not unpacked again"`
-	Format        string            `json:"format,omitempty" jsonschema:"enum=tar,enum=tar.gz,enum=tar.bz2,enum=tar.xz,enum=tar.zst,enum=zip" jsonschema_description:"Format of the archive; unset it is that of the name, or of the content where the name has none"`
+	Format        string            `json:"format,omitempty" jsonschema:"enum=tar,enum=tar.gz,enum=tar.bz2,enum=tar.xz,enum=tar.zst,enum=zip" jsonschema_description:"Format of the archive; unset, the extension of the name selects it, or the content if there is no such extension"`
 	Cleanup       bool              `json:"cleanup,omitempty" jsonschema_description:"Remove the archive after unpacking; needs extract_parent and creates"`
 	Username      string            `json:"username,omitempty" jsonschema_description:"User for basic authentication"`
 	Password      string            `json:"password,omitempty" sensitive:"true" jsonschema_description:"Password for basic authentication"`
@@ -58,7 +58,7 @@ func Format(path string) (hostarchive.Format, error) {
 	return 0, nil
 }
 
-// ArchiveFormat returns the format of the archive, zero for one that its content shows.
+// ArchiveFormat returns the declared format of the archive, zero to detect it by the content.
 func (s *Spec) ArchiveFormat() (hostarchive.Format, error) {
 	for _, format := range hostarchive.Formats() {
 		if s.Format == format.String() {

@@ -119,6 +119,9 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 			return err
 		}
 	}
+	if err := rememberTarget(ctx, env.Host, spec, unpacked{Archive: spec.Name, Checksum: content.Checksum, Run: env.RunID}); err != nil {
+		return err
+	}
 	err = p.Extract(ctx, env, spec, content)
 	if errors.Is(err, hostarchive.ErrLeadsOut) {
 		err = fmt.Errorf("%w (set links: keep to create the link as it is)", err)
