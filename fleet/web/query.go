@@ -41,6 +41,13 @@ func eventQuery(r *http.Request) view.EventQuery {
 	}
 }
 
+// timesOf returns the time range of the URL of a page.
+func timesOf(r *http.Request) page.Times {
+	q := r.URL.Query()
+
+	return page.Times{Since: timeOf(q.Get("since")), Until: timeOf(q.Get("until"))}
+}
+
 // timeOf returns the time of a field: in RFC 3339, or without a zone in UTC; zero for any other text.
 func timeOf(text string) time.Time {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {

@@ -543,3 +543,23 @@ func TestNodesWithoutAManifest(t *testing.T) {
 		t.Error(body)
 	}
 }
+
+// TestTimeRanges tests the time ranges of the audit and the chart.
+func TestTimeRanges(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(40))
+	all := has(t, h, "/audit", http.StatusOK, "/audit/group.")
+	has(t, h, "/audit?since=2100-01-01T00:00", http.StatusOK, `value="2100-01-01T00:00"`)
+	for _, path := range []string{"/audit?since=2100-01-01T00:00", "/audit?until=2000-01-01T00:00", "/audit/nodes?since=2100-01-01T00:00"} {
+		if body := get(t, h, path).Body.String(); strings.Contains(body, `href="/audit/group.`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if body := get(t, h, "/audit?since=2000-01-01T00:00&until=2100-01-01").Body.String(); strings.Count(body, `href="/audit/group.`) != strings.Count(all, `href="/audit/group.`) {
+		t.Error(body)
+	}
+	bars := func(path string) int { return strings.Count(get(t, h, path).Body.String(), "<g><title>") }
+	if whole, hour := bars("/"), bars("/?last=1h"); hour == 0 || hour >= whole || bars("/?last=nonsense") != whole {
+		t.Errorf("%d columns, %d of an hour", whole, hour)
+	}
+}
