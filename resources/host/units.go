@@ -8,11 +8,18 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/host/systembus"
 )
 
 // booted is a directory that exists where systemd is the first process.
 const booted = "/run/systemd/system"
+
+// unitRecords is the folder, and pendingUnits the name, of the record of a pending daemon-reload.
+const (
+	unitRecords  = "units"
+	pendingUnits = "pending"
+)
 
 // reloads reports whether the systemd of this machine reads unit files.
 func reloads() bool {
@@ -33,8 +40,10 @@ func (h *Host) WouldReloadUnits(path string) bool {
 // ReloadUnits makes systemd read its unit files if muster changed any since the last
 // daemon-reload. It reports whether it ran one.
 func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
-	if !h.Units.ArePending() || !reloads() {
-		return false, nil
+	_, recorded, _ := Recall[bool](h, unitRecords, pendingUnits)
+	isKilled := recorded && !h.expectsUnits.Load()
+	if !isKilled && !h.Units.ArePending() || !reloads() {
+		return false, h.forgetUnits(recorded)
 	}
 	changes := h.Units.Changes()
 	result, err := h.Run(ctx, command.Command{Argv: []string{"systemctl", "daemon-reload", "--system"}, Env: []string{"LC_ALL=C.UTF-8"}})
@@ -46,5 +55,27 @@ func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
 	}
 	h.Units.NoteRead(changes)
 
-	return true, nil
+	return true, h.forgetUnits(recorded)
+}
+
+// ExpectUnitChange records that unit files are about to change. If muster is killed before the
+// daemon-reload, the next run makes it.
+func (h *Host) ExpectUnitChange(ctx context.Context) error {
+	if h.expectsUnits.Swap(true) {
+		return nil
+	}
+	if err := h.Remember(ctx, unitRecords, pendingUnits, true); !errors.Is(err, state.ErrNone) {
+		return err
+	}
+
+	return nil
+}
+
+// forgetUnits removes the record of ExpectUnitChange.
+func (h *Host) forgetUnits(recorded bool) error {
+	if h.expectsUnits.Store(false); !recorded {
+		return nil
+	}
+
+	return h.Forget(unitRecords, pendingUnits)
 }

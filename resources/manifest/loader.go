@@ -81,6 +81,8 @@ type Resolved struct {
 	// values are the properties of own as resolved.
 	values []document.Value
 	dir    string
+	// ccm reports whether the section of the document is ccm.
+	ccm bool
 }
 
 // Parse is Parse for a source that the loader fetched, with its limit.
@@ -93,5 +95,5 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return render.YAML(render.Manifest{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

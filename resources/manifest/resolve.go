@@ -53,7 +53,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	}
 	resolved := hierarchy.Resolve(ctx, s.World, external)
 	data, dataProblems := resolved.Data, resolved.Problems
-	out := &Resolved{Data: data, dir: s.Dir, Warnings: resolved.Warnings}
+	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}

@@ -44,7 +44,7 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 	s.forecasts = make([]forecast, len(changed))
 	if err := s.run(ctx, env); err != nil {
 		env.Log.DebugContext(ctx, "changes of packages cannot be simulated", "provider", p.Name(), "error", err)
-		if isUnknowable(err) {
+		if ctx.Err() != nil || isUnknowable(err) {
 			return
 		}
 		for i := range s.forecasts {
@@ -67,7 +67,7 @@ func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() 
 	}
 
 	return sync.OnceValue(func() error {
-		if err := h.CheckHolds(ctx, env); !isUnknowable(err) {
+		if err := h.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
 			return err
 		}
 		return nil
@@ -163,7 +163,7 @@ func (s *simulation) pick(indexes []int) []Request {
 // isUnknowable reports whether an error of a simulation is none of the change itself: a run as root
 // refreshes the lists first, and waits for others.
 func isUnknowable(err error) bool {
-	return slices.ContainsFunc([]error{ErrDownload, ErrNotRoot, ErrLocked, context.Canceled, context.DeadlineExceeded}, func(is error) bool { return errors.Is(err, is) })
+	return slices.ContainsFunc([]error{ErrDownload, ErrNotRoot, ErrLocked}, func(is error) bool { return errors.Is(err, is) })
 }
 
 // isRefusal reports whether a package manager would refuse one of several changes, rather than

@@ -65,3 +65,26 @@ func TestUnitFilesAreRead(t *testing.T) {
 		})
 	}
 }
+
+// TestUnitFilesAreReadAfterAKill kills muster after it wrote a unit file: the next run makes systemd
+// read it, and no later run does.
+func TestUnitFilesAreReadAfterAKill(t *testing.T) {
+	n := newNode(t)
+	n.sh(noBus)
+	n.write("/root/units.yaml", `muster:
+  resources:
+    - file: [{/etc/systemd/system/job.timer: {content: "[Timer]\nOnCalendar=daily\n", owner: root, group: root, mode: "0644"}}]
+    - exec: [{/bin/sh -c 'kill -9 $(pidof muster)': {creates: /root/killed, require: [file#/etc/systemd/system/job.timer]}}]
+`)
+	if r := n.Run("muster", "apply", "/root/units.yaml"); r.Code == 0 {
+		t.Fatalf("muster was not killed: %s%s", r.Stdout, r.Stderr)
+	}
+	n.write("/root/killed", "")
+	for i, want := range []int{1, 0} {
+		n.calls()
+		apply(t, n.Machine, "/root/units.yaml")
+		if got := count(n.calls(), "daemon-reload"); got != want {
+			t.Errorf("run %d: %d reloads, not %d", i+1, got, want)
+		}
+	}
+}
