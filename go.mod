@@ -38,6 +38,7 @@ require (
 	github.com/shirou/gopsutil/v4 v4.26.10
 	github.com/standard-webhooks/standard-webhooks/libraries v0.0.1
 	github.com/tidwall/gjson v1.20.0
+	github.com/ulikunitz/xz v0.5.17
 	golang.org/x/mod v0.41.0
 	golang.org/x/net v0.60.0
 	golang.org/x/oauth2 v0.37.0

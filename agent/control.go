@@ -63,7 +63,7 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 // holdGroups keeps groups that the node comes into out of its state until it tried to read what is assigned to
 // them: whoever waits for the state then knows whether NATS permits them.
 func (o *operators) holdGroups() {
-	groups, current := o.control.Groups(), o.config.get().Groups
+	groups, current := o.control.Groups().Groups, o.config.get().Groups
 	o.status.UpdateJoining(func(joining []string) []string {
 		return slices.DeleteFunc(slices.Clone(groups), func(g string) bool {
 			return slices.Contains(current, g) && !slices.Contains(joining, g)
@@ -78,7 +78,7 @@ func (o *operators) takeGroups() bool {
 	if !o.config.setGroups(groups) {
 		return false
 	}
-	o.log.Info("groups of operators in effect", "groups", strings.Join(groups, ","))
+	o.log.Info("groups of operators in effect", "groups", strings.Join(groups.Groups, ","), "order", strings.Join(groups.Order, ","))
 	o.watchGroups()
 	o.status.Changed.Notify()
 

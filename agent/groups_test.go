@@ -37,27 +37,66 @@ func TestGroupsOfOperators(t *testing.T) {
 		n.lacks("b")
 		key := n.own(model.ControlGroups)
 		n.control(key, groups("fresh"))
-		n.isMember(append(slices.Clone(own), "fresh")...)
+		n.isMember(append([]string{"fresh"}, own...)...)
 		n.has("b", "two")
 		n.control("group.fresh.pause", pausing(0))
 		n.isPaused("group.fresh.pause")
 		n.stop()
 		n.start()
-		n.isMember(append(slices.Clone(own), "fresh")...)
+		n.isMember(append([]string{"fresh"}, own...)...)
 		n.isPaused("group.fresh.pause")
 		n.control("group.fresh.pause", "")
 		for _, invalid := range []string{"garbage", groups("all"), groups("a", "a"), groups("a.b"), groups(">"), groups("")} {
 			n.control(key, invalid)
-			n.isMember(append(slices.Clone(own), "fresh")...)
+			n.isMember(append([]string{"fresh"}, own...)...)
 		}
 		n.control(key, groups(own...))
-		n.isMember(own...)
+		n.isMember(slices.Sorted(slices.Values(own))...)
 		if _, still := n.agent.State().Manifests["group.fresh.more"]; still {
 			t.Error("it still has what is assigned to a group that it left")
 		}
 		n.control(key, groups("fresh"))
 		n.control(key, "")
 		n.isMember(own...)
+	})
+}
+
+// TestOrderOfGroups checks which group wins where several assign a manifest of one name.
+func TestOrderOfGroups(t *testing.T) {
+	withControl(t, func(t *testing.T, n *node) {
+		own, key := n.config.Groups, n.own(model.ControlGroups)
+		ordered := func(groups, order string) string {
+			return `{"protocol": "io.muster.v1.groups", "groups": [` + groups + `], "order": [` + order + `]}`
+		}
+		n.put("group."+own[0]+".app", "order", "configured")
+		n.put("group.canary.app", "order", "canary")
+		n.put("group.edge.app", "order", "edge")
+		n.has("order", "configured")
+		n.control(key, groups("edge", "canary"))
+		n.isMember(append([]string{"canary", "edge"}, own...)...)
+		n.has("order", "canary")
+		n.control(key, ordered(`"canary", "edge"`, `"edge"`))
+		n.isMember(append([]string{"edge", "canary"}, own...)...)
+		n.has("order", "edge")
+		n.control(key, ordered(`"canary", "edge"`, `"`+own[0]+`", "edge", "gone"`))
+		n.has("order", "configured")
+		n.stop()
+		n.start()
+		n.has("order", "configured")
+		for _, invalid := range []string{ordered(`"canary"`, `"all"`), ordered(`"canary"`, `"a", "a"`), ordered(`"canary"`, `"a.b"`)} {
+			n.control(key, invalid)
+			n.has("order", "configured")
+		}
+
+		n.control(key, groups("edge", "canary"))
+		n.has("order", "canary")
+		next := n.config
+		next.GroupsOrder = []string{own[0]}
+		if _, _, err := n.agent.Reload(t.Context(), next); err != nil {
+			t.Fatal(err)
+		}
+		n.settle()
+		n.has("order", "configured")
 	})
 }
 
@@ -89,17 +128,17 @@ func TestSignedGroups(t *testing.T) {
 		}
 		first := sign(signed.Groups, family, alice, "fresh")
 		n.control(key, first)
-		joined := append(slices.Clone(own), "fresh")
+		joined := append([]string{"fresh"}, own...)
 		n.isMember(joined...)
 		n.control(key, "") // the end of it is not signed
 		n.isMember(joined...)
 		n.control(key, sign(signed.Groups, family, alice, own...))
-		n.isMember(own...)
+		n.isMember(slices.Sorted(slices.Values(own))...)
 		n.control(key, first) // replayed
-		n.isMember(own...)
+		n.isMember(slices.Sorted(slices.Values(own))...)
 		n.stop()
 		n.start()
-		n.isMember(own...)
+		n.isMember(slices.Sorted(slices.Values(own))...)
 	})
 }
 
@@ -119,7 +158,7 @@ func TestGroupsThatNobodySignsFor(t *testing.T) {
 		family := model.NodeFamily(n.config.Node)
 		n.after(time.Second)
 		n.control(n.own(model.ControlGroups), string(signtest.Sign(t, signed.Statement{Action: signed.Groups, Target: family, Content: groups("fresh")}, alice)))
-		n.isMember(append(slices.Clone(own), "fresh")...)
+		n.isMember(append([]string{"fresh"}, own...)...)
 		if text := n.log.String(); !strings.Contains(text, "accept nothing") || !strings.Contains(text, "families=group.fresh") {
 			t.Errorf("the log is\n%s", text)
 		}
@@ -137,13 +176,13 @@ func TestGroupIsShownOnceItIsRead(t *testing.T) {
 		shows := func(want ...string) {
 			t.Helper()
 			n.settle()
-			if got := n.agent.State().Groups; !slices.Equal(got, append(slices.Clone(own), want...)) {
+			if got := n.agent.State().Groups; !slices.Equal(got, append(slices.Clone(want), own...)) {
 				t.Errorf("the state has %q, want %q beside %q", got, want, own)
 			}
 		}
 		n.control(n.own(model.ControlGroups), groups("closed", "fresh"))
 		shows()
-		if got := n.agent.Describe().Groups; !slices.Equal(got, append(slices.Clone(own), "closed", "fresh")) {
+		if got := n.agent.Describe().Groups; !slices.Equal(got, append([]string{"closed", "fresh"}, own...)) {
 			t.Errorf("on the node it is in %q", got)
 		}
 		bucket.change(func() { bucket.sync.Known = []string{"group.fresh"} })

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"testing"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // watched keeps the groups that it is told last.
@@ -31,7 +33,7 @@ func TestGroupsChangeAtOnce(t *testing.T) {
 		a := &operators{config: &settings{}, assignments: w}
 		var both sync.WaitGroup
 		both.Go(func() {
-			a.config.setGroups([]string{fmt.Sprintf("operated%d", i)})
+			a.config.setGroups(model.Groups{Groups: []string{fmt.Sprintf("operated%d", i)}})
 			a.watchGroups()
 		})
 		both.Go(func() {

@@ -3,28 +3,26 @@ package agent
 import (
 	"slices"
 	"sync"
+
+	"github.com/musterfleet/muster/model"
 )
 
 // settings is the configuration in force, which a reload changes.
 type settings struct {
 	mu     sync.Mutex
 	config Config
-	// groups are those that operators put the node into.
-	groups []string
+	// groups are the groups that operators put the node into.
+	groups model.Groups
 	// using is held while the groups are handed on.
 	using sync.Mutex
 }
 
-// get returns the configuration, with all groups that the node is in: first its own, in order.
+// get returns the configuration with all groups of the node, in the order in which they win.
 func (s *settings) get() Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.config
-	for _, g := range s.groups {
-		if !slices.Contains(c.Groups, g) {
-			c.Groups = append(slices.Clip(c.Groups), g)
-		}
-	}
+	c.Groups = s.groups.Join(c.Groups, c.GroupsOrder)
 
 	return c
 }
@@ -37,12 +35,12 @@ func (s *settings) useGroups(use func(groups []string)) {
 	use(s.get().Groups)
 }
 
-// setGroups replaces the groups that operators put the node into, and reports whether they were
-// others.
-func (s *settings) setGroups(groups []string) (changed bool) {
+// setGroups replaces the groups that operators put the node into, and reports whether they
+// changed.
+func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	changed = !slices.Equal(s.groups, groups)
+	changed = !slices.Equal(s.groups.Groups, groups.Groups) || !slices.Equal(s.groups.Order, groups.Order)
 	s.groups = groups
 
 	return changed

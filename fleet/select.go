@@ -3,9 +3,11 @@ package fleet
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -25,7 +27,13 @@ type Selection struct {
 	Undecided []Undecided
 	// Known is how many nodes there are.
 	Known int
+	// Warnings are about the expression: what it names and no node has, such as a misspelled
+	// fact, and what it probably does not mean.
+	Warnings []string
 }
+
+// ErrStrict is an expression with warnings that is strict.
+var ErrStrict = errors.New("the expression is strict")
 
 // Targets returns the nodes that match, as targets.
 func (s Selection) Targets() []Target {
@@ -68,7 +76,7 @@ func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []mode
 	if err != nil {
 		return Selection{}, err
 	}
-	d := &decisions{run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
+	d := &decisions{unknown: newUnknown(e.Mentions()), run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
 	for _, n := range all {
 		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
 			d.undecided[n.Node.Node] = WhyUnreadable(*n.Node)
@@ -84,7 +92,13 @@ func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []mode
 		}
 	}
 
-	return d.selection(nodes), nil
+	out := d.selection(nodes)
+	out.Warnings = append(slices.Clone(e.Warnings()), d.unknown.warnings(nodes)...)
+	if e.Strict && len(out.Warnings) > 0 {
+		return Selection{}, fmt.Errorf("%w: %s", ErrStrict, strings.Join(out.Warnings, "; "))
+	}
+
+	return out, nil
 }
 
 // decisions are what is known of each node, by name.
@@ -94,6 +108,8 @@ type decisions struct {
 	undecided map[string]string
 	// open are the nodes that depend on their facts.
 	open map[string]target.Node
+	// unknown are the names of the expression that no node has, so far.
+	unknown *unknown
 }
 
 // decide decides about a node. The error is that of ctx.
@@ -125,6 +141,7 @@ func (d *decisions) complete(ctx context.Context, all iter.Seq2[model.NodeFacts,
 		case f.Unreadable != "":
 			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
 		default:
+			d.unknown.noteFacts(f.Facts)
 			if err := d.decide(ctx, n, f.Facts); err != nil {
 				return err
 			}

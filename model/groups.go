@@ -1,6 +1,7 @@
 package model
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,6 +12,9 @@ import (
 type Groups struct {
 	Protocol string   `json:"protocol"`
 	Groups   []string `json:"groups" jsonschema_description:"Groups of the node, beside those of its configuration"`
+	// Order lists groups that win over the others, the first one first. It may name groups
+	// of the configuration.
+	Order []string `json:"order,omitempty" jsonschema_description:"Groups that win over the others, the first one first; default: groups_order of the configuration"`
 }
 
 // MaxGroups is in how many groups operators can put a node.
@@ -34,16 +38,24 @@ func (g Groups) Check() error {
 	if g.Protocol != ProtocolGroups {
 		return fmt.Errorf("%w: its protocol is not %s", ErrInvalidControl, ProtocolGroups)
 	}
-	if len(g.Groups) > MaxGroups {
-		return fmt.Errorf("%w: %d groups, at most %d are kept", ErrInvalidControl, len(g.Groups), MaxGroups)
+	if n := max(len(g.Groups), len(g.Order)); n > MaxGroups {
+		return fmt.Errorf("%w: %d groups, at most %d are allowed", ErrInvalidControl, n, MaxGroups)
 	}
-	for i, name := range g.Groups {
+	if err := checkGroups(g.Groups); err != nil {
+		return err
+	}
+
+	return checkGroups(g.Order)
+}
+
+func checkGroups(groups []string) error {
+	for i, name := range groups {
 		switch {
 		case !isName(name):
 			return fmt.Errorf("%w: group %q, use letters, digits, - and _ only, not beginning with _", ErrInvalidControl, name)
 		case name == GroupAll:
 			return fmt.Errorf("%w: every node is in the group %s", ErrInvalidControl, GroupAll)
-		case slices.Index(g.Groups, name) < i:
+		case slices.Index(groups, name) < i:
 			return fmt.Errorf("%w: group %s is given twice", ErrInvalidControl, name)
 		}
 	}
@@ -51,5 +63,37 @@ func (g Groups) Check() error {
 	return nil
 }
 
+// Join returns all groups of a node, in the order in which they win. The groups of operators
+// win over the groups of the configuration. Order names groups that win over all others;
+// configuredOrder is used if Order is empty.
+func (g Groups) Join(configured, configuredOrder []string) []string {
+	order := g.Order
+	if len(order) == 0 {
+		order = configuredOrder
+	}
+	all := []string{}
+	for _, name := range slices.Concat(g.Groups, configured) {
+		if !slices.Contains(all, name) {
+			all = append(all, name)
+		}
+	}
+	rank := func(name string) int {
+		if i := slices.Index(order, name); i >= 0 {
+			return i
+		}
+		return len(order)
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+
+	return all
+}
+
 // String returns the groups: canary, web; empty for none.
-func (g Groups) String() string { return strings.Join(g.Groups, ", ") }
+func (g Groups) String() string {
+	text := strings.Join(g.Groups, ", ")
+	if len(g.Order) > 0 {
+		text = strings.TrimPrefix(text+"; order: "+strings.Join(g.Order, ", "), "; ")
+	}
+
+	return text
+}

@@ -34,7 +34,8 @@ func (c *Config) checkKeys() model.Problems {
 	if model.CheckNode(c.Node, nil) != nil {
 		out.Property("node", "use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
 	}
-	c.checkGroups(&out)
+	checkGroups(&out, "groups", c.Groups)
+	checkGroups(&out, "groups_order", c.GroupsOrder)
 	if !model.IsToken(c.Prefix) || c.Prefix != strings.ToLower(c.Prefix) {
 		out.Property("prefix", "use lower-case letters, digits, - and _ only", "%q is not a valid prefix", c.Prefix)
 	}
@@ -48,6 +49,7 @@ func (c *Config) checkKeys() model.Problems {
 	if c.FactsDir != "" && !filepath.IsAbs(c.FactsDir) {
 		out.Property("facts_dir", "", "%q must be an absolute path", c.FactsDir)
 	}
+	oneOf(&out, "inventory", c.Inventory, "on", "off")
 	oneOf(&out, "log.format", c.Log.Format, "text", "json")
 	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	for i, servers := range c.NATS.Servers {
@@ -73,15 +75,15 @@ func isSubject(text string) bool {
 	return true
 }
 
-func (c *Config) checkGroups(out *model.Problems) {
-	for i, g := range c.Groups {
-		key := fmt.Sprintf("groups.%d", i)
+func checkGroups(out *model.Problems, property string, groups []string) {
+	for i, g := range groups {
+		key := fmt.Sprintf("%s.%d", property, i)
 		switch {
 		case model.CheckName(g) != nil:
 			out.Property(key, "use letters, digits, - and _ only, not beginning with _", "%q is not a valid group", g)
 		case g == model.GroupAll:
 			out.Property(key, "leave it out", "every node is in the group all")
-		case slices.Index(c.Groups, g) < i:
+		case slices.Index(groups, g) < i:
 			out.Property(key, "keep one of them", "the group %s is there twice", g)
 		}
 	}

@@ -176,15 +176,14 @@ func (c *Control) Labels() map[string]string {
 	return out
 }
 
-// Groups returns those that operators put the node into, in order.
-func (c *Control) Groups() []string {
+// Groups returns the groups that operators put the node into, sorted by name, and their order.
+func (c *Control) Groups() (out model.Groups) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	var out []string
 	for _, d := range c.documents {
-		out = append(out, d.groups...)
+		out.Groups, out.Order = append(out.Groups, d.groups.Groups...), append(out.Order, d.groups.Order...)
 	}
-	slices.Sort(out)
+	slices.Sort(out.Groups)
 
 	return out
 }

@@ -74,7 +74,7 @@ type document struct {
 	entry  model.Entry
 	pause  *model.Pause
 	labels map[string]string
-	groups []string
+	groups model.Groups
 }
 
 // decode decodes the value of a key, whoever signed it. The error never passes by trying again.
@@ -98,7 +98,7 @@ func decode(e model.Entry) (document, error) {
 		return out, err
 	case model.ControlGroups:
 		g, err := model.DecodeGroups(content)
-		out.groups = g.Groups
+		out.groups = g
 		return out, err
 	default:
 		l, err := model.DecodeLabels(content)

@@ -1,24 +1,46 @@
 package drift
 
 import (
+	"slices"
 	"sync"
 	"time"
+
+	"github.com/musterfleet/muster/model/times"
 )
 
-// events are since when something may have happened to resources. Watches add to them from
-// any goroutine.
+// events are the events of resources. Watches add to them from any goroutine.
 type events struct {
 	mu sync.Mutex
-	at map[id]time.Time
+	at map[id]event
 }
 
-// add notes that something may have happened to a resource since a time.
-func (e *events) add(i id, at time.Time) {
+// event is what watches reported of a resource: since when, and the names of the points.
+type event struct {
+	at     time.Time
+	points []string
+}
+
+// isAt reports whether all of an event happened at one path.
+func (e event) isAt(path string) bool {
+	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
+}
+
+// add adds an event of a resource.
+func (e *events) add(i id, next event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if before, known := e.at[i]; !known || at.Before(before) {
-		e.at[i] = at
+	before, known := e.at[i]
+	if !known {
+		e.at[i] = next
+		return
 	}
+	before.at = times.Earliest(before.at, next.at)
+	for _, name := range next.points {
+		if !slices.Contains(before.points, name) {
+			before.points = append(before.points, name)
+		}
+	}
+	e.at[i] = before
 }
 
 // has reports whether something may have happened to a resource.
@@ -31,11 +53,11 @@ func (e *events) has(i id) bool {
 }
 
 // take removes and returns all, nil for none.
-func (e *events) take() (all map[id]time.Time) {
+func (e *events) take() (all map[id]event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if len(e.at) > 0 {
-		all, e.at = e.at, map[id]time.Time{}
+		all, e.at = e.at, map[id]event{}
 	}
 
 	return all

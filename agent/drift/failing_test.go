@@ -25,7 +25,7 @@ func TestWhatFailedIsTriedAgain(t *testing.T) {
 	} {
 		m, all, ref, now := New(options(newMachine())), settings("/a"), refOf("/a"), begin
 		all[0].Type.Writes = c.writes
-		m.Follow("key", nil, all, model.DefaultFlapping)
+		m.Follow("key", Manifest{Resources: all, Limits: model.DefaultFlapping})
 		if c.left {
 			m.Left("key", ref, "/a", files.Mark{})
 		}

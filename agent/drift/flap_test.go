@@ -40,7 +40,7 @@ func newFlapper(t *testing.T, limits model.Flapping) *flapper {
 	o.Flapping = func(s model.FlappingState) { f.told = append(f.told, "flapping "+s.Resource.Name+" "+s.Writer) }
 	o.Calm = func(s model.FlappingState) { f.told = append(f.told, "calm "+s.Resource.Name) }
 	f.Monitor = New(o)
-	f.Follow(key, nil, settings("/a", "/b"), limits)
+	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: limits})
 
 	return f
 }
@@ -211,7 +211,7 @@ func TestFlappingOff(t *testing.T) {
 	if f.drifts("/a") {
 		t.Fatal("not delayed")
 	}
-	f.Follow(key, nil, settings("/a", "/b"), model.Flapping{})
+	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: model.Flapping{}})
 	if got := f.Flapping(); len(got) != 0 || !f.repairs("/a") {
 		t.Errorf("%v flap, or it is still delayed", got)
 	}
@@ -225,12 +225,12 @@ func TestFlappingAcrossVersions(t *testing.T) {
 	f.begins("/a")
 	f.begins("/b")
 	f.tells(0)
-	f.Follow(key, nil, settings("/b"), model.DefaultFlapping)
+	f.Follow(key, Manifest{Resources: settings("/b"), Limits: model.DefaultFlapping})
 	if f.listening != 0 {
 		t.Error("somebody listens for a resource that is gone")
 	}
 	f.tells(tellWithin, "flapping /b ")
-	f.Follow(key, nil, settings("/a", "/b"), model.DefaultFlapping)
+	f.Follow(key, Manifest{Resources: settings("/a", "/b"), Limits: model.DefaultFlapping})
 	if got := f.Flapping(); len(got) != 1 || got[0].Resource != refOf("/b") {
 		t.Errorf("%v flap", got)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -59,8 +60,54 @@ type id struct {
 	ref model.Ref
 }
 
+// String returns the reference of the resource.
+func (i id) String() string {
+	if i.ref == inputs {
+		return "the files that it reads"
+	}
+
+	return i.ref.String()
+}
+
 func (i id) compare(other id) int {
 	return cmp.Or(cmp.Compare(i.key, other.key), cmp.Compare(i.ref.String(), other.ref.String()))
+}
+
+// inputs stands for the files that a manifest itself is made from, among its resources.
+var inputs = model.Ref{}
+
+// Manifest is what a Monitor follows of a manifest.
+type Manifest struct {
+	Facts     model.Facts
+	Resources []*resource.Resource
+	// Inputs are the paths of the files that the manifest itself is made from.
+	Inputs []string
+	// Bundle is the directory of its bundle, empty for none. Files in it are not watched:
+	// they change only with the manifest.
+	Bundle string
+	// Limits without a number of repairs end all flapping.
+	Limits model.Flapping
+}
+
+// points returns the points of a manifest: of each resource, and of its inputs.
+func (f *Manifest) points() map[model.Ref][]watch.Point {
+	out := make(map[model.Ref][]watch.Point, len(f.Resources))
+	add := func(ref model.Ref, points []watch.Point) {
+		if f.Bundle != "" {
+			points = slices.DeleteFunc(points, func(p watch.Point) bool { return strings.HasPrefix(p.Name, f.Bundle+"/") })
+		}
+		if len(points) > 0 {
+			out[ref] = points
+		}
+	}
+	for _, r := range f.Resources {
+		if r.Meta().Drift != model.DriftIgnore {
+			add(r.Ref(), r.Watches(f.Facts))
+		}
+	}
+	add(inputs, resource.WatchPaths(f.Inputs...))
+
+	return out
 }
 
 // followed are the resources of a manifest.
@@ -106,49 +153,48 @@ const DefaultPoll = time.Minute
 func New(o Options) *Monitor {
 	m := &Monitor{
 		o: o, manifests: map[string]*followed{}, polled: map[id]*follower{}, failing: map[id]*follower{},
-		pending: map[id]sighting{}, events: events{at: map[id]time.Time{}},
+		pending: map[id]sighting{}, events: events{at: map[id]event{}},
 	}
 	m.flapping = flapping{&m.o, map[id]*follower{}}
 
 	return m
 }
 
-// Follow follows the resources of a manifest, and no others: those that are watched by
+// Follow follows a manifest: its resources, and no others. Resources that are watched by
 // the same points as before keep their watches and what is known of them. All are
-// armed when it returns. Limits without a number of repairs end all flapping.
-func (m *Monitor) Follow(key string, facts model.Facts, resources []*resource.Resource, limits model.Flapping) {
+// armed when it returns.
+func (m *Monitor) Follow(key string, manifest Manifest) {
 	if m.o.Arm == nil {
 		return
 	}
-	before := m.of(key).resources
-	now := make(map[model.Ref]*follower, len(resources))
+	before, now := m.of(key).resources, map[model.Ref]*follower{}
 	var fresh []id
-	for _, r := range resources {
-		if r.Meta().Drift == model.DriftIgnore {
-			continue
-		}
-		points := r.Watches(facts)
-		if len(points) == 0 {
-			continue
-		}
-		f := before[r.Ref()]
+	for ref, points := range manifest.points() {
+		f := before[ref]
 		if f == nil || !slices.Equal(f.points, points) {
-			f = &follower{points: points, isCommand: r.Type.Writes == resource.Everything}
-			fresh = append(fresh, id{key, r.Ref()})
+			f = &follower{points: points}
+			fresh = append(fresh, id{key, ref})
 		}
-		if limits.Repairs == 0 && f.flap != nil {
-			m.flapping.end(id{key, r.Ref()}, f)
+		if manifest.Limits.Repairs == 0 && f.flap != nil {
+			m.flapping.end(id{key, ref}, f)
 			f.backoff = backoff{}
 		}
-		f.polling.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
-		now[r.Ref()] = f
+		f.polling.every = DefaultPoll
+		now[ref] = f
+	}
+	for _, r := range manifest.Resources {
+		if f := now[r.Ref()]; f != nil {
+			f.isCommand = r.Type.Writes == resource.Everything
+			f.polling.every = max(cmp.Or(r.Meta().Poll.Std(), DefaultPoll), time.Second)
+		}
 	}
 	for ref, f := range before {
 		if now[ref] != f {
 			m.drop(id{key, ref}, f)
 		}
 	}
-	m.manifests[key] = &followed{limits, now}
+	m.manifests[key] = &followed{manifest.Limits, now}
+	slices.SortFunc(fresh, id.compare)
 	for _, i := range fresh {
 		m.arm(i, now[i.ref])
 	}
@@ -166,7 +212,7 @@ func (m *Monitor) of(key string) *followed {
 // arm arms the watches of a resource. Where one cannot be, it is polled.
 func (m *Monitor) arm(i id, f *follower) {
 	for _, p := range f.points {
-		w, err := m.o.Arm(p, func() { m.note(i) })
+		w, err := m.o.Arm(p, func() { m.note(i, p.Name) })
 		if err != nil {
 			m.fallBack(i, f, err)
 			return
@@ -199,9 +245,9 @@ func (m *Monitor) drop(i id, f *follower) {
 	delete(m.pending, i)
 }
 
-// note notes that something may have happened to a resource.
-func (m *Monitor) note(i id) {
-	m.events.add(i, time.Now())
+// note notes that something may have happened to a resource, at a point.
+func (m *Monitor) note(i id, point string) {
+	m.events.add(i, event{time.Now(), []string{point}})
 	m.o.Wake()
 }
 
@@ -252,13 +298,21 @@ func (m *Monitor) Left(key string, ref model.Ref, path string, mark files.Mark) 
 // they cannot be, with the reason of one.
 func (m *Monitor) Watched() (watched, polled int, reason error) {
 	for _, all := range m.manifests {
-		watched += len(all.resources)
+		for ref := range all.resources {
+			if ref != inputs {
+				watched++
+			}
+		}
 	}
-	for _, f := range m.polled {
+	for i, f := range m.polled {
+		if i.ref == inputs {
+			continue
+		}
+		polled++
 		if reason == nil || f.polling.reason.Error() < reason.Error() {
 			reason = f.polling.reason
 		}
 	}
 
-	return watched - len(m.polled), len(m.polled), reason
+	return watched - polled, polled, reason
 }

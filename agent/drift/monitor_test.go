@@ -87,7 +87,7 @@ func TestEventsWhileTheyAreTaken(t *testing.T) {
 		}
 	}
 	m := New(o)
-	m.Follow("key", nil, settings(paths...), model.DefaultFlapping)
+	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
 	for half := range slices.Chunk(paths, count/2) {
 		go func() {
 			for _, path := range half {
@@ -151,7 +151,7 @@ func TestNoLooksWhileDelayed(t *testing.T) {
 			o.Look = func(string) (files.Entry, error) { looks++; return entry, nil }
 			o.Flapping = func(model.FlappingState) {}
 			m := New(o)
-			m.Follow("key", nil, settings("/f"), model.DefaultFlapping)
+			m.Follow("key", Manifest{Resources: settings("/f"), Limits: model.DefaultFlapping})
 			m.Left("key", refOf("/f"), "/f", entry.Mark())
 			for range 10 {
 				m.Repaired(t.Context(), "key", refOf("/f"), begin)
@@ -194,7 +194,7 @@ func TestManyThatCannotBeWatchedAreOneLine(t *testing.T) {
 		}
 	}
 	m := New(o)
-	m.Follow("key", nil, settings(paths...), model.DefaultFlapping)
+	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
 	lines := func(level string) (out []string) {
 		for line := range strings.Lines(log.String()) {
 			if strings.Contains(line, "level="+level) {
@@ -213,7 +213,7 @@ func TestManyThatCannotBeWatchedAreOneLine(t *testing.T) {
 	}
 	// Those that are still not watched are nothing new.
 	m.Take(time.Now().Add(2 * DefaultPoll))
-	m.Follow("key", nil, settings(paths...), model.DefaultFlapping)
+	m.Follow("key", Manifest{Resources: settings(paths...), Limits: model.DefaultFlapping})
 	if again := lines("WARN"); len(again) != 2 {
 		t.Errorf("logged again\n%s", strings.Join(again, ""))
 	}

@@ -31,7 +31,7 @@ type polling struct {
 func (m *Monitor) fallBack(i id, f *follower, err error) {
 	f.close()
 	if f.polling.reason == nil {
-		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.ref.String(), "every", f.polling.every, "error", err)
+		m.o.Log.Debug("resource polled, it cannot be watched", "manifest", i.key, "resource", i.String(), "every", f.polling.every, "error", err)
 		m.unwatched = append(m.unwatched, unwatched{i, causeOf(err)})
 	}
 	f.polling.reason, f.polling.next = err, time.Now().Add(f.polling.every)
@@ -69,7 +69,7 @@ func (m *Monitor) logUnwatched() {
 func namesOf(all []unwatched) string {
 	var names []string
 	for _, u := range all[:min(len(all), maxNamed)] {
-		names = append(names, u.id.ref.String())
+		names = append(names, u.id.String())
 	}
 	if len(all) > maxNamed {
 		names = append(names, "…")

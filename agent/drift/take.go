@@ -11,7 +11,8 @@ import (
 
 // Drift is that resources of a manifest may have drifted.
 type Drift struct {
-	Key  string
+	Key string
+	// Refs are nil where a file changed that the manifest itself is made from.
 	Refs []model.Ref
 	// Since is when the first of them was noticed, tries that failed since included.
 	Since time.Time
@@ -35,11 +36,14 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		}
 		delete(m.pending, i)
 		if s.unchecked && m.isToCome(i) {
-			m.events.add(i, s.at)
+			m.events.add(i, event{at: s.at, points: []string{f.path}})
 			continue
 		}
 		if s.unchecked && m.isAsLeft(f) {
 			continue
+		}
+		if i.ref == inputs {
+			f.backoff.nothingDue(now) // each check counts as idle, so a busy writer is slowed down
 		}
 		f.seen = times.Sooner(f.seen, s.at)
 		d := byKey[i.key]
@@ -51,6 +55,9 @@ func (m *Monitor) Take(now time.Time) []Drift {
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {
+		if slices.Contains(d.Refs, inputs) {
+			d.Refs = nil
+		}
 		out = append(out, *d)
 	}
 	slices.SortFunc(out, func(a, b Drift) int { return cmp.Compare(a.Key, b.Key) })
@@ -72,13 +79,13 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		m.pending[i] = s
 	}
-	for i, at := range m.events.take() {
+	for i, e := range m.events.take() {
 		f := m.of(i.key).resources[i.ref]
 		if f == nil {
 			continue
 		}
 		if m.isToCome(i) {
-			m.events.add(i, at)
+			m.events.add(i, e)
 			continue
 		}
 		written, err := f.poll()
@@ -87,19 +94,25 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		// Events of a unit that failed may be those of its own tries.
 		isTry := f.retry.failed && f.path == "" && !f.isCommand
+		// The mark of the last run is about the path of the resource alone: it proves
+		// nothing about a source or a template.
+		elsewhere := !e.isAt(f.path)
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
-		case written || waits:
-			add(i, sighting{at, !written}, isTry)
+		case written || elsewhere || waits:
+			add(i, sighting{e.at, !written && !elsewhere}, isTry)
 		case !m.isAsLeft(f):
-			add(i, sighting{at: at}, isTry)
+			add(i, sighting{at: e.at}, isTry)
 		}
 	}
 	for i, f := range m.polled {
 		if !now.Before(f.polling.next) {
 			f.polling.next = now.Add(f.polling.every)
 			m.arm(i, f)
+			if i.ref == inputs && f.polling.reason != nil {
+				continue // the interval of the manifest is its poll
+			}
 			add(i, sighting{at: now}, f.retry.failed)
 		}
 	}

@@ -43,7 +43,8 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		r.concludeFormer(ctx, summary)
 		return
 	}
-	if len(r.late) > 0 {
+	if k := r.keptOf(r.key); r.wake.Part == nil && len(r.late)+len(k.late) > 0 {
+		k.late = r.late
 		r.follow(r.key, r.late)
 	}
 	// A repair that a limit puts off is none that did not help.

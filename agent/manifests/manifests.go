@@ -63,6 +63,8 @@ type Manifests struct {
 	repairs  *repairs.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
+	// stableFacts is the digest of the stable facts at the last Sync.
+	stableFacts string
 	// asked are the requests that wait for the run of a manifest to begin.
 	asked queues
 	// paused is that the node observes and changes nothing.
@@ -81,6 +83,8 @@ type kept struct {
 	pace    pace.Pace
 	// whole is the run of all of it that goes on, or waits, nil for none.
 	whole *run
+	// late are the resources that the last run of all of it found while it ran.
+	late []*resource.Resource
 }
 
 // New returns Manifests that have made nothing of the set.
@@ -189,7 +193,7 @@ func (m *Manifests) forget(ctx context.Context, key string) {
 func (m *Manifests) follow(key string, late []*resource.Resource) {
 	r := m.o.Set.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
-	m.repairs.Follow(key, m.o.Facts().Values, all, r.Flapping)
+	m.repairs.Follow(key, drift.Manifest{Facts: m.o.Facts().Values, Resources: all, Inputs: r.Inputs, Bundle: r.Dir, Limits: r.Flapping})
 }
 
 // NoteDrift asks for the repair of what may have drifted.

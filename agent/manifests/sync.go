@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,9 +36,25 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 		m.schedule.Within(key, m.interval(key))
 		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
 	}
+	m.noteFacts(in.Facts, now)
 	m.o.Status.SetAssignments(m.o.Set.States())
 	m.announce(ctx, result)
 	retainRegistrations(m.o.Registrar, m.o.Set)
+}
+
+// noteFacts runs the manifests that depend on more than their text when the stable facts
+// changed since the last call.
+func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
+	before := m.stableFacts
+	m.stableFacts = facts.Stable
+	if before == "" || before == facts.Stable {
+		return
+	}
+	for _, key := range m.o.Set.Keys() {
+		if v := m.o.Set.Active(key); v != nil && !v.Resolution.Static {
+			m.schedule.AskFor(key, schedule.Wake{Cause: model.CauseDrift, At: now})
+		}
+	}
 }
 
 // activate asks for the run of a version that became active.
@@ -47,6 +64,7 @@ func (m *Manifests) activate(ctx context.Context, a assignments.Activation, now 
 	m.o.Report.Forget(a.Key) // what is active now reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
 	m.repairs.Forget(a.Key)
+	m.keptOf(a.Key).late = nil
 	m.follow(a.Key, nil)
 	m.o.Log.InfoContext(ctx, "assignment activated", "manifest", a.Key, "revision", v.Entry.Revision, "digest", v.Digest, "resources", v.Resolution.Graph.Len())
 	cause := model.CauseManifest
@@ -71,7 +89,11 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 
 // refresh resolves a manifest again when what it reads may have changed.
 func (m *Manifests) refresh(ctx context.Context, key string, waited bool) {
+	before := m.o.Set.Active(key).Resolution
 	result := m.o.Set.Refresh(ctx, key, m.input(), waited)
+	if m.o.Set.Active(key).Resolution != before {
+		m.follow(key, m.keptOf(key).late)
+	}
 	m.o.Status.SetAssignments(m.o.Set.States())
 	m.announce(ctx, result)
 }

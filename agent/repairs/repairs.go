@@ -56,10 +56,10 @@ func New(o Options) *Repairs {
 }
 
 // Follow follows the resources of a manifest, and no others.
-func (r *Repairs) Follow(key string, facts model.Facts, resources []*resource.Resource, limits model.Flapping) {
-	r.monitor.Follow(key, facts, resources, limits)
+func (r *Repairs) Follow(key string, manifest drift.Manifest) {
+	r.monitor.Follow(key, manifest)
 	lenient := map[model.Ref]bool{}
-	for _, res := range resources {
+	for _, res := range manifest.Resources {
 		// What subscribes may be refreshed by what a later run changes.
 		if meta := res.Meta(); len(meta.Subscribe) == 0 && (meta.Drift == model.DriftReport || meta.Drift == model.DriftIgnore) {
 			ref := res.Ref()

@@ -29,18 +29,13 @@ func newMachine(f *Fleet, s Script) *machine {
 	return m
 }
 
-// groups returns all groups that the node is in, its own first; not to be changed.
+// groups returns all groups of the node, in the order in which they win. Callers must not change them.
 func (m *machine) groups() []string { return *m.joined.Load() }
 
 // join has the node be in the groups that operators put it into, and reports whether these are
 // others than before.
-func (m *machine) join(given []string) (changed bool) {
-	all := m.Groups
-	for _, g := range given {
-		if !slices.Contains(all, g) {
-			all = append(slices.Clip(all), g)
-		}
-	}
+func (m *machine) join(given model.Groups) (changed bool) {
+	all := given.Join(m.Groups, nil)
 	if slices.Equal(all, m.groups()) {
 		return false
 	}

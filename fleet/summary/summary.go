@@ -86,6 +86,8 @@ type State struct {
 	Since time.Time `json:"since,omitzero"`
 	// Otherwise counts paused nodes by what their state would be without the pause; nil for other states.
 	Otherwise map[fleet.Status]int `json:"otherwise,omitempty"`
+	// NoManifest counts the nodes of the state ok to which no manifest applies.
+	NoManifest int `json:"no_manifest,omitempty"`
 	Members
 }
 
@@ -182,6 +184,9 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 		statuses = all.AppendStatuses(statuses[:0], n)
 		state := fleet.NodeStatus(*n, statuses)
 		c.node(n, state)
+		if state == fleet.StatusOK && !slices.ContainsFunc(statuses, fleet.RolloutStatus.Applies) {
+			c.byStatus[state].NoManifest++
+		}
 		if state == fleet.StatusPaused {
 			c.paused(fleet.Worst(func(yield func(fleet.Status) bool) {
 				for k := range statuses {
@@ -205,6 +210,7 @@ func From(nodes []*Node, manifest func(node int, key string) model.ManifestState
 	for i, n := range nodes {
 		c.node(&n.Node, n.State)
 		c.pausedOf(n)
+		c.noManifestOf(n)
 		of := func(key string) model.ManifestState { return manifest(i, key) }
 		for k := range n.Statuses {
 			c.status(of, &n.Statuses[k].RolloutStatus, n.Paused != nil)
@@ -355,6 +361,7 @@ func States(nodes iter.Seq[*Node]) []State {
 	for n := range nodes {
 		c.state(&n.Node, n.State)
 		c.pausedOf(n)
+		c.noManifestOf(n)
 	}
 
 	return c.states()
@@ -364,6 +371,13 @@ func States(nodes iter.Seq[*Node]) []State {
 func (c *counter) pausedOf(n *Node) {
 	if n.State == fleet.StatusPaused {
 		c.paused(n.Otherwise())
+	}
+}
+
+// noManifestOf counts a node that is ok because no manifest applies to it.
+func (c *counter) noManifestOf(n *Node) {
+	if n.State == fleet.StatusOK && !slices.ContainsFunc(n.Statuses, func(s Assignment) bool { return s.Applies() }) {
+		c.byStatus[n.State].NoManifest++
 	}
 }
 

@@ -22,6 +22,12 @@ type Expression struct {
 	text    string
 	program *vm.Program
 	used    map[string]bool
+
+	// Strict has fleet.Selector return an error instead of warnings.
+	Strict bool
+
+	mentions Mentions
+	warnings []string
 }
 
 // Compile compiles an expression, or returns an *Error, which says what is wrong with
@@ -45,7 +51,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 	case err != nil:
 		wrong = explain(text, err)
 	default:
-		return &Expression{text, program, p.used}, nil
+		return &Expression{text: text, program: program, used: p.used, mentions: p.mentions, warnings: p.warnings}, nil
 	}
 	wrong.what = v.what
 
@@ -64,6 +70,12 @@ func options(env any) []expr.Option {
 
 // String returns the expression as it was written.
 func (e *Expression) String() string { return e.text }
+
+// Mentions returns the facts, labels and groups that the expression names.
+func (e *Expression) Mentions() Mentions { return e.mentions }
+
+// Warnings returns what the expression probably does not mean.
+func (e *Expression) Warnings() []string { return e.warnings }
 
 // UsesStatus reports whether the expression depends on the status of manifests: what
 // is assigned must be known.

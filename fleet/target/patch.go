@@ -15,12 +15,15 @@ import (
 // meant, and puts the functions of safe where a value may be missing.
 type patcher struct {
 	vocabulary
-	used    map[string]bool
-	refused *Error
+	used     map[string]bool
+	mentions Mentions
+	warnings []string
+	refused  *Error
 }
 
 // Visit is called for every node of the tree, inner ones first.
 func (p *patcher) Visit(node *ast.Node) {
+	defer func() { p.mentions.note(*node) }() // after it was patched
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
 		p.name(node, n)
@@ -32,6 +35,12 @@ func (p *patcher) Visit(node *ast.Node) {
 		callee, ok := n.Callee.(*ast.IdentifierNode)
 		if !ok {
 			p.refuse(n, "only names can be called", p.hintForFunction())
+		}
+		if ok {
+			p.checkScheme(n, callee.Value)
+			if slices.Contains(versionFunctions(), callee.Value) {
+				p.addScheme(node, n, callee.Value)
+			}
 		}
 		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" {
 			p.refused.Hint = p.hintForFunction()
@@ -67,7 +76,7 @@ func (p *patcher) name(node *ast.Node, n *ast.IdentifierNode) {
 		p.used[n.Value] = true
 	case slices.Contains(nodeNames(), n.Value):
 		p.refuse(n, n.Value+" is of nodes, not of results", "--on selects nodes by it")
-	case n.Value != nameAbs:
+	case n.Value != nameAbs && !slices.Contains(versionFunctions(), n.Value):
 		p.refuse(n, "unknown name "+n.Value, p.hintForName(n.Value))
 	}
 }
@@ -94,6 +103,7 @@ func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 	if p.readMoments(n); p.refused != nil {
 		return
 	}
+	p.checkTexts(n)
 	unsure := isAny(n.Left) || isAny(n.Right)
 	switch n.Operator {
 	case "and", "&&", "or", "||":

@@ -11,7 +11,7 @@ import (
 // values of unknown types, where a missing one would be an error: facts differ between
 // nodes, and one that is missing compares false.
 func safe() []expr.Option {
-	return []expr.Option{
+	return append(versions(), []expr.Option{
 		expr.Function(nameTruth, func(p ...any) (any, error) { return truth(p[0]) }, new(func(any) bool)),
 		expr.Function(nameGet, func(p ...any) (any, error) { return get(p[0], p[1]), nil }, new(func(any, any) any)),
 		expr.Function(nameList, func(p ...any) (any, error) { return orEmpty(p[0], []any{}), nil }, new(func(any) any)),
@@ -19,7 +19,7 @@ func safe() []expr.Option {
 		expr.Function(nameCompare, func(p ...any) (any, error) { return compare(p[0], p[1], p[2]), nil }, new(func(string, any, any) bool)),
 		expr.Function(nameCompute, func(p ...any) (any, error) { return compute(p[0], p[1], p[2]), nil }, new(func(string, any, any) any)),
 		expr.Function(nameAbs, func(p ...any) (any, error) { return absolute(p[0]), nil }, new(func(any) any)),
-	}
+	}...)
 }
 
 // truth returns a value as a condition; a missing one is false.

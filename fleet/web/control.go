@@ -11,17 +11,17 @@ import (
 
 // control is the page of what operators wrote about nodes and groups.
 func (s *site) control(r *http.Request) screen {
-	search := searchOf(r)
+	search, times := searchOf(r), timesOf(r)
 
 	return screen{
-		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit/nodes", "Part of a node, a group, a name or a text", search, false),
+		Frame: s.frame("Audit", "Audit"), controls: page.AuditControls("/audit/nodes", "Part of a node, a group, a name or a text", search, times),
 		content: func(ctx context.Context, now time.Time) (content, error) {
 			all, more, err := s.Source.Control(reader(ctx, r))
 			if err != nil {
 				return content{}, err
 			}
 
-			return shown(page.Control(describe.Changes(all, search), more, search, now))
+			return shown(page.Control(describe.Changes(within(all, times), search), more, search, now))
 		},
 	}
 }

@@ -17,11 +17,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-func (s *site) overview(*http.Request) screen {
+func (s *site) overview(r *http.Request) screen {
+	last := page.Last(r.URL.Query().Get("last"))
+
 	return screen{
 		Frame: s.frame("Overview", "Overview"), live: true, controls: page.Heading("Fleet", true),
 		content: func(_ context.Context, now time.Time) (content, error) {
-			return shown(page.Overview(s.Model.Overview(), now))
+			return shown(page.Overview(s.Model.Overview(), last, now))
 		},
 	}
 }
@@ -146,7 +148,7 @@ func unknownManifest(name string) content {
 }
 
 func (s *site) manifest(r *http.Request) screen {
-	d := page.ManifestData{Query: manifestQuery(r), Acts: s.may(r)}
+	d := page.ManifestData{Query: manifestQuery(r), Tab: page.Tab(r.URL.Query().Get("tab")), Acts: s.may(r)}
 
 	return screen{
 		Frame: s.frame(d.Query.Name, "Manifests"), live: true, controls: page.Heading(d.Query.Name, true, page.Link{Text: "Manifests", URL: "/manifests"}),
@@ -224,17 +226,18 @@ func (s *site) registrations(r *http.Request) screen {
 }
 
 func (s *site) audit(r *http.Request) screen {
-	search, from := searchOf(r), offsetOf(r)
+	search, from, times := searchOf(r), offsetOf(r), timesOf(r)
 
 	return screen{
-		Frame: s.frame("Audit", "Audit"), controls: page.SearchControls("Audit", "/audit", "Part of a key or a name, or: assigned, removed", search, false),
+		Frame: s.frame("Audit", "Audit"), controls: page.AuditControls("/audit", "Part of a key or a name, or: assigned, removed", search, times),
 		content: func(ctx context.Context, now time.Time) (content, error) {
 			all, more, err := s.Source.Assigned(reader(ctx, r))
 			if err != nil {
 				return content{}, err
 			}
 
-			d := auditOf(all, more, search, from)
+			d := auditOf(within(all, times), more, search, from)
+			d.Times = times
 			d.Terms = termsOf(s.Model.Manifests())
 
 			return shown(page.Audit(d, now))

@@ -1,9 +1,11 @@
 package web
 
 import (
+	"cmp"
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/view"
@@ -16,7 +18,7 @@ func nodeQuery(r *http.Request) view.NodeQuery {
 	q := r.URL.Query()
 
 	return view.NodeQuery{
-		On: strings.TrimSpace(q.Get("on")), Search: searchOf(r), State: fleet.Status(q.Get("state")), Sort: q.Get("sort"),
+		On: strings.TrimSpace(q.Get("on")), Search: searchOf(r), State: fleet.Status(q.Get("state")), Sort: cmp.Or(q.Get("sort"), page.WorstFirst),
 		Descending: q.Get("desc") == "1", Offset: offsetOf(r), Limit: page.PageSize,
 	}
 }
@@ -35,7 +37,26 @@ func eventQuery(r *http.Request) view.EventQuery {
 	return view.EventQuery{
 		Node: strings.TrimSpace(q.Get("node")), Kind: q.Get("kind"), Manifest: strings.TrimSpace(q.Get("manifest")), RunID: q.Get("run"),
 		Outcome: model.OutcomeNamed(q.Get("outcome")), Cause: model.Cause(q.Get("cause")), Search: searchOf(r), Before: before,
+		Since: timeOf(q.Get("since")), Until: timeOf(q.Get("until")),
 	}
+}
+
+// timesOf returns the time range of the URL of a page.
+func timesOf(r *http.Request) page.Times {
+	q := r.URL.Query()
+
+	return page.Times{Since: timeOf(q.Get("since")), Until: timeOf(q.Get("until"))}
+}
+
+// timeOf returns the time of a field: in RFC 3339, or without a zone in UTC; zero for any other text.
+func timeOf(text string) time.Time {
+	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
+		if at, err := time.Parse(layout, text); err == nil {
+			return at
+		}
+	}
+
+	return time.Time{}
 }
 
 // maxOffset is behind the end of every list.

@@ -58,38 +58,42 @@ func has(t *testing.T, h http.Handler, path string, status int, texts ...string)
 
 // pages are the pages of a sample, each with what it has.
 var pages = map[string][]string{
-	"/":                               {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "that something is wrong with", "group.canary is not permitted", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
-	"/nodes":                          {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
-	"/nodes/web003":                   {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
-	"/nodes/web003/facts":             {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
-	"/manifests":                      {"nginx", "postgres", "still at revision", "6 manifests"},
-	"/manifests/nginx":                {"nodes are up to date", "group web", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>", "signed by a key"},
-	"/runs/" + webfleet.FailedRun:     {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
-	"/events":                         {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
-	"/requests":                       {"service#nginx", "req-7c1f", "300", "anna@desk", "of 305 nodes", "not known", `href="/requests/req-7c1f">5 without answer`},
-	"/requests/req-7c1f":              {"service#nginx", "anna@desk", "300 nodes", "of 305", "group(&#34;web&#34;) || group(&#34;db&#34;)", "5 nodes without an answer", `href="/nodes/web003"`, "/api/v1/requests/req-7c1f"},
-	"/requests/req-66d0":              {"uptime", "Not known: the sender did not say how many", "--resume ID"},
-	"/registrations":                  {"12 registrations", "10.20.0.10:8080", "postgresql"},
-	"/audit":                          {"12 changes", "group.<wbr>web.<wbr>nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
-	"/audit/group.web.nginx":          {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
-	"/nodes?state=failed":             {`aria-current="true"`, "of 500 nodes"},
-	"/nodes?on=group(%22db%22)":       {"100 of 500 nodes", "db001", "offset=50"},
-	"/nodes?q=web003":                 {"1 of 500 nodes"},
-	"/nodes?sort=heard&desc=1":        {`aria-sort="descending"`},
-	"/nodes?offset=50":                {"51–100 of 500", "Previous"},
-	"/manifests/nginx?status=failed":  {`aria-current="true"`},
-	"/events?outcome=failed&kind=run": {"No event matches"},
-	"/events?kind=health":             {"Health check: Warning"},
-	"/events?kind=helth":              {"No event matches", `<option value="helth" selected>helth</option>`},
-	"/events?outcome=warning":         {"Health check: Warning", `<option value="warning" selected>warning</option>`},
-	"/events?before=184200":           {"Resume the feed", "Paused"},
-	"/events?q=req-7c1f":              {"restarted the service"},
-	"/registrations?q=postgres":       {"4 registrations"},
-	"/manifests?q=SSH":                {"1 manifest<", "sshd"},
-	"/audit?q=node.":                  {"2 changes<", "node.db006.tuning"},
-	"/audit?q=BOB":                    {"4 changes", "group.all.sshd"},
-	"/audit/group.all.sshd":           {"by bob@ops1, "},
-	"/nodes/web003/facts?q=EPYC":      {"facts.cpu.model", `<h2 class="wraps break">`},
+	"/":                                            {"of 500", "nodes are OK", "Needs attention", "nginx failed on", "warm-cache", "nginx pending on", "still at revision", "flaps", "clocks differ", "Reports wait on", "that something is wrong with", "group.canary is not permitted", "Over time", "<rect", "Versions", "older than this server", "varnish", "now on 14 nodes", "none known now", "64 reports"},
+	"/nodes":                                       {"500 nodes", "db001", "db001.fra1.example.net", "rack=b2", "Failed <b>", "Next</a>", "1–50 of 500"},
+	"/nodes/web003":                                {"web003.fra1.example.net", "group.web.nginx", "exit code 7", "/runs/" + webfleet.FailedRun, "1 critical", "agrees with the NATS server", "Show facts"},
+	"/nodes/web003/facts":                          {"facts.host.info.platform", "&#34;debian&#34;", "facts.network.dns[0]"},
+	"/manifests":                                   {"nginx", "postgres", "still at revision", "6 manifests"},
+	"/manifests/nginx":                             {"nodes are up to date", "exit code 7", "still at revision", "<th scope=\"col\" class=\"right\">For</th>"},
+	"/manifests/nginx?tab=assignments":             {"group web"},
+	"/manifests/nginx?tab=errors":                  {"exit code 7"},
+	"/manifests/nginx?tab=runs":                    {"Runs, the newest first", `aria-current="page"`},
+	"/events?since=2026-01-02T03:04":               {`value="2026-01-02T03:04"`},
+	"/runs/" + webfleet.FailedRun:                  {"exec#/usr/local/bin/warm-cache --all", "curl: (7) Failed to connect", "group.web.nginx:18:11", "  18          - /usr/local/bin/warm-cache --all:", `class="add">+listen 8080;`, `class="del">-listen 80;`, "only 2 of 4 workers answer", "4.8", "0600", "0644"},
+	"/events":                                      {"web003", "Pause", "Older", "drift, repaired in 38ms", "100 events"},
+	"/requests":                                    {"service#nginx", "req-7c1f", "300", "anna@desk", "of 305 nodes", "not known", `href="/requests/req-7c1f">5 without answer`},
+	"/requests/req-7c1f":                           {"service#nginx", "anna@desk", "300 nodes", "of 305", "group(&#34;web&#34;) || group(&#34;db&#34;)", "5 nodes without an answer", `href="/nodes/web003"`, "/api/v1/requests/req-7c1f"},
+	"/requests/req-66d0":                           {"uptime", "Not known: the sender did not say how many", "--resume ID"},
+	"/registrations":                               {"12 registrations", "10.20.0.10:8080", "postgresql"},
+	"/audit":                                       {"12 changes", "group.<wbr>web.<wbr>nginx", "node db006", "anna@desk", "not known", `href="/audit/group.web.nginx#revision-1054"`, "these are all"},
+	"/audit/group.web.nginx":                       {"Revision 1054", `id="revision-1054"`, "Revision 1023", "-  port: 80", "+  port: 8080", "The oldest"},
+	"/nodes?state=failed":                          {`aria-current="true"`, "of 500 nodes"},
+	"/nodes?on=group(%22db%22)":                    {"100 of 500 nodes", "db001", "offset=50"},
+	"/nodes?q=web003":                              {"1 of 500 nodes"},
+	"/nodes?sort=heard&desc=1":                     {`aria-sort="descending"`},
+	"/nodes?offset=50":                             {"51–100 of 500", "Previous"},
+	"/manifests/nginx?status=failed":               {`aria-current="true"`},
+	"/events?outcome=failed&kind=run":              {"No event matches"},
+	"/events?kind=health":                          {"Health check: Warning"},
+	"/events?kind=helth":                           {"No event matches", `<option value="helth" selected>helth</option>`},
+	"/events?outcome=warning":                      {"Health check: Warning", `<option value="warning" selected>warning</option>`},
+	"/events?before=184200":                        {"Resume the feed", "Paused"},
+	"/events?q=req-7c1f":                           {"restarted the service"},
+	"/registrations?q=postgres":                    {"4 registrations"},
+	"/manifests?q=SSH":                             {"1 manifest<", "sshd"},
+	"/audit?q=node.":                               {"2 changes<", "node.db006.tuning"},
+	"/audit?q=BOB":                                 {"4 changes", "group.all.sshd"},
+	"/audit/group.all.sshd":                        {"by bob@ops1, "},
+	"/nodes/web003/facts?q=EPYC":                   {"facts.cpu.model", `<h2 class="wraps break">`},
 	"/runs/" + webfleet.FailedRun + "?show=failed": {"1 resource<", "warm-cache"},
 }
 
@@ -398,7 +402,7 @@ func TestTermsOfAssignments(t *testing.T) {
 		}
 	})
 	h := dashboard(f)
-	for _, path := range []string{"/manifests/nginx", "/audit/group.web.nginx", "/audit?q=group.web.nginx"} {
+	for _, path := range []string{"/manifests/nginx?tab=assignments", "/audit/group.web.nginx", "/audit?q=group.web.nginx"} {
 		has(t, h, path, http.StatusOK, "expired 2020-01-02 03:04:05 UTC, noop, priority 3, signed, when a &lt; b")
 	}
 	if text := get(t, h, "/audit?q=group.web.nginx").Body.String(); strings.Count(text, "noop, priority 3") != 1 || strings.Count(text, `href="/audit/group.web.nginx#`) < 2 {
@@ -509,5 +513,53 @@ func TestCompleteSaysNothing(t *testing.T) {
 		if body := has(t, h, path, http.StatusOK); strings.Contains(body, "incomplete") {
 			t.Errorf("%s says that it is incomplete", path)
 		}
+	}
+}
+
+// TestNodesWithoutAManifest tests that they do not count as OK, and that nodes are sorted worst first.
+func TestNodesWithoutAManifest(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	node := func(name string, outcome model.Outcome) model.Node {
+		n := model.Node{NodeState: model.NodeState{Node: name, Manifests: map[string]model.ManifestState{}}, Heard: now}
+		if outcome != "" {
+			n.Groups = []string{"web"}
+			n.Manifests["group.web.motd"] = model.ManifestState{Revision: 7, Outcome: outcome, At: now}
+		}
+		return n
+	}
+	f := webfleet.New(webfleet.Data{
+		Progress: view.Progress{Nodes: true, LastRuns: true, History: true},
+		Nodes:    []model.Node{node("a-idle", ""), node("b-fine", model.OutcomeStable), node("c-failed", model.OutcomeFailed)},
+		Entries:  []model.Entry{{Key: "group.web.motd", Revision: 7, Time: now}},
+	}, time.Now)
+	h := dashboard(f)
+	has(t, h, "/", http.StatusOK, "1 of 3", "(1 without a manifest)")
+	body := has(t, h, "/nodes", http.StatusOK, "No manifest", `aria-sort="ascending"`)
+	if failed, idle := strings.Index(body, `href="/nodes/c-failed"`), strings.Index(body, `href="/nodes/a-idle"`); failed < 0 || failed > idle {
+		t.Error(body)
+	}
+	if body := has(t, h, "/nodes?sort=name", http.StatusOK); strings.Index(body, `href="/nodes/c-failed"`) < strings.Index(body, `href="/nodes/a-idle"`) {
+		t.Error(body)
+	}
+}
+
+// TestTimeRanges tests the time ranges of the audit and the chart.
+func TestTimeRanges(t *testing.T) {
+	t.Parallel()
+	h := dashboard(sample(40))
+	all := has(t, h, "/audit", http.StatusOK, "/audit/group.")
+	has(t, h, "/audit?since=2100-01-01T00:00", http.StatusOK, `value="2100-01-01T00:00"`)
+	for _, path := range []string{"/audit?since=2100-01-01T00:00", "/audit?until=2000-01-01T00:00", "/audit/nodes?since=2100-01-01T00:00"} {
+		if body := get(t, h, path).Body.String(); strings.Contains(body, `href="/audit/group.`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if body := get(t, h, "/audit?since=2000-01-01T00:00&until=2100-01-01").Body.String(); strings.Count(body, `href="/audit/group.`) != strings.Count(all, `href="/audit/group.`) {
+		t.Error(body)
+	}
+	bars := func(path string) int { return strings.Count(get(t, h, path).Body.String(), "<g><title>") }
+	if whole, hour := bars("/"), bars("/?last=1h"); hour == 0 || hour >= whole || bars("/?last=nonsense") != whole {
+		t.Errorf("%d columns, %d of an hour", whole, hour)
 	}
 }

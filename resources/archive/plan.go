@@ -41,11 +41,11 @@ func removal(action, message string) model.Change {
 	return model.Change{Action: action, Message: message, Property: propertyEnsure, From: model.EnsurePresent, To: model.EnsureAbsent}
 }
 
-// planPresent fetches a cleaned-up archive again only while its creates path is
-// missing; an archive that is kept must match the properties.
+// planPresent fetches a removed archive again only if its creates path is missing or another
+// archive was unpacked last. An archive without cleanup must match the properties.
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	missing := spec.Creates != "" && !state.Metadata.CreatesExists
-	pending := state.past.isPending()
+	pending := state.past.isPending() || state.outdated != ""
 	if spec.Cleanup && !missing && !pending {
 		if state.Entry.Kind != files.Absent {
 			plan.Add(removal(actionCleanup, cleaned))
@@ -60,7 +60,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
 	}
-	plan.Add(extraction(spec, missing))
+	plan.Add(extraction(spec, state, missing))
 	if spec.Cleanup {
 		plan.Add(removal(actionCleanup, cleaned))
 	}
@@ -72,10 +72,14 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 }
 
 // extraction names what is missing: extract_parent may be there.
-func extraction(spec *Spec, missing bool) model.Change {
+func extraction(spec *Spec, state *State, missing bool) model.Change {
 	out := model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: "not extracted", To: spec.ExtractParent}
-	if missing {
+	switch {
+	case missing:
 		out.Property, out.From, out.To = "creates", model.EnsureAbsent, spec.Creates
+	case state.outdated != "":
+		out.Message = "Would have extracted again, because the checksum differs from the one last unpacked"
+		out.Property, out.From, out.To = "checksum", state.outdated, spec.wantedChecksum()
 	}
 
 	return out

@@ -4,6 +4,7 @@ package archive
 
 import (
 	"net/url"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -23,29 +24,53 @@ type Spec struct {
 	Checksum      string            `json:"checksum,omitempty" jsonschema_description:"Expected SHA-256 in hex"`
 	ExtractParent string            `json:"extract_parent,omitempty" jsonschema_description:"Directory to unpack into; created when missing"`
 	Creates       string            `json:"creates,omitempty" jsonschema_description:"A path that unpacking creates; while it exists the archive is not unpacked again"`
+	Format        string            `json:"format,omitempty" jsonschema:"enum=tar,enum=tar.gz,enum=tar.bz2,enum=tar.xz,enum=tar.zst,enum=zip" jsonschema_description:"Format of the archive; unset, the extension of the name selects it, or the content if there is no such extension"`
 	Cleanup       bool              `json:"cleanup,omitempty" jsonschema_description:"Remove the archive after unpacking; needs extract_parent and creates"`
 	Username      string            `json:"username,omitempty" jsonschema_description:"User for basic authentication"`
 	Password      string            `json:"password,omitempty" sensitive:"true" jsonschema_description:"Password for basic authentication"`
 	Headers       map[string]string `json:"headers,omitempty" sensitive:"true" jsonschema_description:"Request headers, for example Authorization"`
 	MaxSize       model.Size        `json:"max_size,omitempty" jsonschema:"default=10GiB" jsonschema_description:"The most that is downloaded, and that it may unpack to: a number of bytes, or with a unit as in 500MB and 10GiB"`
+	Links         string            `json:"links,omitempty" jsonschema:"enum=keep" jsonschema_description:"keep creates symbolic links that lead out of extract_parent, as they are in the archive; unset refuses them"`
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits from the archive"`
 }
 
-// Format returns the format of a path's extension. An unknown one is
-// ErrUnsupported.
+// Format returns the format of a path's extension, zero where it has none of an archive.
+// The extension of an archive that cannot be unpacked is ErrUnsupported.
 func Format(path string) (hostarchive.Format, error) {
 	lower := strings.ToLower(path)
-	switch {
-	case strings.HasSuffix(lower, ".tar.gz"), strings.HasSuffix(lower, ".tgz"):
-		return hostarchive.TarGz, nil
-	case strings.HasSuffix(lower, ".tar"):
-		return hostarchive.Tar, nil
-	case strings.HasSuffix(lower, ".zip"):
-		return hostarchive.Zip, nil
-	default:
+	has := func(extension string) bool { return strings.HasSuffix(lower, extension) }
+	for _, format := range hostarchive.Formats() {
+		if has("." + format.String()) {
+			return format, nil
+		}
+	}
+	for short, format := range map[string]hostarchive.Format{
+		".tgz": hostarchive.TarGz, ".tbz": hostarchive.TarBz2, ".tbz2": hostarchive.TarBz2, ".txz": hostarchive.TarXz, ".tzst": hostarchive.TarZst,
+	} {
+		if has(short) {
+			return format, nil
+		}
+	}
+	if slices.ContainsFunc([]string{".rar", ".7z", ".deb", ".rpm", ".tar.lz", ".tar.z", ".cpio", ".iso", ".exe"}, has) {
 		return 0, ErrUnsupported
 	}
+
+	return 0, nil
 }
+
+// ArchiveFormat returns the declared format of the archive, zero to detect it by the content.
+func (s *Spec) ArchiveFormat() (hostarchive.Format, error) {
+	for _, format := range hostarchive.Formats() {
+		if s.Format == format.String() {
+			return format, nil
+		}
+	}
+
+	return Format(s.Name)
+}
+
+// LinksKeep is the value of links that allows links that lead out of extract_parent.
+const LinksKeep = "keep"
 
 // describes reports whether the properties describe a desired state. A spec
 // with only a name asks for the current one.

@@ -17,6 +17,9 @@ type State struct {
 
 	want wanted
 	past record
+	// outdated is the checksum of another archive that is unpacked in place of the declared
+	// one, empty for none.
+	outdated string
 }
 
 // Metadata describes the archive file and its creates path.

@@ -33,6 +33,11 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 	}
 	if spec.ExtractParent != "" {
 		state.want.target = targetObstacle(env, spec.ExtractParent)
+		last, err := recallTarget(env.Host, spec)
+		if err != nil {
+			return nil, err
+		}
+		state.outdated = last.outdated(spec, state.past)
 	}
 
 	return state, nil

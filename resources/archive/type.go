@@ -97,7 +97,7 @@ func download(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Sp
 
 // extract unpacks the downloaded archive, or with no checksum the existing one.
 func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spec, downloaded string) error {
-	format, err := Format(spec.Name)
+	format, err := spec.ArchiveFormat()
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,13 @@ func extract(ctx context.Context, env resource.Env, p ArchiveProvider, spec *Spe
 			return err
 		}
 	}
+	if err := rememberTarget(ctx, env.Host, spec, unpacked{Archive: spec.Name, Checksum: content.Checksum, Run: env.RunID}); err != nil {
+		return err
+	}
 	err = p.Extract(ctx, env, spec, content)
+	if errors.Is(err, hostarchive.ErrLeadsOut) {
+		err = fmt.Errorf("%w (set links: keep to create the link as it is)", err)
+	}
 	switch {
 	case errors.Is(err, hostarchive.ErrNotArchive) && spec.Checksum == "":
 		r.Invalid = true

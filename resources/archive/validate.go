@@ -9,11 +9,12 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	hostarchive "github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// extensions are those of Format, for hints.
-const extensions = ".tar.gz, .tgz, .tar or .zip"
+// extensions are the ones of Format, for hints.
+const extensions = ".tar.gz, .tgz, .tar.bz2, .tar.xz, .tar.zst, .tar or .zip"
 
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
@@ -55,8 +56,12 @@ func (s *Spec) wantedChecksum() string { return strings.ToLower(s.Checksum) }
 
 func (s *Spec) validateName(out *model.Problems) {
 	resource.CheckPath(out, "name", "archive path", s.Name)
-	if _, err := Format(s.Name); err != nil {
-		out.Property("name", "end it with "+extensions, "%s: %q", err, s.Name)
+	if _, err := s.ArchiveFormat(); err != nil {
+		out.Property("name", "end it with "+extensions+", or set format", "%s: %q", err, s.Name)
+	}
+	known := func(f hostarchive.Format) bool { return f.String() == s.Format }
+	if s.Format != "" && !slices.ContainsFunc(hostarchive.Formats(), known) {
+		out.Property("format", fmt.Sprintf("use one of %v", hostarchive.Formats()), "unknown format %q", s.Format)
 	}
 }
 
@@ -80,13 +85,16 @@ func (s *Spec) validateURL(out *model.Problems) {
 		out.Property("url", "", "the url names no host")
 		return
 	}
-	format, err := Format(u.Path)
-	if err != nil {
-		out.Property("url", "its path must end with "+extensions, "url: %s", err)
+	if s.Format != "" {
 		return
 	}
-	if named, err := Format(s.Name); err == nil && named != format {
-		out.Property("url", "give the archive the extension that the url has", "the url is that of a .%s, the name that of a .%s", format, named)
+	format, err := Format(u.Path)
+	if err != nil {
+		out.Property("url", "its path must end with "+extensions+", or set format", "url: %s", err)
+		return
+	}
+	if named, err := Format(s.Name); err == nil && named != 0 && format != 0 && named != format {
+		out.Property("url", "give the archive the extension that the url has, or set format", "the url is that of a .%s, the name that of a .%s", format, named)
 	}
 }
 
@@ -99,6 +107,9 @@ func (s *Spec) validateExtraction(out *model.Problems) {
 		if s.ExtractParent == "" {
 			out.Property("creates", "set extract_parent, or remove creates", "`creates` requires `extract_parent`: it says what unpacking makes")
 		}
+	}
+	if s.Links != "" && s.Links != LinksKeep {
+		out.Property("links", "use links: keep, or remove it", "invalid links %q", s.Links)
 	}
 	if s.Cleanup && s.ExtractParent == "" {
 		out.Property("cleanup", "set extract_parent, or remove cleanup", "`cleanup` requires `extract_parent`: an archive that is not unpacked is removed by ensure: absent")

@@ -72,8 +72,8 @@ func TestValidateProblems(t *testing.T) {
 		"another scheme":                 {typetest.Properties{"url": "ftp://example.com/app.tar.gz"}, `the scheme of the url must be http or https, not "ftp"`},
 		"no scheme":                      {typetest.Properties{"url": "example.com/app.tar.gz"}, `the scheme of the url must be http or https, not ""`},
 		"no host":                        {typetest.Properties{"url": "https:///app.tar.gz"}, "the url names no host"},
-		"a url of nothing known":         {typetest.Properties{"url": "https://example.com/app.rar"}, "url: archive type not supported (its path must end with .tar.gz, .tgz, .tar or .zip)"},
-		"an extension in the query":      {typetest.Properties{"url": "https://example.com/get?file=app.tar.gz"}, "url: archive type not supported"},
+		"a url of nothing known":         {typetest.Properties{"url": "https://example.com/app.rar"}, "url: archive type not supported (its path must end with .tar.gz, .tgz, .tar.bz2, .tar.xz, .tar.zst, .tar or .zip, or set format)"},
+		"an unknown format":              {typetest.Properties{"format": "rar"}, "rar"},
 		"another extension":              {typetest.Properties{"url": "https://example.com/app.zip"}, "the url is that of a .zip, the name that of a .tar.gz"},
 		"tar for tar.gz":                 {typetest.Properties{"url": "https://example.com/app.tar"}, "the url is that of a .tar, the name that of a .tar.gz"},
 		"a name of nothing known":        {typetest.Properties{"name": "/tmp/app.7z"}, `archive type not supported: "/tmp/app.7z"`},
@@ -156,12 +156,16 @@ func TestSecrets(t *testing.T) {
 
 // TestFormat is "Supported Archive Formats".
 func TestFormat(t *testing.T) {
-	for path, want := range map[string]hostarchive.Format{"/a.tar.gz": hostarchive.TarGz, "/a.tgz": hostarchive.TarGz, "/a.tar": hostarchive.Tar, "/a.zip": hostarchive.Zip, "/A.TGZ": hostarchive.TarGz} {
+	for path, want := range map[string]hostarchive.Format{
+		"/a.tar.gz": hostarchive.TarGz, "/a.tgz": hostarchive.TarGz, "/a.tar": hostarchive.Tar, "/a.zip": hostarchive.Zip, "/A.TGZ": hostarchive.TarGz,
+		"/a.tar.bz2": hostarchive.TarBz2, "/a.tbz2": hostarchive.TarBz2, "/a.tar.xz": hostarchive.TarXz, "/a.txz": hostarchive.TarXz, "/a.tar.zst": hostarchive.TarZst,
+		"/a": 0, "/latest": 0, "/a.gz": 0, "/tar.gz/a": 0, "": 0,
+	} {
 		if got, err := archive.Format(path); got != want || err != nil {
 			t.Errorf("%s is %v: %v", path, got, err)
 		}
 	}
-	for _, path := range []string{"/a", "/a.gz", "/a.tar.bz2", "/tar.gz/a", "/a.rar", ""} {
+	for _, path := range []string{"/a.rar", "/a.7z", "/a.DEB"} {
 		if _, err := archive.Format(path); !errors.Is(err, archive.ErrUnsupported) {
 			t.Errorf("%s: %v", path, err)
 		}

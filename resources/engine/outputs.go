@@ -12,13 +12,15 @@ type outputs struct {
 	kept   resource.Outputs
 }
 
-// of returns the outputs of a node after its turn.
+// of returns the outputs of a node after its turn, nil where its state is not known: the
+// observation after a failed or interrupted change may fail too.
 func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
-	if n.Resource.Type.Outputs == nil {
+	state := o.access.observer.State(n)
+	if n.Resource.Type.Outputs == nil || state == nil {
 		return nil
 	}
 
-	return n.Resource.Type.Outputs(o.access.observer.Spec(n), o.access.observer.State(n), outcome)
+	return n.Resource.Type.Outputs(o.access.observer.Spec(n), state, outcome)
 }
 
 // keep keeps what later resources may take of a node.

@@ -94,6 +94,7 @@ func (r *run) do(ctx context.Context) {
 		r.turn(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
+	r.reloadUnits(ctx)
 	r.recorder.finish(ctx)
 	if err := leave(); err != nil {
 		r.report.AddError(err.Error())

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 )
 
@@ -60,4 +61,31 @@ func TestNothingIsChangedAfterTheRunIsBrokenOff(t *testing.T) {
 	w.runCtx(ctx, w.graph("guarded a value=1 guard=open", "thing b value=1"))
 	w.outcomes("guarded#a notrun", "thing#b notrun")
 	contains(t, w.txs["guarded#a"].SkipReason, "interrupted: killed")
+}
+
+// TestInterruptedChangeHasNoState interrupts a change so that the state after it cannot be
+// read: the resource fails with the cause of the interrupt, and has no outputs.
+func TestInterruptedChangeHasNoState(t *testing.T) {
+	for name, line := range map[string]string{
+		"the change":               "guarded a value=1 fail_at=hang",
+		"the change, with retries": "guarded a value=1 fail_at=hang retry=2",
+		"the change of a secret":   "guarded a value=1 fail_at=hang sensitive=true",
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.opts.Outputs = true
+			ctx, cancel := context.WithCancelCause(t.Context())
+			w.hook = func(event, _ string) {
+				if event == "apply" {
+					cancel(errors.New("killed"))
+				}
+			}
+			run := w.runCtx(ctx, w.graph(line, "thing b value=1"))
+			w.outcomes("guarded#a failed", "thing#b notrun")
+			contains(t, strings.Join(w.txs["guarded#a"].Errors, "; "), "killed")
+			if got := w.txs["guarded#a"].Outputs; got != nil || run.Counts.Failed != 1 {
+				t.Errorf("outputs %v, %+v", got, run.Counts)
+			}
+		})
+	}
 }

@@ -143,6 +143,9 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	if d.Until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
+	if r.wouldReloadUnits(n) {
+		t.NoopMessage += ", followed by a daemon-reload of systemd"
+	}
 	t.Changes = r.changes(n, d.Plan)
 	t.WouldRefresh = report.WouldRefresh(n)
 	r.Expect(n, plan.Planned, n)
@@ -239,11 +242,17 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 	r.conclusion(work, c, t, make(ctx, work, c))
 }
 
-// record writes down, before changes are made, which refreshes they make pending.
+// record writes down, before changes are made, which refreshes and whether a daemon-reload they
+// make pending.
 func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
 		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
+	}
+	if slices.ContainsFunc(nodes, r.wouldReloadUnits) {
+		if err := r.opts.Env.Host.ExpectUnitChange(ctx); err != nil {
+			return err
+		}
 	}
 
 	return r.refreshes.Notify(ctx, nodes...)

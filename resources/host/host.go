@@ -7,6 +7,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -34,6 +35,9 @@ type Host struct {
 	*accounts.Accounts
 	*command.Runner
 	*lock.Locks
+
+	// expectsUnits reports whether this process recorded a pending daemon-reload.
+	expectsUnits atomic.Bool
 }
 
 // New returns a host. It touches nothing yet.

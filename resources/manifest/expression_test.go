@@ -174,6 +174,7 @@ func TestExpressionProblems(t *testing.T) {
 		"key in brackets":    {`"${ Facts['hots']['name'] }"`, "m.yaml:20:23: the expression fails: `Facts.hots` is not set (did you mean `host`? or write `Facts.hots?.name` where it may be unset)"},
 		"item of nothing":    {`"${ Facts.hots[0] }"`, "m.yaml:20:23: the expression fails: `Facts.hots` is not set (did you mean `host`? or write `Facts.hots?.[0]` where it may be unset)"},
 		"missing in lookup":  {`"${ lookup('facts.hots.name') }"`, "m.yaml:20:23: the expression fails: `facts.hots.name` is not known (did you mean `facts.host`?)"},
+		"default no root":    {`"${ lookup('hostname', 'none') }"`, "m.yaml:20:23: the expression fails: lookup takes a path under facts., data. or environ., not `hostname` (for example lookup('data.name'))"},
 		"lookup arguments":   {`"${ lookup('data.x', 1, 2) }"`, "m.yaml:20:23: the expression fails: lookup takes a path and one default"},
 		"lookup type":        {`"${ lookup(1) }"`, "m.yaml:20:23: the expression is not valid: cannot use int as argument (type string) to call lookup" + escape},
 		"no file":            {`"${ readFile('nope') }"`, "m.yaml:20:23: the expression fails: open " + dir + "/nope: no such file or directory"},

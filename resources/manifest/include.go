@@ -213,6 +213,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
 		return nil, eval.ErrElsewhere
 	}
+	s.NoteInput(i.path)
 	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
 	switch {
 	case err != nil:

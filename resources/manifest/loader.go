@@ -72,12 +72,17 @@ type Resolved struct {
 	// Static reports whether nothing but the document and Inputs.Data went in, so
 	// resolving it again returns the same.
 	Static bool
+	// Inputs are the paths of the files that the document is made from beside its own
+	// text: included manifests, and the files that its expressions read before the run.
+	Inputs []string
 
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// values are the properties of own as resolved.
 	values []document.Value
 	dir    string
+	// ccm reports whether the section of the document is ccm.
+	ccm bool
 }
 
 // Parse is Parse for a source that the loader fetched, with its limit.
@@ -90,5 +95,5 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return render.YAML(render.Manifest{Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return render.YAML(render.Manifest{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

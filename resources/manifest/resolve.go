@@ -37,7 +37,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if len(b.problems) > 0 {
 		return nil, syntax.Report(b.problems)
 	}
-	b.out.Static = !b.session.Dynamic
+	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
 
 	return b.out, nil
@@ -53,7 +53,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	}
 	resolved := hierarchy.Resolve(ctx, s.World, external)
 	data, dataProblems := resolved.Data, resolved.Problems
-	out := &Resolved{Data: data, dir: s.Dir, Warnings: resolved.Warnings}
+	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
 	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}

@@ -432,3 +432,26 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 		t.Errorf("no secret, %v", err)
 	}
 }
+
+// TestRenderKeepsTheSection has a late text of expressions: rendered and resolved again it gives the same.
+func TestRenderKeepsTheSection(t *testing.T) {
+	const text = "data: {a: 1}\nccm:\n  resources:\n    - exec: [a: {}]\n    - file:\n        - /f: {content: \"${ template('{{ Data.a }} {{ outputs(\\\"exec#a\\\").stdout }}') }\"}\n"
+	{
+		r, err := resolve(t, text, options(), manifest.Inputs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rendered, err := r.Render()
+		if err != nil {
+			t.Fatal(err)
+		}
+		r, err = resolve(t, string(rendered), options(), manifest.Inputs{})
+		if err != nil {
+			t.Fatalf("%v\n%s", err, rendered)
+		}
+		spec, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
+		if err != nil || spec.(*thingSpec).Content != "1 2" {
+			t.Errorf("%+v, %v\n%s", spec, err, rendered)
+		}
+	}
+}

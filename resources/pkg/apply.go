@@ -92,8 +92,10 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		requests = append(requests, requestsOf(s, plans[i])...)
 	}
 	err := t.locked(ctx, func() error {
-		if err := p.ChangeAll(ctx, env, requests); err != nil {
-			return err
+		failed := p.ChangeAll(ctx, env, requests)
+		var f *Failure
+		if failed != nil && (ctx.Err() != nil || !errors.As(failed, &f) || f.Err != ErrScript) {
+			return failed
 		}
 		names := distinct(specs, func(*Spec) bool { return true })
 		states, err := p.StatusAll(ctx, env, names)
@@ -102,13 +104,42 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 		}
 		after := byName(states)
 		for i, s := range specs {
+			if after[s.Name] == nil {
+				return unreported(p, s.Name)
+			}
 			outcomes[i] = outcomeOf(plans[i], after[s.Name])
 		}
 		warnOfRemoved(ctx, env, plans...)
+		if failed != nil {
+			return t.attribute(ctx, env, p, failed, specs, plans, after)
+		}
 		return nil
 	})
 
 	return outcomes, err
+}
+
+// attribute splits the failed scripts of a transaction by package. A package fails with its own
+// script, even in its desired state. Other packages in their desired state were changed; the rest
+// are changed again, one by one.
+func (t *Type) attribute(ctx context.Context, env resource.Env, p PackageProvider, failed error, specs []*Spec, plans []resource.Plan, after map[string]*State) resource.BatchError {
+	errs, named := make(resource.BatchError, len(specs)), false
+	for i, s := range specs {
+		own, done := about(failed, requestsOf(s, plans[i])[0]), t.achieved(p, s, plans[i], after[s.Name])
+		switch {
+		case own != nil && done:
+			errs[i], named = resource.Concluded{Err: own}, true
+		case own != nil:
+			errs[i], named = own, true
+		case !done:
+			errs[i] = failed
+		}
+	}
+	if !named {
+		env.Log.WarnContext(ctx, "a script of another package failed", "error", failed)
+	}
+
+	return errs
 }
 
 func outcomeOf(plan resource.Plan, after *State) resource.Outcome {

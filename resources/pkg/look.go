@@ -92,7 +92,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 			}
 		}
 		foresee(ctx, env, p, specs, states)
-		return nil
+		return checkAbsent(ctx, env, p, specs, states)
 	})
 	if err != nil {
 		for i := range errs {
@@ -101,6 +101,37 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	}
 
 	return states, errs
+}
+
+// checkAbsent sets NotAbsent for packages with ensure absent or purged that are not installed, but
+// are known to the package manager under another name.
+func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
+	checker, ok := p.(AbsenceChecker)
+	var names []string
+	for i, s := range specs {
+		if s.isRemoved() && states[i] != nil && !states[i].installed() && !states[i].Residue && !slices.Contains(names, s.Name) {
+			names = append(names, s.Name)
+		}
+	}
+	if !ok || len(names) == 0 {
+		return nil
+	}
+	found, err := checker.CheckAbsent(ctx, env, names)
+	if err != nil {
+		return err
+	}
+	for i, s := range specs {
+		if states[i] != nil && slices.Contains(names, s.Name) {
+			states[i].NotAbsent = found[s.Name]
+		}
+	}
+
+	return nil
+}
+
+// Virtual returns the error for a name that only installed packages provide.
+func Virtual(name string, providers []string) error {
+	return fmt.Errorf("%w: %s is a virtual package, provided by %s: to remove it, name the provider", ErrNoPackage, name, strings.Join(providers, ", "))
 }
 
 // wanted is a package with ensure latest, in a release or in all.
@@ -168,7 +199,7 @@ func runOf(env resource.Env) string { return strings.Join(env.RunEnv, " ") }
 // stateFor returns the state of a spec.
 func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*State, error) {
 	if found == nil {
-		return nil, fmt.Errorf("%s did not report %s", p.Name(), spec.Name)
+		return nil, unreported(p, spec.Name)
 	}
 	state := *found
 	version := spec.Ensure
@@ -189,4 +220,9 @@ func stateFor(p PackageProvider, spec *Spec, found *State, candidate string) (*S
 	}
 
 	return &state, nil
+}
+
+// unreported returns the error for a package without a state.
+func unreported(p PackageProvider, name string) error {
+	return fmt.Errorf("%s did not report %s", p.Name(), name)
 }

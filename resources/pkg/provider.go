@@ -110,6 +110,18 @@ type Batcher interface {
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }
 
+// Holder is a package manager that needs more than itself to hold packages.
+type Holder interface {
+	// CheckHolds returns why packages cannot be held or released now.
+	CheckHolds(ctx context.Context, env resource.Env) error
+}
+
+// AbsenceChecker is a package manager that can have installed what a name means under another name.
+type AbsenceChecker interface {
+	// CheckAbsent returns why names that are not installed cannot be called absent, by these names.
+	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
+}
+
 // Watcher is a package manager whose database can be watched.
 type Watcher interface {
 	// Watches returns the files that change with any package.

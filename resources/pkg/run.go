@@ -28,7 +28,7 @@ const lockPoll = time.Second
 // that does not.
 var (
 	waiting = regexp.MustCompile(`(?i)^waiting for process with pid`)
-	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|can't create transaction lock).*$`)
+	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|lock was locked by another process|can't create transaction lock).*$`)
 )
 
 // waitText reports a wait, also one that was cancelled.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
 
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -24,11 +25,15 @@ func repositories() []string {
 func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) {
 	s := simulation{provider: p}
 	var changed []*State
+	checkHolds := holdCheck(ctx, env, p)
 	for i, spec := range specs {
 		if states[i] == nil {
 			continue
 		}
 		plan, err := (*Type)(nil).Plan(spec, states[i], false)
+		if err == nil && states[i].CannotHold == nil && (plan.Has(string(Hold)) || plan.Has(string(Unhold))) {
+			states[i].CannotHold = checkHolds()
+		}
 		if action, _ := due(spec, states[i]); err == nil && action != "" {
 			s.requests, changed = append(s.requests, requestsOf(spec, plan)[0]), append(changed, states[i])
 		}
@@ -39,7 +44,12 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 	s.forecasts = make([]forecast, len(changed))
 	if err := s.run(ctx, env); err != nil {
 		env.Log.DebugContext(ctx, "changes of packages cannot be simulated", "provider", p.Name(), "error", err)
-		return
+		if ctx.Err() != nil || isUnknowable(err) {
+			return
+		}
+		for i := range s.forecasts {
+			s.forecasts[i] = forecast{err: err}
+		}
 	}
 	for i, f := range s.forecasts {
 		if f.err != nil {
@@ -47,6 +57,21 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 		}
 		changed[i].forecast = f
 	}
+}
+
+// holdCheck returns a func that reports, with one question for all, why packages cannot be held.
+func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() error {
+	h, ok := p.(Holder)
+	if !ok {
+		return func() error { return nil }
+	}
+
+	return sync.OnceValue(func() error {
+		if err := h.CheckHolds(ctx, env); ctx.Err() == nil && !isUnknowable(err) {
+			return err
+		}
+		return nil
+	})
 }
 
 // simulation finds what each of many changes would do, with one question where
@@ -135,8 +160,14 @@ func (s *simulation) pick(indexes []int) []Request {
 	return out
 }
 
-// isRefusal reports whether a package manager would refuse a change, rather than
-// being unable to simulate it.
+// isUnknowable reports whether an error of a simulation is none of the change itself: a run as root
+// refreshes the lists first, and waits for others.
+func isUnknowable(err error) bool {
+	return slices.ContainsFunc([]error{ErrDownload, ErrNotRoot, ErrLocked}, func(is error) bool { return errors.Is(err, is) })
+}
+
+// isRefusal reports whether a package manager would refuse one of several changes, rather than
+// being unable to make or to simulate any.
 func isRefusal(err error) bool {
 	return slices.ContainsFunc([]error{ErrHeld, ErrNoPackage, ErrNoVersion, ErrUnmet}, func(is error) bool { return errors.Is(err, is) })
 }

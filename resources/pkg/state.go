@@ -26,6 +26,9 @@ type State struct {
 	Removable  bool   `json:"-"`
 	CannotHold error  `json:"-"`
 
+	// NotAbsent is why a package that is not installed cannot be called absent.
+	NotAbsent error `json:"-"`
+
 	// order compares the installed version with the wanted one, or the candidate.
 	order int
 	// forecast is what the change that is due would do besides.

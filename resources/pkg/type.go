@@ -43,6 +43,9 @@ func (*Type) New() *Spec { return &Spec{Common: model.Common{Ensure: model.Ensur
 
 // Plan compares the installed version with the wanted one.
 func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err error) {
+	if spec.isRemoved() && state.NotAbsent != nil {
+		return plan, state.NotAbsent
+	}
 	action, words := due(spec, state)
 	defer func() { planHold(&plan, spec, state, action) }()
 	if action == "" {
@@ -79,6 +82,7 @@ func planHold(plan *resource.Plan, spec *Spec, state *State, action Action) {
 		plan.Fails = cmp.Or(plan.Fails, state.CannotHold)
 		plan.Add(model.Change{Action: string(Hold), Message: "Would have held", Property: "hold", From: fmt.Sprint(state.Held), To: "true"})
 	default:
+		plan.Fails = cmp.Or(plan.Fails, state.CannotHold)
 		plan.Add(model.Change{Action: string(Unhold), Message: "Would have released", Property: "hold", From: "true", To: "false"})
 	}
 }

@@ -328,6 +328,7 @@ func TestForeseen(t *testing.T) {
 	named := func(err error, packages ...string) error {
 		return &pkg.Failure{Cause: "no", Err: err, Do: "x", Packages: packages}
 	}
+	errOdd := errors.New("odd") // of a package manager that does not work at all
 	for name, c := range map[string]struct {
 		want    []string // ensure of a, b, c; all are installed but c
 		takes   map[string]string
@@ -344,7 +345,7 @@ func TestForeseen(t *testing.T) {
 		"none is named":        {want: []string{"absent", "absent", "present"}, refused: map[string]error{"b": named(pkg.ErrUnmet, "lib")}, calls: []string{"simulate a b c", "simulate a", "simulate a b c", "simulate a b", "simulate a c"}, fails: []error{nil, pkg.ErrUnmet}},
 		"alone":                {want: []string{"present", "present", "present"}, refused: map[string]error{"c": named(pkg.ErrNoPackage)}, calls: []string{"simulate c"}, fails: []error{nil, nil, pkg.ErrNoPackage}},
 		"it cannot be told":    {want: []string{"absent", "absent"}, refused: map[string]error{"a": named(pkg.ErrNotRoot)}, calls: []string{"simulate a b"}},
-		"it cannot be, either": {want: []string{"absent", "absent"}, takes: map[string]string{"a": "x"}, refused: map[string]error{"b": errors.New("odd")}, calls: []string{"simulate a b"}},
+		"it cannot be, either": {want: []string{"absent", "absent"}, takes: map[string]string{"a": "x"}, refused: map[string]error{"b": errOdd}, calls: []string{"simulate a b"}, fails: []error{errOdd, errOdd}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := newStore(map[string]string{"a": "1.0", "b": "1.0", "x": "3"}, nil)

@@ -111,6 +111,16 @@ func (t TimedOut) Error() string { return t.Err.Error() }
 // Unwrap returns the error behind it.
 func (t TimedOut) Unwrap() error { return t.Err }
 
+// Concluded is an error within a BatchError: the change was made and failed all the same, so it
+// is made again only as often as retry says.
+type Concluded struct{ Err error }
+
+// Error returns the text of the error behind it.
+func (c Concluded) Error() string { return c.Err.Error() }
+
+// Unwrap returns the error behind it.
+func (c Concluded) Unwrap() error { return c.Err }
+
 // PrerequisiteError is an error about something that does not exist yet and that
 // another resource of the run may provide: in noop that is no failure. Needs are
 // in the words of Relations, for example path:/opt/app; any of them is enough.

@@ -155,7 +155,7 @@ func (r *Resource) Watches(facts model.Facts) []watch.Point {
 		return nil
 	}
 
-	return r.Type.Watches(p, r.Spec)
+	return PointsBeside(r.Type.Watches(p, r.Spec), r.Scope.Dir)
 }
 
 // Meta returns the common properties.

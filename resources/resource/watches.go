@@ -2,22 +2,40 @@ package resource
 
 import (
 	"path/filepath"
+	"strings"
 
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// WatchPaths returns the points of paths. One that is empty or relative, such as that of
-// a file in a bundle, has none.
+// WatchPaths returns the points of paths. An empty path and a URL have none. A relative
+// path is beside the manifest: PointsBeside completes it.
 func WatchPaths(paths ...string) []watch.Point { return watchAll(watch.Path, paths) }
 
 // WatchTrees returns the points of directories with all that is below them, as
 // WatchPaths does.
 func WatchTrees(paths ...string) []watch.Point { return watchAll(watch.Tree, paths) }
 
+// PointsBeside completes relative paths of points with the directory of the manifest. It
+// leaves them out where the manifest has none.
+func PointsBeside(points []watch.Point, dir string) []watch.Point {
+	var out []watch.Point
+	for _, p := range points {
+		if p.Kind != watch.Unit && !filepath.IsAbs(p.Name) {
+			if dir == "" {
+				continue
+			}
+			p.Name = filepath.Join(dir, p.Name)
+		}
+		out = append(out, p)
+	}
+
+	return out
+}
+
 func watchAll(kind watch.Kind, paths []string) []watch.Point {
 	var out []watch.Point
 	for _, path := range paths {
-		if filepath.IsAbs(path) {
+		if path != "" && !strings.Contains(path, "://") {
 			out = append(out, watch.Point{Kind: kind, Name: filepath.Clean(path)})
 		}
 	}

@@ -103,8 +103,7 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
-// Watches names the target with all that is in it, and the templates. Those beside the
-// manifest change only with that.
+// Watches names the target with all that is in it, and the templates.
 func (Type) Watches(_ ScaffoldProvider, spec *Spec) []watch.Point {
 	return resource.WatchTrees(spec.Name, spec.Templates())
 }

@@ -21,7 +21,7 @@ func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec
 	actions := map[Action]func(context.Context, resource.Env, string) error{
 		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
 	}
-	for _, action := range []Action{Reload, ReloadOrRestart, Mask, Unmask} {
+	for _, action := range []Action{Reload, ReloadOrRestart, Reenable, Mask, Unmask} {
 		actions[action] = func(ctx context.Context, env resource.Env, service string) error {
 			return p.Change(ctx, env, action, service)
 		}
@@ -102,7 +102,7 @@ func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, s
 // timeFor extends the time of enabling and disabling: a start that took all of
 // it would leave none.
 func timeFor(ctx context.Context, action Action) (context.Context, context.CancelFunc) {
-	if (action != Enable && action != Disable) || !isTimeUp(ctx) {
+	if (action != Enable && action != Reenable && action != Disable) || !isTimeUp(ctx) {
 		return ctx, func() {}
 	}
 
@@ -163,8 +163,8 @@ type step struct {
 // may replace another at boot.
 func steps(plans []resource.Plan) []step {
 	var run []step
-	var unmask, disable, enable, mask []int
-	apart := map[Action]*[]int{Unmask: &unmask, Disable: &disable, Enable: &enable, Mask: &mask}
+	var unmask, disable, enable, reenable, mask []int
+	apart := map[Action]*[]int{Unmask: &unmask, Disable: &disable, Enable: &enable, Reenable: &reenable, Mask: &mask}
 	for i, plan := range plans {
 		for _, change := range plan.Changes {
 			action, last := Action(change.Action), len(run)-1
@@ -178,7 +178,7 @@ func steps(plans []resource.Plan) []step {
 			}
 		}
 	}
-	all := slices.Concat([]step{{Unmask, unmask}}, run, []step{{Disable, disable}, {Enable, enable}, {Mask, mask}})
+	all := slices.Concat([]step{{Unmask, unmask}}, run, []step{{Disable, disable}, {Enable, enable}, {Reenable, reenable}, {Mask, mask}})
 
 	return slices.DeleteFunc(all, func(s step) bool { return len(s.services) == 0 })
 }

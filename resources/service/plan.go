@@ -24,11 +24,12 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 	unmasks := is(spec.Masked, false) && strings.HasPrefix(masked, "masked")
 	if unmasks {
 		plan.Add(model.Change{Action: string(Unmask), Message: "Would have unmasked", Property: "masked", From: "true", To: "false"})
-		o = Obstacles{Reload: o.Reload}
+		o = Obstacles{Reload: o.Reload, Mask: o.Mask}
 	}
 	err = errors.Join(planRun(&plan, spec, state, o, refresh), planEnable(&plan, spec, state, o, unmasks))
 	if is(spec.Masked, true) && masked != "masked" {
 		plan.Add(model.Change{Action: string(Mask), Message: "Would have masked", Property: "masked", From: "false", To: "true"})
+		err = errors.Join(err, cannot(spec, "masked", state.Obstacles.Mask))
 	}
 
 	return plan, err
@@ -66,6 +67,13 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 // planEnable adds the change that makes the service start at boot or not. Whether
 // a masked one would is unknown until it is unmasked.
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
+	if is(spec.Enable, true) && state.Metadata.Enabled && !unmasks && state.Install != nil {
+		plan.Add(model.Change{
+			Action: string(Reenable), Message: "Would have enabled again, as its [Install] section says", Property: "enable",
+			From: strings.Join(state.Links, " "), To: strings.Join(state.Install, " "),
+		})
+		return nil
+	}
 	if spec.Enable == nil || (*spec.Enable == state.Metadata.Enabled && !unmasks) {
 		return nil
 	}

@@ -18,6 +18,7 @@ const (
 	Reload          Action = "reload"
 	ReloadOrRestart Action = "reload-or-restart"
 	Enable          Action = "enable"
+	Reenable        Action = "reenable"
 	Disable         Action = "disable"
 	Mask            Action = "mask"
 	Unmask          Action = "unmask"

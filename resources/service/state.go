@@ -2,6 +2,7 @@ package service
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -9,6 +10,9 @@ import (
 
 // ErrNotFound is a service that does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
+
+// ErrStopped is a transient unit that muster stopped: it exists only while it runs.
+var ErrStopped = fmt.Errorf("%w: it was a transient unit, which was stopped", ErrNotFound)
 
 // State is the observed state of a service. Its ensure is running or stopped.
 type State struct {
@@ -20,6 +24,9 @@ type State struct {
 	// Starting marks a stopped service that is about to run: it takes long to
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
+	// Links and Install are the links that enable a service and those that its unit asks for. They
+	// are set only where they differ.
+	Links, Install []string `json:"-"`
 	// Missing marks a service that does not exist.
 	Missing bool `json:"-"`
 	// Since is when it last began to run.
@@ -51,4 +58,4 @@ type Metadata struct {
 }
 
 // Obstacles are the reasons why a change is impossible; nil means possible.
-type Obstacles struct{ Start, Reload, Enable, Disable error }
+type Obstacles struct{ Start, Reload, Enable, Disable, Mask error }

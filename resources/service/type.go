@@ -60,7 +60,7 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 	switch {
 	case !errors.Is(err, ErrNotFound):
 		return state, err
-	case spec.isGone():
+	case spec.isGone(), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return &State{
 			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,
 			Metadata: Metadata{Name: spec.Name, Provider: p.Name(), Active: "inactive", UnitFile: "not-found"},

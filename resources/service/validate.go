@@ -7,21 +7,23 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// allowed are the characters of a service name.
-const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~@-"
+// allowed are the characters of a service name: the characters of unit names, + and ~. UnitName
+// escapes the last two.
+const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~@\\-"
 
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
-	const hint = "letters, digits and . _ + : ~ @ - are allowed"
-	bare, _ := cutSuffix(s.Name)
+	const hint = "letters, digits and . _ + : ~ @ - are allowed, and escapes as systemd-escape prints them"
+	bare, suffix := cutSuffix(s.Name)
 	template, instance, isInstance := strings.Cut(bare, "@")
+	isRoot := bare == "-" && (suffix == ".mount" || suffix == ".slice")
 	switch {
-	case isInstance && (template == "" || instance == "" || strings.Contains(instance, "@")):
+	case isInstance && (template == "" || instance == ""):
 		out.Property("name", "name an instance of a template: name@instance", "invalid service name %q", s.Name)
 	case strings.ContainsFunc(s.Name, func(r rune) bool { return !strings.ContainsRune(allowed, r) }):
 		out.Property("name", hint, "service name contains dangerous characters: %q", s.Name)
-	case strings.HasPrefix(s.Name, "-") || strings.HasPrefix(s.Name, "."):
+	case strings.HasPrefix(s.Name, "-") && !isRoot || strings.HasPrefix(s.Name, "."):
 		out.Property("name", "begin it with a letter or digit", "invalid service name %q: it would be taken for an option or a path", s.Name)
 	case len(UnitName(s.Name)) > maxUnitName:
 		out.Property("name", "", "service name is too long: %d bytes", len(s.Name))

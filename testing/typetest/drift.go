@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/host/watch"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // patience is how long a wake may take.
@@ -25,7 +26,7 @@ func (s *subject) drift(t testing.TB) {
 	w := watch.New(slog.New(slog.DiscardHandler))
 	defer w.Close()
 	woken := make(chan struct{}, 1)
-	for _, p := range s.typ.Watches(s.provider, s.spec) {
+	for _, p := range resource.PointsBeside(s.typ.Watches(s.provider, s.spec), s.dir) {
 		_, err := w.Arm(p, func() {
 			select {
 			case woken <- struct{}{}:

@@ -67,3 +67,34 @@ func TestWhatIsKeptStaysWhole(t *testing.T) {
 		t.Errorf("of the node %+v, %+v", ofNode, eventsOfNode)
 	}
 }
+
+// TestEventsOfATime tests that a time range selects events by when the server stored them.
+func TestEventsOfATime(t *testing.T) {
+	t.Parallel()
+	l := activity.New(activity.Options{Keep: 24 * time.Hour, Events: 100, Runs: 100, IsKnown: func(string) bool { return true }, Changed: func() {}})
+	start := time.Now().Add(-time.Hour).Truncate(time.Second)
+	for i := range 5 {
+		l.Add(activity.Message{Seq: uint64(i + 1), Stored: start.Add(time.Duration(i) * time.Minute), Reports: []model.Report{{
+			ID: ksuid.New().String(), Type: model.ProtocolRun, Node: "web1", Kind: model.KindRun, Outcome: model.OutcomeStable, RunID: ksuid.New().String(), Data: []byte(`{}`),
+		}}})
+	}
+	for _, c := range []struct {
+		since, until time.Time
+		want         []uint64
+	}{
+		{time.Time{}, time.Time{}, []uint64{5, 4, 3, 2, 1}},
+		{start.Add(time.Minute), time.Time{}, []uint64{5, 4, 3, 2}},
+		{time.Time{}, start.Add(2 * time.Minute), []uint64{2, 1}},
+		{start.Add(time.Minute), start.Add(3 * time.Minute), []uint64{3, 2}},
+		{start.Add(time.Hour), time.Time{}, nil},
+	} {
+		events, _ := l.Page(activity.EventQuery{Since: c.since, Until: c.until})
+		var got []uint64
+		for _, e := range events {
+			got = append(got, e.Seq)
+		}
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("from %s until %s: %v, want %v", c.since, c.until, got, c.want)
+		}
+	}
+}

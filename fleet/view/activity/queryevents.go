@@ -23,6 +23,8 @@ func (m *matcher) matches(node string, h *happened) bool {
 		return false
 	case m.Manifest != "" && m.Manifest != h.manifest && !model.IsKeyOf(h.manifest, m.Manifest):
 		return false
+	case !m.Since.IsZero() && h.at.Time().Before(m.Since), !m.Until.IsZero() && !h.at.Time().Before(m.Until):
+		return false
 	case m.Search == "":
 		return true
 	}
@@ -79,7 +81,7 @@ func (l *Log) Runs(q EventQuery) []RunRow {
 	out := []RunRow{}
 	l.runs.newest(q.Before, func(it *item[runRow]) bool {
 		r := &it.value
-		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
+		if m.matches(it.siblings.node, &happened{runID: r.id, text: r.error, at: r.started, sameEvent: &sameEvent{manifest: r.manifest, outcome: r.outcome, cause: r.cause}}) {
 			out = append(out, rowOf(it))
 		}
 		return len(out) < limit

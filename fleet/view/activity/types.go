@@ -36,6 +36,8 @@ type EventQuery struct {
 	Search                      string
 	// Before selects those of lower Seq, 0 all; After, for Follow alone, those of higher Seq.
 	Before, After uint64
+	// Since and Until select those that the server stored from one time until before another; zero is no bound.
+	Since, Until time.Time
 	// Limit is the most events, 0 for 100.
 	Limit int
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -48,6 +49,9 @@ type eventsInput struct {
 	EventFilters
 	Before uint64 `query:"before" doc:"Only events of a lower seq: that of the last one of a page is the next page"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	// Since and Until are by the clock of the server.
+	Since time.Time `query:"since" doc:"Only events that the server stored at this time or later"`
+	Until time.Time `query:"until" doc:"Only events that the server stored before this time"`
 }
 
 // runs are the newest runs.
@@ -76,7 +80,7 @@ func (a *api) addReports(routes huma.API) {
 	})
 	huma.Register(routes, operation("events", "/events", "What nodes reported, the newest first, a page at a time"), func(_ context.Context, in *eventsInput) (*answer[view.EventPage], error) {
 		q := in.EventFilters.query()
-		q.Before, q.Limit = in.Before, in.Limit
+		q.Before, q.Limit, q.Since, q.Until = in.Before, in.Limit, in.Since, in.Until
 
 		return found(a.Model.Events(q))
 	})

@@ -37,6 +37,36 @@ type chart struct {
 	points       []view.Point
 }
 
+// Last is the time range of a chart: a duration before now, empty for the whole history.
+type Last string
+
+// lasts returns the choices.
+func lasts() []Last { return []Last{"1h", "6h", "24h", ""} }
+
+// word returns the text of a choice.
+func (l Last) word() string {
+	if l == "" {
+		return "All"
+	}
+
+	return string(l)
+}
+
+// of returns the points in the range, all for a range that is no duration.
+func (l Last) of(all []view.Point, now time.Time) []view.Point {
+	d, err := time.ParseDuration(string(l))
+	if err != nil || d <= 0 {
+		return all
+	}
+	for i, p := range all {
+		if p.At.After(now.Add(-d)) {
+			return all[i:]
+		}
+	}
+
+	return nil
+}
+
 // newChart makes the chart of a history: as many columns as can be told apart.
 func newChart(history []view.Point) chart {
 	c := chart{points: merged(history, maxBars), top: 1}

@@ -68,7 +68,7 @@ func failures(all []summary.Failure, status fleet.Status) []concern {
 			more, nodes = more+1, nodes+f.Nodes
 			continue
 		}
-		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(f.Error) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
+		out = append(out, concern{look: ofStatus(status), what: texts.Row(f.Manifest) + " " + statusWord(status) + " on " + texts.Count(f.Nodes, "node"), why: texts.Row(messageFirst(f.Error)) + f.Differs(), url: manifestStatusURL(f.Manifest, status), nodes: f.First, all: f.Nodes, since: f.Since})
 	}
 	if more > 0 {
 		out = append(out, concern{look: ofStatus(status), what: texts.Count(more, "more error"), why: "on " + texts.Count(nodes, "node") + " at most, which may be among those above", url: stateURL(status)})
@@ -153,11 +153,11 @@ func differ(n int) string {
 	return " differ"
 }
 
-// okOf returns how many nodes are in order.
+// okOf returns how many nodes are in order, and have a manifest that says so.
 func okOf(states []summary.State) int {
 	for _, s := range states {
 		if s.State == fleet.StatusOK {
-			return s.Nodes
+			return s.Nodes - s.NoManifest
 		}
 	}
 
@@ -168,7 +168,12 @@ func okOf(states []summary.State) int {
 func ofStates(states []summary.State) []share {
 	var out []share
 	for _, s := range states {
-		out = append(out, share{ofStatus(s.State), s.Nodes})
+		if rest := s.Nodes - s.NoManifest; rest > 0 || s.NoManifest == 0 {
+			out = append(out, share{ofStatus(s.State), rest})
+		}
+		if s.NoManifest > 0 {
+			out = append(out, share{noManifest(), s.NoManifest})
+		}
 	}
 
 	return out

@@ -49,10 +49,10 @@ func stateReason(d view.NodeDetail) string {
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.
 func assignmentReason(s summary.Assignment) string {
 	if s.Status == fleet.StatusPending {
-		return reasonOf(s.Reason, "it has not said why")
+		return reasonOf(messageFirst(s.Reason), "it has not said why")
 	}
 
-	return texts.Row(s.Reason)
+	return texts.Row(messageFirst(s.Reason))
 }
 
 func silentAfter(d view.NodeDetail) string {
@@ -93,7 +93,37 @@ func healthOf(h model.HealthCounts) []share {
 type ManifestData struct {
 	Query  view.ManifestQuery
 	Detail view.ManifestDetail
+	Tab    Tab
 	Acts
+}
+
+// Tab is a part of the page of a manifest.
+type Tab string
+
+// The tabs.
+const (
+	TabNodes       Tab = ""
+	TabErrors      Tab = "errors"
+	TabAssignments Tab = "assignments"
+	TabRuns        Tab = "runs"
+)
+
+// tab is a link to a part of a page; a count below zero is not shown.
+type tab struct {
+	tab   Tab
+	word  string
+	count int
+	url   templ.SafeURL
+}
+
+// tabs returns the parts of the page.
+func (d ManifestData) tabs() []tab {
+	out := []tab{{tab: TabNodes, word: "Nodes", count: d.Detail.Targets}, {tab: TabErrors, word: "Errors", count: len(d.Detail.Failing)}, {tab: TabAssignments, word: "Assignments", count: len(d.Detail.Keys)}, {tab: TabRuns, word: "Runs", count: -1}}
+	for i, t := range out {
+		out[i].url = at(values("tab", string(t.tab)), "manifests", d.Query.Name)
+	}
+
+	return out
 }
 
 // targetOf returns whom a key is for, in words.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -56,7 +57,7 @@ func (d FactsData) list() (factList, error) {
 	var out factList
 	search := strings.ToLower(d.Search)
 	top, _ := all.(map[string]any)
-	for _, name := range slices.Sorted(maps.Keys(top)) {
+	for _, name := range factOrder(top) {
 		g := factGroup{name: texts.Row(name)}
 		walk("facts"+member(name), top[name], 0, func(path, value string) {
 			switch {
@@ -73,6 +74,21 @@ func (d FactsData) list() (factList, error) {
 	}
 
 	return out, nil
+}
+
+// factOrder returns the names of fact groups: what people look for most, then the others by name.
+func factOrder(top map[string]any) []string {
+	first := []string{"host", "network", "cpu", "memory", "partition"}
+	rank := func(name string) int {
+		if i := slices.Index(first, name); i >= 0 {
+			return i
+		}
+		return len(first)
+	}
+	names := slices.Sorted(maps.Keys(top))
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+
+	return names
 }
 
 // walk calls a function with each scalar of a value, and its path.

@@ -2,6 +2,7 @@ package page
 
 import (
 	"slices"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -17,6 +18,41 @@ type EventsData struct {
 
 // option is a choice of a filter.
 type option struct{ value, word string }
+
+// eventGroup is an event, and the changes of the run that it ends.
+type eventGroup struct {
+	view.Event
+	parts []view.Event
+}
+
+// grouped returns events with the changes of each run behind the run. A change whose run is not on the page
+// stands alone.
+func grouped(all []view.Event) []eventGroup {
+	runs := map[[2]string]int{}
+	var out []eventGroup
+	for _, e := range all {
+		if e.Kind == model.KindRun && e.RunID != "" {
+			runs[[2]string{e.Node, e.RunID}] = len(out)
+		}
+		at, is := runs[[2]string{e.Node, e.RunID}]
+		if is && e.Kind == model.KindTransaction {
+			out[at].parts = append(out[at].parts, e)
+			continue
+		}
+		out = append(out, eventGroup{Event: e})
+	}
+
+	return out
+}
+
+// fieldTime returns a time as a field of a form has it, empty for none.
+func fieldTime(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+
+	return at.UTC().Format("2006-01-02T15:04")
+}
 
 // isOther reports whether a filter holds that is not among the choices: it is shown all the same.
 func isOther(current string, all []option) bool {

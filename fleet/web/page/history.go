@@ -4,6 +4,7 @@ import (
 	"net"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -19,9 +20,16 @@ func addressOf(r registration.Registration) string {
 	return texts.Row(net.JoinHostPort(r.Address, strconv.Itoa(r.Port)))
 }
 
+// Times is a time range: from Since until before Until, zero for no bound.
+type Times struct{ Since, Until time.Time }
+
+// isSet reports whether there is a bound.
+func (t Times) isSet() bool { return t != Times{} }
+
 // AuditData is what the page of the revisions of assignments shows.
 type AuditData struct {
 	Search   string
+	Times    Times
 	Offset   int
 	Rows     []describe.AssignmentChange
 	Matching int
@@ -54,7 +62,7 @@ func revisionID(revision uint64) templ.SafeURL {
 }
 
 func (d AuditData) pageURL(from int) templ.SafeURL {
-	return at(values("q", d.Search, "offset", offset(from)), "audit")
+	return at(values("q", d.Search, "since", fieldTime(d.Times.Since), "until", fieldTime(d.Times.Until), "offset", offset(from)), "audit")
 }
 
 // aboutURL is the page of whom a control key is about.

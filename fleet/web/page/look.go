@@ -51,6 +51,18 @@ func ofStatus(s fleet.Status) look {
 	}
 }
 
+// noManifest is the look of a node to which no manifest applies.
+func noManifest() look { return look{"minus", "off", "No manifest"} }
+
+// ofNode returns the look of a node in a list.
+func ofNode(s fleet.Status, targets int) look {
+	if s == fleet.StatusOK && targets == 0 {
+		return noManifest()
+	}
+
+	return ofStatus(s)
+}
+
 // ofOutcome returns the look of the outcome of a run, a resource or an event.
 func ofOutcome(o model.Outcome) look {
 	switch o {

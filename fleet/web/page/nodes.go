@@ -2,6 +2,7 @@ package page
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/a-h/templ"
@@ -44,7 +45,10 @@ func (d NodesData) sortURL(key string) templ.SafeURL {
 	return NodesURL(q)
 }
 
-func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, "name") == key }
+func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, WorstFirst) == key }
+
+// WorstFirst is the order of nodes if a page names none.
+const WorstFirst = "state"
 
 // order returns how a column is sorted, as aria-sort has it; empty where it is not.
 func (d NodesData) order(key string) string {
@@ -105,13 +109,36 @@ func marked(e *target.Error) string {
 	return texts.Cut(lines[e.Line-1], texts.MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
 }
 
+// labelsText returns the groups and labels of a node: a row has room for the first of them.
+func labelsText(r view.NodeRow) string {
+	return texts.Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
+}
+
+// hostOf returns the host name of a node, empty if the node has the same name.
+func hostOf(r view.NodeRow) string {
+	if strings.EqualFold(r.Host, r.Node) {
+		return ""
+	}
+
+	return texts.Row(r.Host)
+}
+
+// outboxText returns how many reports wait on a node, empty for none.
+func outboxText(r view.NodeRow) string {
+	if r.Outbox == 0 {
+		return ""
+	}
+
+	return texts.Count(r.Outbox, "report") + " wait"
+}
+
 // reason returns why a node is not in order.
 func reason(r view.NodeRow) string {
 	if r.State == fleet.StatusPending {
-		return reasonOf(r.Reason, "it has not said why")
+		return reasonOf(messageFirst(r.Reason), "it has not said why")
 	}
 
-	return texts.Row(r.Reason)
+	return texts.Row(messageFirst(r.Reason))
 }
 
 // rowsOf returns manifests as the rows of a list, the first of them.

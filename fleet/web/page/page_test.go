@@ -66,7 +66,7 @@ func TestWhatFailsBehindAnError(t *testing.T) {
 func TestErrorsOfALine(t *testing.T) {
 	t.Parallel()
 	f := summary.Failure{Manifest: "app", Status: fleet.StatusFailed, Error: "app:8:11: file#/srv/web01/a: no directory", Differ: 2, Members: summary.Members{Nodes: 3}}
-	const want = "app:8:11: file#/srv/web01/a: no directory (the text differs on 2 of them)"
+	const want = "file#/srv/web01/a: no directory (at app:8:11) (the text differs on 2 of them)"
 	var html bytes.Buffer
 	if err := failing([]summary.Failure{f}).Render(t.Context(), &html); err != nil || !strings.Contains(html.String(), want) {
 		t.Errorf("%v: %s", err, &html)
@@ -103,10 +103,10 @@ func TestReasonOfANode(t *testing.T) {
 		return view.NodeDetail{Node: summary.Node{Node: model.Node{NodeState: model.NodeState{Message: message}}, State: state, Statuses: statuses}}
 	}
 	for want, d := range map[string]view.NodeDetail{
-		"":                                 detail("", "", nil),
-		"not permitted: group.canary":      detail("", "not permitted: group.canary", nil),
-		"group.web.bad:4:31: unknown name": detail(fleet.StatusRejected, "", rejected),
-		"group.web.bad:4:31: unknown name; not permitted: group.canary": detail(fleet.StatusRejected, "not permitted: group.canary", rejected),
+		"":                                     detail("", "", nil),
+		"not permitted: group.canary":          detail("", "not permitted: group.canary", nil),
+		"unknown name (at group.web.bad:4:31)": detail(fleet.StatusRejected, "", rejected),
+		"unknown name (at group.web.bad:4:31); not permitted: group.canary": detail(fleet.StatusRejected, "not permitted: group.canary", rejected),
 	} {
 		if got := nodeReason(d); got != want {
 			t.Errorf("%q, want %q", got, want)
@@ -192,18 +192,19 @@ func TestAround(t *testing.T) {
 	}
 }
 
-// TestWithoutPlace: only the place in the manifest of the run goes.
-func TestWithoutPlace(t *testing.T) {
+// TestMessageFirst tests that an error begins with its message, and keeps its position.
+func TestMessageFirst(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{
-		"group.web.nginx:14:11: service#nginx: no such unit": "service#nginx: no such unit",
-		"group.web.nginx:14: parse error":                    "parse error",
-		"group.web.nginx: cannot be read: denied":            "group.web.nginx: cannot be read: denied",
-		"group.db.nginx:14:11: x":                            "group.db.nginx:14:11: x",
-		"interrupted":                                        "interrupted",
-		"group.web.nginx:oops: x":                            "group.web.nginx:oops: x",
+		"group.web.nginx:14:11: service#nginx: no such unit":       "service#nginx: no such unit (at group.web.nginx:14:11)",
+		"group.web.nginx:14: parse error":                          "parse error (at group.web.nginx:14)",
+		"nginx:14:11: service#nginx: no such unit\nsee journalctl": "service#nginx: no such unit (at nginx:14:11)\nsee journalctl",
+		"group.web.nginx: cannot be read: denied":                  "group.web.nginx: cannot be read: denied",
+		"interrupted": "interrupted",
+		"dial tcp 10.0.0.1:443: connection refused": "dial tcp 10.0.0.1:443: connection refused",
+		"group.web.nginx:oops: x":                   "group.web.nginx:oops: x",
 	} {
-		if got := withoutPlace(text, "group.web.nginx"); got != want {
+		if got := messageFirst(text); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -231,5 +232,27 @@ func TestChangesAreCalledAsByTheCommands(t *testing.T) {
 		if got := ofChange(kind).word; !strings.EqualFold(got, string(kind)) {
 			t.Errorf("%s is called %s", kind, got)
 		}
+	}
+}
+
+// TestEventsOfARun tests that the changes of a run are behind it, and others stand alone.
+func TestEventsOfARun(t *testing.T) {
+	t.Parallel()
+	event := func(id, node, run, kind string) view.Event {
+		return view.Event{ID: id, Node: node, RunID: run, Kind: kind}
+	}
+	var got []string
+	for _, g := range grouped([]view.Event{
+		event("1", "a", "r1", model.KindRun), event("2", "b", "r1", model.KindTransaction), event("3", "a", "r1", model.KindTransaction),
+		event("4", "a", "", model.KindNode), event("5", "a", "r1", model.KindTransaction), event("6", "a", "r0", model.KindTransaction), event("7", "a", "", model.KindTransaction),
+	}) {
+		text := g.ID + ":"
+		for _, p := range g.parts {
+			text += p.ID
+		}
+		got = append(got, text)
+	}
+	if want := "1:35 2: 4: 6: 7:"; strings.Join(got, " ") != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 }

@@ -3,6 +3,8 @@ package page
 import (
 	"net/url"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/a-h/templ"
 
@@ -86,7 +88,7 @@ func stateURL(state fleet.Status) templ.SafeURL {
 
 // NodesURL returns the page of nodes of a query.
 func NodesURL(q view.NodeQuery) templ.SafeURL {
-	v := values("on", q.On, "q", q.Search, "state", string(q.State), "sort", q.Sort, "offset", offset(q.Offset))
+	v := values("on", q.On, "q", q.Search, "state", string(q.State), "sort", strings.TrimPrefix(q.Sort, WorstFirst), "offset", offset(q.Offset))
 	if q.Descending {
 		v.Set("desc", "1")
 	}
@@ -97,6 +99,11 @@ func NodesURL(q view.NodeQuery) templ.SafeURL {
 // EventsURL returns the page of events of a query.
 func EventsURL(q view.EventQuery) templ.SafeURL {
 	v := values("node", q.Node, "kind", q.Kind, "manifest", q.Manifest, "run", q.RunID, "outcome", string(q.Outcome), "cause", string(q.Cause), "q", q.Search)
+	for name, at := range map[string]time.Time{"since": q.Since, "until": q.Until} {
+		if !at.IsZero() {
+			v.Set(name, at.UTC().Format(time.RFC3339))
+		}
+	}
 	if q.Before > 0 {
 		v.Set("before", strconv.FormatUint(q.Before, 10))
 	}

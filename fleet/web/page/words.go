@@ -3,6 +3,7 @@ package page
 import (
 	"cmp"
 	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,7 +51,7 @@ func nowOn(r view.TopResource) string {
 func runText(r view.RunRow) string {
 	switch {
 	case r.Error != "":
-		return texts.Row(withoutPlace(r.Error, r.Manifest))
+		return texts.Row(messageFirst(r.Error))
 	case r.Outcome == "":
 		return "its summary has not arrived"
 	default:
@@ -58,15 +59,22 @@ func runText(r view.RunRow) string {
 	}
 }
 
-// withoutPlace returns an error without the line of its manifest that it begins with, which would take
-// what room there is.
-func withoutPlace(text, manifest string) string {
-	rest, has := strings.CutPrefix(text, manifest+":")
-	if _, after, is := strings.Cut(rest, ": "); has && is && strings.Trim(rest[:len(rest)-len(after)], "0123456789: ") == "" {
-		return after
+// errorPosition is the place in a manifest with which an error begins: a key, a line and a column.
+var errorPosition = regexp.MustCompile(`^([^\s:]+:\d+(?::\d+)?): (\S.*)$`)
+
+// messageFirst returns a text with the position of an error behind its message.
+func messageFirst(text string) string {
+	line, rest, _ := strings.Cut(text, "\n")
+	m := errorPosition.FindStringSubmatch(line)
+	if m == nil {
+		return text
+	}
+	line = m[2] + " (at " + m[1] + ")"
+	if rest == "" {
+		return line
 	}
 
-	return text
+	return line + "\n" + rest
 }
 
 // eventID returns what distinguishes an event from others in a document.

@@ -13,7 +13,7 @@ const maxEntries = 1_000_000
 
 // Extract checks the whole archive and unpacks it when all of it is safe.
 func (Provider) Extract(ctx context.Context, env resource.Env, spec *archive.Spec, content *hostarchive.Archive) error {
-	index, err := content.Extract(ctx, env.Host.Disk, spec.ExtractParent, hostarchive.Limits{Bytes: int64(spec.MaxSize), Entries: maxEntries}, hostarchive.Options{
+	index, err := content.Extract(ctx, env.Host.Disk, spec.ExtractParent, hostarchive.Limits{Bytes: int64(spec.MaxSize), Entries: maxEntries, LinksOut: spec.Links == archive.LinksKeep}, hostarchive.Options{
 		Preserve: spec.Preserve, ResolveOwner: func(o hostarchive.Owner) (uid, gid int) { return resolveOwner(ctx, env, o) },
 	})
 	if err != nil {

@@ -54,7 +54,7 @@ func unpack(t testing.TB, extension, text string, set func(x *trial)) (*trial, e
 		set(x)
 	}
 
-	format, err := archive.Format(x.spec.Name)
+	format, err := x.spec.ArchiveFormat()
 	check(t, err)
 	content, err := hostarchive.Open(t.Context(), x.env.Host.Disk, x.spec.Name, format)
 	check(t, err)

@@ -99,7 +99,7 @@ func asTar(files []file) []entry {
 func TestArchivesThatAreNone(t *testing.T) {
 	files := []file{{name: "first", content: strings.Repeat("some content\n", 1000)}, {name: "second", content: "x"}}
 	plain, zip := packTar(t, asTar(files)...), packZip(t, files...)
-	good := map[string]string{".tar": plain, ".tar.gz": zipped(t, plain), ".zip": zip}
+	good := map[string]string{".tar": plain, ".tar.gz": zipped(t, plain), ".zip": zip, ".tar.xz": xzipped(t, plain), ".tar.zst": zstandard(t, plain)}
 	for name, content := range map[string]string{
 		"nothing":    "",
 		"a page":     "<!DOCTYPE html><title>Sign in</title>",
@@ -116,6 +116,8 @@ func TestArchivesThatAreNone(t *testing.T) {
 			for extension := range good {
 				refuses(t, extension, content, hostarchive.ErrNotArchive)
 			}
+			refuses(t, "", content, hostarchive.ErrNotArchive)
+			refuses(t, ".tar.bz2", content, hostarchive.ErrNotArchive)
 		})
 	}
 	for extension := range good {

@@ -57,7 +57,7 @@ func New(o Options) Provider {
 // Name is http.
 func (Provider) Name() string { return name }
 
-// IsManageable requires an http or https URL and a known extension.
+// IsManageable requires an http or https URL, and no extension of an unknown format.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {
@@ -66,7 +66,7 @@ func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, erro
 	if u, err := url.Parse(s.URL); err != nil || s.URL != "" && u.Scheme != "http" && u.Scheme != "https" {
 		return false, 0, fmt.Errorf("the url must be http or https")
 	}
-	if _, err := archive.Format(s.Name); err != nil {
+	if _, err := archive.Format(s.Name); err != nil && s.Format == "" {
 		return false, 0, err
 	}
 

@@ -48,11 +48,11 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 		return results, err
 	}
 	for i, c := range changes {
-		var timedOut resource.TimedOut
+		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
 		switch {
 		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
 			results[i] = &Result{Outcome: outcomes[i], Touched: true, Made: made}
-		case errors.As(errs[i], &timedOut) && c.Node.Resource.Meta().Retry == 0:
+		case isFinal && c.Node.Resource.Meta().Retry == 0:
 			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
 			results[i] = &r
 		}

@@ -3,7 +3,6 @@
 package archive
 
 import (
-	"compress/gzip"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -26,6 +26,8 @@ var (
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or replace another one.
 	ErrUnsafeEntry = names.ErrUnsafe
+	// ErrLeadsOut is a link that leads out of the target, which is also ErrUnsafeEntry.
+	ErrLeadsOut = names.ErrLeadsOut
 	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
 	// ErrTooManyEntries is an archive with more entries than the limit.
@@ -46,6 +48,9 @@ type Limits struct {
 	Entries int
 	// Names bounds the bytes of names and targets of links.
 	Names int64
+	// LinksOut allows symbolic links that lead out of the target. They are made, and no
+	// entry goes through them.
+	LinksOut bool
 }
 
 func (l Limits) orDefaults() Limits {
@@ -70,10 +75,18 @@ const (
 	Tar Format = iota + 1
 	TarGz
 	Zip
+	TarBz2
+	TarXz
+	TarZst
 )
 
+// Formats returns all formats, the common ones first.
+func Formats() []Format { return []Format{TarGz, TarBz2, TarXz, TarZst, Tar, Zip} }
+
 // String returns the extension of the format.
-func (f Format) String() string { return [...]string{"", "tar", "tar.gz", "zip"}[f] }
+func (f Format) String() string {
+	return [...]string{"", "tar", "tar.gz", "zip", "tar.bz2", "tar.xz", "tar.zst"}[f]
+}
 
 // Index counts what an archive holds.
 type Index struct {
@@ -139,20 +152,24 @@ func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, li
 	if err != nil {
 		return index, withRemedy(err, path)
 	}
-	if err := a.write(ctx, path, target, limits, o); err != nil {
+	if err := a.write(ctx, disk, path, target, limits, o); err != nil {
 		return index, fmt.Errorf("could not extract: %w", withRemedy(err, path))
 	}
 
 	return index, nil
 }
 
-func (a *Archive) write(ctx context.Context, path string, target *os.Root, limits Limits, o Options) (err error) {
+func (a *Archive) write(ctx context.Context, disk *files.Disk, path string, target *os.Root, limits Limits, o Options) (err error) {
 	w := newWriter(target)
 	w.path, w.options, w.format = path, o, a.format
 	if w.umask, err = umask(); err != nil {
 		return err
 	}
-	if _, err := a.scan(ctx, target, limits, false, w.write); err != nil {
+	unpack := func(e entry, content io.Reader) error {
+		defer disk.Units.NoteChange(filepath.Join(path, e.name))
+		return w.write(e, content)
+	}
+	if _, err := a.scan(ctx, target, limits, false, unpack); err != nil {
 		return err
 	}
 	if err := w.finish(); err != nil {
@@ -177,7 +194,7 @@ func Unpack(ctx context.Context, r io.Reader, dir string, limits Limits) error {
 	w := newWriter(root)
 	w.path, w.fresh = dir, true
 	c := newChecker(root, limits)
-	if err := eachTarGz(&sourceReader{ctx: ctx, r: r}, c.visit(w.write), c.drain); err != nil {
+	if err := eachCompressed(&sourceReader{ctx: ctx, r: r}, TarGz, c.visit(w.write), c.drain); err != nil {
 		return err
 	}
 
@@ -195,13 +212,19 @@ func (a *Archive) scan(ctx context.Context, target *os.Root, limits Limits, link
 	switch a.format {
 	case Zip:
 		err = eachZip(&sourceReaderAt{ctx: ctx, r: a.file, left: maxDirectory}, c.archive.Size(), linksFirst, c.visit(visit))
-	case TarGz:
-		err = eachTarGz(source, c.visit(visit), c.drain)
-	default:
+	case Tar:
 		err = eachTar(source, c.visit(visit))
+	case 0:
+		return c.index, fmt.Errorf("it is %w of a known format%s", ErrNotArchive, sniff(a.file))
+	default:
+		err = eachCompressed(source, a.format, c.visit(visit), c.drain)
 	}
-	if errors.Is(err, ErrNotArchive) {
-		err = fmt.Errorf("as %s it is %w%s", a.format, err, sniff(a.file))
+	if !errors.Is(err, ErrNotArchive) {
+		return c.index, err
+	}
+	err = fmt.Errorf("as %s it is %w%s", a.format, err, sniff(a.file))
+	if found := a.detect(); found != 0 && found != a.format {
+		err = fmt.Errorf("%w (set format: %s if that is what you want)", err, found)
 	}
 
 	return c.index, err
@@ -236,18 +259,4 @@ func syncFileSystem(root *os.Root) error {
 	}
 
 	return nil
-}
-
-// eachTarGz visits the entries of a tar.gz. drain reads on to the checksum at
-// its end.
-func eachTarGz(source io.Reader, visit visitor, drain func(io.Reader) error) error {
-	unzipped, err := gzip.NewReader(buffered(source))
-	if err != nil {
-		return archiveError(err)
-	}
-	if err := eachEntry(unzipped, visit); err != nil {
-		return err
-	}
-
-	return drain(unzipped)
 }

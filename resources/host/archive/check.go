@@ -1,6 +1,7 @@
 package archive
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -123,7 +124,9 @@ func (c *checker) check(e *entry) (err error) {
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
-		return names.CheckTarget(e.name, e.target)
+		if err := names.CheckTarget(e.name, e.target); !c.limits.LinksOut || !errors.Is(err, names.ErrLeadsOut) {
+			return err
+		}
 	case hardLink:
 		// One to a symbolic link would lead elsewhere from another directory.
 		target := e.target

@@ -109,4 +109,4 @@ func (c contentReader) Read(b []byte) (int, error) {
 // readBuffer is the size of a read.
 const readBuffer = 128 << 10
 
-func buffered(r io.Reader) io.Reader { return bufio.NewReaderSize(r, readBuffer) }
+func buffered(r io.Reader) *bufio.Reader { return bufio.NewReaderSize(r, readBuffer) }

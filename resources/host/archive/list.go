@@ -53,7 +53,7 @@ func List(ctx context.Context, r io.Reader, limits Limits, open func(name string
 	source := &sourceReader{ctx: ctx, r: r}
 	p := &planner{ctx: ctx, open: open, buffer: make([]byte, readBuffer), files: map[string]*File{".": {Name: ".", Kind: KindDirectory}}}
 	c := newChecker(nil, limits)
-	refused := eachTarGz(source, c.visit(p.add), c.drain)
+	refused := eachCompressed(source, TarGz, c.visit(p.add), c.drain)
 	if p.failed == nil && source.failed == nil {
 		// What is behind the archive is part of the bytes that r checks.
 		_, _ = io.CopyBuffer(struct{ io.Writer }{io.Discard}, source, p.buffer)

@@ -30,7 +30,8 @@ type Archive struct {
 	Checksum string
 }
 
-// Open opens the archive at path, no link, and reads its checksum. Of an archive
+// Open opens the archive at path, no link, and reads its checksum. A format of zero is
+// detected by the content. Of an archive
 // that somebody other than root and the running user may write to it opens a
 // private copy, in the state directory of disk.
 func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*Archive, error) {
@@ -56,7 +57,12 @@ func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*A
 		return nil, fmt.Errorf("could not read the archive: %w", err)
 	}
 
-	return &Archive{path: path, file: f, format: format, Foreign: entry.Foreign(), Checksum: hex.EncodeToString(sum.Sum(nil))}, nil
+	a := &Archive{path: path, file: f, format: format, Foreign: entry.Foreign(), Checksum: hex.EncodeToString(sum.Sum(nil))}
+	if format == 0 {
+		a.format = a.detect()
+	}
+
+	return a, nil
 }
 
 // Close closes the archive.

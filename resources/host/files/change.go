@@ -23,6 +23,7 @@ func (d *Disk) change(path string, f func(dir *paths.Dir, name string) error) er
 	if err := f(at.Dir, at.Name); err != nil {
 		return err
 	}
+	d.Units.NoteChange(filepath.Join(at.Dir.Path(), at.Name))
 
 	return at.Dir.Sync()
 }

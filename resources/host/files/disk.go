@@ -33,6 +33,8 @@ type Disk struct {
 	buffers buffers
 	// replaced are given back after they were replaced.
 	replaced replaced
+	// Units are the unit files of systemd that were changed.
+	Units UnitFiles
 }
 
 // New returns a disk. It touches nothing yet.

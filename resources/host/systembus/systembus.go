@@ -34,7 +34,7 @@ var ErrOffline = errors.New("this is a chroot, or systemd is offline")
 // for. It closes the connection when ctx ends. In a chroot it refuses, as systemctl
 // does, by ErrOffline: the systemd that would answer manages other units.
 func Connect(ctx context.Context, root string, options ...dbus.ConnOption) (*dbus.Conn, error) {
-	if isChroot(root) || os.Getenv("SYSTEMD_OFFLINE") != "" {
+	if IsOffline(root) {
 		return nil, ErrOffline
 	}
 	auth := dbus.AuthExternal(strconv.Itoa(os.Geteuid()))
@@ -62,6 +62,9 @@ func BecauseOf(ctx context.Context, err error) error {
 
 	return err
 }
+
+// IsOffline reports whether the running systemd manages the units of another root.
+func IsOffline(root string) bool { return isChroot(root) || os.Getenv("SYSTEMD_OFFLINE") != "" }
 
 // isChroot reports whether the first process has another root.
 func isChroot(root string) bool {

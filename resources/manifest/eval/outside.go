@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
+	"slices"
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -17,6 +19,28 @@ func (w *World) SetDynamic() {
 	w.mu.Lock()
 	w.Dynamic = true
 	w.mu.Unlock()
+}
+
+// NoteInput records that the document is made from the file at a path.
+func (w *World) NoteInput(path string) {
+	for w.Outer != nil {
+		w = w.Outer
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.inputs == nil {
+		w.inputs = map[string]struct{}{}
+	}
+	w.inputs[path] = struct{}{}
+}
+
+// Inputs returns the paths of the files that the document, and the documents that it
+// includes, are made from, sorted.
+func (w *World) Inputs() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	return slices.Sorted(maps.Keys(w.inputs))
 }
 
 // fileUse is what a file is read for.
@@ -53,6 +77,7 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
 		return "", late(expression.NameReadFile, ref)
 	}
+	w.NoteInput(path)
 
 	return w.cached(string(use)+path, read)
 }

@@ -82,6 +82,9 @@ type World struct {
 	Absent, Unsure bool
 	// Relative are the files that expressions read beside the manifest, for Check alone.
 	Relative []string
+	// inputs are the paths of this machine that were read for the document and for the
+	// documents that it includes; the outermost World has them.
+	inputs map[string]struct{}
 }
 
 // knownFacts are the facts once they were asked for.

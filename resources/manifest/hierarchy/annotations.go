@@ -15,10 +15,11 @@ import (
 
 // annotations reads the comments of a document.
 type annotations struct {
-	lines [][]byte
-	scope *eval.Scope
-	data  map[string]any
-	out   model.Problems
+	lines  [][]byte
+	behind syntax.Behind
+	scope  *eval.Scope
+	data   map[string]any
+	out    model.Problems
 }
 
 // checkAnnotations checks what the comments above keys of data, and of the
@@ -28,9 +29,10 @@ func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, t
 	if lines == nil {
 		return nil
 	}
-	a := annotations{data: data, lines: lines, scope: w.Scope(ctx, eval.InResources, data, nil)}
+	a := annotations{data: data, lines: lines, behind: syntax.Behind{Lines: lines}, scope: w.Scope(ctx, eval.InResources, data, nil)}
 	a.value(ctx, w.Doc.Data, nil, nil)
 	for _, o := range taken {
+		a.behind = syntax.Behind{Lines: lines}
 		a.value(ctx, o.values, nil, o.below)
 	}
 
@@ -70,7 +72,7 @@ func (a *annotations) comments(key model.Position) []string {
 			out = append(out, c.Text)
 		}
 	}
-	for _, c := range syntax.CommentsBehind(a.lines, key) {
+	for _, c := range a.behind.Key(key) {
 		out = append(out, c.Text)
 	}
 

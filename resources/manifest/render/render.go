@@ -3,6 +3,7 @@ package render
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/redact"
@@ -14,6 +15,8 @@ import (
 
 // Manifest is a resolved manifest.
 type Manifest struct {
+	// CCM reports whether the section of the manifest is ccm.
+	CCM                     bool
 	Data                    map[string]any
 	FailOnError             bool
 	Flapping                model.Flapping
@@ -27,6 +30,10 @@ type Manifest struct {
 // YAML writes a resolved manifest as YAML.
 func YAML(o Manifest) ([]byte, error) {
 	root := document.Value{Kind: document.Map}
+	section := "muster"
+	if o.CCM && slices.ContainsFunc(o.Values, rendersLate) {
+		section = "ccm" // the name decides what the function template renders
+	}
 	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
 		data, err := expression.ToValue(o.Data, model.Position{})
 		if err != nil {
@@ -34,9 +41,19 @@ func YAML(o Manifest) ([]byte, error) {
 		}
 		root.Entries = append(root.Entries, entry("data", literal(data, redact.Redactor{})))
 	}
-	root.Entries = append(root.Entries, entry("muster", o.body()))
+	root.Entries = append(root.Entries, entry(section, o.body()))
 
 	return encode(root)
+}
+
+// rendersLate reports whether an expression that stays in the properties calls template.
+func rendersLate(properties document.Value) bool {
+	found := false
+	properties.EachScalar(func(v *document.Value) {
+		found = found || v.Late && strings.Contains(v.Text, expression.NameTemplate)
+	})
+
+	return found
 }
 
 func entry(key string, v document.Value) document.Entry { return document.Entry{Key: key, Value: v} }

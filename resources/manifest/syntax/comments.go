@@ -3,6 +3,7 @@ package syntax
 import (
 	"bytes"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -21,6 +22,8 @@ const (
 type comment struct {
 	Text string
 	Pos  model.Position
+	// within reports whether it is inside a value of several lines.
+	within bool
 }
 
 // word returns the first word of a comment.
@@ -72,7 +75,7 @@ func CommentsAbove(lines [][]byte, key model.Position) []comment {
 		case text[0] != '#' || column > key.Column:
 			return out
 		}
-		c := comment{strings.TrimSpace(string(text[1:])), model.Position{File: key.File, Line: i + 1, Column: column}}
+		c := comment{Text: strings.TrimSpace(string(text[1:])), Pos: model.Position{File: key.File, Line: i + 1, Column: column}}
 		out = append([]comment{c}, out...)
 	}
 
@@ -86,59 +89,60 @@ func (d *Document) CheckComments() model.Problems {
 	if lines == nil {
 		return nil
 	}
-	var out model.Problems
-	misplaced(lines, d.Data, 0, &out)
+	m := misplaced{lines: lines, behind: Behind{Lines: lines}}
+	m.value(d.Data)
+	m.behind = Behind{Lines: lines}
 	for _, o := range d.Overrides.Entries() {
-		misplaced(lines, o, 0, &out)
+		m.value(o)
 	}
 
-	return out
+	return m.out
 }
 
-// misplaced finds these comments in a value. line is the line of the enclosing key if a
-// comment behind that key counts, else 0.
-func misplaced(lines [][]byte, v document.Node, line int, out *model.Problems) {
+// misplaced finds these comments.
+type misplaced struct {
+	lines  [][]byte
+	behind Behind
+	out    model.Problems
+}
+
+func (m *misplaced) value(v document.Node) {
 	for item := range v.Items() {
-		if at := item.Pos(); item.Kind() != document.Map && item.Kind() != document.List && at.Line != line {
-			for _, c := range behind(lines, at) {
-				out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
+		if item.Kind() != document.Map && item.Kind() != document.List {
+			for _, c := range m.behind.at(item.Pos()) {
+				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
 			}
 		}
-		misplaced(lines, item, line, out)
+		m.value(item)
 	}
 	for key, value := range v.Entries() {
 		at := key.Pos()
-		for _, c := range CommentsAbove(lines, at) {
+		for _, c := range CommentsAbove(m.lines, at) {
 			meant := meantBy(c.word())
 			switch {
 			case meant == "":
 			case meant != c.word():
-				misspelled(c, meant, out)
-			case c.Pos.Column != at.Column && begins(lines, at):
-				out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
+				m.misspelled(c, meant)
+			case c.Pos.Column != at.Column && begins(m.lines, at):
+				m.out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
 			}
 		}
-		below := line
-		if at.Line != line {
-			if begins(lines, at) {
-				below = at.Line
-			}
-			for _, c := range behind(lines, at) {
-				switch meant := meantBy(c.word()); {
-				case meant != c.word():
-					misspelled(c, meant, out)
-				case below != at.Line:
-					out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
-					below = at.Line
-				}
+		for _, c := range m.behind.at(at) {
+			switch meant := meantBy(c.word()); {
+			case meant != c.word():
+				m.misspelled(c, meant)
+			case c.within:
+				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
+			case !begins(m.lines, at):
+				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
 			}
 		}
-		misplaced(lines, value, below, out)
+		m.value(value)
 	}
 }
 
-func misspelled(c comment, meant string, out *model.Problems) {
-	out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
+func (m *misplaced) misspelled(c comment, meant string) {
+	m.out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
 }
 
 // begins reports whether a key is the first on its line, or in an item of a list.
@@ -152,63 +156,102 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// CommentsBehind returns the comments that check a value behind its key, which begins its line.
-func CommentsBehind(lines [][]byte, key model.Position) []comment {
-	if !begins(lines, key) {
-		return nil
-	}
-
-	return behind(lines, key)
+// Behind finds the comments behind values. The keys must be given in the order of the document.
+type Behind struct {
+	// Lines are the lines of the document.
+	Lines [][]byte
+	// read is the last line that was read.
+	read int
 }
 
-// behind returns the comments on a line that are meant to check something.
-func behind(lines [][]byte, at model.Position) []comment {
-	i := at.Line - 1
-	if i < 0 || i >= len(lines) {
+// Key returns the comments that check the value of a key, which must begin its line.
+func (b *Behind) Key(at model.Position) []comment {
+	found := b.at(at)
+	if !begins(b.Lines, at) {
 		return nil
 	}
-	from := commentIn(lines[i])
-	if from < 0 {
+
+	return slices.DeleteFunc(found, func(c comment) bool { return c.within })
+}
+
+// at returns the comments behind what begins at a place, up to the line where a quoted text or
+// a flow collection ends that begins there. Each line counts once.
+func (b *Behind) at(at model.Position) []comment {
+	if at.Line <= b.read {
 		return nil
 	}
 	var out []comment
-	found := trailing.FindAllSubmatchIndex(lines[i][from:], -1)
+	var state lineState
+	for i := at.Line - 1; i >= 0 && i < len(b.Lines); i++ {
+		if from := state.comment(b.Lines[i]); from >= 0 {
+			out = append(out, meantOn(b.Lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
+		}
+		if !state.open() {
+			b.read = i + 1
+			return out
+		}
+	}
+
+	return nil
+}
+
+// meantOn returns the comments of a line that are meant to check something, from an offset on.
+func meantOn(line []byte, from int, at model.Position, within bool) []comment {
+	var out []comment
+	found := trailing.FindAllSubmatchIndex(line[from:], -1)
 	for n, match := range found {
-		end := len(lines[i])
+		end := len(line)
 		if n+1 < len(found) {
 			end = from + found[n+1][0]
 		}
-		if meantBy(string(lines[i][from+match[2]:from+match[3]])) == "" {
+		if meantBy(string(line[from+match[2]:from+match[3]])) == "" {
 			continue
 		}
-		pos := document.PositionAt(at.File, lines[i], from+match[0]+1)
+		pos := document.PositionAt(at.File, line, from+match[0]+1)
 		pos.Line = at.Line
-		out = append(out, comment{string(bytes.TrimSpace(lines[i][from+match[2] : end])), pos})
+		out = append(out, comment{Text: string(bytes.TrimSpace(line[from+match[2] : end])), Pos: pos, within: within})
 	}
 
 	return out
 }
 
-// commentIn returns where the space before the comment of a line is, -1 for none. The line
-// begins outside of a quoted text.
-func commentIn(line []byte) int {
-	var quote byte
-	starts := true // whether a quote would open a text here
+// lineState records the quoted text and the flow collections that are open at the end of a line.
+type lineState struct {
+	quote byte
+	depth int
+}
+
+func (s *lineState) open() bool { return s.quote != 0 || s.depth > 0 }
+
+// comment reads a line and returns where the space before its comment is, -1 for none.
+func (s *lineState) comment(line []byte) int {
+	starts := true // whether a value may begin here
 	for i := 0; i < len(line); i++ {
-		c := line[i]
+		c, last := line[i], i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || line[i+1] == '\r'
 		switch {
-		case quote == '"' && c == '\\':
+		case s.quote == '"' && c == '\\':
 			i++
-		case quote != 0:
-			if c == quote {
-				quote, starts = 0, false
+		case s.quote != 0:
+			if c == s.quote {
+				s.quote, starts = 0, false
 			}
 		case starts && (c == '"' || c == '\''):
-			quote = c
+			s.quote = c
+		case starts && (c == '&' || c == '!'):
+			for ; i+1 < len(line) && line[i+1] != ' '; i++ { // an anchor or a tag
+			}
 		case c == '#' && i > 0 && (line[i-1] == ' ' || line[i-1] == '\t'):
 			return i - 1
+		case (starts || s.depth > 0) && (c == '[' || c == '{'):
+			s.depth++
+			starts = true
+		case s.depth > 0 && (c == ']' || c == '}'):
+			s.depth--
+		case c == ' ' || c == '\t':
+		case c == ',' && s.depth > 0, c == ':' && (last || s.depth > 0), starts && last && (c == '-' || c == '?'):
+			starts = true
 		default:
-			starts = bytes.IndexByte([]byte(" \t[{,:"), c) >= 0
+			starts = false
 		}
 	}
 

@@ -3,6 +3,7 @@ package apt
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"time"
@@ -10,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -21,6 +23,7 @@ type Provider struct {
 	bin         string
 	// failed is guarded by the lock of the type.
 	failed failure
+	past   past
 }
 
 // New returns the provider.
@@ -54,12 +57,51 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 		}
 	}
 	for _, argv := range commands(requests) {
-		if err := p.changer().Change(ctx, env, argv...); err != nil {
+		err := p.changer().Change(ctx, env, argv...)
+		if broken, rest := unavailable(err, requests); len(broken) > 0 {
+			// apt changes nothing before this package is gone, which only dpkg removes.
+			if err = p.changer().Change(ctx, env, removal(broken)...); err == nil && len(rest) > 0 {
+				err = p.ChangeAll(ctx, env, rest)
+			}
+			return err
+		}
+		if err != nil {
 			return err
 		}
 	}
 
 	return nil
+}
+
+// forceRemoval makes dpkg remove a package although files of it may be missing.
+const forceRemoval = "--force-remove-reinstreq"
+
+// unavailable returns the request to remove a package that apt wants to reinstall first, but has no
+// archive of, and the other requests.
+func unavailable(err error, requests []pkg.Request) (broken, rest []pkg.Request) {
+	var f *pkg.Failure
+	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrBroken) || len(f.Packages) == 0 {
+		return nil, nil
+	}
+	for _, r := range requests {
+		if len(broken) == 0 && r.IsRemoval() && r.Is(f.Packages[0]) {
+			broken = append(broken, r)
+		} else {
+			rest = append(rest, r)
+		}
+	}
+
+	return broken, rest
+}
+
+// removal returns the command of dpkg that removes a broken package.
+func removal(broken []pkg.Request, options ...string) []string {
+	action := "--remove"
+	if broken[0].Action == pkg.Purge {
+		action = "--purge"
+	}
+
+	return append(append([]string{"dpkg"}, options...), forceRemoval, action, pkg.WithoutNative(broken[0].Name))
 }
 
 // commands returns the commands for requests: those of apt-get by their options,
@@ -136,6 +178,9 @@ func arguments(requests []pkg.Request) []string {
 	// all matches are installed. apt waits for a lock silently, so it must not
 	// wait itself.
 	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
+	if removals > 0 {
+		common = append(common, "-o", "DPkg::Options::="+forceRemoval)
+	}
 	if removals == len(requests) {
 		return append(append([]string{"-q", "-y", "remove"}, common...), names...)
 	}
@@ -190,6 +235,7 @@ func remedies() []pkg.Remedy {
 		pkg.Says(`lock - open \(13: Permission denied\)`, pkg.ErrNotRoot, "run muster as root"),
 		pkg.Says("dpkg was interrupted", pkg.ErrBroken, repair),
 		pkg.Says("--fix-broken install", pkg.ErrBroken, repair),
+		pkg.Says(`The package (\S+) needs to be reinstalled, but I can't find an archive for it`, pkg.ErrBroken, "remove it with ensure: absent, or add the repository that has it"),
 		pkg.Says("Held packages were changed", pkg.ErrHeld, held),
 		pkg.Says("Version '[^']*' for '([^']*)' was not found", pkg.ErrNoVersion, versions),
 		pkg.Says(`Unable to locate package (\S+)`, pkg.ErrNoPackage, refresh),
@@ -200,6 +246,9 @@ func remedies() []pkg.Remedy {
 		pkg.Says("No space left on device", pkg.ErrNoSpace, room),
 		// The failed script of a package, or of its file.
 		{Says: regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*\n.*script subprocess returned error.*$`), Err: pkg.ErrScript, Do: "fix the problem it reports, then " + repair},
+		{Says: regexp.MustCompile(`(?m)^dpkg: dependency problems prevent \w+ of ([^\s:]+).*:(?:\n .*)+`), Err: pkg.ErrUnmet, Do: repair},
+		{Says: regexp.MustCompile(`(?m)^dpkg: error processing (?:package |archive (?:\S*/)?)([^\s_:]+).*:(?:\n .*)+`), Err: pkg.ErrRefused, Do: "fix the problem that dpkg reports, then " + repair},
+		{Says: regexp.MustCompile(`(?m)^dpkg(?:-deb)?: error: .*$`), Err: pkg.ErrRefused, Do: "fix the problem that dpkg reports, then " + repair},
 		pkg.Says("The repository .* is not signed", pkg.ErrKey, "add the key of the repository, and name it in signed-by"),
 		pkg.Says("Failed to fetch", pkg.ErrDownload, "check the repositories and the network, or refresh the package lists (cache_max_age)"),
 	}
@@ -207,5 +256,10 @@ func remedies() []pkg.Remedy {
 
 // Watches returns the database of dpkg, which counts when apt and dpkg are done.
 func (*Provider) Watches() []watch.Point {
-	return []watch.Point{{Kind: watch.Path, Name: "/var/lib/dpkg/status", After: "/var/lib/dpkg/lock-frontend"}}
+	return []watch.Point{{Kind: watch.Path, Name: dpkgStatus, After: "/var/lib/dpkg/lock-frontend"}}
+}
+
+// VersionCmp compares as dpkg does: epoch, upstream version, revision.
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return version.CompareDeb(a, b, ignoreTrailingZeroes)
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/pkg"
-	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/testing/pkgtest"
 )
 
@@ -106,7 +105,7 @@ func FuzzParsePolicy(f *testing.F) {
 // TestArguments covers the commands of the tables of operations and flags.
 func TestArguments(t *testing.T) {
 	const options = " -o DPkg::Lock::Timeout=0 -o APT::Cmd::Pattern-Only=true -o DPkg::Pre-Invoke::=echo muster: dpkg begins -o Dir::Cache::pkgcache="
-	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options
+	const install, remove = "apt-get install -y -q -o DPkg::Options::=--force-confold" + options, "apt-get -q -y remove" + options + " -o DPkg::Options::=--force-remove-reinstreq"
 	present := pkg.Request{Action: pkg.Install, Name: "a", Version: "present"}
 	latest := pkg.Request{Action: pkg.Install, Name: "b", Version: "latest", Candidate: "2.0"}
 	version := pkg.Request{Action: pkg.Install, Name: "c", Version: "1.0"}
@@ -126,7 +125,7 @@ func TestArguments(t *testing.T) {
 		{[]pkg.Request{{Action: pkg.Install, Name: "c", Version: "10:1.0"}}, install + " --allow-downgrades c=10:1.0"},
 		{[]pkg.Request{gone}, remove + " d"},
 		{[]pkg.Request{gone, gone}, remove + " d d"},
-		{[]pkg.Request{present, latest, version, gone}, install + " --allow-downgrades a b=2.0 c=1.0 d-"},
+		{[]pkg.Request{present, latest, version, gone}, install + " -o DPkg::Options::=--force-remove-reinstreq --allow-downgrades a b=2.0 c=1.0 d-"},
 		{[]pkg.Request{{Action: pkg.Reinstall, Name: "a", Version: "1.0"}, present}, install + " --reinstall a a"},
 		{[]pkg.Request{{Action: pkg.Configure, Name: "a", Version: "1.0"}}, install + " --allow-downgrades a=1.0"},
 	} {
@@ -151,7 +150,7 @@ func TestCommands(t *testing.T) {
 		{Action: pkg.Install, Name: "g", Version: "present", Recommends: &no},
 	}) {
 		line := strings.Join(argv, " ")
-		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -q", " -y"} {
+		for _, option := range []string{" -o DPkg::Lock::Timeout=0", " -o APT::Cmd::Pattern-Only=true", " -o DPkg::Pre-Invoke::=echo muster: dpkg begins", " -o Dir::Cache::pkgcache=", " -o DPkg::Options::=--force-confold", " -o DPkg::Options::=--force-remove-reinstreq", " -q", " -y"} {
 			line = strings.Replace(line, option, "", 1)
 		}
 		got = append(got, line)
@@ -222,18 +221,6 @@ func TestVersionCmp(t *testing.T) {
 		{A: "99999999999999999999:1", B: "99999999999999999998:1", Want: 1},
 		{A: "1.0.0", B: "1.0", Zeroes: true, Want: 0},
 	}, []string{"", "x:1", "1:"})
-}
-
-// TestParseVersion covers the examples of the version format.
-func TestParseVersion(t *testing.T) {
-	for text, want := range map[string]version.Version{
-		"1.0": {Epoch: "0", Upstream: "1.0"}, "1:2.0-3": {Epoch: "1", Upstream: "2.0", Release: "3"}, "1.0-": {Epoch: "0", Upstream: "1.0-"},
-		"2:1.0.0+git-20190109-0ubuntu2": {Epoch: "2", Upstream: "1.0.0+git-20190109", Release: "0ubuntu2"},
-	} {
-		if got, err := version.Parse(text, cutRevision); err != nil || got != want {
-			t.Errorf("%s: %+v, %v", text, got, err)
-		}
-	}
 }
 
 func FuzzVersionCmp(f *testing.F) {

@@ -19,6 +19,7 @@ const (
 	sourcesFile  = "/etc/apt/sources.list"
 	sourcesDir   = "/etc/apt/sources.list.d"
 	listsDir     = "/var/lib/apt/lists"
+	dpkgStatus   = "/var/lib/dpkg/status"
 	successStamp = "/var/lib/apt/periodic/update-success-stamp"
 )
 

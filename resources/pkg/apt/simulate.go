@@ -18,9 +18,24 @@ var (
 	removes   = regexp.MustCompile(`^(?:Remv|Purg) (\S+) \[([^\]]*)\]`)
 )
 
-// Simulate runs apt-get in its simulation, which needs no root. A new package for
-// which apt would install another one is ErrNoPackage.
-func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
+// Simulate runs apt-get -s, which needs no root. If apt would install another package for a
+// name, the error is ErrNoPackage. Within a run a repeated simulation runs no command, as long as
+// packages and repositories are the same.
+func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
+	p.past.follow(env.RunID)
+	if err := p.past.refused(requests); err != nil {
+		return nil, err
+	}
+	if removed, done := p.past.accepted(requests); done {
+		return removed, nil
+	}
+	removed, err := p.simulate(ctx, env, requests)
+	p.past.note(requests, removed, err)
+
+	return removed, err
+}
+
+func (p *Provider) simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
 	var lines []string
 	for _, argv := range commands(requests) {
 		if argv[0] != "apt-get" {
@@ -33,7 +48,11 @@ func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.
 		case err != nil:
 			return nil, err
 		case result.ExitCode != 0:
-			return nil, pkg.Explain(argv, result, remedies())
+			err = pkg.Explain(argv, result, remedies())
+			if broken, _ := unavailable(err, requests); len(broken) > 0 {
+				return nil, simulateRemoval(ctx, env, broken)
+			}
+			return nil, err
 		}
 		lines = append(lines, more...)
 	}
@@ -50,6 +69,17 @@ func (*Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.
 	}
 
 	return removed(lines, requests), nil
+}
+
+// simulateRemoval simulates the removal of a package that only dpkg can remove.
+func simulateRemoval(ctx context.Context, env resource.Env, broken []pkg.Request) error {
+	argv := removal(broken, "--no-act")
+	_, result, err := pkg.Ask(ctx, env, argv...)
+	if err == nil && result.ExitCode != 0 {
+		err = pkg.Explain(argv, result, remedies())
+	}
+
+	return err
 }
 
 // missing returns the error for a name that no package has, with those that

@@ -15,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -68,7 +69,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 			err = unseen(lines)
 		}
 		if err != nil {
-			return pkg.About(err, s.requests)
+			return pkg.About(named(err, s.requests), s.requests)
 		}
 		// Without its epoch a higher version may look lower.
 		if s.command == "downgrade" && slices.ContainsFunc(lines, isLowest) {
@@ -80,6 +81,23 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	}
 
 	return p.changeLocks(ctx, env, requests)
+}
+
+// named gives the packages of an error the names that requests have for them: rpm reports them
+// without an architecture.
+func named(err error, requests []pkg.Request) error {
+	var f *pkg.Failure
+	if !errors.As(err, &f) {
+		return err
+	}
+	for i, name := range f.Packages {
+		at := slices.IndexFunc(requests, func(r pkg.Request) bool { return withoutArchitecture(r.Name) == name })
+		if at >= 0 {
+			f.Packages[i] = requests[at].Name
+		}
+	}
+
+	return err
 }
 
 func isLowest(line string) bool { return strings.Contains(line, "of lowest version already installed") }
@@ -212,6 +230,8 @@ func remedies() []pkg.Remedy {
 	}, scripts(), []pkg.Remedy{
 		pkg.Says("needs more space", pkg.ErrNoSpace, room),
 		pkg.Says("needed on the", pkg.ErrNoSpace, room),
+		{Says: regexp.MustCompile(`(?m)^Error: Transaction (?:test|check) error:(?:\n +\S.*)+`), Err: pkg.ErrRefused, Do: "fix the problem that rpm reports"},
+		{Says: regexp.MustCompile(`(?m)^error: .+$`), Err: pkg.ErrRefused, Do: "fix the problem that rpm reports"},
 		pkg.Says("Error opening", pkg.ErrDownload, "check the repositories, or refresh the package lists (cache_max_age)"),
 		pkg.Says("Error downloading packages", pkg.ErrDownload, servers),
 	})
@@ -226,4 +246,11 @@ func (*Provider) Watches() []watch.Point {
 	}
 
 	return out
+}
+
+// VersionCmp compares as rpm does: epoch, version and, when both have one,
+// release. Versions that rpm takes for equal although they differ, 01 and 1,
+// are compared as text.
+func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return version.CompareRPMStrictly(a, b, ignoreTrailingZeroes)
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/pkg/version"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -80,7 +81,7 @@ func (p *Provider) stateOf(name string, rows []row) *pkg.State {
 	for i := range rows {
 		r := &rows[i]
 		if r.is(name) {
-			if newest == nil || compare(r.full(), newest.full()) > 0 {
+			if newest == nil || version.OrderRPM(r.full(), newest.full()) > 0 {
 				newest = r
 			}
 		}

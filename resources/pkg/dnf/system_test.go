@@ -153,7 +153,7 @@ func TestContract(t *testing.T) {
 		return
 	}
 	pkgtest.Sh(t, "dnf -q makecache")
-	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: decisions()})
+	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno ", "dnf -C -q repoquery ", "dnf --disablerepo=* -C versionlock list"), Lie: pkgtest.Lie, Cases: decisions()})
 }
 
 // TestContractOfLocks covers hold, which calls dnf more often.
@@ -162,7 +162,7 @@ func TestContractOfLocks(t *testing.T) {
 		return
 	}
 	pkgtest.Sh(t, "dnf -q makecache")
-	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno "), Lie: pkgtest.Lie, Cases: locks()})
+	typetest.Run(t, typetest.Config{Type: pkg.New(dnf.New()), Facts: facts(), ReadOnly: typetest.Only("rpm -q ", "dnf -C repoquery ", "dnf -C install --assumeno ", "dnf -C downgrade --assumeno ", "dnf -C remove --assumeno ", "dnf -C -q repoquery ", "dnf --disablerepo=* -C versionlock list"), Lie: pkgtest.Lie, Cases: locks()})
 }
 
 // TestErrors checks that what dnf refuses is told with its remedy.

@@ -172,6 +172,19 @@ func (p *Provider) changeLocks(ctx context.Context, env resource.Env, requests [
 	return p.versionlock(ctx, env, without(old, added), "delete")
 }
 
+// CheckHolds runs the plugin, which may be configured and not installed.
+func (p *Provider) CheckHolds(ctx context.Context, env resource.Env) error {
+	if _, err := p.readLocks(); err != nil {
+		return err
+	}
+	err := p.changer().Change(ctx, env, "dnf", "--disablerepo=*", "-C", "versionlock", "list")
+	if errors.Is(err, pkg.ErrPlugin) {
+		err = resource.PrerequisiteError{Needs: []string{"package:" + pluginPackage}, Err: err}
+	}
+
+	return err
+}
+
 // versionlock runs the command of the plugin, which needs no repository.
 func (p *Provider) versionlock(ctx context.Context, env resource.Env, entries locks, command ...string) error {
 	if len(entries) == 0 {

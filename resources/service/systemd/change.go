@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -27,11 +28,12 @@ type reading struct {
 }
 
 func (c *changer) reload(ctx context.Context, env resource.Env) error {
-	now := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+	now, changes := reading{run: env.RunID, dirs: unitDirs(c.reader.root)}, env.Host.Units.Changes()
 	if err := control(ctx, env, "daemon-reload", "--system"); err != nil {
 		return err
 	}
 	c.reloaded = now
+	env.Host.Units.NoteRead(changes)
 
 	return nil
 }
@@ -54,6 +56,10 @@ func (c *changer) changeMany(ctx context.Context, env resource.Env, action servi
 	switch action {
 	case service.Disable:
 		return c.disable(ctx, env, names...)
+	case service.Reenable:
+		return c.reenable(ctx, env, names)
+	case service.Stop:
+		defer c.rememberTransient(ctx, env, names)()
 	case service.Unmask:
 		if err := c.change(ctx, env, action, append([]string{"--runtime"}, names...)...); err != nil {
 			return err
@@ -74,7 +80,8 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 		return err
 	}
 
-	argv := append([]string{string(action), "--system"}, args...)
+	changes := env.Host.Units.Changes()
+	argv := append([]string{string(action), "--system"}, afterOptions(args)...)
 	err = control(ctx, env, argv...)
 	if env.Part && isTooOften(err) {
 		// Whether somebody stops it again and again is judged by flapping: systemd is to count
@@ -87,12 +94,37 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	if err != nil {
 		return err
 	}
-	if slices.Contains([]service.Action{service.Enable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(c.reader.root, name) }) {
+	if slices.Contains([]service.Action{service.Enable, service.Reenable, service.Disable, service.Mask, service.Unmask}, action) && !slices.ContainsFunc(args, func(name string) bool { return hasScript(c.reader.root, name) }) {
 		// These reload by themselves, and made the links.
 		c.reloaded = reading{run: env.RunID, dirs: unitDirs(c.reader.root)}
+		env.Host.Units.NoteRead(changes)
 	}
 
 	return nil
+}
+
+// afterOptions returns arguments with a separator before the names if one of these begins with a
+// hyphen, as -.mount does.
+func afterOptions(args []string) []string {
+	first := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--") })
+	if first < 0 || !slices.ContainsFunc(args[first:], func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
+		return args
+	}
+
+	return slices.Insert(slices.Clone(args), first, "--")
+}
+
+// reenable makes the links of the [Install] sections of services, and removes others. systemctl
+// reenable does not find units that are linked from elsewhere.
+func (c *changer) reenable(ctx context.Context, env resource.Env, names []string) error {
+	if len(linkedUnits(c.reader.root, names)) == 0 {
+		return c.change(ctx, env, service.Reenable, names...)
+	}
+	if err := c.disable(ctx, env, names...); err != nil {
+		return err
+	}
+
+	return c.change(ctx, env, service.Enable, names...)
 }
 
 // startAndCheck starts or refreshes a service and checks that it runs. The error

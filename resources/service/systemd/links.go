@@ -9,24 +9,37 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
+// etcUnits is the directory of the administrator's units and links.
+const etcUnits = "etc/systemd/system"
+
 // links are the units that links in the administrator's directories enable or
 // mask.
-type links struct{ enabling, masked map[string]struct{} }
+type links struct {
+	enabling, masked map[string]struct{}
+	// made are the links in /etc/systemd/system that enable each unit, below that directory.
+	made map[string][]string
+}
 
 // enablingLinks reads the links. They only show where systemd may remember
 // other ones, so unreadable ones are left out.
 func enablingLinks(root string) links {
-	out := links{enabling: map[string]struct{}{}, masked: map[string]struct{}{}}
-	for _, dir := range []string{"etc/systemd/system", "run/systemd/system"} {
-		dir = filepath.Join(root, dir)
-		for _, entry := range entries(dir) {
-			switch path := filepath.Join(dir, entry.Name()); {
+	out := links{enabling: map[string]struct{}{}, masked: map[string]struct{}{}, made: map[string][]string{}}
+	for _, dir := range []string{etcUnits, "run/systemd/system"} {
+		note := func(unit, link string) {
+			out.enabling[unit] = struct{}{}
+			if dir == etcUnits {
+				out.made[unit] = append(out.made[unit], link)
+			}
+		}
+		at := filepath.Join(root, dir)
+		for _, entry := range entries(at) {
+			switch path := filepath.Join(at, entry.Name()); {
 			case entry.IsDir() && wants(entry.Name()):
 				for _, link := range entries(path) {
-					out.enabling[link.Name()] = struct{}{}
+					note(link.Name(), filepath.Join(entry.Name(), link.Name()))
 				}
 			case entry.Type()&os.ModeSymlink != 0:
-				out.add(path)
+				out.add(path, note)
 			}
 		}
 	}
@@ -48,14 +61,14 @@ func enablingLinks(root string) links {
 
 // add records a link beside the units: one to /dev/null masks, one of another
 // name is an alias made by enabling.
-func (l links) add(path string) {
+func (l links) add(path string, note func(unit, link string)) {
 	target, err := os.Readlink(path)
 	switch unit := filepath.Base(target); {
 	case err != nil:
 	case target == os.DevNull:
 		l.masked[filepath.Base(path)] = struct{}{}
 	case unit != filepath.Base(path):
-		l.enabling[unit] = struct{}{}
+		note(unit, filepath.Base(path))
 	}
 }
 

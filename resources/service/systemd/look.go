@@ -180,6 +180,10 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	}
 	state.Since = r.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
+	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+	if answer == "enabled" {
+		state.Links, state.Install = r.differingLinks(u.id, links)
+	}
 	if !u.canReload {
 		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")
 	}
@@ -194,7 +198,7 @@ func (r *reader) isEnabled(ctx context.Context, env resource.Env, name string) (
 		return "", err
 	}
 	defer release()
-	result, err := run(ctx, env, nil, systemctl, "is-enabled", "--system", name)
+	result, err := run(ctx, env, nil, append([]string{systemctl, "is-enabled", "--system"}, afterOptions([]string{name})...)...)
 	if err != nil {
 		return "", err
 	}

@@ -4,6 +4,7 @@ package systemd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -90,6 +91,9 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	states, errs := make([]*service.State, len(names)), make([]error, len(names))
 	for i, l := range p.reader.look(ctx, env, names) {
 		states[i], errs[i] = l.state, l.err
+		if errors.Is(l.err, service.ErrNotFound) && wasTransient(env, service.UnitName(names[i])) {
+			errs[i] = fmt.Errorf("%s: %w", names[i], service.ErrStopped)
+		}
 		if l.unit == "" {
 			continue
 		}

@@ -68,6 +68,8 @@ func (c *changer) done(ctx context.Context, env resource.Env, action service.Act
 			done[i] = !m.Running && !state.Starting
 		case service.Mask, service.Unmask:
 			done[i] = strings.HasPrefix(m.UnitFile, "masked") == (action == service.Mask)
+		case service.Reenable:
+			done[i] = m.Enabled && state.Install == nil
 		default:
 			done[i] = m.Enabled == (action == service.Enable)
 		}

@@ -27,12 +27,16 @@ type groupCommand struct {
 	fleetcli.Signing
 	confirmWait
 	args []string
+	// order shows or sets which group wins.
+	order bool
 }
 
 // grouped are the groups that operators put a node into.
 type grouped struct {
 	written
 	Groups []string `json:"groups"`
+	// Order lists the groups that win over the others.
+	Order []string `json:"order,omitempty"`
 	// Nodes are what the nodes do that come into groups, or leave them.
 	Nodes []confirmation `json:"nodes,omitempty"`
 	// left are the groups that it had before.
@@ -42,16 +46,75 @@ type grouped struct {
 // AddGroup adds muster fleet group.
 func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c := &groupCommand{}
-	cmd := parent.Command("group", "Put nodes into groups, or take them out again")
-	cmd.HelpLong("+NAME puts a node into a group, beside those of its configuration; NAME- takes it out of a group that it was put into here. A node takes part once NATS permits it the group, see muster fleet permissions; until then it says what is not permitted. The command waits until the nodes that come into groups or leave them say how that went; those that cannot be reached are named, and do it when they are back. Exit code 0: no node that can be reached refuses it or lacks permissions, and each confirmed it within --timeout.\n\n" +
-		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3")
+	cmd := parent.Command("group", "Add nodes to groups, or remove them")
+	cmd.HelpLong("+NAME adds nodes to a group; NAME- removes them from a group that this command added. Groups in a node's agent.yaml stay. Waits for reachable nodes to confirm; unreachable nodes are listed and apply the change later. A node needs NATS permissions for a new group, see muster fleet permissions.\n\n" +
+		"Where several groups assign a manifest of one name, groups added here win over groups in agent.yaml. --order shows the order of each node, the group that wins first. --order A,B sets it, --order default resets it.\n\n" +
+		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3\n  muster fleet group web01 --order\n  muster fleet group web01 --order canary,web")
 	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
 	c.add(env, cmd, false)
+	cmd.Flag("order", "Show which group wins, or set the order").UnNegatableBoolVar(&c.order)
 	c.addWait(cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
+}
+
+// defaultOrder resets the order of groups.
+const defaultOrder = "default"
+
+// takeOrder removes the order from the arguments and returns it; isSet is false if there is none.
+func (c *groupCommand) takeOrder() (order []string, isSet bool) {
+	at := slices.IndexFunc(c.args, func(arg string) bool { return arg == defaultOrder || strings.Contains(arg, ",") })
+	if !c.order || at < 0 {
+		return nil, false
+	}
+	if text := c.args[at]; text != defaultOrder {
+		order = strings.Split(text, ",")
+	}
+	c.args = slices.Delete(c.args, at, at+1)
+
+	return order, true
+}
+
+// parseGroups returns the nodes, the changes, and the order of groups to set.
+func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
+	order, isSet := c.takeOrder()
+	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
+		nodes = c.args
+	} else if nodes, e, err = c.parse(c.args, groupSyntax); err != nil {
+		return nil, e, err
+	}
+	e.order, e.setsOrder = order, isSet
+
+	return nodes, e, nil
+}
+
+// showOrder prints the groups of nodes, in the order in which they win.
+func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
+	c.refusesUnknown, c.yes = true, false
+	found, err := c.begin(ctx, nodes, nil, nil)
+	if err != nil {
+		return err
+	}
+	states := found.states()
+	type ordered struct {
+		Node   string   `json:"node"`
+		Groups []string `json:"groups"`
+	}
+	all := make([]ordered, len(found.targets))
+	for i, t := range found.targets {
+		all[i] = ordered{t.Node, append(slices.Clone(states[t.Node].Groups), model.GroupAll)}
+	}
+	err = c.Print.Result(c.Format, all, func() {
+		rows := make([][]string, len(all))
+		for i, n := range all {
+			rows[i] = []string{n.Node, strings.Join(n.Groups, ", ")}
+		}
+		c.Print.Table([]string{"NODE", "GROUPS, THE FIRST WINS"}, rows, "")
+	})
+
+	return errors.Join(err, found.undecided)
 }
 
 // groupSyntax is how changes of groups are written.
@@ -64,12 +127,15 @@ var groupSyntax = syntax{
 }
 
 func (c *groupCommand) run(ctx context.Context) error {
-	nodes, edit, err := c.parse(c.args, groupSyntax)
+	nodes, edit, err := c.parseGroups()
 	if err != nil {
 		return err
 	}
-	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.names()}).Check(); err != nil {
+	if err := (model.Groups{Protocol: model.ProtocolGroups, Groups: edit.names(), Order: edit.order}).Check(); err != nil {
 		return cli.Usagef("%w", err)
+	}
+	if len(edit.set)+len(edit.remove) == 0 && !edit.setsOrder {
+		return c.showOrder(ctx, nodes)
 	}
 	c.refusesUnknown = len(edit.set) > 0 // what was written about one can be taken back
 	found, err := c.begin(ctx, nodes, &c.Signing, c.check)
@@ -81,7 +147,7 @@ func (c *groupCommand) run(ctx context.Context) error {
 		bucket: control.New(found.store.KV).By(fleetcli.Operator()), name: model.ControlGroups, decode: decodeGroups, change: edit.groups,
 		// With a key to sign with, what is there is signed again.
 		idle: func(before model.Groups) bool {
-			return found.signer == nil && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
+			return found.signer == nil && !edit.setsOrder && edit.isIdle(func(name string) bool { return slices.Contains(before.Groups, name) })
 		},
 		sign: func(family string, now model.Groups, value, current []byte) ([]byte, error) {
 			return c.sign(ctx, found.signer, family, edit.kept(now), value, current)
@@ -91,14 +157,15 @@ func (c *groupCommand) run(ctx context.Context) error {
 		u, err := groups.update(ctx, t.String())
 		if err == nil {
 			c.warnStays(t.Node, edit, u.before, states[t.Node])
+			c.warnOrder(t.Node, u.now, states[t.Node])
 		}
-		return grouped{written: u.written, Groups: u.now.Groups, left: edit.left(u.before)}, err
+		return grouped{written: u.written, Groups: u.now.Groups, Order: u.now.Order, left: edit.left(u.before)}, err
 	})
 	confirmed, waited := c.awaitGroups(ctx, found.store, found.known, edit, done)
 	err = c.Print.Result(c.Format, done, func() {
 		all, lines := make([]written, len(done)), make([]string, len(done))
 		for i, g := range done {
-			all[i], lines[i] = g.written, g.line(cmp.Or(strings.Join(g.Groups, ", "), "no groups"))
+			all[i], lines[i] = g.written, g.line(cmp.Or(model.Groups{Groups: g.Groups, Order: g.Order}.String(), "no groups"))
 		}
 		printWritten(c.Print, "groups", all, lines)
 		printConfirmations(c.Print, confirmed)
@@ -112,11 +179,11 @@ func (c *groupCommand) awaitGroups(ctx context.Context, store *fleetcli.Store, k
 	var all []writtenChange
 	var of []int
 	for i, g := range done {
-		if len(e.set)+len(g.left) == 0 {
+		if len(e.set)+len(g.left)+len(e.order) == 0 {
 			continue
 		}
 		family, _, _ := model.SplitKey(g.Key)
-		all = append(all, writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left}})
+		all = append(all, writtenChange{target: fleet.Target{Node: strings.TrimPrefix(family, model.NodeFamily(""))}, change: &regrouping{key: g.Key, joined: e.names(), left: g.left, order: e.order}})
 		of = append(of, i)
 	}
 	c.failed = "written, and not in effect on"
@@ -134,6 +201,15 @@ func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state
 	for _, name := range e.remove {
 		if slices.Contains(state.Groups, name) && !slices.Contains(before.Groups, name) {
 			c.Log.Warn("the node stays in a group that it was not put into here: its configuration has to leave it out", "node", node, "group", name)
+		}
+	}
+}
+
+// warnOrder warns of groups in the order that the node is not in.
+func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node) {
+	for _, name := range now.Order {
+		if !slices.Contains(now.Groups, name) && !slices.Contains(state.Groups, name) {
+			c.Log.Warn("the order names a group that the node is not in", "node", node, "group", name)
 		}
 	}
 }
@@ -171,8 +247,12 @@ func (e edit) groups(before model.Groups) model.Groups {
 	now := slices.Concat(before.Groups, e.names())
 	now = slices.DeleteFunc(now, func(g string) bool { return slices.Contains(e.remove, g) })
 	slices.Sort(now)
+	order := slices.DeleteFunc(slices.Clone(before.Order), func(g string) bool { return slices.Contains(e.remove, g) })
+	if e.setsOrder {
+		order = e.order
+	}
 
-	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...)}
+	return model.Groups{Protocol: model.ProtocolGroups, Groups: append([]string{}, slices.Compact(now)...), Order: order}
 }
 
 // left returns the groups of before that are taken out.

@@ -19,6 +19,8 @@ const joinSettling = time.Second
 type regrouping struct {
 	key          string
 	joined, left []string
+	// order lists the groups that must win over the others; empty if the order is not set.
+	order []string
 	// since is since when the node is in all that it joined, zero while it is not.
 	since time.Time
 }
@@ -38,6 +40,8 @@ func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status
 		return pausestate.Status{State: request.StateFailed, Text: "refused: " + why}
 	case still >= 0:
 		return pausestate.Status{State: request.StatePending, Text: "written, and still in group " + r.left[still] + ": is it in the configuration of the node?"}
+	case !r.isOrdered(n):
+		return pausestate.Pending()
 	case len(r.joined) == 0:
 		return pausestate.Status{State: request.StateDone, Text: "in effect"}
 	case isJoined && r.since.IsZero():
@@ -47,6 +51,13 @@ func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status
 	}
 
 	return pausestate.Pending()
+}
+
+// isOrdered reports whether the groups of a node are in the order that was set.
+func (r *regrouping) isOrdered(n model.Node) bool {
+	want := slices.DeleteFunc(slices.Clone(r.order), func(g string) bool { return !slices.Contains(n.Groups, g) })
+
+	return slices.Equal(n.Groups[:len(want)], want)
 }
 
 // Rejection implements change.

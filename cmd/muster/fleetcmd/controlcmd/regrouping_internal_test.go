@@ -60,11 +60,14 @@ func TestLeaving(t *testing.T) {
 	for name, c := range map[string]struct {
 		node   model.Node
 		joined []string
+		order  []string
 		since  time.Time
 		want   request.State
 	}{
 		"still in it":                {node: in("web", "canary"), want: request.StatePending},
 		"out of it":                  {node: in("web"), want: request.StateDone},
+		"in another order":           {node: in("web", "edge"), order: []string{"edge", "web"}, want: request.StatePending},
+		"in the order":               {node: in("edge", "web"), order: []string{"edge", "gone", "web"}, want: request.StateDone},
 		"out of all":                 {node: in(), want: request.StateDone},
 		"out, and not yet in":        {node: in("web"), joined: []string{"next"}, want: request.StatePending},
 		"in, and not yet out":        {node: in("canary", "next"), joined: []string{"next"}, since: time.Now().Add(-time.Minute), want: request.StatePending},
@@ -74,7 +77,7 @@ func TestLeaving(t *testing.T) {
 		"not in it, as another is":   {node: in("canary2"), want: request.StateDone},
 		"in another, left meanwhile": {node: in("old"), want: request.StatePending},
 	} {
-		r := regrouping{key: key, joined: c.joined, left: []string{"canary", "old"}, since: c.since}
+		r := regrouping{key: key, joined: c.joined, left: []string{"canary", "old"}, order: c.order, since: c.since}
 		if got := r.Status(c.node, true, true); got.State != c.want {
 			t.Errorf("%s: %+v, want %s", name, got, c.want)
 		}

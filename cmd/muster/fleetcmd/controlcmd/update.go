@@ -19,6 +19,9 @@ type edit struct {
 	// set are names with their values; a group has none.
 	set    map[string]string
 	remove []string
+	// order is the order of groups to set, if setsOrder is true; empty resets it.
+	order     []string
+	setsOrder bool
 }
 
 // syntax is how an edit is written.

@@ -2,6 +2,7 @@ package fleetcli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
@@ -27,11 +28,16 @@ func ConfirmAll(env *cli.Env, nothing string, nodes int) error {
 }
 
 // On is the flag of a target expression.
-type On struct{ expression string }
+type On struct {
+	expression string
+	// Strict makes warnings about an expression errors.
+	Strict bool
+}
 
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
+	cmd.Flag("strict", "Fail if the expression names a fact, label or group that no node has").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.
@@ -53,6 +59,7 @@ func (o *On) Compile(env *cli.Env, beside ...string) (*target.Expression, error)
 	if err != nil {
 		return nil, cli.Usagef("--on: %w", err)
 	}
+	e.Strict = o.Strict
 	var all []string
 	for _, other := range append(beside, o.expression) {
 		if strings.Contains(other, " ") {
@@ -120,14 +127,40 @@ func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.No
 	found, err := fleet.Selector{List: list, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
+		for _, text := range found.Warnings {
+			s.log.Warn(text)
+		}
 	}
 
-	return found, err
+	return found, strict(err)
+}
+
+// strictCode is the exit code of an expression that is strict and has warnings.
+const strictCode = 2
+
+// StrictError returns the error of warnings with --strict, nil for no warnings.
+func StrictError(warnings []string) error {
+	if len(warnings) == 0 {
+		return nil
+	}
+
+	return strict(fmt.Errorf("%w: %s", fleet.ErrStrict, strings.Join(warnings, "; ")))
+}
+
+// strict gives the error of a strict expression its exit code.
+func strict(err error) error {
+	if errors.Is(err, fleet.ErrStrict) {
+		return &cli.ExitError{Code: strictCode, Err: err}
+	}
+
+	return err
 }
 
 // SelectOf is Select with assignments that are known. It logs nothing.
 func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *target.Expression, all []model.Node) (fleet.Selection, error) {
-	return fleet.Selector{Statuses: assigned.Statuses, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+
+	return found, strict(err)
 }
 
 // SelectNow is Select among all nodes. That none matches is an error.

@@ -60,7 +60,7 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		return err
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
-	all, before := c.newest(c.ofEvents(c.ofGroups(changes)), isShared)
+	all, before := c.newest(selected(c, c.ofEvents(c.ofGroups(changes)), timeOf, authorOf), isShared)
 	isCut := func(read []model.Entry, more bool) bool {
 		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
 	}
@@ -101,7 +101,7 @@ func (c *command) newest(changes []describe.ControlChange, isShared bool) (shown
 // mostAssigned returns how many of the last changes of assignments are read, and whether it is the flag that says so:
 // then a larger one has more.
 func (c *command) mostAssigned() (most int, isLimit bool) {
-	if c.limit == 0 || c.limit >= maxChanges || len(c.groups)+len(c.events) > 0 {
+	if c.limit == 0 || c.limit >= maxChanges || len(c.groups)+len(c.events) > 0 || c.by != "" || !c.to.IsZero() {
 		return maxChanges, false
 	}
 
@@ -134,6 +134,9 @@ func (c *command) ofEvents(all []describe.ControlChange) []describe.ControlChang
 	return slices.DeleteFunc(all, func(change describe.ControlChange) bool { return !slices.Contains(c.events, eventOf(change)) })
 }
 
+// authorOf returns the author of a change.
+func authorOf(c describe.ControlChange) string { return c.By }
+
 // events are the words of the column EVENT.
 func events() []string {
 	var out []string
@@ -161,7 +164,7 @@ func (c *command) ofControl(ctx context.Context, store *fleetcli.Store) (found b
 	if err != nil || len(written) == 0 {
 		return false, err
 	}
-	all, before := history.Since(describe.Changes(written, ""), timeOf, c.from, c.limit)
+	all, before := history.Since(selected(c, describe.Changes(written, ""), timeOf, authorOf), timeOf, c.from, c.limit)
 	doc := ofFleetDocument{Changes: all, More: before > 0, isLimited: before > 0, Incomplete: full(map[string]int{c.manifest: len(written)})}
 	if doc.Changes == nil {
 		doc.Changes = []describe.ControlChange{}

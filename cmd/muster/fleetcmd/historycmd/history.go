@@ -24,11 +24,11 @@ type command struct {
 	*cli.Env
 	print.Format
 	name, node, manifest string
-	since                string
+	since, until, by     string
 	limit                int
 	groups, events       []string
 	all                  bool
-	from                 time.Time
+	from, to             time.Time
 }
 
 // Add adds muster fleet history.
@@ -42,6 +42,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet history node.web01.pause          who paused and resumed it\n" +
 		"  muster fleet history web01\n" +
 		"  muster fleet history web01 --since 2d --limit 20\n" +
+		"  muster fleet history --since yesterday --until today --by anna\n" +
 		"  muster fleet history motd\n" +
 		"  muster fleet history group.web.motd --json\n" +
 		"  muster fleet history --node motd               of a node that is called like a manifest")
@@ -52,6 +53,8 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("event", "Of the whole fleet or of groups, those of this EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
 	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
+	cmd.Flag("until", "End before this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.until)
+	cmd.Flag("by", "Only changes by this user, such as anna or anna@desk").PlaceHolder("USER").StringVar(&c.by)
 	cli.Int(cmd.Flag("limit", "How many of the last entries are shown; 0 shows all").Default("100").PlaceHolder("N"), &c.limit)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
@@ -80,6 +83,16 @@ func (c *command) check(now time.Time) error {
 		}
 		c.from = at
 	}
+	if c.until != "" {
+		at, err := fleetcli.ParseTime(c.until, now, -1)
+		if err != nil {
+			return cli.Usagef("--until %w", err)
+		}
+		c.to = at
+	}
+	if !c.to.IsZero() && !c.to.After(c.from) {
+		return cli.Usagef("--until must be later than --since")
+	}
 	if given == 0 {
 		return errors.Join(c.checkGroups(), c.checkEvents())
 	}
@@ -103,6 +116,20 @@ func (c *command) check(now time.Time) error {
 	}
 
 	return fleetcli.CheckNameOrKey(c.manifest)
+}
+
+// selected returns the entries before --until and by the user of --by.
+func selected[T any](c *command, all []T, at func(T) time.Time, by func(T) string) []T {
+	return slices.DeleteFunc(all, func(one T) bool {
+		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !isBy(by(one), c.by)
+	})
+}
+
+// isBy reports whether a change is by a user, with or without the host or the source behind the name.
+func isBy(by, user string) bool {
+	rest, is := strings.CutPrefix(by, user)
+
+	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
 }
 
 // checkGroups checks the groups.

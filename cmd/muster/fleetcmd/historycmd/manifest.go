@@ -63,7 +63,8 @@ func (c *command) ofManifest(ctx context.Context, store *fleetcli.Store) error {
 		}
 	}
 	slices.SortFunc(all, func(a, b history.Revision) int { return cmp.Compare(a.Revision, b.Revision) })
-	all, doc.Before = history.Since(all, func(r history.Revision) time.Time { return r.Time }, c.from, c.limit)
+	timeOf := func(r history.Revision) time.Time { return r.Time }
+	all, doc.Before = history.Since(selected(c, all, timeOf, func(r history.Revision) string { return r.By }), timeOf, c.from, c.limit)
 	doc.Incomplete = full(counts)
 	if len(all) > 0 {
 		missing, err := c.rollout(ctx, store, all)

@@ -67,7 +67,8 @@ func (c *command) ofNode(ctx context.Context, store *fleetcli.Store) error {
 	if n.Clock.Apparent() {
 		doc.Incomplete = append(doc.Incomplete, "its clock is "+n.Clock.String()+", and the times of its reports are its own")
 	}
-	doc.Events, doc.Before = history.Since(all, func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }, c.from, c.limit)
+	timeOf := func(e history.Event) time.Time { return cmp.Or(e.Until, e.At) }
+	doc.Events, doc.Before = history.Since(selected(c, all, timeOf, func(e history.Event) string { return e.By }), timeOf, c.from, c.limit)
 	doc.Before += latest.Dropped
 	if doc.Events == nil {
 		doc.Events = []history.Event{}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -13,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/nodes"
+	"github.com/musterfleet/muster/model"
 )
 
 // nodes answers a query over nodes; without an expression, over all.
@@ -41,12 +43,33 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 		}
 	}
 	out := answerOf(c, rows)
+	out.Warnings = append(slices.Clone(found.Warnings), c.emptyColumns(rows, all)...)
 	for _, r := range fleetcli.Reasons(found.Undecided) {
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("cannot tell whether %s match: %s", print.Some(r.Nodes, "the first by name"), r.Reason))
 	}
 	out.Incomplete = append(out.Incomplete, incomplete...)
 
 	return out, nil
+}
+
+// emptyColumns names the columns of facts and labels that none of the rows has.
+func (c *queryCommand) emptyColumns(rows []query.Node, all []model.Node) (out []string) {
+	if len(rows) == 0 {
+		return nil
+	}
+	whose := "no node has"
+	if len(rows) < len(all) {
+		whose = "none of these nodes has"
+	}
+	for _, column := range c.shown {
+		name, _, _ := strings.Cut(column, ".")
+		if name != "facts" && name != "labels" || slices.ContainsFunc(rows, func(n query.Node) bool { return n.Value(column) != nil }) {
+			continue
+		}
+		out = append(out, whose+" "+column)
+	}
+
+	return out
 }
 
 // addFacts adds the facts of nodes, and returns of which they are missing.

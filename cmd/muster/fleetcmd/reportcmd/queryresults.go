@@ -78,6 +78,7 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 		return query.Answer{}, err
 	}
 	out := answerOf(c, r.matches)
+	out.Warnings = e.Warnings()
 	out.Incomplete = append(append(out.Incomplete, incomplete...), r.incomplete(bounds, c.sinceAt)...)
 
 	return out, nil

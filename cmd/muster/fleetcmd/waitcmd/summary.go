@@ -5,7 +5,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
 )
 
 // maxNamed is how many nodes of one status are named.
@@ -58,12 +60,12 @@ func progress(name string, statuses []fleet.RolloutStatus) string {
 	}
 }
 
-// warnNowhere warns of what applies to none of the nodes by its condition: nobody waits for that.
-func (w Wait) warnNowhere(name string, statuses []fleet.RolloutStatus) {
-	applies := func(s fleet.RolloutStatus) bool {
-		return s.Status != fleet.StatusNotApplicable || !strings.HasPrefix(s.Reason, "skipped: its condition is false: ")
+// nowhere returns the error of a manifest that applies to none of its nodes.
+func nowhere(name string, names kvstore.Names, statuses []fleet.RolloutStatus) error {
+	hint := "see " + names.Run("fleet group NODE --order")
+	if !slices.ContainsFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusOverridden }) {
+		hint = "check its condition, see " + names.Run("fleet facts NODE")
 	}
-	if len(statuses) > 0 && !slices.ContainsFunc(statuses, applies) {
-		w.Log.Warn("it applies to none of these nodes, where nothing of it is in force: is its condition right? (see muster fleet facts NODE)", "manifest", name)
-	}
+
+	return fmt.Errorf("%s applies to none of %s: %s (%s)", name, print.Count(len(statuses), "node"), byStatus(statuses, fleet.StatusOverridden, fleet.StatusNotApplicable), hint)
 }

@@ -14,8 +14,8 @@
   };
   // The clock of the browser may be wrong: ages count by that of the server.
   const ahead = Date.now() - Date.parse(root.dataset.now || new Date().toISOString());
-  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
-  const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+  const full = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
   const showTimes = () => {
     const now = Date.now() - ahead;
     for (const e of document.querySelectorAll("time[data-as]")) {
@@ -94,6 +94,29 @@
     });
     show();
   }
+
+  // The search field suggests nodes; one that is chosen is opened.
+  const find = document.getElementById("find"), suggestions = document.getElementById("found");
+  let asked = 0;
+  if (find && suggestions) find.addEventListener("input", async (e) => {
+    const chosen = !(e instanceof InputEvent) || e.inputType === "insertReplacementText";
+    if (chosen && [...suggestions.options].some((o) => o.value === find.value)) {
+      location.href = "/nodes/" + encodeURIComponent(find.value);
+      return;
+    }
+    const mine = ++asked, text = find.value.trim();
+    await new Promise((resume) => setTimeout(resume, 200));
+    if (mine !== asked || text === "") return;
+    try {
+      const answer = await fetch("/api/v1/nodes?limit=8&search=" + encodeURIComponent(text));
+      if (!answer.ok || mine !== asked) return;
+      suggestions.replaceChildren(...(await answer.json()).rows.map((row) => {
+        const option = document.createElement("option");
+        option.value = row.node;
+        return option;
+      }));
+    } catch { /* without suggestions the field searches all the same */ }
+  });
 
   // "/" goes to the search, j and k along what can be opened in a list, Escape out of a field.
   document.addEventListener("keydown", (e) => {

@@ -16,6 +16,19 @@ import (
 // ErrUnsafe is an entry that would land outside of the target, or lead out of it.
 var ErrUnsafe = errors.New("unsafe entry")
 
+// ErrLeadsOut is a link that leads out of the target, which is also ErrUnsafe.
+var ErrLeadsOut = errors.New("a link leads out of the target")
+
+// linkError is ErrLeadsOut with the target of the link.
+type linkError struct{ target string }
+
+func (e linkError) Error() string {
+	return fmt.Sprintf("%s: the link to %q leads out of the target", ErrUnsafe, e.target)
+}
+
+// Unwrap returns ErrUnsafe and ErrLeadsOut.
+func (linkError) Unwrap() []error { return []error{ErrUnsafe, ErrLeadsOut} }
+
 // maxDepth is how many directories an entry may be in. The way to each is walked for each
 // entry, and a name of a few bytes in a compressed archive may have any number of them.
 const maxDepth = 255
@@ -41,18 +54,20 @@ func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/
 // CheckTarget accepts a link that first goes up, at most to the target
 // directory, and then only down. The links it may pass on the way down are
 // checked too, so no chain of links leads out. A .. after a name could, because
-// that name may be a link. The error wraps ErrUnsafe.
+// that name may be a link. The error wraps ErrUnsafe, and ErrLeadsOut for a valid target.
 func CheckTarget(name, target string) error {
 	down := target
 	for strings.HasPrefix(down, "../") {
 		down = strings.TrimLeft(down[len("../"):], "/")
 	}
 	switch {
-	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0) || path.IsAbs(target):
+	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0):
+		return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafe, target)
+	case path.IsAbs(target):
 	case down != ".." && hasDotDot(down):
 	case filepath.IsLocal(path.Join(path.Dir(name), target)):
 		return nil
 	}
 
-	return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafe, target)
+	return linkError{target}
 }

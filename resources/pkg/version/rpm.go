@@ -1,20 +1,24 @@
-package dnf
+package version
 
 import (
 	"cmp"
 	"strings"
-
-	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
-// VersionCmp compares as rpm does: epoch, version and, when both have one,
-// release. Versions that rpm takes for equal although they differ, 01 and 1,
-// are compared as text.
-func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
-	return version.Compare(a, b, ignoreTrailingZeroes, cutRelease, func(a, b version.Version) int {
-		return cmp.Or(compareParts(a, b, compareText), compareParts(a, b, strings.Compare))
+// CompareRPM compares as rpm does: epoch, version and, where both have one, release.
+func CompareRPM(a, b string) (int, error) {
+	return Compare(a, b, false, cutRelease, orderRPM)
+}
+
+// CompareRPMStrictly compares as CompareRPM does. Versions that rpm takes for equal although
+// they differ, such as 01 and 1, are compared as text.
+func CompareRPMStrictly(a, b string, ignoreTrailingZeroes bool) (int, error) {
+	return Compare(a, b, ignoreTrailingZeroes, cutRelease, func(a, b Version) int {
+		return cmp.Or(orderRPM(a, b), compareParts(a, b, strings.Compare))
 	})
 }
+
+func orderRPM(a, b Version) int { return compareParts(a, b, rpmText) }
 
 // cutRelease cuts at the first hyphen.
 func cutRelease(text string) (upstream, release string) {
@@ -25,8 +29,8 @@ func cutRelease(text string) (upstream, release string) {
 
 // compareParts compares part by part. A version without a release equals any
 // release.
-func compareParts(a, b version.Version, text func(a, b string) int) int {
-	order := cmp.Or(version.CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
+func compareParts(a, b Version, text func(a, b string) int) int {
+	order := cmp.Or(CompareNumbers(a.Epoch, b.Epoch), text(a.Upstream, b.Upstream))
 	if order == 0 && a.Release != "" && b.Release != "" {
 		order = text(a.Release, b.Release)
 	}
@@ -34,21 +38,10 @@ func compareParts(a, b version.Version, text func(a, b string) int) int {
 	return order
 }
 
-// compare orders versions of rpm's output, which are always valid.
-func compare(a, b string) int {
-	va, errA := version.Parse(a, cutRelease)
-	vb, errB := version.Parse(b, cutRelease)
-	if errA != nil || errB != nil {
-		return strings.Compare(a, b)
-	}
-
-	return compareParts(va, vb, compareText)
-}
-
-// compareText compares segments of digits or letters in turn. A tilde sorts
+// rpmText compares segments of digits or letters in turn. A tilde sorts
 // before everything, also the end; a caret after the end but before everything
 // else.
-func compareText(a, b string) int {
+func rpmText(a, b string) int {
 	for {
 		a, b = strings.TrimLeftFunc(a, isSeparator), strings.TrimLeftFunc(b, isSeparator)
 		switch {
@@ -59,7 +52,7 @@ func compareText(a, b string) int {
 			a, b = a[1:], b[1:]
 			continue
 		case strings.HasPrefix(a, "^") || strings.HasPrefix(b, "^"):
-			if order := compareCaret(a, b); order != 0 {
+			if order := rpmCaret(a, b); order != 0 {
 				return order
 			}
 			a, b = a[1:], b[1:]
@@ -68,14 +61,14 @@ func compareText(a, b string) int {
 			return cmp.Compare(len(a), len(b))
 		}
 		var order int
-		if order, a, b = compareSegment(a, b); order != 0 {
+		if order, a, b = rpmSegment(a, b); order != 0 {
 			return order
 		}
 	}
 }
 
-// compareCaret compares when one side at least begins with a caret.
-func compareCaret(a, b string) int {
+// rpmCaret compares when one side at least begins with a caret.
+func rpmCaret(a, b string) int {
 	switch {
 	case a == "":
 		return -1
@@ -86,13 +79,13 @@ func compareCaret(a, b string) int {
 	}
 }
 
-// compareSegment compares the first segments; digits are newer than letters.
-func compareSegment(a, b string) (order int, restA, restB string) {
-	da, restA := version.CutDigits(a)
-	db, restB := version.CutDigits(b)
+// rpmSegment compares the first segments; digits are newer than letters.
+func rpmSegment(a, b string) (order int, restA, restB string) {
+	da, restA := CutDigits(a)
+	db, restB := CutDigits(b)
 	switch {
 	case da != "" && db != "":
-		return version.CompareNumbers(da, db), restA, restB
+		return CompareNumbers(da, db), restA, restB
 	case da != "":
 		return 1, restA, restB
 	case db != "":
@@ -125,4 +118,14 @@ func cutLetters(s string) (letters, rest string) {
 	}
 
 	return s[:end], s[end:]
+}
+
+// OrderRPM orders versions of rpm's output, which are always valid.
+func OrderRPM(a, b string) int {
+	order, err := CompareRPM(a, b)
+	if err != nil {
+		return strings.Compare(a, b)
+	}
+
+	return order
 }

@@ -1,0 +1,143 @@
+package fleet
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// maxSiblings bounds the names that are collected for a hint: nodes choose them.
+const maxSiblings = 1000
+
+// unknown finds the facts, labels and groups of an expression that no node has.
+type unknown struct {
+	mentions target.Mentions
+	facts    []factPath
+	// read counts the nodes whose facts were read.
+	read int
+}
+
+// factPath is what is known of a path of facts.
+type factPath struct {
+	found bool
+	// depth is how many of its names a node has at most, siblings are the names beside the
+	// first one that is missing there.
+	depth    int
+	siblings map[string]struct{}
+}
+
+func newUnknown(m target.Mentions) *unknown {
+	return &unknown{mentions: m, facts: make([]factPath, len(m.Facts))}
+}
+
+// noteFacts looks for the paths in the facts of a node.
+func (u *unknown) noteFacts(facts model.Facts) {
+	u.read++
+	for i, path := range u.mentions.Facts {
+		if p := &u.facts[i]; !p.found {
+			p.look(facts, path)
+		}
+	}
+}
+
+// look looks for a path in the facts of a node.
+func (p *factPath) look(facts map[string]any, path []string) {
+	for depth, name := range path {
+		value, has := facts[name]
+		if !has {
+			p.miss(depth, facts)
+			return
+		}
+		if depth == len(path)-1 {
+			p.found = true
+			return
+		}
+		within, ok := value.(map[string]any)
+		if !ok {
+			p.miss(depth+1, nil)
+			return
+		}
+		facts = within
+	}
+}
+
+// miss notes the names that are there where a path ends.
+func (p *factPath) miss(depth int, there map[string]any) {
+	if depth > p.depth || p.siblings == nil {
+		p.depth, p.siblings = depth, map[string]struct{}{}
+	}
+	for name := range there {
+		if depth == p.depth && len(p.siblings) < maxSiblings {
+			p.siblings[name] = struct{}{}
+		}
+	}
+}
+
+// warnings names what none of the nodes has, with the nearest name.
+func (u *unknown) warnings(nodes []model.Node) []string {
+	if len(nodes) == 0 {
+		return nil
+	}
+	out := u.unknownFacts(len(nodes))
+	labels, groups := map[string]struct{}{}, map[string]struct{}{model.GroupAll: {}}
+	for _, n := range nodes {
+		for name := range n.Labels {
+			labels[name] = struct{}{}
+		}
+		for _, group := range n.Groups {
+			groups[group] = struct{}{}
+		}
+	}
+	for _, name := range u.mentions.Labels {
+		if _, has := labels[name]; !has {
+			out = append(out, "no node has labels."+name+nearest("labels.", name, labels))
+		}
+	}
+	for _, name := range u.mentions.Groups {
+		if _, has := groups[name]; !has {
+			out = append(out, fmt.Sprintf("no node is in the group %q%s", name, nearest("", name, groups)))
+		}
+	}
+
+	return out
+}
+
+// unknownFacts names the paths that no facts have, of each the shortest part that is missing.
+func (u *unknown) unknownFacts(nodes int) (out []string) {
+	if u.read == 0 {
+		return nil
+	}
+	whose := "no node has"
+	if u.read < nodes {
+		whose = fmt.Sprintf("none of the %d nodes whose facts were read has", u.read)
+	}
+	for i, p := range u.facts {
+		if p.found {
+			continue
+		}
+		path := u.mentions.Facts[i]
+		missing := path[:min(p.depth+1, len(path))]
+		prefix := strings.Join(append([]string{"facts"}, missing[:len(missing)-1]...), ".") + "."
+		name := missing[len(missing)-1]
+		if text := whose + " " + prefix + name + nearest(prefix, name, p.siblings); !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+
+	return out
+}
+
+// nearest suggests a name, nothing where none is near.
+func nearest(prefix, name string, known map[string]struct{}) string {
+	near := document.Nearest(name, slices.Sorted(maps.Keys(known)))
+	if near == "" {
+		return ""
+	}
+
+	return fmt.Sprintf("; did you mean %s?", said(prefix+near))
+}

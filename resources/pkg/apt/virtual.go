@@ -1,0 +1,80 @@
+package apt
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/pkg"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// provides is the output of dpkg-query about what packages provide, a line a package.
+const provides = `${Package}\t${db:Status-Status}\t${Provides}\n`
+
+// CheckAbsent runs dpkg-query once for all packages, and apt-cache where one of them provides a name
+// or a name ends with a plus. A name with a candidate in a repository is a real package.
+func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
+	lines, _, err := pkg.Ask(ctx, env, "dpkg-query", "-W", "-f="+provides)
+	if err != nil {
+		return nil, err
+	}
+	found := providersOf(lines, names)
+	asked := slices.Sorted(maps.Keys(found))
+	for _, name := range names {
+		if bare, ok := strings.CutSuffix(name, "+"); ok {
+			asked = append(asked, name, bare)
+		}
+	}
+	if len(asked) == 0 {
+		return nil, nil
+	}
+	candidates, err := p.Candidates(ctx, env, asked, "")
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]error{}
+	for _, name := range names {
+		bare, isPlus := strings.CutSuffix(name, "+")
+		switch {
+		case candidates[name] != "":
+		case len(found[name]) > 0:
+			out[name] = pkg.Virtual(name, found[name])
+		case isPlus && (candidates[bare] != "" || isInstalled(lines, bare)):
+			out[name] = fmt.Errorf("%w: %s, which apt would read as an installation of %s: leave out the + to remove it", pkg.ErrNoPackage, name, bare)
+		}
+	}
+
+	return out, nil
+}
+
+// isInstalled reports whether lines of provides have a package that is installed.
+func isInstalled(lines []string, name string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
+		f := strings.SplitN(line, "\t", 3)
+		return f[0] == name && len(f) == 3 && f[1] != "not-installed" && f[1] != "config-files"
+	})
+}
+
+// providersOf returns the installed packages that provide names.
+func providersOf(lines, names []string) map[string][]string {
+	out := map[string][]string{}
+	for _, line := range lines {
+		f := strings.SplitN(line, "\t", 3)
+		if len(f) != 3 || f[1] == "not-installed" || f[1] == "config-files" {
+			continue
+		}
+		for provided := range strings.SplitSeq(f[2], ",") {
+			provided, _, _ = strings.Cut(strings.TrimSpace(provided), " ")
+			for _, name := range names {
+				if provided != "" && pkg.WithoutNative(name) == provided && f[0] != provided {
+					out[name] = append(out[name], f[0])
+				}
+			}
+		}
+	}
+
+	return out
+}

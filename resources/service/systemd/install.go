@@ -1,0 +1,246 @@
+package systemd
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// defaultTarget is a link that systemctl set-default makes, which enables nothing.
+const defaultTarget = "default.target"
+
+// maxUnitFile is the largest unit file in bytes, maxLinks the longest chain of links to one.
+const (
+	maxUnitFile = 1 << 20
+	maxLinks    = 16
+)
+
+// differingLinks returns the links that enable a unit and those that its [Install] section asks
+// for, both nil where they are the same or where that is not certain.
+func (r *reader) differingLinks(unit string, l links) (made, wanted []string) {
+	i, ok := readInstall(r.root, unit)
+	if !ok {
+		return nil, nil
+	}
+	made, wanted = i.comparable(l.made[unit]), i.comparable(i.links)
+	if len(wanted) == 0 || slices.Equal(made, wanted) {
+		return nil, nil
+	}
+
+	return made, wanted
+}
+
+// install is what the [Install] section of a unit asks for.
+type install struct {
+	unit, prefix, instance string
+	// links are below /etc/systemd/system.
+	links []string
+}
+
+// comparable returns sorted links without those that are not compared: how systemd names the
+// aliases of an instance is not certain, and old versions do not know UpheldBy=.
+func (i install) comparable(links []string) []string {
+	out := slices.DeleteFunc(slices.Clone(links), func(link string) bool {
+		isAlias := !strings.Contains(link, "/")
+		return link == defaultTarget || strings.Contains(link, ".upholds/") || isAlias && i.instance != ""
+	})
+	slices.Sort(out)
+
+	return slices.Compact(out)
+}
+
+// readInstall reads the [Install] sections of a unit file and its drop-ins. ok is false where
+// there is none, or where one has what only systemd can resolve.
+func readInstall(root, unit string) (i install, ok bool) {
+	i.unit = unit
+	bare := strings.TrimSuffix(unit, filepath.Ext(unit))
+	prefix, instance, isInstance := strings.Cut(bare, "@")
+	i.prefix, i.instance = prefix, instance
+	names := []string{unit}
+	if isInstance {
+		names = append(names, prefix+"@"+filepath.Ext(unit))
+	}
+	var text string
+	for _, name := range names {
+		if text, ok = findUnit(root, name); ok {
+			break
+		}
+	}
+	if !ok {
+		return i, false
+	}
+	values := map[string][]string{}
+	parseInstall(text, values)
+	for _, text := range dropIns(root, names) {
+		parseInstall(text, values)
+	}
+	for key, suffix := range map[string]string{"WantedBy": ".wants/", "RequiredBy": ".requires/", "UpheldBy": ".upholds/"} {
+		for _, value := range values[key] {
+			target, known := i.expand(value)
+			if !known {
+				return i, false
+			}
+			i.links = append(i.links, target+suffix+unit)
+		}
+	}
+	for _, value := range values["Alias"] {
+		alias, known := i.expand(value)
+		if !known {
+			return i, false
+		}
+		if alias != unit {
+			i.links = append(i.links, alias)
+		}
+	}
+
+	return i, true
+}
+
+// expand resolves the specifiers of a name. known is false for those that depend on the machine.
+func (i install) expand(name string) (expanded string, known bool) {
+	var b strings.Builder
+	for rest := name; ; {
+		before, after, found := strings.Cut(rest, "%")
+		b.WriteString(before)
+		if !found {
+			break
+		}
+		if after == "" {
+			return "", false
+		}
+		switch after[0] {
+		case '%':
+			b.WriteByte('%')
+		case 'n':
+			b.WriteString(i.unit)
+		case 'N':
+			b.WriteString(strings.TrimSuffix(i.unit, filepath.Ext(i.unit)))
+		case 'p':
+			b.WriteString(i.prefix)
+		case 'i':
+			b.WriteString(i.instance)
+		case 'j':
+			b.WriteString(i.prefix[strings.LastIndexByte(i.prefix, '-')+1:])
+		default:
+			return "", false
+		}
+		rest = after[1:]
+	}
+	expanded = b.String()
+	if at := strings.Index(expanded, "@."); at >= 0 && i.instance != "" {
+		expanded = expanded[:at+1] + i.instance + expanded[at+1:]
+	}
+
+	return expanded, true
+}
+
+// parseInstall adds the values of the [Install] section of a unit file. An empty value removes
+// those before it.
+func parseInstall(text string, values map[string][]string) {
+	section := ""
+	text = strings.ReplaceAll(text, "\\\n", " ")
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "" || strings.ContainsAny(line[:1], "#;"):
+			continue
+		case strings.HasPrefix(line, "["):
+			section = line
+			continue
+		case section != "[Install]":
+			continue
+		}
+		key, value, _ := strings.Cut(line, "=")
+		key = strings.TrimSpace(key)
+		words := strings.Fields(strings.ReplaceAll(value, `"`, ""))
+		if len(words) == 0 {
+			delete(values, key)
+		}
+		values[key] = append(values[key], words...)
+	}
+}
+
+// loadDirs returns the directories of unit files, the most important first.
+func loadDirs() []string {
+	return []string{etcUnits, "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
+}
+
+// findUnit returns the text of a unit file.
+func findUnit(root, name string) (text string, found bool) {
+	for _, dir := range loadDirs() {
+		text, err := readBelow(root, filepath.Join("/", dir, name))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		return text, err == nil
+	}
+
+	return "", false
+}
+
+// dropIns returns the texts of the drop-ins of a unit by any of its names, in the order of their
+// names; of one name, that in the first directory counts.
+func dropIns(root string, names []string) []string {
+	paths := map[string]string{}
+	for _, name := range names {
+		for _, dir := range loadDirs() {
+			at := filepath.Join("/", dir, name+".d")
+			for _, entry := range entries(filepath.Join(root, at)) {
+				if base := entry.Name(); strings.HasSuffix(base, ".conf") && paths[base] == "" {
+					paths[base] = filepath.Join(at, base)
+				}
+			}
+		}
+	}
+	var out []string
+	bases := make([]string, 0, len(paths))
+	for base := range paths {
+		bases = append(bases, base)
+	}
+	slices.Sort(bases)
+	for _, base := range bases {
+		if text, err := readBelow(root, paths[base]); err == nil {
+			out = append(out, text)
+		}
+	}
+
+	return out
+}
+
+// readBelow reads a file, and follows links of it below root.
+func readBelow(root, path string) (string, error) {
+	for range maxLinks {
+		target, err := os.Readlink(filepath.Join(root, path))
+		if err != nil {
+			break
+		}
+		if !filepath.IsAbs(target) {
+			target = filepath.Join(filepath.Dir(path), target)
+		}
+		path = target
+	}
+	text, err := files.Read(filepath.Join(root, path), maxUnitFile)
+
+	return string(text), err
+}
+
+// maskObstacle returns why a unit cannot be masked: the mask is a link in place of its file.
+func maskObstacle(root, unit string) error {
+	path := filepath.Join("/", etcUnits, unit)
+	target, err := os.Readlink(filepath.Join(root, path))
+	if _, missing := os.Lstat(filepath.Join(root, path)); missing != nil || err == nil && target == os.DevNull {
+		return nil
+	}
+
+	return resource.PrerequisiteError{
+		Needs: []string{resource.EmptiedNeed(filepath.Dir(path))},
+		Err:   fmt.Errorf("the mask is a link at %s, where its unit file is: move that to /usr/local/lib/systemd/system or remove it first, or set enable: false instead of masked: true", path),
+	}
+}

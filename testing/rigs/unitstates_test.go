@@ -1,0 +1,127 @@
+//go:build system
+
+package rigs_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// unitsOf returns a manifest of services, each a name and its properties.
+func unitsOf(entries ...string) string {
+	return "muster:\n  resources:\n    - service:\n        - " + strings.Join(entries, "\n        - ") + "\n"
+}
+
+// applies applies a manifest and checks the outcome of its only resource, of noop and of a second run.
+func (n node) applies(t *testing.T, what, manifest string, want model.Outcome, message string) {
+	t.Helper()
+	n.write("/root/units.yaml", manifest)
+	would := apply(t, n.Machine, "--noop", "/root/units.yaml")
+	if message != would[0].NoopMessage {
+		t.Errorf("%s, noop: %q, not %q", what, would[0].NoopMessage, message)
+	}
+	for _, want := range []model.Outcome{want, model.OutcomeStable} {
+		if got := apply(t, n.Machine, "/root/units.yaml"); got[0].Outcome() != want {
+			t.Errorf("%s: %s, not %s: %+v", what, got[0].Outcome(), want, got[0])
+		}
+	}
+}
+
+// refuses applies a manifest that is refused, in noop too, with a text.
+func (n node) refuses(what, manifest, says string) {
+	n.t.Helper()
+	n.write("/root/units.yaml", manifest)
+	for _, args := range [][]string{{"--noop"}, nil} {
+		if r := n.Run(append(append([]string{"muster", "apply"}, args...), "/root/units.yaml")...); r.Code == 0 || !strings.Contains(r.Stderr, says) {
+			n.t.Errorf("%s, %q: exit code %d, without %q\n%s", what, args, r.Code, says, r.Stderr)
+		}
+	}
+}
+
+func TestEnableComparesLinks(t *testing.T) {
+	n := newNode(t)
+	const enabled = "Would have enabled again, as its [Install] section says"
+	unit := func(install string) {
+		n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\n" + install + "' > /etc/systemd/system/job.service; systemctl daemon-reload")
+	}
+	links := func(want string) {
+		t.Helper()
+		if got := n.sh("cd /etc/systemd/system; find . -type l -name 'job*' -o -type l -lname '*job*' | sort | tr '\\n' ' '"); got != want {
+			t.Errorf("the links are %q, not %q", got, want)
+		}
+	}
+	manifest := unitsOf("job: {enable: true}")
+	unit("WantedBy=multi-user.target\\n")
+	n.applies(t, "not enabled", manifest, model.OutcomeChanged, "Would have started. Would have enabled")
+	unit("WantedBy=graphical.target\\n")
+	n.applies(t, "another target", manifest, model.OutcomeChanged, enabled)
+	links("./graphical.target.wants/job.service")
+	unit("WantedBy=graphical.target multi-user.target\\nRequiredBy=timers.target\\nAlias=work.service %%N-too.service\\n")
+	n.applies(t, "more links", manifest, model.OutcomeChanged, enabled)
+	links("./graphical.target.wants/job.service ./job-too.service ./multi-user.target.wants/job.service ./timers.target.requires/job.service ./work.service")
+	unit("WantedBy=graphical.target\\nWantedBy=\\nWantedBy=multi-user.target\\nAlias=work.service\\n")
+	n.applies(t, "fewer links", manifest, model.OutcomeChanged, enabled)
+	links("./multi-user.target.wants/job.service ./work.service")
+	n.sh("systemctl add-wants basic.target job.service 2>/dev/null")
+	n.applies(t, "by hand", manifest, model.OutcomeChanged, enabled)
+	n.sh("mkdir -p /etc/systemd/system/job.service.d; printf '[Install]\\nWantedBy=basic.target\\n' > /etc/systemd/system/job.service.d/10.conf; systemctl daemon-reload")
+	n.applies(t, "a drop-in", manifest, model.OutcomeChanged, enabled)
+	links("./basic.target.wants/job.service ./multi-user.target.wants/job.service ./work.service")
+
+	// A run that writes the file enables it again.
+	n.sh("rm -r /etc/systemd/system/job.service.d")
+	n.write("/root/file.yaml", "muster:\n  resources:\n    - file: [{/etc/systemd/system/job.service: {content: \"[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=rescue.target\\n\", owner: root, group: root, mode: '0644'}}]\n    - service: [{job: {enable: true}}]\n")
+	apply(t, n.Machine, "/root/file.yaml")
+	links("./rescue.target.wants/job.service")
+
+	// An instance, and a linked unit.
+	n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /etc/systemd/system/each@.service; systemctl daemon-reload; systemctl enable --now each@a 2>/dev/null; sed -i s/multi-user/basic/ /etc/systemd/system/each@.service; systemctl daemon-reload")
+	n.applies(t, "an instance", unitsOf("each@a: {enable: true}"), model.OutcomeChanged, enabled)
+	n.sh("mkdir -p /opt/app; printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /opt/app/far.service; systemctl enable --now /opt/app/far.service 2>/dev/null; sed -i s/multi-user/basic/ /opt/app/far.service; systemctl daemon-reload")
+	n.applies(t, "a linked unit", unitsOf("far: {enable: true}"), model.OutcomeChanged, enabled)
+	if got := n.sh("systemctl is-enabled far; readlink /etc/systemd/system/far.service"); got != "enabled\n/opt/app/far.service" {
+		t.Errorf("the linked unit is %q", got)
+	}
+}
+
+func TestEscapedUnitNames(t *testing.T) {
+	n := newNode(t)
+	n.sh(`mkdir -p /srv/my-data; printf '[Mount]\nWhat=tmpfs\nWhere=/srv/my-data\nType=tmpfs\n[Install]\nWantedBy=multi-user.target\n' > '/etc/systemd/system/srv-my\x2ddata.mount'
+printf '[Service]\nExecStart=/bin/sleep infinity\n' > /etc/systemd/system/each@.service; systemctl daemon-reload`)
+	n.applies(t, "a mount", unitsOf(`srv-my\x2ddata.mount: {enable: true}`), model.OutcomeChanged, "Would have started. Would have enabled")
+	if got := n.sh("findmnt -no FSTYPE /srv/my-data"); got != "tmpfs" {
+		t.Errorf("mounted is %q", got)
+	}
+	n.applies(t, "stopped", unitsOf(`srv-my\x2ddata.mount: {ensure: stopped, enable: false}`), model.OutcomeChanged, "Would have stopped. Would have disabled")
+	n.applies(t, "an instance", unitsOf(`each@a\x20b@c: {}`), model.OutcomeChanged, "Would have started")
+	n.applies(t, "two", unitsOf(`each@1\x2f2: {}`, `each@3\x2f4: {}`), model.OutcomeChanged, "Would have started")
+}
+
+func TestTransientUnits(t *testing.T) {
+	n := newNode(t)
+	n.sh("systemd-run --unit=job sleep infinity; systemd-run --unit=other sleep infinity")
+	n.applies(t, "stopped", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.applies(t, "together with another", unitsOf("job: {ensure: stopped}", "other: {ensure: stopped}"), model.OutcomeStable, "")
+	n.sh("systemd-run --unit=job sleep infinity")
+	n.applies(t, "again", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.refuses("it is to run", unitsOf("job: {ensure: running}"), "service not found")
+	n.refuses("a name that never was", unitsOf("jobb: {ensure: stopped}"), "service not found")
+}
+
+func TestMaskingAUnitWithAFile(t *testing.T) {
+	n := newNode(t)
+	n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /etc/systemd/system/job.service; systemctl daemon-reload; systemctl enable --now job 2>/dev/null")
+	masked := unitsOf("job: {ensure: stopped, enable: false, masked: true}")
+	n.refuses("its file is in the way", masked, "job cannot be masked: the mask is a link at /etc/systemd/system/job.service, where its unit file is: move that to /usr/local/lib/systemd/system")
+	if got := n.sh("systemctl is-active job; systemctl is-enabled job"); got != "active\nenabled" {
+		t.Errorf("it is %q", got)
+	}
+	n.write("/root/both.yaml", "muster:\n  resources:\n    - file: [{/etc/systemd/system/job.service: {ensure: absent}}]\n    - service: [{job: {ensure: stopped, enable: false, masked: true, require: [file#/etc/systemd/system/job.service]}}]\n")
+	if would := apply(t, n.Machine, "--noop", "/root/both.yaml"); would[1].NoopMessage != "Would have stopped. Would have disabled. Would have masked" {
+		t.Errorf("with the removal of the file: %+v", would)
+	}
+	n.sh("mkdir -p /usr/local/lib/systemd/system; mv /etc/systemd/system/job.service /usr/local/lib/systemd/system; systemctl daemon-reload; systemctl reenable job 2>/dev/null")
+	n.applies(t, "its file was moved", masked, model.OutcomeChanged, "Would have stopped. Would have disabled. Would have masked")
+}
