@@ -22,7 +22,7 @@ const (
 	reconnectJitter = 3 * time.Second
 	connectTimeout  = 5 * time.Second
 	drainTimeout    = 10 * time.Second
-	// A server that answers no ping for two intervals is left for another one.
+	// The client leaves a server after two unanswered pings.
 	pingInterval = 10 * time.Second
 	maxPings     = 1
 )
