@@ -25,6 +25,7 @@ import (
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporter"
@@ -76,6 +77,10 @@ type Options struct {
 	// what does not change by itself in them: when it changes they are published. What
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
+	// Packages is the inventory of the machine; nil stores none.
+	Packages packages.Source
+	// PutInventory stores the inventory of the node.
+	PutInventory func(ctx context.Context, i model.Inventory) error
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
 	// the connection was lost, or zero for never.
 	Connection func() (connected bool, last time.Time)
@@ -106,6 +111,8 @@ type Agent struct {
 	heartbeat *status.Heartbeat
 	loop      *loop
 	previews  *previews.Service
+	// packages publishes the inventory; nil does not.
+	packages *packages.Publisher
 	// metrics is nil where they are not served.
 	metrics *metrics.Server
 	// reconnected wakes the watch when NATS can be reached again.
@@ -138,6 +145,12 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		config: config, host: o.Host, watch: o.Assignments, runs: status.NewRuns(), log: o.Log, reconnected: tasks.NewSignal(), ran: tasks.NewSignal(),
 		facts:     &factCache{gather: o.Facts, ready: make(chan struct{}), log: o.Log},
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
+	}
+	if o.Packages != nil {
+		a.packages = &packages.Publisher{
+			Node: o.Config.Node, Source: o.Packages, Arm: o.Watch, Put: o.PutInventory, Log: o.Log,
+			Off: func() bool { return config.get().Inventory == "off" },
+		}
 	}
 	a.facts.changed = func() {
 		a.status.Changed.Notify()
@@ -358,6 +371,9 @@ func (a *Agent) Run(ctx, hard context.Context) error {
 		}
 		footprint.Keep(ctx, a.ran, a.heartbeat.Stored, a.giveBack(ctx, footprint.Reduce), a.giveBack(ctx, footprint.Trim))
 	})
+	if a.packages != nil {
+		all.Go(func() { tasks.Repeat(ctx, a.log, "publishing packages", nil, a.packages.Run) })
+	}
 	if a.metrics != nil {
 		all.Go(func() { a.metrics.Run(ctx) })
 	}

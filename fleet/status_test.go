@@ -353,6 +353,21 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("%d looks, %+v, %v", l.looks, tally, err)
 		}
 	})
+	t.Run("when only unreachable nodes remain", func(t *testing.T) {
+		runs, away := node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(6, model.OutcomeStable))
+		away.Silent = true
+		restarting := runs
+		restarting.Silent = true
+		l := &lister{states: [][]model.Node{
+			{node("a", nil, motd(6, model.OutcomeStable)), away},
+			{restarting, away},
+			{runs, away},
+		}}
+		got, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true}).Wait(t.Context(), rolloutOfAll)
+		if err != nil || l.looks != 3 || got[0].Status != fleet.StatusUpToDate || got[1].Status != fleet.StatusUnreachable {
+			t.Errorf("%d looks, %+v, %v", l.looks, got, err)
+		}
+	})
 	t.Run("when all that are left refuse", func(t *testing.T) {
 		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
 		l := &lister{states: [][]model.Node{

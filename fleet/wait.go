@@ -30,6 +30,9 @@ type Waiter struct {
 	Later func(ctx context.Context, key string) (map[uint64]string, error)
 	// Once polls once and does not wait.
 	Once bool
+	// LeaveUnreachable ends the wait when only nodes remain that were unreachable in every
+	// poll. Nodes that become unreachable during the wait may be restarting and are waited for.
+	LeaveUnreachable bool
 	// OnPoll, if set, gets the statuses of each poll.
 	OnPoll func([]RolloutStatus)
 	// IsTransient, if set, reports whether the error of a poll may pass by itself, as that of an outage: then the
@@ -41,7 +44,7 @@ type Waiter struct {
 // waiting cannot help, or ctx ends, and returns the last statuses. The error is
 // that of a poll; one that may pass by itself is an error only where no poll succeeded.
 func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
-	asked := map[revisionOf]bool{}
+	asked, reached := map[revisionOf]bool{}, map[string]bool{}
 	r.Later = maps.Clone(r.Later)
 	if r.Later == nil {
 		r.Later = map[string]map[uint64]string{}
@@ -63,7 +66,7 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 			if w.OnPoll != nil {
 				w.OnPoll(last)
 			}
-			if settled(last) || w.Once {
+			if w.isSettled(last, reached) || w.Once {
 				return last, nil
 			}
 		}
@@ -82,9 +85,19 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 	}
 }
 
-// settled reports whether every status is final, or changes only with another push.
-func settled(statuses []RolloutStatus) bool {
-	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool { return !s.Done() && s.Status != StatusRejected })
+// isSettled reports whether waiting longer cannot change the statuses. It adds the nodes that are
+// reachable now to reached.
+func (w *Waiter) isSettled(statuses []RolloutStatus, reached map[string]bool) bool {
+	for _, s := range statuses {
+		if s.Status != StatusUnreachable {
+			reached[s.Node] = true
+		}
+	}
+
+	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool {
+		isLeft := w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]
+		return !s.Done() && s.Status != StatusRejected && !isLeft
+	})
 }
 
 // revisionOf is a revision of a key.

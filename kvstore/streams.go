@@ -108,7 +108,7 @@ func (n Names) Streams() []Stream {
 	return []Stream{
 		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},
 		{Config: bucketConfig(n.Data(), "Hierarchical data of manifests", HistorySize), Reads: []string{KVSubject(n.Data(), ">")}},
-		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
+		{Config: nodes, Writes: []string{n.NodeState(AnyNode), n.NodeFacts(AnyNode), n.NodeInventory(AnyNode)}, Reads: []string{n.NodeState(AnyNode)}},
 		// The parts of a bundle can only be asked for by sequence.
 		{Config: bundles, Reads: []string{"$O." + n.Bundles() + ".M.>"}, ReadsAll: true},
 		{Config: reports, Writes: []string{n.Report(AnyNode, "*", "*")}},

@@ -32,6 +32,9 @@ func (n Names) NodeState(node string) string { return KVSubject(n.Nodes(), node+
 // NodeFacts is the subject of the key of a node's facts.
 func (n Names) NodeFacts(node string) string { return KVSubject(n.Nodes(), node+".facts") }
 
+// NodeInventory is the subject of the key of a node's inventory.
+func (n Names) NodeInventory(node string) string { return KVSubject(n.Nodes(), node+".inventory") }
+
 // encodedToken begins the token of an id that is none itself.
 const encodedToken = "="
 

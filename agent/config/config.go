@@ -27,6 +27,7 @@ type Config struct {
 	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
 	StateDir       string            `json:"state_dir" restart:"true" doc:"Directory of assignments, buffered reports, requests and the run lock."`
 	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
+	Inventory      string            `json:"inventory" doc:"on stores the installed packages of the node for muster fleet query --from packages; off does not."`
 	NATS           NATS              `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            Log               `json:"log" doc:"The log, which goes to standard error."`
@@ -107,6 +108,7 @@ func Default(hostname string) Config {
 		HealthInterval:  model.Duration(time.Minute),
 		StateDir:        "/var/lib/muster",
 		FactsDir:        "/etc/muster",
+		Inventory:       "on",
 		NATS:            NATS{Servers: []string{}},
 		Prefix:          "muster",
 		Log:             Log{Format: "text", Level: "info"},

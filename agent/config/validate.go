@@ -49,6 +49,7 @@ func (c *Config) checkKeys() model.Problems {
 	if c.FactsDir != "" && !filepath.IsAbs(c.FactsDir) {
 		out.Property("facts_dir", "", "%q must be an absolute path", c.FactsDir)
 	}
+	oneOf(&out, "inventory", c.Inventory, "on", "off")
 	oneOf(&out, "log.format", c.Log.Format, "text", "json")
 	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	for i, servers := range c.NATS.Servers {

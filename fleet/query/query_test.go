@@ -227,7 +227,7 @@ func TestDocumentedColumns(t *testing.T) {
 		t.Fatal(err)
 	}
 	section := markdown.Section(string(page), "## Queries")
-	for _, table := range []query.Table{query.Nodes(), query.Results()} {
+	for _, table := range []query.Table{query.Nodes(), query.Results(), query.Packages()} {
 		for _, c := range table.Columns {
 			if !strings.Contains(section, "`"+c+"`") {
 				t.Errorf("column %s is not documented", c)
@@ -240,6 +240,9 @@ func TestDocumentedColumns(t *testing.T) {
 		compile := func(text string) error { _, err := fleet.CompileResults(text); return err }
 		if found[1] == "" || found[1] == "nodes" {
 			compile = func(text string) error { _, err := fleet.CompileTarget(text); return err }
+		}
+		if found[1] == "packages" {
+			compile = func(text string) error { _, err := target.CompilePackages(text); return err }
 		}
 		if err := compile(found[2]); err != nil {
 			t.Error(err)

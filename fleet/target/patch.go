@@ -38,6 +38,9 @@ func (p *patcher) Visit(node *ast.Node) {
 		}
 		if ok {
 			p.checkScheme(n, callee.Value)
+			if slices.Contains(versionFunctions(), callee.Value) {
+				p.addScheme(node, n, callee.Value)
+			}
 		}
 		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" {
 			p.refused.Hint = p.hintForFunction()

@@ -17,6 +17,8 @@ type vocabulary struct {
 	// env has the names that an expression may use, with their types.
 	env              any
 	names, functions []string
+	// scheme is the name that has the scheme of the name version, empty for none.
+	scheme string
 	// wordsOf returns the name that a node of the tree is, and the words that it can have, nil
 	// for any.
 	wordsOf func(ast.Node) (name string, known []string)

@@ -14,7 +14,7 @@ const ControlLine = "64KB"
 
 // LongJWT is the size in bytes above which a JWT may be too long for the default of
 // max_control_line, which is 4 KB: the line also has a signature, and names.
-const LongJWT = 3600
+const LongJWT = 3680
 
 // The parts of a JWT whose length is always the same.
 const (

@@ -292,7 +292,7 @@ func nodeCannotRemoveWhatOthersSaid(t *testing.T, g kvtest.Guarded) {
 	if err := kvtest.Publish(t.Context(), pB, o); err != nil {
 		t.Fatal(err)
 	}
-	for _, subject := range []string{"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "muster.report.web01.run.stable"} {
+	for _, subject := range []string{"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web01.facts", "$KV.MUSTER_NODES.web01.inventory", "muster.report.web01.run.stable"} {
 		for _, rollup := range []string{"all", "sub"} {
 			reply, err := pA.RequestMsg(&nats.Msg{Subject: subject, Header: nats.Header{"Nats-Rollup": {rollup}}, Data: []byte(`{"node":"web01"}`)}, kvtest.Deadline)
 			if err != nil || !bytes.Contains(reply.Data, []byte("rollup not permitted")) {

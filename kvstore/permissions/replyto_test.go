@@ -17,7 +17,7 @@ func TestNodesAnswerNowhereElse(t *testing.T) {
 		requester(t, s, accepted)
 		all := listen(t, g.Admin.Conn())
 		targets := []string{
-			"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "muster.report.web01.run.stable", "muster.report.web02.run.stable",
+			"$KV.MUSTER_NODES.web01.state", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "$KV.MUSTER_NODES.web01.inventory", "$KV.MUSTER_NODES.web02.inventory", "muster.report.web01.run.stable", "muster.report.web02.run.stable",
 			"muster.registration.a.b.c.web02.d.1", "muster.reply.x.web02", "muster.reply.x.web01", "muster.reply.x.y.=", "muster.run.node.web02", "muster.command.node.web02.x",
 		}
 		for _, target := range targets {

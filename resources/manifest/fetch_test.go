@@ -252,7 +252,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 		"not found": {server.Listener.Addr().String(), "/nope", "the server answered 404 Not Found"},
 		"large":     {server.Listener.Addr().String(), "/large", "too large: more than the 1000 bytes that are allowed"},
 		"announced": {server.Listener.Addr().String(), "/announced", "too large: 5000 bytes"},
-		"cut":       {server.Listener.Addr().String(), "/cut", "unexpected EOF"},
+		"cut":       {server.Listener.Addr().String(), "/cut", "the download was cut short, 1 of 100 bytes were received: unexpected EOF"},
 		"loop":      {server.Listener.Addr().String(), "/loop", "more than 10 redirects"},
 		"location":  {server.Listener.Addr().String(), "/back", "failed to parse Location header"},
 		"refused":   {gone, "/x", "connection refused"},

@@ -98,11 +98,47 @@ func TestTemplatesChangeNothingOfOthers(t *testing.T) {
 func TestRegistrationsInTemplates(t *testing.T) {
 	o := options()
 	o.Registrations = func(context.Context, string, string, string, string) ([]registration.Registration, error) {
-		return []registration.Registration{{Address: "10.0.0.1", Port: 80}, {Address: "10.0.0.2", Port: 8080}}, nil
+		return []registration.Registration{{Address: "10.0.0.1", Port: 80, Annotations: map[string]string{"rack": "b4"}}, {Address: "10.0.0.2", Port: 8080}}, nil
 	}
+	const sd = `[
+  {
+    "targets": [
+      "10.0.0.1:80"
+    ],
+    "labels": {
+      "__meta_muster_annotation_rack": "b4",
+      "__meta_muster_priority": "0",
+      "cluster": "",
+      "node": "",
+      "protocol": "",
+      "service": ""
+    }
+  },
+  {
+    "targets": [
+      "10.0.0.2:8080"
+    ],
+    "labels": {
+      "__meta_muster_priority": "0",
+      "cluster": "",
+      "node": "",
+      "protocol": "",
+      "service": ""
+    }
+  }
+]`
 	for in, want := range map[string]string{
-		`"${ template('{{ range registrations \"prod\" \"http\" \"shop\" \"*\" }}server {{ .address }}:{{ .port }};{{ end }}') }"`:          "server 10.0.0.1:80;server 10.0.0.2:8080;",
-		`"${ jet('[[ range _, r := registrations(\"prod\", \"http\", \"shop\", \"*\") ]]server [[ r.address ]]:[[ r.port ]];[[ end ]]') }"`: "server 10.0.0.1:80;server 10.0.0.2:8080;",
+		`"${ registrations('*', '*', '*', '*').PrometheusFileSD() }"`:                                        sd,
+		`"${ let r = registrations('*', '*', '*', '*'); r.PrometheusFileSD() }"`:                             sd,
+		`"${ template('{{ (registrations \"*\" \"*\" \"*\" \"*\").PrometheusFileSD }}') }"`:                  sd,
+		`"${ template('{{ $r := registrations \"*\" \"*\" \"*\" \"*\" }}{{ $r.PrometheusFileSD }}') }"`:      sd,
+		`"${ jet('[[ registrations(\"*\", \"*\", \"*\", \"*\").PrometheusFileSD() | raw ]]') }"`:             sd,
+		`"${ jet('[[ r := registrations(\"*\", \"*\", \"*\", \"*\") ]][[ r.PrometheusFileSD() ]]') }"`:       sd,
+		`"${ registrations('*', '*', '*', '*')[0].Address }:${ registrations('*', '*', '*', '*')[1].Port }"`: "10.0.0.1:8080",
+		`"${ template('{{ range registrations \"*\" \"*\" \"*\" \"*\" }}{{ .Cluster }}{{ .Service }}{{ .Protocol }}{{ .Address }}:{{ .Port }} {{ .Priority }} {{ .TTL }} {{ get .Annotations \"rack\" | default \"-\" }};{{ end }}') }"`: "10.0.0.1:80 0 0s b4;10.0.0.2:8080 0 0s -;",
+		`"${ jet('[[ range _, e := registrations(\"*\", \"*\", \"*\", \"*\") ]][[ e.Address ]]:[[ e.Port ]];[[ end ]]') }"`:                                                                                                              "10.0.0.1:80;10.0.0.2:8080;",
+		`"${ template('{{ range registrations \"prod\" \"http\" \"shop\" \"*\" }}server {{ .address }}:{{ .port }};{{ end }}') }"`:                                                                                                       "server 10.0.0.1:80;server 10.0.0.2:8080;",
+		`"${ jet('[[ range _, r := registrations(\"prod\", \"http\", \"shop\", \"*\") ]]server [[ r.address ]]:[[ r.port ]];[[ end ]]') }"`:                                                                                              "server 10.0.0.1:80;server 10.0.0.2:8080;",
 	} {
 		if got := one(t, content(in), o, manifest.Inputs{}).Content; got != want {
 			t.Errorf("%s gives %s", in, got)

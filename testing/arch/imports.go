@@ -127,6 +127,7 @@ func rooms() []room {
 		{folder: "agent", alone: true, may: []string{"model/...", "agent/...", "resources/...", "schemas"}, tests: []string{"kvstore/..."}},
 		{folder: "agent/assignments/bundles", may: []string{"model", "agent/tasks", "resources/host/..."}},
 		{folder: "agent/tasks"},
+		{folder: "agent/packages", may: []string{"model", "agent/tasks", "resources/host/command", "resources/host/watch", "resources/pkg/version"}},
 		{folder: "agent/footprint", may: []string{"agent/tasks"}},
 		{folder: "agent/clock", may: []string{"model"}},
 		{folder: "agent/bounds", may: []string{"model"}},

@@ -16,7 +16,7 @@ func basePermissions(node string, groups []string) permissions.Permissions {
 			"$JS.API.STREAM.LIST", "muster.reply.*." + node,
 			"$JS.API.CONSUMER.MSG.NEXT.KV_MUSTER_MANIFESTS.muster-list-" + node, "$JS.API.CONSUMER.DELETE.KV_MUSTER_MANIFESTS.muster-list-" + node,
 			"$JS.API.DIRECT.GET.KV_MUSTER_DATA.$KV.MUSTER_DATA.>",
-			"$KV.MUSTER_NODES." + node + ".state", "$KV.MUSTER_NODES." + node + ".facts",
+			"$KV.MUSTER_NODES." + node + ".state", "$KV.MUSTER_NODES." + node + ".facts", "$KV.MUSTER_NODES." + node + ".inventory",
 			"$JS.API.DIRECT.GET.KV_MUSTER_NODES.$KV.MUSTER_NODES." + node + ".state",
 			"$JS.API.DIRECT.GET.OBJ_MUSTER_BUNDLES", "$JS.API.DIRECT.GET.OBJ_MUSTER_BUNDLES.$O.MUSTER_BUNDLES.M.>",
 			"muster.report." + node + ".*.*",

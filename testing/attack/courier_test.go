@@ -30,6 +30,7 @@ func targets(f *fleet) []target {
 		{"control", []string{"$KV.MUSTER_CONTROL.node.web02.pause", "$KV.MUSTER_CONTROL.node.web02.labels", "$KV.MUSTER_CONTROL.node.web02.groups", "$KV.MUSTER_CONTROL.group.db.pause", "$KV.MUSTER_CONTROL.group.all.pause", "$KV.MUSTER_CONTROL.node.web01.pause"}, `{"protocol":"io.muster.v1.pause"}`, true},
 		{"state", []string{"$KV.MUSTER_NODES.web02.state"}, `{"node":"web02"}`, true},
 		{"facts", []string{"$KV.MUSTER_NODES.web02.facts"}, `{}`, true},
+		{"inventory", []string{"$KV.MUSTER_NODES.web02.inventory"}, `{}`, true},
 		{"reports", []string{"muster.report.web02.run.stable"}, `{}`, true},
 		{"registrations", []string{"muster.registration.lab.http.site.web02.192_0_2_1.80"}, `{}`, true},
 		{"data", []string{"$KV.MUSTER_DATA.site"}, "a: 2", true},

@@ -131,7 +131,7 @@ func changeByAPI(a *attacker) {
 
 func readByAPI(a *attacker) {
 	var bodies []string
-	for _, subject := range []string{"$KV.MUSTER_MANIFESTS.node.web02.own", "$KV.MUSTER_MANIFESTS.group.db.own", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "$KV.MUSTER_CONTROL.node.web02.pause", "muster.command.node.web02"} {
+	for _, subject := range []string{"$KV.MUSTER_MANIFESTS.node.web02.own", "$KV.MUSTER_MANIFESTS.group.db.own", "$KV.MUSTER_NODES.web02.state", "$KV.MUSTER_NODES.web02.facts", "$KV.MUSTER_NODES.web02.inventory", "$KV.MUSTER_CONTROL.node.web02.pause", "muster.command.node.web02"} {
 		for _, key := range []string{"last_by_subj", "next_by_subj"} {
 			bodies = append(bodies, fmt.Sprintf(`{%q:%q}`, key, subject), fmt.Sprintf(`{"seq":1,%q:%q,"batch":10}`, key, subject))
 		}
@@ -205,7 +205,7 @@ func (f *fleet) bait(a *attacker) {
 	if err == nil {
 		err = nc.Publish("muster.reply.bait.web02", []byte(secret+"web02"))
 	}
-	for _, subject := range []string{"muster.report.web02.run.failed", "$KV.MUSTER_NODES.web02.facts"} {
+	for _, subject := range []string{"muster.report.web02.run.failed", "$KV.MUSTER_NODES.web02.facts", "$KV.MUSTER_NODES.web02.inventory"} {
 		if err == nil {
 			_, err = nc.Request(subject, []byte(secret+"web02"), kvtest.Deadline)
 		}

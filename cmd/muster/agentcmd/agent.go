@@ -23,6 +23,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
@@ -320,16 +321,18 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 
 	return agent.Options{
 		Config: config, Version: cli.Version(), Host: machine, Log: log, Loader: loader,
-		Assignments: watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
-		Control:     watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
-		Registry:    registrations.New(store),
-		Watch:       watcher.Arm,
-		Writers:     listen,
-		Checker:     cli.Checker(machine),
-		Bundles:     content.New(store),
-		GiveBack:    true,
-		Publisher:   reports.New(store),
-		States:      nodes.New(store),
+		Assignments:  watch.New(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
+		Control:      watch.NewControl(store, watch.Options{Node: config.Node, Groups: config.Groups, Log: log}),
+		Registry:     registrations.New(store),
+		Watch:        watcher.Arm,
+		Writers:      listen,
+		Checker:      cli.Checker(machine),
+		Bundles:      content.New(store),
+		GiveBack:     true,
+		Publisher:    reports.New(store),
+		States:       nodes.New(store),
+		Packages:     packages.Machine{Root: "/", Run: machine.Run},
+		PutInventory: nodes.New(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})
 			return all, facts.Digest(all), failed

@@ -171,7 +171,7 @@ func TestRetry(t *testing.T) {
 		"429":                {[]webtest.Answer{webtest.Status(429)}, 2, ""},
 		"the connection":     {[]webtest.Answer{webtest.Cut(0), webtest.Cut(0)}, 3, ""},
 		"five times":         {slices.Repeat([]webtest.Answer{webtest.Status(500)}, 5), 5, "the server answered 500 Internal Server Error (the server fails; the next run tries again)"},
-		"cut at one place":   {slices.Repeat([]webtest.Answer{declined}, 9), 5, "unexpected EOF"},
+		"cut at one place":   {slices.Repeat([]webtest.Answer{declined}, 9), 5, "the download was cut short, 1000 of 570000 bytes were received: unexpected EOF"},
 		"404":                {[]webtest.Answer{webtest.Status(404)}, 1, "the server answered 404 Not Found (check `url`)"},
 		"403":                {[]webtest.Answer{webtest.Status(403)}, 1, "the server answered 403 Forbidden (check `username`, `password` and `headers`)"},
 		"204":                {[]webtest.Answer{webtest.Status(204)}, 1, "the server answered 204 No Content"},

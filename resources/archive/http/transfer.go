@@ -140,6 +140,9 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 		if errors.Is(err, io.EOF) && t.content.total >= 0 && t.at != t.content.total {
 			err = io.ErrUnexpectedEOF
 		}
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			err = web.CutShort(t.at, t.content.total)
+		}
 		return 0, err
 	}
 	t.sum.Write(b[:n])

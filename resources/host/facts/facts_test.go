@@ -88,7 +88,7 @@ func TestGatherOfThisMachine(t *testing.T) {
 		}
 	}
 	for _, path := range []string{
-		"host.info.platformVersion", "host.info.virtualizationSystem", "host.info.virtualizationRole", "host.info.uptime", "host.info.rebootRequired",
+		"host.info.platformVersion", "host.info.virtualizationSystem", "host.info.virtualizationRole", "host.info.uptime", "host.info.rebootRequired", "host.info.platformCodename", "host.info.packageArch", "network.addresses",
 		"memory.swap.total", "partition.partitions", "network.interfaces",
 	} {
 		if !gjson.GetBytes(text, path).Exists() {

@@ -24,19 +24,51 @@ func gatherNetwork(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	network := map[string]any{"interfaces": list}
 	// A kernel without the protocol lacks the file.
 	routes4, _ := os.ReadFile("/proc/net/route")
 	routes6, _ := os.ReadFile("/proc/net/ipv6_route")
-	route, ok := defaultRoute4(string(routes4))
-	if !ok {
-		route, ok = defaultRoute6(string(routes6))
-	}
-	if ok {
-		network["primary"] = route.facts(interfaces)
-	}
+	network := addressFacts(interfaces, string(routes4), string(routes6))
+	network["interfaces"] = list
 
 	return map[string]any{"network": network}, nil
+}
+
+// addressFacts returns the addresses of the interfaces and of the default routes.
+func addressFacts(interfaces net.InterfaceStatList, routes4, routes6 string) map[string]any {
+	network := map[string]any{"addresses": globalAddresses(interfaces)}
+	for _, family := range []struct {
+		fact, routes string
+		find         func(string) (route, bool)
+	}{{"default_ipv4", routes4, defaultRoute4}, {"default_ipv6", routes6, defaultRoute6}} {
+		route, ok := family.find(family.routes)
+		if !ok {
+			continue
+		}
+		primary := route.facts(interfaces)
+		if address, known := primary["address"]; known {
+			network[family.fact] = address
+		}
+		if network["primary"] == nil {
+			network["primary"] = primary
+		}
+	}
+
+	return network
+}
+
+// globalAddresses returns the addresses that other hosts can reach: without loopback and
+// link-local addresses.
+func globalAddresses(interfaces net.InterfaceStatList) []any {
+	out := []any{}
+	for _, i := range interfaces {
+		for _, a := range i.Addrs {
+			if prefix, err := netip.ParsePrefix(a.Addr); err == nil && prefix.Addr().IsGlobalUnicast() {
+				out = append(out, prefix.Addr().String())
+			}
+		}
+	}
+
+	return out
 }
 
 // route is a default route.

@@ -9,7 +9,7 @@ import (
 
 // release is the platform according to os-release(5).
 type release struct {
-	platform, family, version string
+	platform, family, version, codename string
 }
 
 // readRelease reads the first existing path.
@@ -32,7 +32,7 @@ func readRelease(paths ...string) (release, error) {
 func parseRelease(text string) release {
 	values := assignments(text)
 	id := strings.ToLower(values["ID"])
-	r := release{platform: id, family: familyOf(id, values["ID_LIKE"]), version: values["VERSION_ID"]}
+	r := release{platform: id, family: familyOf(id, values["ID_LIKE"]), version: values["VERSION_ID"], codename: values["VERSION_CODENAME"]}
 	if r.version == "" {
 		r.version = values["BUILD_ID"]
 	}

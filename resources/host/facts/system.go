@@ -41,6 +41,9 @@ func gatherHost(ctx context.Context) (map[string]any, error) {
 	release, err := readRelease("/etc/os-release", "/usr/lib/os-release")
 	info["platform"], info["platformFamily"], info["platformVersion"] = release.platform, release.family, release.version
 	errs = append(errs, err)
+	info["platformCodename"] = release.codename
+	arch, _ := info["kernelArch"].(string)
+	info["packageArch"] = packageArch("/", arch)
 	running, _ := info["kernelVersion"].(string)
 	boot, _ := info["bootTime"].(float64)
 	info["rebootRequired"], err = needsReboot("/", running, time.Unix(int64(boot), 0))

@@ -3,6 +3,7 @@ package web
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -21,6 +22,16 @@ func Failed(u *url.URL, err error, secrets ...model.Secret) error {
 	}
 
 	return fmt.Errorf("%s: %w", Name(u), safe)
+}
+
+// CutShort returns the error of a response that ended early, which wraps
+// io.ErrUnexpectedEOF. A negative total is unknown.
+func CutShort(received, total int64) error {
+	if total < 0 {
+		return fmt.Errorf("the download was cut short after %d bytes: %w", received, io.ErrUnexpectedEOF)
+	}
+
+	return fmt.Errorf("the download was cut short, %d of %d bytes were received: %w", received, total, io.ErrUnexpectedEOF)
 }
 
 // WithoutCredentials returns the cause of a client's error in words, without the URL,

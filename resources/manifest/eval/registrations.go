@@ -6,12 +6,62 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
-// registrations is the function registrations: a list of mappings, that of the
-// lowest priority number first. What it asks for is asked once in a document.
+// registered is the list that the function registrations returns. Its items are mappings.
+type registered []any
+
+// newRegistered makes the list. Each field has a second key in CamelCase, as manifests of CCM
+// write it.
+func newRegistered(all []registration.Registration) registered {
+	out := registered{}
+	for _, r := range all {
+		item := map[string]any{"node": r.Node}
+		for key, value := range map[string]any{
+			"Cluster": r.Cluster, "Service": r.Service, "Protocol": r.ProtocolName, "Address": r.Address, "Port": r.Port,
+			"Priority": r.Priority, "TTL": r.TTL.String(), "Annotations": annotations(r.Annotations),
+		} {
+			item[key], item[strings.ToLower(key)] = value, value
+		}
+		out = append(out, item)
+	}
+
+	return out
+}
+
+func annotations(all map[string]string) map[string]any {
+	out := map[string]any{}
+	for key, value := range all {
+		out[key] = value
+	}
+
+	return out
+}
+
+// PrometheusFileSD returns the list as JSON for the file discovery of Prometheus.
+func (r registered) PrometheusFileSD() (string, error) {
+	all := make([]registration.Registration, len(r))
+	for i, item := range r {
+		m := item.(map[string]any)
+		all[i] = registration.Registration{
+			Cluster: m["cluster"].(string), Service: m["service"].(string), ProtocolName: m["protocol"].(string),
+			Address: m["address"].(string), Port: m["port"].(int), Priority: m["priority"].(int), Node: m["node"].(string),
+			Annotations: map[string]string{},
+		}
+		for key, value := range m["annotations"].(map[string]any) {
+			all[i].Annotations[key] = value.(string)
+		}
+	}
+	text, err := json.MarshalIndent(registration.Targets(all), "", "  ")
+
+	return string(text), err
+}
+
+// registrations is the function registrations: a list of mappings, the lowest priority
+// number first. A document asks only once for equal arguments.
 func (w *World) registrations(ctx context.Context, words ...string) (any, error) {
 	w.SetDynamic()
 	if w.Opts.Registrations == nil {
@@ -27,19 +77,17 @@ func (w *World) registrations(ctx context.Context, words ...string) (any, error)
 		if err != nil {
 			return "", fmt.Errorf("registrations: %w", err)
 		}
-		out := make([]map[string]any, len(found))
-		for i, r := range found {
-			out[i] = map[string]any{
-				"cluster": r.Cluster, "protocol": r.ProtocolName, "service": r.Service, "address": r.Address, "port": r.Port,
-				"priority": r.Priority, "ttl": r.TTL.String(), "annotations": r.Annotations, "node": r.Node,
-			}
-		}
-		text, err := json.Marshal(out)
+		text, err := json.Marshal(found)
 		return string(text), err
 	})
 	if err != nil {
 		return nil, err
 	}
 
-	return fromJSON(text)
+	var all []registration.Registration
+	if err := json.Unmarshal([]byte(text), &all); err != nil {
+		return nil, err
+	}
+
+	return newRegistered(all), nil
 }

@@ -2,6 +2,7 @@ package source
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -28,7 +29,7 @@ func (f *Fetcher) openHTTP(ctx context.Context, source string) (*opened, error) 
 		cancel(nil)
 		return nil, web.Failed(req.URL, err, secrets...)
 	}
-	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: f.opts.HTTPStall}
+	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: f.opts.HTTPStall, announced: resp.ContentLength}
 	if resp.StatusCode != http.StatusOK {
 		_ = body.Close()
 		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
@@ -48,6 +49,8 @@ type stalling struct {
 	ended  func() error
 	cancel context.CancelCauseFunc
 	limit  time.Duration
+	// announced is the length of the answer, -1 if it is unknown; received counts its bytes.
+	announced, received int64
 }
 
 // Read reads, for as long as the limit allows.
@@ -55,6 +58,10 @@ func (s *stalling) Read(b []byte) (int, error) {
 	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("nothing came for %s", s.limit)) })
 	n, err := s.ReadCloser.Read(b)
 	timer.Stop()
+	s.received += int64(n)
+	if errors.Is(err, io.ErrUnexpectedEOF) {
+		err = web.CutShort(s.received, s.announced)
+	}
 	if cause := s.ended(); err != nil && cause != nil {
 		return n, cause
 	}

@@ -123,9 +123,15 @@ func (b *Blocks) single(t *resource.Type, e document.Entry) {
 	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
-// list is the form of items name: properties.
+// list is the form of items name: properties. Defaults hold for the whole block. Of several
+// defaults with one property, those before a resource win over those after it.
 func (b *Blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	var defaults []document.Entry
+	type named struct {
+		document.Entry
+		before []document.Entry
+	}
+	var resources []named
 	for item := range items {
 		switch {
 		case item.Kind != document.Map && item.IsScalar():
@@ -147,7 +153,10 @@ func (b *Blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 			defaults = b.mergeDefaults(t, defaults, e.Value.Entries)
 			continue
 		}
-		b.add(t, e, defaults)
+		resources = append(resources, named{e, defaults})
+	}
+	for _, r := range resources {
+		b.add(t, r.Entry, addMissing(t, r.before, defaults))
 	}
 }
 
@@ -172,16 +181,23 @@ func (b *Blocks) notOne(t *resource.Type, item document.Value) {
 func (b *Blocks) add(t *resource.Type, e document.Entry, defaults []document.Entry) {
 	entries := make([]document.Entry, 0, 1+len(e.Value.Entries)+len(defaults))
 	entries = append(entries, document.Entry{Key: KeyName, Pos: e.Pos, Value: document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos}})
-	entries = append(entries, e.Value.Entries...)
-	for _, d := range defaults {
-		if !slices.ContainsFunc(e.Value.Entries, func(own document.Entry) bool { return SameProperty(t, own.Key, d.Key) }) {
-			entries = append(entries, d)
-		}
-	}
+	entries = append(entries, addMissing(t, e.Value.Entries, defaults)...)
 	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// mergeDefaults returns the defaults for the rest of a block: a later entry wins.
+// addMissing returns the properties with those of more that they lack.
+func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
+	out := slices.Clip(properties)
+	for _, e := range more {
+		if !slices.ContainsFunc(properties, func(own document.Entry) bool { return SameProperty(t, own.Key, e.Key) }) {
+			out = append(out, e)
+		}
+	}
+
+	return out
+}
+
+// mergeDefaults returns the defaults with more of them: a later entry wins.
 func (b *Blocks) mergeDefaults(t *resource.Type, before, more []document.Entry) []document.Entry {
 	out := slices.Clone(before)
 	for _, e := range more {

@@ -35,7 +35,9 @@ type pushCommand struct {
 	terms
 	source, name string
 	bundle, wait bool
-	yes          bool
+	// waitUnreachable also waits for nodes that are unreachable from the start.
+	waitUnreachable bool
+	yes             bool
 	// preview asks the nodes first what would change.
 	preview bool
 	// despiteConflicts skips checkConflicts.
@@ -63,6 +65,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
+	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable nodes").UnNegatableBoolVar(&c.waitUnreachable)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
 	c.addTerms(cmd)
@@ -135,13 +138,13 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 	var statuses []summary.Assignment
 	var waited error
-	if c.wait {
+	if c.wait || c.waitUnreachable {
 		goal := pushedGoal(done)
 		again := []string{"fleet", "wait", goal.Name}
 		if len(goal.Keys) == 1 {
 			again[2] = goal.Keys[0]
 		}
-		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), Again: again}.Run(ctx, store, goal)
+		statuses, waited = waitcmd.Wait{Env: c.Env, Timeout: c.timeout, Quiet: c.IsDocument(), LeaveUnreachable: !c.waitUnreachable, Again: again}.Run(ctx, store, goal)
 	}
 	if c.IsDocument() {
 		document := struct {

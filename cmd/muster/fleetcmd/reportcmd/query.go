@@ -22,6 +22,7 @@ const (
 	fromNodes        = "nodes"
 	fromResources    = "resources"
 	fromTransactions = "transactions"
+	fromPackages     = "packages"
 )
 
 // queryCommand is muster fleet query.
@@ -40,18 +41,19 @@ type queryCommand struct {
 // AddQuery adds muster fleet query.
 func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 	c := &queryCommand{Env: env}
-	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions")
-	cmd.HelpLong("The expression selects rows, in the language of --on, where names and words are those of --json; without one, all are shown. --from nodes has nodes as they are now; transactions what runs reported of resources, since a day; resources the newest result of each one that reported any, and whether it holds.\n\n" +
-		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. It warns of what may be missing (with --json under incomplete) and of names that no node has (under warnings; --strict fails).\n\n" +
+	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions, packages")
+	cmd.HelpLong("The expression selects rows, in the language of --on. Without an expression, all rows are shown. --from nodes reads nodes, transactions the reports of resources of the last day, resources the newest result of each resource, and packages the installed packages of nodes.\n\n" +
+		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. Remarks name rows that may be missing (\"incomplete\" with --json), and names that no node has (\"warnings\"; --strict fails).\n\n" +
 		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
 		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
+		"  muster fleet query --from packages 'name == \"openssl\" && older(version, \"3.0.15\")' --columns node,version\n" +
 		"  muster fleet query --by state,version")
-	columns := append(query.Nodes().Columns, query.Results().Columns...)
+	columns := slices.Concat(query.Nodes().Columns, query.Results().Columns, query.Packages().Columns)
 	slices.Sort(columns)
 	columns = slices.Compact(columns)
 	cmd.Arg("expression", "Condition over a row").StringVar(&c.expression)
-	cli.Enum(cmd.Flag("from", "What to ask for: nodes, resources or transactions").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions)
+	cli.Enum(cmd.Flag("from", "What to ask for: nodes, resources, transactions or packages").Default(fromNodes).PlaceHolder("WHAT"), &c.from, fromNodes, fromResources, fromTransactions, fromPackages)
 	c.AddOn(cmd)
 	cmd.Flag("columns", "Columns to show, such as node,labels.rack,facts.host.info.platform").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.columns)
 	cmd.Flag("by", "Count rows by these columns").PlaceHolder("NAME,…").HintOptions(columns...).StringVar(&c.by)
@@ -64,11 +66,14 @@ func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 
 // table returns what the rows can have.
 func (c *queryCommand) table() query.Table {
-	if c.from == fromNodes {
+	switch c.from {
+	case fromNodes:
 		return query.Nodes()
+	case fromPackages:
+		return query.Packages()
+	default:
+		return query.Results()
 	}
-
-	return query.Results()
 }
 
 func (c *queryCommand) run(ctx context.Context) error {
@@ -81,6 +86,9 @@ func (c *queryCommand) run(ctx context.Context) error {
 			return err
 		}
 		return c.withStore(ctx, func(store *fleetcli.Store) (query.Answer, error) { return c.nodes(ctx, store, e) })
+	}
+	if c.from == fromPackages {
+		return c.runPackages(ctx)
 	}
 	e, err := compileResults(c.expression)
 	if err != nil {
@@ -125,9 +133,9 @@ func (c *queryCommand) check() error {
 	if err := c.Check(); err != nil {
 		return err
 	}
-	if c.from == fromNodes {
+	if c.from == fromNodes || c.from == fromPackages {
 		if c.since != "" {
-			return cli.Usagef("--since is for --from %s and %s: nodes are as they are now; write age(heard) < \"1h\"", fromResources, fromTransactions)
+			return cli.Usagef("--since is for --from %s and %s: %s are as they are now; write age(heard) < \"1h\"", fromResources, fromTransactions, c.from)
 		}
 		return nil
 	}

@@ -217,6 +217,8 @@ type Wait struct {
 	Timeout time.Duration
 	// Quiet leaves the printing of the statuses to the caller.
 	Quiet bool
+	// LeaveUnreachable is fleet.Waiter.LeaveUnreachable.
+	LeaveUnreachable bool
 	// Again are the words after muster that wait for the same, for somebody who interrupts it.
 	Again []string
 }
@@ -281,22 +283,16 @@ func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollou
 		limit = ctx
 	}
 	absent := notes{timeout: w.Timeout}
-	var failed failures
 	remark := func(text string) {
 		away.line.Clear()
 		w.Print.Remark("%s: %s", g.Name, text)
 	}
 	waiter := fleet.Waiter{
-		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, Later: s.Digests,
+		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, Later: s.Digests,
 		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
-			if w.Timeout > 0 && limit.Err() == nil {
-				for _, text := range failed.next(all) {
-					remark(text)
-				}
-			}
-			if text := absent.next(all); text != "" && limit.Err() == nil {
+			if text := absent.next(all); text != "" && limit.Err() == nil && !w.LeaveUnreachable {
 				remark(text)
 			}
 			away.line.Show("%s", progress(g.Name, all))
@@ -351,6 +347,8 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
+	case t.Unreachable > 0 && t.Open() == t.Unreachable && w.LeaveUnreachable && ctx.Err() == nil:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; unreachable nodes apply it when they reconnect, --wait-unreachable waits for them", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(store, statuses))
 	case t.NotUpToDate() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(store, statuses))
 	default:

@@ -1,0 +1,2 @@
+// Package packages publishes the packages that are installed on a node.
+package packages

@@ -1,0 +1,73 @@
+package reportcmd
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/query"
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/kvstore/nodes"
+)
+
+// runPackages answers a query over installed packages.
+func (c *queryCommand) runPackages(ctx context.Context) error {
+	text := c.expression
+	if text == "" {
+		text = "true"
+	}
+	e, err := target.CompilePackages(text)
+	if err != nil {
+		return cli.Usagef("%w", err)
+	}
+	on, err := c.Compile(c.Env)
+	if err != nil {
+		return err
+	}
+
+	return c.withStore(ctx, func(store *fleetcli.Store) (query.Answer, error) { return c.packages(ctx, store, e, on) })
+}
+
+// packages evaluates an expression over the packages of the nodes that on selects.
+func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e target.Packages, on *target.Expression) (query.Answer, error) {
+	all, err := store.Nodes(ctx)
+	if err != nil {
+		return query.Answer{}, err
+	}
+	found := fleet.Selection{Nodes: all}
+	if on != nil {
+		if found, err = store.Select(ctx, on, all); err == nil {
+			err = fleetcli.NoMatch(on, found)
+		}
+		if err != nil {
+			return query.Answer{}, err
+		}
+	}
+	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), slices.Collect(maps.Keys(found.Names())), nodes.New(store.KV).Inventories(ctx))
+	if err != nil {
+		return query.Answer{}, err
+	}
+	out := answerOf(c, m.Rows)
+	out.Warnings = e.Warnings()
+	if err := fleetcli.UndecidedError(found); err != nil {
+		out.Incomplete = append(out.Incomplete, err.Error())
+	}
+	for what, names := range map[string][]string{"no inventory is stored": m.Unstored, "cannot read the inventory": m.Unreadable, "cannot tell whether packages match": m.Undecided} {
+		if len(names) > 0 {
+			out.Incomplete = append(out.Incomplete, missing(what, names))
+		}
+	}
+	for _, node := range slices.Sorted(maps.Keys(m.Partial)) {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("%s: the inventory is incomplete: %s", node, m.Partial[node]))
+	}
+	slices.Sort(out.Incomplete)
+	if m.Full {
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("more than %d match: narrow the expression", query.MaxPackages))
+	}
+
+	return out, nil
+}

@@ -1,0 +1,117 @@
+package query
+
+import (
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// Package is an installed package of a node as a row.
+type Package struct {
+	Node string
+	model.Package
+}
+
+// Packages is the table of packages.
+func Packages() Table {
+	return Table{Columns: target.PackageNames(), Default: target.PackageNames()}
+}
+
+// Value returns a value of the package.
+func (p Package) Value(column string) any {
+	switch column {
+	case "node":
+		return p.Node
+	case "name":
+		return p.Name
+	case "version":
+		return p.Version
+	case "arch":
+		return p.Arch
+	case "manager":
+		return p.Manager
+	default:
+		return nil
+	}
+}
+
+// MaxPackages is how many matching packages are kept.
+const MaxPackages = 1_000_000
+
+// PackageMatches are the packages that match an expression.
+type PackageMatches struct {
+	Rows []Package
+	// Unstored are the nodes without an inventory, Unreadable those whose inventory cannot be
+	// read, Undecided those with a package that cannot be judged, by name.
+	Unstored, Unreadable, Undecided []string
+	// Partial are the reasons of inventories that are incomplete, by node.
+	Partial map[string]string
+	// Full reports whether more than MaxPackages match.
+	Full bool
+}
+
+// MatchPackages evaluates an expression for the packages of some nodes. The error is the last one of
+// the inventories, or wraps target.ErrEnded.
+func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
+	missing := map[string]bool{}
+	for _, n := range nodes {
+		missing[n] = true
+	}
+	out.Partial = map[string]string{}
+	for i, err := range all {
+		if err != nil {
+			return out, err
+		}
+		if !missing[i.Node] {
+			continue // another node, or one that stored again during the read
+		}
+		delete(missing, i.Node)
+		if err := out.add(run, i); err != nil {
+			return out, err
+		}
+	}
+	for n := range missing {
+		out.Unstored = append(out.Unstored, n)
+	}
+	for _, names := range [][]string{out.Unstored, out.Unreadable, out.Undecided} {
+		slices.Sort(names)
+	}
+	slices.SortStableFunc(out.Rows, func(a, b Package) int { return compare("node", a.Node, b.Node) })
+
+	return out, nil
+}
+
+// add adds the matching packages of an inventory.
+func (m *PackageMatches) add(run *target.PackageEvaluator, i model.Inventory) error {
+	if i.Unreadable != "" {
+		m.Unreadable = append(m.Unreadable, i.Node)
+		return nil
+	}
+	if i.Incomplete != "" {
+		m.Partial[i.Node] = i.Incomplete
+	}
+	undecided := false
+	for _, p := range i.Packages {
+		is, err := run.Match(i.Node, p)
+		switch {
+		case errors.Is(err, target.ErrEnded):
+			return fmt.Errorf("packages of node %s: %w", i.Node, err)
+		case err != nil:
+			undecided = true
+		case !is:
+		case len(m.Rows) == MaxPackages:
+			m.Full = true
+		default:
+			m.Rows = append(m.Rows, Package{i.Node, p})
+		}
+	}
+	if undecided {
+		m.Undecided = append(m.Undecided, i.Node)
+	}
+
+	return nil
+}

@@ -1,0 +1,159 @@
+package nodes
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
+)
+
+// Limits of an inventory: packed, unpacked, and its packages.
+const (
+	maxInventory      = 64 << 10
+	maxInventoryPlain = 16 << 20
+	maxPackages       = 100_000
+)
+
+// PutInventory stores the inventory of a node, packed, without an expiry. One that exceeds 64 KiB
+// has the names of its packages alone, and as many as fit.
+func (b Bucket) PutInventory(ctx context.Context, i model.Inventory) error {
+	err := model.CheckNode(i.Node, nil)
+	if err != nil {
+		return err
+	}
+	data, err := packInventory(i)
+	if err == nil {
+		err = b.store.Ready(ctx)
+	}
+	if err == nil {
+		_, err = b.store.Publish(ctx, kvstore.NewMsg(b.store.Names().NodeInventory(i.Node), data))
+	}
+	if err != nil {
+		return fmt.Errorf("put inventory of node %s: %w", i.Node, err)
+	}
+
+	return nil
+}
+
+// packInventory packs an inventory into at most maxInventory bytes.
+func packInventory(i model.Inventory) ([]byte, error) {
+	data, err := pack(i)
+	if err != nil || len(data) <= maxInventory {
+		return data, err
+	}
+	i.Packages = slices.Clone(i.Packages)
+	for at, p := range i.Packages {
+		i.Packages[at] = model.Package{Name: p.Name, Manager: p.Manager}
+	}
+	i.Packages = slices.Compact(i.Packages)
+	i.Incomplete = fmt.Sprintf("it exceeds %d KiB: versions are missing", maxInventory>>10)
+	all := len(i.Packages)
+	for {
+		if data, err = pack(i); err != nil || len(data) <= maxInventory {
+			return data, err
+		}
+		i.Packages = i.Packages[:len(i.Packages)*3/4]
+		i.Incomplete = fmt.Sprintf("it exceeds %d KiB: versions, and %d of %d packages, are missing", maxInventory>>10, all-len(i.Packages), all)
+	}
+}
+
+// pack packs an inventory: a line of JSON without the packages, and a line for each package with
+// its manager, name, version and architecture between tabs. 1,000 nodes are read in a second so.
+func pack(i model.Inventory) ([]byte, error) {
+	var out, text bytes.Buffer
+	packages := i.Packages
+	i.Packages = nil
+	err := json.NewEncoder(&text).Encode(i)
+	for _, p := range packages {
+		fields := []string{p.Manager, p.Name, p.Version, p.Arch}
+		if !slices.ContainsFunc(fields, func(f string) bool { return strings.ContainsAny(f, "\t\n") }) {
+			text.WriteString(strings.Join(fields, "\t") + "\n")
+		}
+	}
+	w := gzip.NewWriter(&out)
+	_, failed := w.Write(text.Bytes())
+	err = errors.Join(err, failed, w.Close())
+
+	return out.Bytes(), err
+}
+
+// Inventories yields the stored inventories of nodes, in any order. An error is the last thing.
+func (b Bucket) Inventories(ctx context.Context) iter.Seq2[model.Inventory, error] {
+	return func(yield func(model.Inventory, error) bool) {
+		n := b.store.Names()
+		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), n.NodeInventory("*"), pageSize)) {
+			if err != nil {
+				yield(model.Inventory{}, err)
+				return
+			}
+			if m.Deleted() && !m.Forged {
+				continue
+			}
+			if !yield(unpackInventory(nodeOf(n, m.Subject), m), nil) {
+				return
+			}
+		}
+	}
+}
+
+// unpackInventory reads the inventory of a node, within limits: a node stores what it likes.
+func unpackInventory(node string, m kvstore.Message) (i model.Inventory) {
+	err := m.Refusal()
+	if err == nil {
+		err = unpack(m.Data, &i)
+	}
+	switch {
+	case err != nil:
+	case i.Node != node:
+		err = fmt.Errorf("it names node %q", i.Node)
+	}
+	if err != nil {
+		return model.Inventory{Node: node, Unreadable: err.Error()}
+	}
+
+	return i
+}
+
+func unpack(data []byte, i *model.Inventory) error {
+	if len(data) > maxInventory {
+		return fmt.Errorf("it exceeds %d KiB", maxInventory>>10)
+	}
+	r, err := gzip.NewReader(bytes.NewReader(data))
+	if err != nil {
+		return err
+	}
+
+	data, err = io.ReadAll(io.LimitReader(r, maxInventoryPlain+1))
+	switch {
+	case err != nil:
+		return err
+	case len(data) > maxInventoryPlain:
+		return fmt.Errorf("it exceeds %d MiB unpacked", maxInventoryPlain>>20)
+	}
+	head, lines, _ := strings.Cut(string(data), "\n")
+	if err := json.Unmarshal([]byte(head), i); err != nil {
+		return err
+	}
+	i.Packages = nil
+	for line := range strings.Lines(lines) {
+		manager, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
+		name, rest, _ := strings.Cut(rest, "\t")
+		version, arch, ok := strings.Cut(rest, "\t")
+		if !ok || len(i.Packages) == maxPackages {
+			return errors.New("its packages have another form")
+		}
+		i.Packages = append(i.Packages, model.Package{Name: name, Version: version, Arch: arch, Manager: manager})
+	}
+
+	return nil
+}

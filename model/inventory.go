@@ -1,0 +1,24 @@
+package model
+
+import "time"
+
+// Package is an installed package of a node.
+type Package struct {
+	Name    string `json:"name"`
+	Version string `json:"version,omitempty"`
+	Arch    string `json:"arch,omitempty"`
+	// Manager is deb or rpm, the scheme of the version.
+	Manager string `json:"manager"`
+}
+
+// Inventory is what is installed on a node.
+type Inventory struct {
+	Node string    `json:"node"`
+	At   time.Time `json:"at"`
+	// Packages are sorted by name.
+	Packages []Package `json:"packages"`
+	// Incomplete is the reason why versions or packages are missing; empty for none.
+	Incomplete string `json:"incomplete,omitempty"`
+	// Unreadable is the reason why a stored inventory cannot be read; a node does not set it.
+	Unreadable string `json:"-"`
+}
