@@ -19,6 +19,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+const ensureDataHelp = "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera"
+
 // ensureCommand is muster ensure.
 type ensureCommand struct {
 	runner
@@ -35,7 +37,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print the transaction event")
 	c.AddFacts(cmd)
-	c.AddData(cmd, "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera")
+	c.AddHiera(cmd, ensureDataHelp)
 	c.AddMaxDepth(cmd)
 	c.AddReadEnv(cmd)
 	cmd.Flag("raw", "Evaluate no expressions in arguments, flags and requests").UnNegatableBoolVar(&c.raw)
@@ -43,6 +45,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	api := cmd.Command("api", "Ensure by documents instead of flags")
 	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
+	c.AddOnlyData(pipe, ensureDataHelp)
 	pipe.Flag("yaml", "Print the response as YAML").UnNegatableBoolVar(&c.yaml)
 	pipe.Action(env.Action(c.pipe))
 }
@@ -128,7 +131,7 @@ const hieraFile = ".hiera"
 // requestData returns the data of a request: --data, or the file .hiera if only root and the user who runs
 // muster may write to it.
 func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (map[string]any, error) {
-	source, flag, err := env.DataSource(in)
+	source, flag, err := in.DataSource()
 	if err != nil {
 		return nil, err
 	}
