@@ -70,7 +70,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	if err != nil {
 		return nil, err
 	}
-	session, err := openSession(c.Host())
+	session, err := openSession(ctx, c.Host())
 	if err != nil {
 		return nil, err
 	}

@@ -64,7 +64,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 		return cli.FileError("manifest", m.name(), err)
 	}
 	defer env.CleanUp(source.Close)
-	session, err := openSession(env.Host())
+	session, err := openSession(ctx, env.Host())
 	if err != nil {
 		return err
 	}
