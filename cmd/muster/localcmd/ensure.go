@@ -43,7 +43,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	cmd.Flag("raw", "Evaluate no expressions in arguments, flags and requests").UnNegatableBoolVar(&c.raw)
 	env.AddTypes(cmd, cli.TypeCommands{Taken: cli.FlagNames(cmd), Decode: resource.Decode, Evaluated: func() bool { return !c.raw }, Act: c.run})
 	api := cmd.Command("api", "Ensure by documents instead of flags")
-	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
+	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response").Alias("piped")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
 	c.AddOnlyData(pipe, ensureDataHelp)
 	pipe.Flag("yaml", "Print the response as YAML").UnNegatableBoolVar(&c.yaml)
@@ -206,7 +206,7 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	env.AddTypes(cmd, cli.TypeCommands{Decode: resource.DecodeQuestion, Evaluated: func() bool { return true }, Act: c.run})
+	env.AddTypes(cmd, cli.TypeCommands{Decode: resource.DecodeQuestion, Question: true, Evaluated: func() bool { return true }, Act: c.run})
 }
 
 func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
