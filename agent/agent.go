@@ -287,7 +287,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 			return manifest.Inputs{Facts: facts, MaxDepth: a.config.get().MaxDepth}
 		},
 		Env:     func(facts model.Facts) resource.Env { return runner.Env(facts, true) },
-		Expired: func(at time.Time) bool { return o.Clock.Until(at, trust.Demands()) <= 0 },
+		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
 	a.previews = a.newPreviews(o, trust, set, running, runner)

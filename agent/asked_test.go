@@ -103,7 +103,7 @@ func TestARunIsAskedFor(t *testing.T) {
 			why    string
 		}{
 			"unknown manifest": {func(r *model.RunRequest) { r.Manifests = []string{"two", "three"} }, model.EnsureFailed, "three: not assigned"},
-			"expired":          {func(r *model.RunRequest) { r.Expires = time.Now().Add(-time.Minute) }, model.EnsureExpired, ""},
+			"expired":          {func(r *model.RunRequest) { r.Expires = time.Now().Add(-time.Minute) }, model.EnsureExpired, "the node's clock is at"},
 			"without an end":   {func(r *model.RunRequest) { r.Expires = time.Time{} }, model.EnsureFailed, "expires"},
 			"no name":          {func(r *model.RunRequest) { r.Manifests = []string{"*"} }, model.EnsureFailed, "name"},
 			"another document": {func(r *model.RunRequest) { r.Protocol = model.ProtocolEnsureRequest }, model.EnsureFailed, "protocol"},

@@ -235,7 +235,9 @@ func TestRequestsExpireByTheServersClock(t *testing.T) {
 				n.setsClock(c.ahead)
 				n.start()
 				n.settle()
-				if got := n.ask(n.request("r1", "motd", "x", `"expires": "`+c.expires+`",`)).last(); got.Phase != c.want {
+				got := n.ask(n.request("r1", "motd", "x", `"expires": "`+c.expires+`",`)).last()
+				named := strings.Contains(got.Error, "expired at "+c.expires+": the node's clock is at 1999-12-31T22:") && strings.Contains(got.Error, "the server's clock at 2000-01-01T00:")
+				if got.Phase != c.want || named != (c.want == model.EnsureExpired) {
 					t.Errorf("%+v", got)
 				}
 			})

@@ -36,7 +36,8 @@ func (a *Agent) newPreviews(o Options, trust *gate.Gate, set *assignments.Set, r
 
 	return previews.New(previews.Options{
 		Node: o.Config.Node, Log: a.log, Plan: p.plan, Untrusted: (&untrusted{report: a.report, log: a.log}).note,
-		Until: func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
+		Until:   func(at time.Time) time.Duration { return o.Clock.Until(at, trust.Demands()) },
+		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Open: func(ctx context.Context, data []byte) ([]byte, error) {
 			c := a.config.get()
 			opened, err := trust.Request(ctx, data, signed.Preview, model.Families(c.Node, c.Groups))

@@ -109,7 +109,7 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	switch {
 	case errors.Is(err, answer.ErrWrong):
 		return nil, err
-	case err != nil || resp.Type != streamListType:
+	case err != nil || resp.Type != streamListType && resp.Error == nil:
 		return nil, jsapi.ErrNotJetStream
 	case resp.Error != nil && resp.Error.ErrCode == uint16(jetstream.JSErrCodeJetStreamNotEnabledForAccount):
 		return nil, jsapi.ErrNoJetStream

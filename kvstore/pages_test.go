@@ -47,6 +47,7 @@ func TestListsEnd(t *testing.T) {
 	const many = 1 << 30
 	answers(prefix.StreamList(), func(n int) any {
 		return api.JSApiStreamListResponse{
+			JSApiResponse:         api.JSApiResponse{Type: "io.nats.jetstream.api.v1.stream_list_response"},
 			JSApiIterableResponse: api.JSApiIterableResponse{Total: many},
 			Streams:               []*api.StreamInfo{{Config: api.StreamConfig{Name: fmt.Sprint("S", n)}}},
 		}
@@ -109,11 +110,11 @@ func TestPagesOfListsAreBounded(t *testing.T) {
 		list   func() (int, error)
 		want   int // none where it is refused
 	}{
-		"as many streams as a server sends":  {of(`{"total":1,"streams":[%s]}`, 256, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 256},
-		"one more":                           {of(`{"total":1,"streams":[%s]}`, 257, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 0},
-		"a long page of streams":             {`{"total":1,"streams":[]` + strings.Repeat(" ", 8<<20) + "}", infos, 0},
+		"as many streams as a server sends":  {of(`{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[%s]}`, 256, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 256},
+		"one more":                           {of(`{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[%s]}`, 257, func(n int) string { return fmt.Sprintf(`{"config":{"name":"S%d"}}`, n) }), infos, 0},
+		"a long page of streams":             {`{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[]` + strings.Repeat(" ", 8<<20) + "}", infos, 0},
 		"a long page of subjects":            {fmt.Sprintf(info, "") + strings.Repeat(" ", 16<<20), subjects, 0},
-		"no info":                            {`{"total":1,"streams":[null]}`, infos, 0},
+		"no info":                            {`{"type":"io.nats.jetstream.api.v1.stream_list_response","total":1,"streams":[null]}`, infos, 0},
 		"as many subjects as a server sends": {of(info, 100_000, subject), subjects, 100_000},
 		"one subject more":                   {of(info, 100_001, subject), subjects, 0},
 	}

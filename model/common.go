@@ -8,7 +8,7 @@ type Common struct {
 	Alias     string   `json:"alias,omitempty" jsonschema_description:"Another name for the resource in require and subscribe"`
 	Provider  string   `json:"provider,omitempty" jsonschema_description:"Provider; chosen for the platform by default"`
 	Require   []Ref    `json:"require,omitempty" jsonschema_description:"Resources (type#name) that must succeed before this one"`
-	Subscribe []Ref    `json:"subscribe,omitempty" jsonschema_description:"Resources (type#name) whose change refreshes this one"`
+	Subscribe []Ref    `json:"subscribe,omitempty" short:"S" jsonschema_description:"Resources (type#name) whose change refreshes this one"`
 	Control   Control  `json:"control,omitzero" jsonschema_description:"Conditions under which the resource is managed"`
 	Drift     Drift    `json:"drift,omitempty" jsonschema:"enum=repair,enum=report,enum=ignore,default=repair" jsonschema_description:"What a scheduled run does about drift: repair it, only report it, or ignore it"`
 	Sensitive bool     `json:"sensitive,omitempty" jsonschema_description:"Hide its values in logs, diffs and reports"`

@@ -49,6 +49,8 @@ type Options struct {
 	Untrusted func(why string)
 	// Until returns how long it is until a preview expires.
 	Until func(at time.Time) time.Duration
+	// Expired returns why a preview expired, nil before that.
+	Expired func(at time.Time) error
 	// Plan makes the plan of a preview. The error is why there is none.
 	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)
 	Log  *slog.Logger
@@ -126,7 +128,7 @@ func (s *Service) accept(ctx context.Context, data []byte, respond func(model.En
 	case req.Expires.IsZero() || left > model.MaxPreview+time.Minute: // clocks differ
 		return req, errID
 	case left <= 0:
-		return req, errExpired
+		return req, fmt.Errorf("%w: %w", errExpired, s.o.Expired(req.Expires))
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

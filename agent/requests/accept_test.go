@@ -43,7 +43,7 @@ func accepting(t testing.TB, open func(context.Context, []byte, signed.Action) (
 			*reported = append(*reported, r)
 		},
 		Untrusted: func(string) {}, Wake: func() {},
-		Expired: func(time.Time) bool { return false },
+		Expired: func(time.Time) error { return nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -40,7 +40,7 @@ func isCancel(data []byte) bool {
 type canceller struct {
 	open      func(ctx context.Context, data []byte, action signed.Action) (Opened, error)
 	untrusted func(why string)
-	expired   func(at time.Time) bool
+	expired   func(at time.Time) error
 	report    func(model.EnsureResponse)
 	log       *slog.Logger
 	rejected  *sparse.Log
@@ -89,11 +89,12 @@ func (c *canceller) openCancel(ctx context.Context, data []byte) (model.CancelRe
 		return asked, err
 	case invalid != nil:
 		return asked, invalid
-	case c.expired(asked.Expires):
-		return asked, errCancelExpired
-	default:
-		return asked, nil
 	}
+	if why := c.expired(asked.Expires); why != nil {
+		return asked, fmt.Errorf("%w: %w", errCancelExpired, why)
+	}
+
+	return asked, nil
 }
 
 // apply cancels a request that has not begun, has one that is being executed begin nothing more,

@@ -64,7 +64,7 @@ func concluded(state *model.Transaction, err error) (model.EnsurePhase, string) 
 	var by cancelled
 	switch {
 	case errors.Is(err, errExpired):
-		return model.EnsureExpired, ""
+		return model.EnsureExpired, err.Error()
 	case errors.As(err, &by):
 		return model.EnsureCancelled, by.Error()
 	case err != nil:
@@ -117,8 +117,10 @@ func (s *Service) mayBegin(q *request, expires time.Time, noop bool) error {
 	if why := s.queue.whyCancelled(q); why != nil {
 		return why
 	}
-	if !expires.IsZero() && s.o.Expired(expires) {
-		return errExpired
+	if !expires.IsZero() {
+		if why := s.o.Expired(expires); why != nil {
+			return fmt.Errorf("%w: %w", errExpired, why)
+		}
 	}
 
 	return s.paused(noop)

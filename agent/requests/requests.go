@@ -68,8 +68,8 @@ type Options struct {
 	Inputs func(model.Facts) manifest.Inputs
 	// Env is that of a resource which is only read.
 	Env func(model.Facts) resource.Env
-	// Expired reports whether the time of a request is over.
-	Expired func(at time.Time) bool
+	// Expired returns why the time of a request is over, nil before that.
+	Expired func(at time.Time) error
 	// Paused describes why the node changes nothing now, empty where it may; nil is always.
 	Paused func() string
 	// Report reports a final response, Untrusted why a request was not accepted that is

@@ -21,7 +21,7 @@ var inline = regexp.MustCompile("`(?:sudo )?(muster [^`\n]*)`")
 var leftOut = regexp.MustCompile(`^(required argument '.*' not provided|expected argument for flag .*)$`)
 
 // placeholder replaces what stands for a number or a type.
-var placeholder = strings.NewReplacer(" N", " 1", " TYPE", " file")
+var placeholder = strings.NewReplacer(" N", " 1", " TYPE", " file", " SIZE", " 1MB")
 
 // TestInlineCommands: each command that a sentence of the documentation has can be typed. It is not parallel: two
 // command lines at a time would set the library's one switch.

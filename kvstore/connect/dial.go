@@ -21,8 +21,10 @@ const (
 	reconnectWait   = 2 * time.Second
 	reconnectJitter = 3 * time.Second
 	connectTimeout  = 5 * time.Second
-	pingInterval    = 30 * time.Second
 	drainTimeout    = 10 * time.Second
+	// The client leaves a server after two unanswered pings.
+	pingInterval = 10 * time.Second
+	maxPings     = 1
 )
 
 // ErrConnect is a connection that cannot be made: an unknown context, an unreadable
@@ -102,6 +104,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
 		nats.Timeout(cmp.Or(o.Timeout, connectTimeout)),
 		nats.PingInterval(pingInterval),
+		nats.MaxPingsOutstanding(maxPings),
 		nats.DrainTimeout(drainTimeout),
 		nats.RetryOnFailedConnect(o.RetryOnFailedConnect),
 		// The credentials of a node may be renewed meanwhile.

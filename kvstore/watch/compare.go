@@ -15,10 +15,6 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// listEvery is how many audits there are to a list that only purges make necessary:
-// a list costs the server more than the newest message.
-const listEvery = 4
-
 // compareAll compares families with the bucket, and reads again what differs. It
 // returns the errors of those where that failed.
 func (l *loop) compareAll(ctx context.Context, due []*part) map[*part]error {
@@ -113,11 +109,6 @@ func (l *loop) compare(ctx context.Context, p *part, newest kvstore.Message, emp
 		p.newest, p.gone = mark{}, nil
 		return nil
 	}
-	if p.newest != (mark{}) && p.newest == markOf(newest) && p.unlisted < listEvery-1 && !l.parts.lacks(p, l.missing) {
-		p.unlisted++
-		return nil
-	}
-	p.unlisted = 0
 	listed, err := l.list(ctx, l.bucket.subject(model.Key(p.family, ">")))
 	if err != nil {
 		return err

@@ -22,8 +22,6 @@ type part struct {
 	// were deleted then.
 	newest mark
 	gone   map[string]bool
-	// unlisted counts the audits since it was last listed.
-	unlisted int
 	// overflows is when keys that were announced may next have it compared.
 	overflows time.Time
 }
@@ -135,15 +133,4 @@ func (all parts) state() (known, failed []string, why []error) {
 	}
 
 	return known, failed, why
-}
-
-// lacks reports whether a key of a family is missing.
-func (all parts) lacks(p *part, m missing) bool {
-	for key := range m {
-		if all.of(key) == p {
-			return true
-		}
-	}
-
-	return false
 }

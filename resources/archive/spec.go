@@ -22,13 +22,13 @@ type Spec struct {
 	Owner         string            `json:"owner,omitempty" jsonschema_description:"Owner of the archive, name or numeric id; required except with absent"`
 	Group         string            `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`
 	Checksum      string            `json:"checksum,omitempty" jsonschema_description:"Expected SHA-256 in hex"`
-	ExtractParent string            `json:"extract_parent,omitempty" jsonschema_description:"Directory to unpack into; created when missing"`
+	ExtractParent string            `json:"extract_parent,omitempty" flags:"extract" jsonschema_description:"Directory to unpack into; created when missing"`
 	Creates       string            `json:"creates,omitempty" jsonschema_description:"A path that unpacking creates; while it exists the archive is not unpacked again"`
 	Format        string            `json:"format,omitempty" jsonschema:"enum=tar,enum=tar.gz,enum=tar.bz2,enum=tar.xz,enum=tar.zst,enum=zip" jsonschema_description:"Format of the archive; unset, the extension of the name selects it, or the content if there is no such extension"`
 	Cleanup       bool              `json:"cleanup,omitempty" jsonschema_description:"Remove the archive after unpacking; needs extract_parent and creates"`
 	Username      string            `json:"username,omitempty" jsonschema_description:"User for basic authentication"`
 	Password      string            `json:"password,omitempty" sensitive:"true" jsonschema_description:"Password for basic authentication"`
-	Headers       map[string]string `json:"headers,omitempty" sensitive:"true" jsonschema_description:"Request headers, for example Authorization"`
+	Headers       map[string]string `json:"headers,omitempty" short:"H" sensitive:"true" jsonschema_description:"Request headers, for example Authorization"`
 	MaxSize       model.Size        `json:"max_size,omitempty" jsonschema:"default=10GiB" jsonschema_description:"The most that is downloaded, and that it may unpack to: a number of bytes, or with a unit as in 500MB and 10GiB"`
 	Links         string            `json:"links,omitempty" jsonschema:"enum=keep" jsonschema_description:"keep creates symbolic links that lead out of extract_parent, as they are in the archive; unset refuses them"`
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits from the archive"`

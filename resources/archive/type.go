@@ -24,6 +24,7 @@ func (Type) Info() resource.Info {
 		Name:       "archive",
 		Summary:    "Archives: fetched, unpacked, and removed again",
 		NameHelp:   "the absolute path of the archive, for example /var/cache/app.tar.gz",
+		Argument:   "url",
 		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent},
 		EnsureHelp: "absent removes the archive; what was unpacked stays",
 		Outputs:    []resource.Output{{Name: checksumValue, Help: "SHA-256 of the archive in hex, also of one that was cleaned up"}},

@@ -15,14 +15,14 @@ type Spec struct {
 	Command     string   `json:"command,omitempty" line:"posix" list:"argv" filled:"true" sensitive:"true" jsonschema_description:"Command to run; default: the name"`
 	Argv        []string `json:"argv,omitempty" sensitive:"true" jsonschema_description:"Program and arguments, each taken as it is; instead of command, with provider posix"`
 	Cwd         string   `json:"cwd,omitempty" filled:"true" jsonschema_description:"Working directory"`
-	Environment []string `json:"environment,omitempty" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
+	Environment []string `json:"environment,omitempty" short:"e" sensitive:"true" jsonschema_description:"KEY=VALUE entries added to the environment"`
 	Path        string   `json:"path,omitempty" filled:"true" jsonschema_description:"PATH of the command: absolute directories separated by colons; the command is searched there"`
 	Returns     []int    `json:"returns,omitempty" jsonschema_description:"Exit codes that mean success; default [0]"`
 	Creates     string   `json:"creates,omitempty" filled:"true" jsonschema_description:"A path; the command is not run when it exists"`
 	RefreshOnly bool     `json:"refresh_only,omitempty" alias:"refreshonly" jsonschema_description:"Run only when a resource it subscribes to changed"`
 	LogOutput   bool     `json:"logoutput,omitempty" alias:"log_output" jsonschema_description:"Log its output, line by line"`
-	OnlyIf      string   `json:"onlyif,omitempty" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
-	Unless      string   `json:"unless,omitempty" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
+	OnlyIf      string   `json:"onlyif,omitempty" flags:"exec-if" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; run only when its exit code is 0"`
+	Unless      string   `json:"unless,omitempty" flags:"exec-unless" line:"posix" filled:"true" sensitive:"true" jsonschema_description:"A command; do not run when its exit code is 0"`
 }
 
 // command returns the command, by default the name.

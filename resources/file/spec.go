@@ -19,7 +19,7 @@ type Spec struct {
 	MaxSize model.Size `json:"max_size,omitempty" jsonschema_description:"The most that a source may have: a number of bytes, or with a unit as in 500MB and 10GiB; unset it is 10GiB for a source that others than root and the user who runs muster may write to"`
 	Owner   string     `json:"owner,omitempty" jsonschema_description:"Owner, name or numeric id; required except with absent"`
 	Group   string     `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`
-	Mode    string     `json:"mode,omitempty" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; a directory also gets execute where it has read or write; required except with absent"`
+	Mode    string     `json:"mode,omitempty" flagdefault:"0644" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; a directory also gets execute where it has read or write; required except with absent"`
 	// Validator is only for managed content.
 	Validator string `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: visudo -cf {}"`
 	// DropCapabilities is only for managed content.

@@ -29,6 +29,7 @@ func (Type) Info() resource.Info {
 		Name:       "file",
 		Summary:    "Files and directories: their existence, content, owner, group and mode",
 		NameHelp:   "the absolute path, for example /etc/motd",
+		Argument:   "ensure",
 		Ensures:    []string{model.EnsurePresent, model.EnsureAbsent, EnsureDirectory},
 		EnsureHelp: "present is a file, directory a directory; absent removes whatever is there",
 		Reads:      resource.Paths | resource.Accounts,

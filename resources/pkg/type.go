@@ -28,13 +28,15 @@ func New(providers ...PackageProvider) *resource.Type {
 // change would do depends on the files that name the repositories.
 func (*Type) Info() resource.Info {
 	return resource.Info{
-		Name:       "package",
-		Summary:    "Packages of the operating system: installed, at a version, or absent",
-		NameHelp:   "the name of a package",
-		EnsureHelp: "present in any version, absent, purged (absent without its configuration files), latest, or a version as the package manager writes it",
-		Outputs:    []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
-		Reads:      resource.Packages | resource.Paths,
-		Writes:     resource.Packages | resource.Paths | resource.Units | resource.Accounts,
+		Name:         "package",
+		Summary:      "Packages of the operating system: installed, at a version, or absent",
+		NameHelp:     "the name of a package",
+		Argument:     "ensure",
+		Abbreviation: "pkg",
+		EnsureHelp:   "present in any version, absent, purged (absent without its configuration files), latest, or a version as the package manager writes it",
+		Outputs:      []resource.Output{{Name: "version", Help: "The version that is installed, empty when none is"}},
+		Reads:        resource.Packages | resource.Paths,
+		Writes:       resource.Packages | resource.Paths | resource.Units | resource.Accounts,
 	}
 }
 

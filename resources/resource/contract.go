@@ -51,6 +51,10 @@ type Info struct {
 	Summary string
 	// NameHelp describes the name of a resource.
 	NameHelp string
+	// Argument is the property that a command line may give as an argument behind the name; empty for none.
+	Argument string
+	// Abbreviation is another name of the type at the command line; empty for none.
+	Abbreviation string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
 	Ensures []string
 	// EnsureHelp describes the values of ensure, where their words are not enough or

@@ -30,6 +30,12 @@ type Property struct {
 	// Line, by the tag line, is set where the text, or each text in it, is a command
 	// line: to the provider that splits it into words, or to any.
 	Line string
+	// FlagDefault, by the tag flagdefault, is the value that commands set when ensure is not absent and no value
+	// is given.
+	FlagDefault string
+	// FlagAliases, by the tag flags, are other names of its flag; Short, by the tag short, is its letter.
+	FlagAliases []string
+	Short       string
 	// Literal, by the tag literal:"true", means that its value holds no expressions.
 	Literal bool
 	// List, by the tag list, is the property that takes the words of a command line
@@ -45,6 +51,10 @@ func properties(t *Type) []Property {
 	var out []Property
 	for _, f := range decode.Fields(reflect.TypeOf(spec).Elem()) {
 		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), Literal: f.Tag.Get("literal") == "true", GoType: f.Type}
+		p.FlagDefault, p.Short = f.Tag.Get("flagdefault"), f.Tag.Get("short")
+		if aliases := f.Tag.Get("flags"); aliases != "" {
+			p.FlagAliases = strings.Split(aliases, ",")
+		}
 		if p.GoType.Kind() == reflect.Pointer {
 			p.GoType = p.GoType.Elem()
 		}

@@ -25,6 +25,7 @@ func (Type) Info() resource.Info {
 		NeedsOrigin: true,
 		Summary:     "Directories rendered from directories of templates",
 		NameHelp:    "the absolute path of the target directory, for example /etc/app",
+		Argument:    "source",
 		Ensures:     []string{model.EnsurePresent, model.EnsureAbsent},
 		Reads:       resource.Paths,
 		Writes:      resource.Everything,

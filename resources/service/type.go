@@ -19,14 +19,16 @@ func New(providers ...ServiceProvider) *resource.Type { return resource.Of(Type{
 // makes the files it needs.
 func (Type) Info() resource.Info {
 	return resource.Info{
-		Name:       "service",
-		Summary:    "System services, running or stopped, and whether they start at boot",
-		NameHelp:   "the name of the service, such as nginx",
-		Ensures:    []string{EnsureRunning, EnsureStopped},
-		EnsureHelp: "Whether it runs now",
-		Reads:      resource.Units | resource.Paths | resource.Packages,
-		Writes:     resource.Units | resource.Paths,
-		Refreshes:  true,
+		Name:         "service",
+		Summary:      "System services, running or stopped, and whether they start at boot",
+		NameHelp:     "the name of the service, such as nginx",
+		Argument:     "ensure",
+		Abbreviation: "svc",
+		Ensures:      []string{EnsureRunning, EnsureStopped},
+		EnsureHelp:   "Whether it runs now",
+		Reads:        resource.Units | resource.Paths | resource.Packages,
+		Writes:       resource.Units | resource.Paths,
+		Refreshes:    true,
 	}
 }
 

@@ -82,7 +82,7 @@ func TestNewPermissionsByReload(t *testing.T) {
 	muster(t, dir, append([]string{"fleet", "group", "web01", "+ops", "--timeout", "0"}, admin...)...)
 	await(t, "the group is shown as not permitted", func() bool {
 		_, text := start(t, dir, append([]string{"fleet", "describe", "web01"}, admin...)...).wait()
-		return strings.Contains(text, "web, db, ops, all") && strings.Contains(text, "not permitted")
+		return strings.Contains(text, "ops, web, db, all") && strings.Contains(text, "not permitted")
 	})
 	if code, text := start(t, dir, append([]string{"fleet", "group", "web01", "+ops"}, admin...)...).wait(); code != 1 || !strings.Contains(text, "not permitted") {
 		t.Errorf("a group that is not permitted yet: exit code %d\n%s", code, text)

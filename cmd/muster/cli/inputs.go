@@ -32,6 +32,9 @@ type Inputs struct {
 	MaxDepth int
 
 	facts, factFiles []string
+	// isData and isHiera report whether --data and --hiera are given. Given cannot tell: a property data has the
+	// flag --data as well.
+	isData, isHiera bool
 }
 
 // AddFacts adds --fact and --facts.
@@ -59,20 +62,33 @@ const envHiera = "CCM_HIERA_DATA"
 
 // AddData adds --data, with its name in CCM.
 func (i *Inputs) AddData(cmd *fisk.CmdClause, help string) {
-	cmd.Flag("data", help).PlaceHolder("SOURCE").StringVar(&i.Data)
-	cmd.Flag("hiera", "The same as --data").Hidden().StringVar(&i.Data)
+	i.AddOnlyData(cmd, help)
+	i.AddHiera(cmd, "The same as --data").Hidden()
+}
+
+// AddOnlyData adds --data.
+func (i *Inputs) AddOnlyData(cmd *fisk.CmdClause, help string) {
+	cmd.Flag("data", help).PlaceHolder("SOURCE").IsSetByUser(&i.isData).StringVar(&i.Data)
+}
+
+// AddHiera adds --hiera, the name of --data where that flag may be a property of a resource.
+func (i *Inputs) AddHiera(cmd *fisk.CmdClause, help string) *fisk.FlagClause {
+	flag := cmd.Flag("hiera", help).PlaceHolder("SOURCE").IsSetByUser(&i.isHiera)
+	flag.StringVar(&i.Data)
+
+	return flag
 }
 
 // DataSource returns the source of external data, empty for none: --data, --hiera or CCM_HIERA_DATA. The flag
 // names it in errors.
-func (e *Env) DataSource(in Inputs) (source, flag string, err error) {
-	switch data, hiera := e.Given("data"), e.Given("hiera"); {
-	case data && hiera:
+func (i *Inputs) DataSource() (source, flag string, err error) {
+	switch {
+	case i.isData && i.isHiera:
 		return "", "", Usagef("--hiera is another name of --data, give one of them")
-	case data:
-		return cmp.Or(in.Data, Stdin), "--data", nil
-	case hiera:
-		return cmp.Or(in.Data, Stdin), "--hiera", nil
+	case i.isData:
+		return cmp.Or(i.Data, Stdin), "--data", nil
+	case i.isHiera:
+		return cmp.Or(i.Data, Stdin), "--hiera", nil
 	default:
 		return os.Getenv(envHiera), envHiera, nil
 	}

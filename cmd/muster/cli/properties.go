@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,6 +29,8 @@ type TypeCommands struct {
 	Decode Decode
 	// Evaluated reports whether values may hold expressions, which Act evaluates; nil means that they are literal.
 	Evaluated func() bool
+	// Question marks commands that only observe. They set no defaults and accept no second argument.
+	Question bool
 	// Act gets the properties that are set.
 	Act func(ctx context.Context, typ *resource.Type, properties document.Value) error
 }
@@ -39,6 +42,13 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 		var name string
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
 		flags := addProperties(cmd, t, o.Taken)
+		var second *propertyFlag
+		if t.Abbreviation != "" {
+			cmd.Alias(t.Abbreviation)
+		}
+		if t.Argument != "" && !o.Question {
+			second = addArgument(cmd, t)
+		}
 		cmd.Action(e.Action(func(ctx context.Context) error {
 			v := document.Value{Kind: document.Map}
 			v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
@@ -46,6 +56,15 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 				if f.set {
 					v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
 				}
+			}
+			if second != nil && second.set {
+				if _, twice := v.Get(second.Key); twice {
+					return Usagef("%s is given twice: as the argument %q and as --%s", second.Key, second.text, second.Key)
+				}
+				v.Entries = append(v.Entries, document.Entry{Key: second.Key, Pos: second.pos(), Value: second.value()})
+			}
+			if !o.Question {
+				v.Entries = withDefaults(t, splitOwner(t, v))
 			}
 			if o.Evaluated == nil || !o.Evaluated() || !holdsExpression(v) {
 				if _, problems := o.Decode(t, v, v.Pos); len(problems) > 0 {
@@ -59,6 +78,54 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 			return err
 		}))
 	}
+}
+
+// addArgument adds the argument behind the name.
+func addArgument(cmd *fisk.CmdClause, t *resource.Type) *propertyFlag {
+	p, _ := t.Property(t.Argument)
+	f := &propertyFlag{Property: p, name: flagOf(p.Key)}
+	cmd.Arg(f.name, "The same as --"+f.name).IsSetByUser(&f.set).StringVar(&f.text)
+
+	return f
+}
+
+// splitOwner returns the entries with an owner as in user:group as owner and group, unless the group is given. The
+// colons of an expression do not count.
+func splitOwner(t *resource.Type, v document.Value) document.Value {
+	owner, _ := v.Get("owner")
+	_, hasGroup := v.Get("group")
+	if _, known := t.Property("group"); !known || hasGroup || owner.Kind != document.String {
+		return v
+	}
+	rest := expressions.ReplaceAllStringFunc(owner.Text, func(e string) string { return strings.Repeat("x", len(e)) })
+	at := strings.IndexByte(rest, ':')
+	if at <= 0 || at == len(rest)-1 {
+		return v
+	}
+	for i := range v.Entries {
+		if v.Entries[i].Key == "owner" {
+			v.Entries[i].Value.Text = owner.Text[:at]
+		}
+	}
+	v.Entries = append(v.Entries, document.Entry{Key: "group", Pos: owner.Pos, Value: text(owner.Text[at+1:], owner.Pos)})
+
+	return v
+}
+
+var expressions = regexp.MustCompile(`\{\{.*?\}\}|\$\{.*?\}`)
+
+// withDefaults returns the entries with the values that commands set by default.
+func withDefaults(t *resource.Type, v document.Value) []document.Entry {
+	if ensure, _ := v.Get("ensure"); ensure.Text == model.EnsureAbsent {
+		return v.Entries
+	}
+	for _, p := range t.Properties {
+		if _, given := v.Get(p.Key); p.FlagDefault != "" && !given {
+			v.Entries = append(v.Entries, document.Entry{Key: p.Key, Value: text(p.FlagDefault, model.Position{File: "--" + flagOf(p.Key)})})
+		}
+	}
+
+	return v.Entries
 }
 
 // holdsExpression reports whether any text in a value may hold an expression.
@@ -164,7 +231,18 @@ func (f *propertyFlag) add(cmd *fisk.CmdClause) {
 	if f.isStructures() {
 		help += "; each a mapping in YAML or JSON"
 	}
-	clause := cmd.Flag(f.name, help).IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
+	f.bind(cmd.Flag(f.name, help), f.Short)
+	for _, alias := range f.FlagAliases {
+		f.bind(cmd.Flag(alias, "The same as --"+f.name).Hidden(), "")
+	}
+}
+
+// bind has a flag set the property.
+func (f *propertyFlag) bind(clause *fisk.FlagClause, short string) {
+	clause.IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
+	if short != "" {
+		clause.Short(rune(short[0]))
+	}
 	switch f.GoType.Kind() {
 	case reflect.Bool:
 		clause.BoolVar(&f.flag)

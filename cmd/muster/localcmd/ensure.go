@@ -19,6 +19,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+const ensureDataHelp = "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera"
+
 // ensureCommand is muster ensure.
 type ensureCommand struct {
 	runner
@@ -35,14 +37,15 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)
 	c.addFlags(cmd, "Show diffs of files; default with --noop", "Print the transaction event")
 	c.AddFacts(cmd)
-	c.AddData(cmd, "Data for expressions, from a file, kv://bucket/key or http(s)://; default: the file .hiera")
+	c.AddHiera(cmd, ensureDataHelp)
 	c.AddMaxDepth(cmd)
 	c.AddReadEnv(cmd)
 	cmd.Flag("raw", "Evaluate no expressions in arguments, flags and requests").UnNegatableBoolVar(&c.raw)
 	env.AddTypes(cmd, cli.TypeCommands{Taken: cli.FlagNames(cmd), Decode: resource.Decode, Evaluated: func() bool { return !c.raw }, Act: c.run})
 	api := cmd.Command("api", "Ensure by documents instead of flags")
-	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response")
+	pipe := api.Command("pipe", "Read an ensure request from standard input and print the response").Alias("piped")
 	pipe.HelpLong("The response is printed also where the request is not valid.\n\n" + `  echo '{"protocol":"` + model.ProtocolEnsureRequest + `","type":"exec","properties":{"name":"/bin/true"}}' | muster ensure api pipe`)
+	c.AddOnlyData(pipe, ensureDataHelp)
 	pipe.Flag("yaml", "Print the response as YAML").UnNegatableBoolVar(&c.yaml)
 	pipe.Action(env.Action(c.pipe))
 }
@@ -67,7 +70,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	if err != nil {
 		return nil, err
 	}
-	session, err := openSession(c.Host())
+	session, err := openSession(ctx, c.Host())
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +131,7 @@ const hieraFile = ".hiera"
 // requestData returns the data of a request: --data, or the file .hiera if only root and the user who runs
 // muster may write to it.
 func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (map[string]any, error) {
-	source, flag, err := env.DataSource(in)
+	source, flag, err := in.DataSource()
 	if err != nil {
 		return nil, err
 	}
@@ -203,7 +206,7 @@ func addStatus(env *cli.Env, app *fisk.Application) {
 	cmd.HelpLong("Changes nothing. Properties besides the name say what to look at.\n\n  muster status file /etc/motd")
 	cmd.Flag("json", "Print as JSON (default)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	env.AddTypes(cmd, cli.TypeCommands{Decode: resource.DecodeQuestion, Evaluated: func() bool { return true }, Act: c.run})
+	env.AddTypes(cmd, cli.TypeCommands{Decode: resource.DecodeQuestion, Question: true, Evaluated: func() bool { return true }, Act: c.run})
 }
 
 func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {

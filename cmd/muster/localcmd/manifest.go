@@ -64,7 +64,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 		return cli.FileError("manifest", m.name(), err)
 	}
 	defer env.CleanUp(source.Close)
-	session, err := openSession(env.Host())
+	session, err := openSession(ctx, env.Host())
 	if err != nil {
 		return err
 	}
@@ -86,7 +86,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 
 // externalData returns the data of --data, which the author may own too.
 func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (map[string]any, error) {
-	source, flag, err := env.DataSource(in)
+	source, flag, err := in.DataSource()
 	if err != nil || source == "" {
 		return nil, err
 	}

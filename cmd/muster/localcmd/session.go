@@ -1,6 +1,7 @@
 package localcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,20 @@ import (
 // envSession names the session that ensure commands share.
 const envSession = "MUSTER_SESSION_STORE"
 
+// envSessionOfCCM names it in scripts that were written for CCM.
+const envSessionOfCCM = "CCM_SESSION_STORE"
+
+func sessionDir() string { return cmp.Or(os.Getenv(envSession), os.Getenv(envSessionOfCCM)) }
+
+// openStore opens the store in a directory. An empty directory becomes a new session.
+func openStore(ctx context.Context, h *host.Host, dir string) (*session.Store, error) {
+	if empty, err := h.IsEmpty(dir); err == nil && empty {
+		return session.New(ctx, h, dir)
+	}
+
+	return session.Open(h, dir)
+}
+
 // errNoSession is a session command outside of a session.
 var errNoSession = errors.New("no session: start one with eval $(muster session new)")
 
@@ -35,12 +50,12 @@ func (s *sessionContext) known(ref model.Ref) bool {
 	return s != nil && s.history.Knows(ref)
 }
 
-func openSession(h *host.Host) (*sessionContext, error) {
-	dir := os.Getenv(envSession)
+func openSession(ctx context.Context, h *host.Host) (*sessionContext, error) {
+	dir := sessionDir()
 	if dir == "" {
 		return nil, nil
 	}
-	store, err := session.Open(h, dir)
+	store, err := openStore(ctx, h, dir)
 	if err != nil {
 		return nil, err
 	}
@@ -80,12 +95,12 @@ func newSession(ctx context.Context, env *cli.Env) error {
 	return err
 }
 
-func (c *sessionReport) run(context.Context) error {
-	dir := os.Getenv(envSession)
+func (c *sessionReport) run(ctx context.Context) error {
+	dir := sessionDir()
 	if dir == "" {
 		return errNoSession
 	}
-	store, err := session.Open(c.Host(), dir)
+	store, err := openStore(ctx, c.Host(), dir)
 	if err != nil {
 		return err
 	}

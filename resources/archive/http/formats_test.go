@@ -49,7 +49,7 @@ func TestFormats(t *testing.T) {
 	check(t, err)
 	for extension, content := range map[string]string{
 		".tar": plain, ".tar.gz": zipped(t, plain), ".tar.bz2": string(bz2), ".tar.xz": xzipped(t, plain), ".tar.zst": zstandard(t, plain),
-		".zip": packZip(t, file{name: "app/tool", content: "tool\n"}),
+		".zip": packZip(t, file{name: "app/tool", content: "tool\n", mode: 0o755}),
 	} {
 		for name, format := range map[string]string{extension: "", "": "", "-latest": "", ".download.rar": strings.TrimPrefix(extension, ".")} {
 			x, err := unpack(t, name, content, func(x *trial) { x.spec.Format = format })

@@ -242,7 +242,7 @@ func TestWhatOperatorsWriteIsShown(t *testing.T) {
 	write(t, store, "node.sim-0001.groups", `{"protocol": "io.muster.v1.groups", "groups": ["canary"]}`)
 	write(t, store, "node.sim-0002.pause", `{"until": 7}`)
 	one := func(n model.Node) bool {
-		return n.Labels["rack"] == "z9" && n.Labels["role"] == "web" && strings.Join(n.Groups, " ") == "sim sim-web canary" && n.Manifests["group.canary.more"].Outcome == model.OutcomeChanged
+		return n.Labels["rack"] == "z9" && n.Labels["role"] == "web" && strings.Join(n.Groups, " ") == "canary sim sim-web" && n.Manifests["group.canary.more"].Outcome == model.OutcomeChanged
 	}
 	two := func(n model.Node) bool {
 		return n.Node == "sim-0002" && n.Paused == nil && strings.HasPrefix(n.RejectedControl["node.sim-0002.pause"], "invalid control document")
