@@ -44,7 +44,7 @@ func (p *patcher) Visit(node *ast.Node) {
 				p.addScheme(node, n, callee.Value)
 			}
 		}
-		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" {
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(nodeNames(), callee.Value) {
 			p.refused.Hint = p.hintForFunction()
 		}
 	case *ast.BuiltinNode:
