@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"iter"
-	"maps"
 	"slices"
 	"strings"
 
@@ -67,29 +66,30 @@ type Selector struct {
 	// stored any. Of those that it yields twice the later ones count. An error is the
 	// last thing.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
+	// Inventories yields the inventories of some nodes, as Facts does. Without it no node has
+	// stored one.
+	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 }
 
-// Select evaluates an expression for some nodes: first without facts, then with those
-// of the nodes for which that is not enough. When ctx ends it returns the error of that.
+// Select evaluates an expression for some nodes: first without documents, then with the
+// inventories and facts of the nodes that are still open. When ctx ends it returns its error.
 func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
 	all, err := s.describe(ctx, e, nodes)
 	if err != nil {
 		return Selection{}, err
 	}
-	d := &decisions{unknown: newUnknown(e.Mentions()), run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]target.Node{}}
+	d := &decisions{expression: e, unknown: newUnknown(e.Mentions()), run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]*candidate{}}
 	for _, n := range all {
 		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
 			d.undecided[n.Node.Node] = WhyUnreadable(*n.Node)
 			continue
 		}
-		if err := d.decide(ctx, n, nil); err != nil {
+		if err := d.decide(ctx, &candidate{Node: n}, nil); err != nil {
 			return Selection{}, err
 		}
 	}
-	if len(d.open) > 0 {
-		if err := d.complete(ctx, s.Facts(ctx, slices.Sorted(maps.Keys(d.open)))); err != nil {
-			return Selection{}, err
-		}
+	if err := s.complete(ctx, d); err != nil {
+		return Selection{}, err
 	}
 
 	out := d.selection(nodes)
@@ -99,56 +99,6 @@ func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []mode
 	}
 
 	return out, nil
-}
-
-// decisions are what is known of each node, by name.
-type decisions struct {
-	run       *target.Evaluator
-	matched   map[string]bool
-	undecided map[string]string
-	// open are the nodes that depend on their facts.
-	open map[string]target.Node
-	// unknown are the names of the expression that no node has, so far.
-	unknown *unknown
-}
-
-// decide decides about a node. The error is that of ctx.
-func (d *decisions) decide(ctx context.Context, n target.Node, facts model.Facts) error {
-	name := n.Node.Node
-	delete(d.undecided, name)
-	var err error
-	d.matched[name], err = d.run.Match(n, facts)
-	switch {
-	case errors.Is(err, target.ErrEnded):
-		return ctx.Err()
-	case errors.Is(err, target.ErrFactsNeeded):
-		d.open[name], d.undecided[name] = n, "it has not stored its facts"
-	case err != nil:
-		d.undecided[name] = said(err.Error())
-	}
-
-	return nil
-}
-
-// complete decides about the open nodes by their facts.
-func (d *decisions) complete(ctx context.Context, all iter.Seq2[model.NodeFacts, error]) error {
-	for f, err := range all {
-		n, is := d.open[f.Node]
-		switch {
-		case err != nil:
-			return err
-		case !is:
-		case f.Unreadable != "":
-			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
-		default:
-			d.unknown.noteFacts(f.Facts)
-			if err := d.decide(ctx, n, f.Facts); err != nil {
-				return err
-			}
-		}
-	}
-
-	return nil
 }
 
 func (d *decisions) selection(nodes []model.Node) Selection {
@@ -199,7 +149,7 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 
 // readable returns the names that are known of a node whose state cannot be read.
 func readable(n target.Node) []string {
-	known := []string{"node", "state", "reason", "heard", "age", "facts"}
+	known := []string{"node", "state", "reason", "heard", "age", "facts", "package"}
 	if n.Groups != nil {
 		known = append(known, "groups", "group")
 	}

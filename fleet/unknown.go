@@ -14,12 +14,20 @@ import (
 // maxSiblings bounds the names that are collected for a hint: nodes choose them.
 const maxSiblings = 1000
 
-// unknown finds the facts, labels and groups of an expression that no node has.
+// maxPackageNames bounds the names of packages that are collected for a hint.
+const maxPackageNames = 20_000
+
+// unknown finds the facts, labels, groups and packages of an expression that no node has.
 type unknown struct {
 	mentions target.Mentions
 	facts    []factPath
 	// read counts the nodes whose facts were read.
 	read int
+	// packages are the names of the expression that no inventory has, of those that were read,
+	// and packageNames the names that inventories have.
+	packages     []string
+	inventories  int
+	packageNames map[string]struct{}
 }
 
 // factPath is what is known of a path of facts.
@@ -32,7 +40,7 @@ type factPath struct {
 }
 
 func newUnknown(m target.Mentions) *unknown {
-	return &unknown{mentions: m, facts: make([]factPath, len(m.Facts))}
+	return &unknown{mentions: m, facts: make([]factPath, len(m.Facts)), packages: slices.Clone(m.Packages), packageNames: map[string]struct{}{}}
 }
 
 // noteFacts looks for the paths in the facts of a node.
@@ -43,6 +51,37 @@ func (u *unknown) noteFacts(facts model.Facts) {
 			p.look(facts, path)
 		}
 	}
+}
+
+// notePackages looks for the packages in the inventory of a node.
+func (u *unknown) notePackages(all []model.Package) {
+	if u.inventories++; len(u.packages) == 0 {
+		return
+	}
+	for _, p := range all {
+		if at := slices.Index(u.packages, p.Name); at >= 0 {
+			u.packages = slices.Delete(u.packages, at, at+1)
+		}
+		if _, has := u.packageNames[p.Name]; !has && len(u.packageNames) < maxPackageNames {
+			u.packageNames[strings.Clone(p.Name)] = struct{}{} // a copy does not hold the inventory
+		}
+	}
+}
+
+// unknownPackages names the packages that no inventory has.
+func (u *unknown) unknownPackages(nodes int) (out []string) {
+	if u.inventories == 0 {
+		return nil
+	}
+	whose := "no node has"
+	if u.inventories < nodes {
+		whose = fmt.Sprintf("none of %d inventories has", u.inventories)
+	}
+	for _, name := range u.packages {
+		out = append(out, fmt.Sprintf("%s the package %q%s", whose, name, nearest("", name, u.packageNames)))
+	}
+
+	return out
 }
 
 // look looks for a path in the facts of a node.
@@ -83,7 +122,7 @@ func (u *unknown) warnings(nodes []model.Node) []string {
 	if len(nodes) == 0 {
 		return nil
 	}
-	out := u.unknownFacts(len(nodes))
+	out := append(u.unknownFacts(len(nodes)), u.unknownPackages(len(nodes))...)
 	labels, groups := map[string]struct{}{}, map[string]struct{}{model.GroupAll: {}}
 	for _, n := range nodes {
 		for name := range n.Labels {

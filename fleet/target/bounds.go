@@ -28,7 +28,7 @@ func (b *bounds) run(env any) (bool, error) {
 	b.steps = 0
 	result, err := b.vm.Run(b.program, env)
 	switch at := asFileError(err); {
-	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
+	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrInventoryNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
 		return false, at.Prev
 	case at != nil:
 		return false, errors.New(plain(at.Message))

@@ -142,6 +142,8 @@ func kind(v any) string {
 		return "a list"
 	case map[string]any, map[string]string:
 		return "a mapping"
+	case *Package:
+		return "a package"
 	default:
 		return fmt.Sprintf("%T", v)
 	}

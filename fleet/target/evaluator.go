@@ -18,6 +18,8 @@ const (
 var (
 	// ErrFactsNeeded is an expression that depends on the facts of a node.
 	ErrFactsNeeded = errors.New("facts needed")
+	// ErrInventoryNeeded is an expression that depends on the installed packages of a node.
+	ErrInventoryNeeded = errors.New("inventory needed")
 	// ErrEnded is an evaluation that was ended, see Evaluator.Until.
 	ErrEnded = errors.New("the evaluation was ended")
 	// ErrTooCostly is an expression that looks at too much of a node.
@@ -27,8 +29,14 @@ var (
 // Evaluator evaluates one expression for many nodes. One goroutine uses it.
 type Evaluator struct {
 	bounds
-	env   env
-	facts model.Facts
+	env       env
+	documents Documents
+}
+
+// Documents are the stored documents of a node, nil for those that were not read.
+type Documents struct {
+	Facts     model.Facts
+	Installed *Installed
 }
 
 // Evaluator returns what evaluates the expression. Ages are those of now.
@@ -38,6 +46,7 @@ func (e *Expression) Evaluator() *Evaluator {
 	out.env.Step = out.step
 	out.env.Age = out.age
 	out.env.GetFacts = out.getFacts
+	out.env.Package = out.getPackage
 
 	return out
 }
@@ -49,11 +58,11 @@ func (e *Evaluator) Until(done <-chan struct{}) *Evaluator {
 	return e
 }
 
-// Match reports whether a node matches. Without facts, which are nil, the error wraps
-// ErrFactsNeeded where the result depends on them. Any other error is about this node,
+// Match reports whether a node matches. The error wraps ErrFactsNeeded or ErrInventoryNeeded if
+// the result depends on a document that was not read. Any other error is about this node,
 // whose facts have another form than the expression expects, or wraps ErrTooCostly.
-func (e *Evaluator) Match(n Node, facts model.Facts) (bool, error) {
-	e.facts = facts
+func (e *Evaluator) Match(n Node, documents Documents) (bool, error) {
+	e.documents = documents
 	e.env.set(n)
 
 	return e.run(&e.env)
@@ -61,9 +70,9 @@ func (e *Evaluator) Match(n Node, facts model.Facts) (bool, error) {
 
 // getFacts returns the facts of the node.
 func (e *Evaluator) getFacts() map[string]any {
-	if e.facts == nil {
+	if e.documents.Facts == nil {
 		panic(ErrFactsNeeded)
 	}
 
-	return e.facts
+	return e.documents.Facts
 }

@@ -71,7 +71,7 @@ func options(env any) []expr.Option {
 // String returns the expression as it was written.
 func (e *Expression) String() string { return e.text }
 
-// Mentions returns the facts, labels and groups that the expression names.
+// Mentions returns the facts, labels, groups and packages that the expression names.
 func (e *Expression) Mentions() Mentions { return e.mentions }
 
 // Warnings returns what the expression probably does not mean.
@@ -88,6 +88,9 @@ func (e *Expression) UsesReason() bool { return e.used["reason"] }
 
 // UsesFacts reports whether the expression may depend on facts.
 func (e *Expression) UsesFacts() bool { return e.used["facts"] }
+
+// UsesInventory reports whether the expression may depend on installed packages.
+func (e *Expression) UsesInventory() bool { return e.used[namePackage] }
 
 // UsesOnly reports whether the expression names nothing but some names.
 func (e *Expression) UsesOnly(names ...string) bool {

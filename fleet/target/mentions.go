@@ -9,8 +9,8 @@ import (
 // Mentions are the names in an expression that only some nodes have, or none.
 type Mentions struct {
 	// Facts are the paths of facts, each as its names, longer ones after those that they begin with.
-	Facts          [][]string
-	Labels, Groups []string
+	Facts                    [][]string
+	Labels, Groups, Packages []string
 }
 
 // note adds what a node of the tree names.
@@ -23,6 +23,9 @@ func (m *Mentions) note(node ast.Node) {
 	case *ast.CallNode:
 		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == "group" && len(n.Arguments) == 1 {
 			addText(&m.Groups, n.Arguments[0])
+		}
+		if asPackage(n) != nil && len(n.Arguments) == 1 {
+			addText(&m.Packages, n.Arguments[0])
 		}
 		if path := factPath(n); len(path) > 0 && !slices.ContainsFunc(m.Facts, func(known []string) bool { return slices.Equal(known, path) }) {
 			m.Facts = append(m.Facts, path)

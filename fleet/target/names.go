@@ -46,7 +46,7 @@ const (
 
 // nodeNames are the names of expressions over nodes, in the order of the documentation.
 func nodeNames() []string {
-	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "reason", "manifest", "paused", "message", "heard", "started", "age", "outbox", "clock"}
+	return []string{"node", "host", "version", "groups", "group", "labels", "facts", "state", "reason", "package", "manifest", "paused", "message", "heard", "started", "age", "outbox", "clock"}
 }
 
 // functions are the functions of the language that expressions may use; what is not here
@@ -75,6 +75,7 @@ type env struct {
 	Clock    float64               `expr:"clock"`
 	Group    func(string) bool     `expr:"group"`
 	Manifest func(string) Manifest `expr:"manifest"`
+	Package  func(string) any      `expr:"package"`
 	GetFacts func() map[string]any `expr:"__facts"`
 	Step     func(any) bool        `expr:"__step"`
 }

@@ -13,6 +13,8 @@ type Package struct {
 	Version string `expr:"version"`
 	Arch    string `expr:"arch"`
 	Manager string `expr:"manager"`
+	// incomplete is the reason why the inventory lacks versions.
+	incomplete string
 }
 
 // packageEnv is what a program over packages reads.
@@ -41,13 +43,17 @@ func CompilePackages(text string) (Packages, error) {
 	return Packages{e}, err
 }
 
-// addScheme gives a comparison with the name version the scheme of the vocabulary.
+// addScheme adds the scheme of the manager to a comparison with the version of a package.
 func (p *patcher) addScheme(node *ast.Node, n *ast.CallNode, function string) {
-	if p.scheme == "" || function == nameUpstream || len(n.Arguments) != 2 {
+	if function == nameUpstream || len(n.Arguments) != 2 {
 		return
 	}
 	for _, argument := range n.Arguments {
-		if name, ok := argument.(*ast.IdentifierNode); ok && name.Value == "version" {
+		if of := versionOfPackage(argument); of != nil {
+			ast.Patch(node, call(function, n.Arguments[0], n.Arguments[1], call(nameGet, of, &ast.StringNode{Value: "manager"})))
+			return
+		}
+		if name, ok := argument.(*ast.IdentifierNode); ok && name.Value == "version" && p.scheme != "" {
 			ast.Patch(node, call(function, n.Arguments[0], n.Arguments[1], &ast.IdentifierNode{Value: p.scheme}))
 			return
 		}
@@ -72,7 +78,7 @@ func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
 
 // Match reports whether a package of a node matches. Its error is about this package.
 func (e *PackageEvaluator) Match(node string, p model.Package) (bool, error) {
-	e.env.Package = Package{node, p.Name, p.Version, p.Arch, p.Manager}
+	e.env.Package = Package{node, p.Name, p.Version, p.Arch, p.Manager, ""}
 
 	return e.run(&e.env)
 }

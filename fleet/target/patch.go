@@ -28,6 +28,7 @@ func (p *patcher) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		p.name(node, n)
 	case *ast.MemberNode:
+		p.checkMember(n)
 		if isAny(n.Node) {
 			ast.Patch(node, call(nameGet, n.Node, n.Property))
 		}
@@ -38,11 +39,12 @@ func (p *patcher) Visit(node *ast.Node) {
 		}
 		if ok {
 			p.checkScheme(n, callee.Value)
+			p.checkName(n)
 			if slices.Contains(versionFunctions(), callee.Value) {
 				p.addScheme(node, n, callee.Value)
 			}
 		}
-		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" {
+		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(nodeNames(), callee.Value) {
 			p.refused.Hint = p.hintForFunction()
 		}
 	case *ast.BuiltinNode:
@@ -100,6 +102,7 @@ func (p *patcher) builtin(n *ast.BuiltinNode) {
 func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 	p.checkFunctions(n)
 	p.checkWords(n)
+	p.checkPackage(n)
 	if p.readMoments(n); p.refused != nil {
 		return
 	}
@@ -135,6 +138,8 @@ func (p *patcher) checkFunctions(n *ast.BinaryNode) {
 		hint := `write group("web"), manifest("motd").status == "ok", age(heard) > "1h"`
 		if word, ok := sides[1].(*ast.StringNode); ok && name.Value == "group" {
 			hint = fmt.Sprintf("write group(%q)", word.Value)
+		} else if ok && name.Value == namePackage {
+			hint = fmt.Sprintf("write package(%q) != nil", word.Value)
 		}
 		p.refuse(name, name.Value+" is a function", hint)
 	}

@@ -103,5 +103,5 @@ func (e *ResultEvaluator) Match(r Result) (bool, error) {
 
 // NodeNames are the names of expressions over nodes that are values of theirs.
 func NodeNames() []string {
-	return slices.DeleteFunc(nodeNames(), func(name string) bool { return name == "group" || name == "age" })
+	return slices.DeleteFunc(nodeNames(), func(name string) bool { return name == "group" || name == namePackage || name == "age" })
 }

@@ -13,7 +13,7 @@ import (
 func safe() []expr.Option {
 	return append(versions(), []expr.Option{
 		expr.Function(nameTruth, func(p ...any) (any, error) { return truth(p[0]) }, new(func(any) bool)),
-		expr.Function(nameGet, func(p ...any) (any, error) { return get(p[0], p[1]), nil }, new(func(any, any) any)),
+		expr.Function(nameGet, func(p ...any) (any, error) { return get(p[0], p[1]) }, new(func(any, any) any)),
 		expr.Function(nameList, func(p ...any) (any, error) { return orEmpty(p[0], []any{}), nil }, new(func(any) any)),
 		expr.Function(nameText, func(p ...any) (any, error) { return orEmpty(p[0], ""), nil }, new(func(any) any)),
 		expr.Function(nameCompare, func(p ...any) (any, error) { return compare(p[0], p[1], p[2]), nil }, new(func(string, any, any) bool)),
@@ -34,20 +34,22 @@ func truth(v any) (bool, error) {
 	}
 }
 
-// get returns an element of a mapping or a list, nil where there is none.
-func get(of, key any) any {
+// get returns an element of a mapping, a list or a package, nil where there is none.
+func get(of, key any) (any, error) {
 	switch of := of.(type) {
+	case *Package:
+		return of.value(key)
 	case map[string]any:
 		if name, ok := key.(string); ok {
-			return of[name]
+			return of[name], nil
 		}
 	case []any:
 		if i, ok := key.(int); ok && i >= 0 && i < len(of) {
-			return of[i]
+			return of[i], nil
 		}
 	}
 
-	return nil
+	return nil, nil
 }
 
 func orEmpty(v, empty any) any {

@@ -72,7 +72,7 @@ func TestMatch(t *testing.T) {
 		`"x" in facts.none`: false, `any(facts.none, .size > 6)`: false, `len(facts.none.list) > 0`: false, `lower(facts.none) == "x"`: false, `facts.disks[9].size > 1`: false,
 		`facts.none && true`: false, `facts.none || false`: false, `!facts.none`: true, `facts.none ? true : false`: false, `facts.none ?? false`: false,
 	} {
-		got, err := compile(t, text).Evaluator().Match(web01(), facts())
+		got, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts()})
 		if err != nil || got != want {
 			t.Errorf("%s: %v, %v", text, got, err)
 		}
@@ -85,7 +85,7 @@ func TestFactsAreNeededWhereTheyDecide(t *testing.T) {
 	for text, want := range map[string]error{
 		`group("db") && facts.production`: nil, `group("web") || facts.production`: nil, `group("web") && facts.production`: target.ErrFactsNeeded,
 	} {
-		if _, err := compile(t, text).Evaluator().Match(web01(), nil); !errors.Is(err, want) {
+		if _, err := compile(t, text).Evaluator().Match(web01(), target.Documents{}); !errors.Is(err, want) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestFactsOfAnotherForm(t *testing.T) {
 		`facts.text > 5`: "string > int", `facts.text`: "not true or false", `facts.text && true`: "not true or false", `facts.memory contains "x"`: "a number",
 		`any(facts.memory, true)`: "", `any(facts.disks, .size)`: "not true or false",
 	} {
-		_, err := compile(t, text).Evaluator().Match(web01(), facts())
+		_, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts()})
 		if err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "\n") {
 			t.Errorf("%s: %v", text, err)
 		}
@@ -116,7 +116,7 @@ func TestErrors(t *testing.T) {
 		`grop("web")`:                       `target expression ` + "`grop(\"web\")`" + `, column 1: unknown name grop; did you mean ` + "`group`?",
 		`group(web)`:                        `column 7: unknown name web; text needs quotes: "web"; the names are node, host,`,
 		`state == "ok" && lables.x`:         "column 18: unknown name lables; did you mean `labels`?",
-		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, age, all,`,
+		`repeat("a", 100) == "a"`:           `column 1: unknown name repeat; the functions are group, manifest, package, age, all,`,
 		`now() > 1`:                         `unknown name now`,
 		`node = "web01"`:                    `column 6: unexpected =; write == to compare`,
 		`node =~ "web"`:                     `column 6: unexpected =~; write matches to compare with a pattern, such as node matches "^web"`,
@@ -208,14 +208,14 @@ func TestBounds(t *testing.T) {
 	t.Parallel()
 	long := model.Facts{"list": make([]any, 30_000)}
 	for _, text := range []string{`any(facts.list, false)`, `all(facts.list, any(facts.list, # == 1))`} {
-		if _, err := compile(t, text).Evaluator().Match(web01(), long); !errors.Is(err, target.ErrTooCostly) {
+		if _, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: long}); !errors.Is(err, target.ErrTooCostly) {
 			t.Errorf("%s: %v", text, err)
 		}
 	}
 	// The next node has a budget of its own, in the same evaluator.
 	e := compile(t, `any(facts.list, false)`).Evaluator()
 	for _, size := range []int{15_000, 30_000, 15_000} {
-		_, err := e.Match(web01(), model.Facts{"list": make([]any, size)})
+		_, err := e.Match(web01(), target.Documents{Facts: model.Facts{"list": make([]any, size)}})
 		if (size > 20_000) != errors.Is(err, target.ErrTooCostly) {
 			t.Errorf("%d: %v", size, err)
 		}
@@ -241,8 +241,8 @@ func FuzzTarget(f *testing.F) {
 		}
 		run := e.Evaluator()
 		for _, known := range []model.Facts{nil, {}, facts()} {
-			first, err := run.Match(web01(), known)
-			again, same := run.Match(web01(), known)
+			first, err := run.Match(web01(), target.Documents{Facts: known})
+			again, same := run.Match(web01(), target.Documents{Facts: known})
 			if first != again || fmt.Sprint(err) != fmt.Sprint(same) {
 				t.Errorf("%s: %v %v, then %v %v", text, first, err, again, same)
 			}
@@ -259,7 +259,7 @@ func BenchmarkMatch(b *testing.B) {
 	run, n, known := e.Evaluator(), web01(), facts()
 	for b.Loop() {
 		for range 10_000 {
-			if ok, err := run.Match(n, known); !ok || err != nil {
+			if ok, err := run.Match(n, target.Documents{Facts: known}); !ok || err != nil {
 				b.Fatal(ok, err)
 			}
 		}

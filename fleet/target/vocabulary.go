@@ -26,7 +26,7 @@ type vocabulary struct {
 
 // ofNodes is that over nodes.
 func ofNodes(words Words) vocabulary {
-	return vocabulary{what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", "age"}, wordsOf: words.ofNode}
+	return vocabulary{what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: words.ofNode}
 }
 
 // ofNode returns the name that a node of the tree is, and the words that it can have.

@@ -29,6 +29,8 @@ type Options struct {
 	// Facts yields the facts of some nodes, see fleet.Selector: they are too large to be kept.
 	// Without it no node has stored any.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
+	// Inventories yields the inventories of some nodes, as Facts does.
+	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 }
 
 // Fleet is what is known of a fleet: what it is now, what happened, and how complete that is. Its methods may be called
@@ -61,7 +63,7 @@ func New(o Options) *Fleet {
 	}
 	c := newChanges()
 	f := &Fleet{
-		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
+		options: o, changes: c, nodes: inventory.New(inventory.Options{Facts: o.Facts, Inventories: o.Inventories, Changed: c.note}), completeness: newCompleteness(o.Keep, c.note),
 		webhooks: newWebhooks(c.note),
 	}
 	f.log = activity.New(activity.Options{Keep: o.Keep, Events: o.Events, Runs: o.Runs, IsKnown: f.nodes.IsKnown, Changed: c.note})

@@ -144,6 +144,14 @@ func TestQueriesOfNodes(t *testing.T) {
 				}
 			}
 		}
+	}, Inventories: func(_ context.Context, nodes []string) iter.Seq2[model.Inventory, error] {
+		return func(yield func(model.Inventory, error) bool) {
+			for _, n := range nodes {
+				if n != "web3" && !yield(model.Inventory{Node: n, Packages: []model.Package{{Name: "tool", Version: "1." + n[3:], Manager: "deb"}}}, nil) {
+					return
+				}
+			}
+		}
 	}})
 	now := time.Now()
 	var all []model.Node
@@ -169,6 +177,7 @@ func TestQueriesOfNodes(t *testing.T) {
 		"manifest":    {view.NodeQuery{On: `manifest("motd").outcome == "failed"`}, "web2"},
 		"facts":       {view.NodeQuery{On: `facts.name in ["web1", "web3"]`}, "web1"},
 		"facts again": {view.NodeQuery{On: `facts.name in ["web1", "web3"]`, Descending: true}, "web1"},
+		"packages":    {view.NodeQuery{On: `package("tool") != nil && newer(package("tool").version, "1.1")`}, "web2 web4"},
 		"by state":    {view.NodeQuery{Sort: "state", Limit: 2}, "web2 web0"},
 		"by heard":    {view.NodeQuery{Sort: "heard", Offset: 3}, "web1 web0"},
 		"by version":  {view.NodeQuery{Sort: "version", Descending: true, Limit: 2}, "web0 web1"},

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"iter"
-	"strings"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/answer"
@@ -20,49 +19,57 @@ const fewNodes = 50
 // stored none. Those that a node stores meanwhile may follow. An error is the last
 // thing.
 func (b Bucket) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
+	return documents(ctx, b, nodes, kvstore.Names.NodeFacts, decodeFacts, func(node, reason string) model.NodeFacts {
+		return model.NodeFacts{Node: node, Unreadable: reason}
+	})
+}
+
+// documents yields a kind of document of some nodes.
+func documents[D any](ctx context.Context, b Bucket, nodes []string, subject func(kvstore.Names, string) string, decode func(node string, m kvstore.Message) D, unreadable func(node, reason string) D) iter.Seq2[D, error] {
 	if len(nodes) <= fewNodes {
-		return b.factsOfEach(ctx, nodes)
+		return documentsOfEach(ctx, b, nodes, subject, decode, unreadable)
 	}
 	names := map[string]bool{}
 	for _, n := range nodes {
 		names[n] = true
 	}
 
-	return func(yield func(model.NodeFacts, error) bool) {
+	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), n.NodeFacts("*"), pageSize)) {
-			node, _, _ := strings.Cut(strings.TrimPrefix(m.Subject, kvstore.KVSubject(n.Nodes(), "")), ".")
-			switch {
-			case err != nil:
-				yield(model.NodeFacts{}, err)
+		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), subject(n, "*"), pageSize)) {
+			if err != nil {
+				yield(*new(D), err)
 				return
-			case !names[node] || m.Deleted() && !m.Forged:
+			}
+			node := nodeOf(n, m.Subject)
+			if !names[node] || m.Deleted() && !m.Forged {
 				continue
 			}
-			if !yield(decodeFacts(node, m), nil) {
+			if !yield(decode(node, m), nil) {
 				return
 			}
 		}
 	}
 }
 
-func (b Bucket) factsOfEach(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
-	return func(yield func(model.NodeFacts, error) bool) {
+// documentsOfEach is documents with a request for each node.
+func documentsOfEach[D any](ctx context.Context, b Bucket, nodes []string, subject func(kvstore.Names, string) string, decode func(node string, m kvstore.Message) D, unreadable func(node, reason string) D) iter.Seq2[D, error] {
+	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
-			m, err := b.store.Last(ctx, b.stream(), b.store.Names().NodeFacts(node))
-			f := model.NodeFacts{Node: node}
+			m, err := b.store.Last(ctx, b.stream(), subject(b.store.Names(), node))
+			var d D
 			switch {
 			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 				continue
 			case errors.Is(err, answer.ErrUnreadable):
-				f.Unreadable = err.Error()
+				d = unreadable(node, err.Error())
 			case err != nil:
-				yield(model.NodeFacts{}, err)
+				yield(d, err)
 				return
 			default:
-				f = decodeFacts(node, m)
+				d = decode(node, m)
 			}
-			if !yield(f, nil) {
+			if !yield(d, nil) {
 				return
 			}
 		}

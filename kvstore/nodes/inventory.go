@@ -13,7 +13,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/kvstore"
-	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -87,23 +86,11 @@ func pack(i model.Inventory) ([]byte, error) {
 	return out.Bytes(), err
 }
 
-// Inventories yields the stored inventories of nodes, in any order. An error is the last thing.
-func (b Bucket) Inventories(ctx context.Context) iter.Seq2[model.Inventory, error] {
-	return func(yield func(model.Inventory, error) bool) {
-		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), n.NodeInventory("*"), pageSize)) {
-			if err != nil {
-				yield(model.Inventory{}, err)
-				return
-			}
-			if m.Deleted() && !m.Forged {
-				continue
-			}
-			if !yield(unpackInventory(nodeOf(n, m.Subject), m), nil) {
-				return
-			}
-		}
-	}
+// Inventories yields the inventories of some nodes, as Facts does.
+func (b Bucket) Inventories(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error] {
+	return documents(ctx, b, nodes, kvstore.Names.NodeInventory, unpackInventory, func(node, reason string) model.Inventory {
+		return model.Inventory{Node: node, Unreadable: reason}
+	})
 }
 
 // unpackInventory reads the inventory of a node, within limits: a node stores what it likes.

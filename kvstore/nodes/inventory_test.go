@@ -27,8 +27,9 @@ func TestInventory(t *testing.T) {
 		}
 	}
 	srv.Raw(t, store.Names().NodeInventory("garbage"), "", "text")
+	names := []string{"small", "medium", "large", "tabs", "garbage"}
 	all := map[string]model.Inventory{}
-	for i, err := range b.Inventories(t.Context()) {
+	for i, err := range b.Inventories(t.Context(), names) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -52,7 +53,7 @@ func TestInventory(t *testing.T) {
 	if err := b.Remove(t.Context(), "small"); err != nil {
 		t.Fatal(err)
 	}
-	for i, err := range b.Inventories(t.Context()) {
+	for i, err := range b.Inventories(t.Context(), names) {
 		if err != nil || i.Node == "small" {
 			t.Errorf("%s, %v", i.Node, err)
 		}

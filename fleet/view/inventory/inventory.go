@@ -15,6 +15,8 @@ import (
 type Options struct {
 	// Facts yields the facts of some nodes, see fleet.Selector.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
+	// Inventories yields the inventories of some nodes, see fleet.Selector.
+	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 	// Changed is called when something changed that readers see. It must not call back.
 	Changed func()
 }

@@ -76,7 +76,7 @@ func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, er
 		return selection{}, err
 	}
 	turn, most := s.plain, s.plainPatience
-	if e.UsesFacts() {
+	if readsDocuments(e) {
 		turn, most = s.facts, s.factsPatience
 	}
 	if known, is := s.known(on); is {
@@ -98,14 +98,17 @@ func (a *Nodes) selectNodes(s *selector, on string, all []*state) (selection, er
 	case err != nil && ctx.Err() != nil:
 		found = selection{made: time.Now(), err: fmt.Errorf("%w: it was ended after %s; write it with fewer elements and patterns", ErrSlowTarget, most)}
 	case err != nil:
-		found = selection{made: time.Now(), err: fmt.Errorf("read the facts of nodes: %w", err)}
+		found = selection{made: time.Now(), err: fmt.Errorf("read the facts or inventories of nodes: %w", err)}
 	}
-	if s.keepsAll || e.UsesFacts() && err == nil {
+	if s.keepsAll || readsDocuments(e) && err == nil {
 		s.keep(on, found)
 	}
 
 	return found, found.err
 }
+
+// readsDocuments reports whether an expression may read facts or inventories of all nodes.
+func readsDocuments(e *target.Expression) bool { return e.UsesFacts() || e.UsesInventory() }
 
 // chosenAtOnce is how many nodes are looked at together: copies of all would take the memory of a fleet once more.
 const chosenAtOnce = 500
@@ -113,11 +116,11 @@ const chosenAtOnce = 500
 // choose evaluates an expression. The facts of all nodes are read at once.
 func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) (selection, error) {
 	most := chosenAtOnce
-	if e.UsesFacts() {
+	if readsDocuments(e) {
 		most = max(len(all), 1)
 	}
 	out, byName := selection{matches: map[string]bool{}}, map[string]*state{}
-	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts}
+	s := fleet.Selector{Statuses: func(n model.Node) []fleet.RolloutStatus { return rolloutsOf(&byName[n.Node].Node) }, Facts: a.options.Facts, Inventories: a.options.Inventories}
 	var nodes []model.Node
 	for part := range slices.Chunk(all, most) {
 		nodes = slices.Grow(nodes[:0], len(part))

@@ -37,7 +37,7 @@ type On struct {
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
-	cmd.Flag("strict", "Fail if the expression names a fact, label or group that no node has").UnNegatableBoolVar(&o.Strict)
+	cmd.Flag("strict", "Fail if the expression names a fact, label, group or package that no node has").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.
@@ -124,7 +124,8 @@ func AnyOf(names, groups []string) string {
 // Select returns which of the nodes match an expression, and logs of which nobody knows.
 func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.Node) (fleet.Selection, error) {
 	list := func(ctx context.Context) ([]model.Entry, error) { return s.List(ctx) }
-	found, err := fleet.Selector{List: list, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+	bucket := nodes.New(s.KV)
+	found, err := fleet.Selector{List: list, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 	if err == nil {
 		warnUndecided(s.log, found.Undecided)
 		for _, text := range found.Warnings {
@@ -158,7 +159,8 @@ func strict(err error) error {
 
 // SelectOf is Select with assignments that are known. It logs nothing.
 func (s *Store) SelectOf(ctx context.Context, assigned *fleet.Assigned, e *target.Expression, all []model.Node) (fleet.Selection, error) {
-	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: nodes.New(s.KV).Facts}.Select(ctx, e, all)
+	bucket := nodes.New(s.KV)
+	found, err := fleet.Selector{Statuses: assigned.Statuses, Facts: bucket.Facts, Inventories: bucket.Inventories}.Select(ctx, e, all)
 
 	return found, strict(err)
 }

@@ -47,7 +47,8 @@ func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e ta
 			return query.Answer{}, err
 		}
 	}
-	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), slices.Collect(maps.Keys(found.Names())), nodes.New(store.KV).Inventories(ctx))
+	names := slices.Sorted(maps.Keys(found.Names()))
+	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), names, nodes.New(store.KV).Inventories(ctx, names))
 	if err != nil {
 		return query.Answer{}, err
 	}

@@ -63,7 +63,8 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	var running sync.WaitGroup
 	defer running.Wait()
 	defer end()
-	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: nodes.New(f.store).Facts})
+	bucket := nodes.New(f.store)
+	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: bucket.Facts, Inventories: bucket.Inventories})
 	if again != nil {
 		model.Problem(" again", fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
 		defer time.AfterFunc(noticeFor, func() { model.Clear(" again") }).Stop()

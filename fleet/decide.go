@@ -1,0 +1,103 @@
+package fleet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/model"
+)
+
+// decisions are the results of an expression, by node.
+type decisions struct {
+	expression *target.Expression
+	run        *target.Evaluator
+	matched    map[string]bool
+	undecided  map[string]string
+	// open are the nodes whose results depend on documents that were not read.
+	open map[string]*candidate
+	// unknown are the names of the expression that no node has, so far.
+	unknown *unknown
+}
+
+// candidate is a node with its installed packages, or the reason why they cannot be read.
+type candidate struct {
+	target.Node
+	installed *target.Installed
+	torn      string
+}
+
+// decide decides about a node, or leaves it open. The error is that of ctx.
+func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts) error {
+	name := c.Node.Node.Node
+	delete(d.undecided, name)
+	delete(d.open, name)
+	var err error
+	d.matched[name], err = d.run.Match(c.Node, target.Documents{Facts: facts, Installed: c.installed})
+	switch {
+	case errors.Is(err, target.ErrEnded):
+		return ctx.Err()
+	case errors.Is(err, target.ErrFactsNeeded):
+		d.open[name], d.undecided[name] = c, "it has not stored its facts"
+	case errors.Is(err, target.ErrInventoryNeeded):
+		d.open[name], d.undecided[name] = c, cmp.Or(c.torn, "it has not stored an inventory")
+	case err != nil:
+		d.undecided[name] = said(err.Error())
+	}
+
+	return nil
+}
+
+// complete reads the inventories of the open nodes, then the facts of those that are still open.
+// Inventories come first because few packages of them stay in memory.
+func (s Selector) complete(ctx context.Context, d *decisions) error {
+	if d.expression.UsesInventory() && s.Inventories != nil && len(d.open) > 0 {
+		err := withDocuments(d, s.Inventories(ctx, d.openNames()), func(i model.Inventory) string { return i.Node }, func(c *candidate, i model.Inventory) error {
+			if i.Unreadable != "" {
+				c.torn = "its inventory cannot be read: " + said(i.Unreadable)
+			} else {
+				d.unknown.notePackages(i.Packages)
+				c.installed = d.expression.Installed(i)
+			}
+			return d.decide(ctx, c, nil)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if !d.expression.UsesFacts() || len(d.open) == 0 {
+		return nil
+	}
+
+	return withDocuments(d, s.Facts(ctx, d.openNames()), func(f model.NodeFacts) string { return f.Node }, func(c *candidate, f model.NodeFacts) error {
+		if f.Unreadable != "" {
+			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
+			return nil
+		}
+		d.unknown.noteFacts(f.Facts)
+		return d.decide(ctx, c, f.Facts)
+	})
+}
+
+func (d *decisions) openNames() []string { return slices.Sorted(maps.Keys(d.open)) }
+
+// withDocuments decides about the open nodes by their documents.
+func withDocuments[D any](d *decisions, all iter.Seq2[D, error], nodeOf func(D) string, decide func(*candidate, D) error) error {
+	open := maps.Clone(d.open)
+	for doc, err := range all {
+		if err != nil {
+			return err
+		}
+		if c, is := open[nodeOf(doc)]; is {
+			if err := decide(c, doc); err != nil {
+				return err
+			}
+		}
+	}
+
+	return nil
+}
