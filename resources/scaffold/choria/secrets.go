@@ -16,7 +16,7 @@ func (r *rendering) learnNames(ctx context.Context) {
 	r.names["facts"], r.names["environ"] = r.names["Facts"], r.names["Environ"]
 	var known resource.Secrets
 	own := r.spec.Data
-	if r.spec.Sensitive {
+	if r.spec.Sensitive && own != nil {
 		// Any string may be a secret.
 		own, _ = template.Copy(own, func(v any) any {
 			if text, is := v.(string); is {
