@@ -18,7 +18,7 @@ type decisions struct {
 	run        *target.Evaluator
 	matched    map[string]bool
 	undecided  map[string]string
-	// open are the nodes whose results depend on documents that were not read.
+	// open are the nodes that need documents.
 	open map[string]*candidate
 	// unknown are the names of the expression that no node has, so far.
 	unknown *unknown
@@ -31,7 +31,7 @@ type candidate struct {
 	torn      string
 }
 
-// decide decides about a node, or leaves it open. The error is that of ctx.
+// decide decides about a node, or leaves it open. It returns the error of ctx.
 func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts) error {
 	name := c.Node.Node.Node
 	delete(d.undecided, name)
@@ -53,7 +53,7 @@ func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts)
 }
 
 // complete reads the inventories of the open nodes, then the facts of those that are still open.
-// Inventories come first because few packages of them stay in memory.
+// It reads inventories first because it keeps few of their packages in memory.
 func (s Selector) complete(ctx context.Context, d *decisions) error {
 	if d.expression.UsesInventory() && s.Inventories != nil && len(d.open) > 0 {
 		err := withDocuments(d, s.Inventories(ctx, d.openNames()), func(i model.Inventory) string { return i.Node }, func(c *candidate, i model.Inventory) error {

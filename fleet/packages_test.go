@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// inventoriesOf are inventories by node; asked are the nodes whose inventories were read.
+// inventoriesOf holds inventories by node, and the names of nodes that a test asked for.
 type inventoriesOf struct {
 	all   map[string]model.Inventory
 	asked []string
@@ -30,8 +30,8 @@ func (i *inventoriesOf) get(_ context.Context, nodes []string) iter.Seq2[model.I
 	}
 }
 
-// packageFleet is a fleet with old and new packages, and with nodes whose inventory is missing,
-// incomplete or unreadable.
+// packageFleet is a fleet with old and new packages, and with a missing, an incomplete and an
+// unreadable inventory.
 func packageFleet() ([]model.Node, *inventoriesOf) {
 	openssl := func(manager, version string) model.Package {
 		return model.Package{Name: "openssl", Version: version, Arch: "amd64", Manager: manager}

@@ -87,7 +87,7 @@ func asPackage(n ast.Node) *ast.CallNode {
 	return nil
 }
 
-// checkName refuses the name of a package that is not literal: the names decide what is read.
+// checkName refuses a name that is not literal text. The evaluator keeps only named packages.
 func (p *patcher) checkName(n *ast.CallNode) {
 	if asPackage(n) == nil || len(n.Arguments) != 1 {
 		return
@@ -119,8 +119,7 @@ func (p *patcher) checkPackage(n *ast.BinaryNode) {
 	}
 }
 
-// versionOfPackage returns the call of package of which an argument is the version, nil for any
-// other argument.
+// versionOfPackage returns package(…) for the argument package(…).version, nil for other arguments.
 func versionOfPackage(argument ast.Node) ast.Node {
 	get, ok := argument.(*ast.CallNode)
 	if !ok || len(get.Arguments) != 2 {
