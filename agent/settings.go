@@ -17,7 +17,7 @@ type settings struct {
 	using sync.Mutex
 }
 
-// get returns the configuration with all groups of the node, in the order in which they win.
+// get returns the configuration with all groups of the node, the winning group first.
 func (s *settings) get() Config {
 	s.mu.Lock()
 	defer s.mu.Unlock()

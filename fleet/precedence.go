@@ -2,7 +2,7 @@ package fleet
 
 import "github.com/musterfleet/muster/model"
 
-// Precedence compares an assignment with another one of the same name.
+// Precedence compares two assignments of the same name.
 type Precedence struct {
 	// Other is the key of the other assignment.
 	Other string

@@ -26,8 +26,8 @@ type Selection struct {
 	Undecided []Undecided
 	// Known is how many nodes there are.
 	Known int
-	// Warnings are about the expression: what it names and no node has, such as a misspelled
-	// fact, and what it probably does not mean.
+	// Warnings name parts of the expression that match no node, such as a misspelled fact,
+	// and probable mistakes.
 	Warnings []string
 }
 

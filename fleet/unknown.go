@@ -21,7 +21,7 @@ const maxPackageNames = 20_000
 type unknown struct {
 	mentions target.Mentions
 	facts    []factPath
-	// read counts the nodes whose facts were read.
+	// read counts the nodes with facts that were read.
 	read int
 	// packages are the names of the expression that no inventory has, of those that were read,
 	// and packageNames the names that inventories have.
@@ -30,7 +30,7 @@ type unknown struct {
 	packageNames map[string]struct{}
 }
 
-// factPath is what is known of a path of facts.
+// factPath records where a path of facts ends on the nodes.
 type factPath struct {
 	found bool
 	// depth is how many of its names a node has at most, siblings are the names beside the

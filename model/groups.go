@@ -63,7 +63,7 @@ func checkGroups(groups []string) error {
 	return nil
 }
 
-// Join returns all groups of a node, in the order in which they win. The groups of operators
+// Join returns all groups of a node, the winning group first. The groups of operators
 // win over the groups of the configuration. Order names groups that win over all others;
 // configuredOrder is used if Order is empty.
 func (g Groups) Join(configured, configuredOrder []string) []string {

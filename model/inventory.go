@@ -11,7 +11,7 @@ type Package struct {
 	Manager string `json:"manager"`
 }
 
-// Inventory is what is installed on a node.
+// Inventory lists the packages installed on a node.
 type Inventory struct {
 	Node string    `json:"node"`
 	At   time.Time `json:"at"`

@@ -171,7 +171,7 @@ func MaxState(maxMessage int64) int {
 
 // State returns a state that fits into a message: the texts about manifests, and those
 // about control documents, become shorter until it does. Where that is not enough, manifests that
-// need no attention lose their counts, then some are left out, and the message says so. It changes both maps of s.
+// need no attention lose their counts, then some are left out, and the message reports it. It changes both maps of s.
 // A limit of zero is none.
 func State(s model.NodeState, limit int) model.NodeState {
 	if limit == 0 {

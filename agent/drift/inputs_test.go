@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/setting"
 )
 
-// reading is a type whose resources also read a source.
+// reading is a type with resources that read a source.
 type reading struct{ setting.Type }
 
 func (reading) Watches(_ setting.Provider, spec *setting.Spec) []watch.Point {

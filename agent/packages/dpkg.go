@@ -20,7 +20,7 @@ const (
 // errTooMany reports a database with too many packages.
 var errTooMany = fmt.Errorf("more than %d packages are installed", maxPackages)
 
-// parseDpkg reads the packages of a dpkg status file whose files are unpacked.
+// parseDpkg returns the unpacked packages of a dpkg status file.
 func parseDpkg(r io.Reader) ([]model.Package, error) {
 	var out []model.Package
 	var p model.Package

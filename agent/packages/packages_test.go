@@ -85,7 +85,7 @@ func write(t *testing.T, path, text string) {
 	}
 }
 
-// machine is a source whose packages a test changes.
+// machine is a source with packages that a test changes.
 type machine struct {
 	mu   *sync.Mutex
 	all  []model.Package

@@ -18,7 +18,7 @@ const (
 	// again is after how long an inventory is stored again although it did not change: the
 	// store may have lost it. It is also how often a machine that cannot be watched is read.
 	again = time.Hour
-	// maxSpread spreads the inventories of nodes whose packages change at the same time.
+	// maxSpread spreads the inventories of nodes that install packages at the same time.
 	maxSpread = 30 * time.Second
 )
 

@@ -29,7 +29,7 @@ func newMachine(f *Fleet, s Script) *machine {
 	return m
 }
 
-// groups returns all groups of the node, in the order in which they win. Callers must not change them.
+// groups returns all groups of the node, the winning group first. Callers must not change them.
 func (m *machine) groups() []string { return *m.joined.Load() }
 
 // join has the node be in the groups that operators put it into, and reports whether these are

@@ -21,7 +21,7 @@ type Answer struct {
 	Matching int      `json:"matching"`
 	// Incomplete is why rows may be missing.
 	Incomplete []string `json:"incomplete"`
-	// Warnings are about the expression and the columns: what no node has, and what they
+	// Warnings name parts of the expression and columns that match no node, and what they
 	// probably do not mean.
 	Warnings []string `json:"warnings,omitempty"`
 }

@@ -39,13 +39,13 @@ func (p Package) Value(column string) any {
 	}
 }
 
-// MaxPackages is how many matching packages are kept.
+// MaxPackages limits the matching packages of an answer.
 const MaxPackages = 1_000_000
 
 // PackageMatches are the packages that match an expression.
 type PackageMatches struct {
 	Rows []Package
-	// Unstored are the nodes without an inventory, Unreadable those whose inventory cannot be
+	// Unstored are the nodes without an inventory, Unreadable the nodes with one that cannot be
 	// read, Undecided those with a package that cannot be judged, by name.
 	Unstored, Unreadable, Undecided []string
 	// Partial are the reasons of inventories that are incomplete, by node.
@@ -67,7 +67,7 @@ func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[m
 			return out, err
 		}
 		if !missing[i.Node] {
-			continue // another node, or one that stored again during the read
+			continue // an unselected node, or the node stored it again during the read
 		}
 		delete(missing, i.Node)
 		if err := out.add(run, i); err != nil {

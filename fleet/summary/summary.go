@@ -86,7 +86,7 @@ type State struct {
 	Since time.Time `json:"since,omitzero"`
 	// Otherwise counts paused nodes by what their state would be without the pause; nil for other states.
 	Otherwise map[fleet.Status]int `json:"otherwise,omitempty"`
-	// NoManifest counts the nodes of the state ok to which no manifest applies.
+	// NoManifest counts the nodes in state ok without an applicable manifest.
 	NoManifest int `json:"no_manifest,omitempty"`
 	Members
 }

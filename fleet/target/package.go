@@ -33,7 +33,7 @@ const whatPackage = "query over packages"
 type Packages struct{ *Expression }
 
 // CompilePackages compiles an expression over packages, as Compile does over nodes. The version
-// of a package compares by the scheme of its manager unless the expression names another one.
+// of a package compares by the scheme of its manager unless the expression gives a scheme.
 func CompilePackages(text string) (Packages, error) {
 	e, err := compile(text, vocabulary{
 		what: whatPackage, env: packageEnv{}, names: PackageNames(), scheme: "manager",

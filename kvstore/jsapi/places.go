@@ -160,7 +160,7 @@ type failure struct {
 
 // explain returns one error for all places that were tried.
 func (p *Places) explain(failed failures) error {
-	// A place that does not answer may be away, so its error is an outage. That nothing listens tells least.
+	// A silent prefix may be unreachable, so its error is an outage. "No responders" is the weakest error.
 	rank := func(f failure) int {
 		switch {
 		case isSilence(f.err):

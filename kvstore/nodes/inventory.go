@@ -93,7 +93,7 @@ func (b Bucket) Inventories(ctx context.Context, nodes []string) iter.Seq2[model
 	})
 }
 
-// unpackInventory reads the inventory of a node, within limits: a node stores what it likes.
+// unpackInventory reads the inventory of a node, within limits: nodes are not trusted.
 func unpackInventory(node string, m kvstore.Message) (i model.Inventory) {
 	err := m.Refusal()
 	if err == nil {

@@ -118,7 +118,7 @@ func TestParts(t *testing.T) {
 	}
 }
 
-// TestUnpackedByOthers leaves alone what muster did not unpack, and what has no checksum.
+// TestUnpackedByOthers checks that archives unpacked by other programs, or without a checksum, stay.
 func TestUnpackedByOthers(t *testing.T) {
 	v := newVersions(t)
 	withFile("opt/app/bin/tool", "0\n")(t, v.dir)

@@ -101,7 +101,7 @@ func TestDryRunsChangeNothing(t *testing.T) {
 	}
 }
 
-// dryRunWorld is a directory in which every change makes a file.
+// dryRunWorld is a directory. Every change creates a file in it.
 type dryRunWorld struct{ dir, uid, gid string }
 
 func dryRunFiles(t *testing.T, dir string) dryRunWorld {

@@ -84,7 +84,7 @@ func (e *Env) readEnvironFile() map[string]string {
 var assignment = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
 
 // parseEnviron returns the variables of an environment file, and the numbers of its invalid
-// lines. A later line wins. Nothing is expanded in values.
+// lines. A later line wins. Values are not expanded.
 func parseEnviron(text string) (variables map[string]string, invalid []int) {
 	variables = map[string]string{}
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {

@@ -6,13 +6,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// maxGaps is how many of the last gaps are kept.
+// maxGaps limits the stored gaps; older gaps are dropped.
 const maxGaps = 32
 
 // gap is a time without data about nodes; its end is zero while it lasts.
 type gap struct{ from, to time.Time }
 
-// gaps are the times without data, in order. A node is not silent because nobody listened.
+// gaps are the times without data, in order. Silence of a node does not count during a gap.
 type gaps []gap
 
 // begin begins a gap, unless there is one.

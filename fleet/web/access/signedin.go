@@ -76,7 +76,7 @@ const (
 	// plainCookie names the session cookie on connections without TLS. Browsers accept a cookie named
 	// secureCookie only over TLS and only from this host name.
 	plainCookie, secureCookie = "muster", "__Host-muster"
-	// maxCookies is how many cookies of one name are tried: other programs on the host name can set them, too.
+	// maxCookies limits the cookies of one name that are tried: other programs on the host name can set them.
 	maxCookies = 10
 )
 
@@ -113,7 +113,7 @@ func (g *Guard) isExternallySecure() bool {
 
 // cookieNames returns the names of the session cookies that count for a request. Another host of the
 // same domain can set a cookie without the prefix, so it counts only where there is no TLS: a proxy
-// can name loopback, too.
+// can use loopback names.
 func (g *Guard) cookieNames(r *http.Request) []string {
 	switch {
 	case r.TLS != nil:

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestTheCookieIsNoToken tests that a cookie gives nobody the token, ends with a sign-out on the server,
-// and that several cookies of one name lock nobody out.
+// TestTheCookieIsNoToken checks that a cookie does not reveal the token, ends with a sign-out on the server,
+// and that several cookies of one name do not lock users out.
 func TestTheCookieIsNoToken(t *testing.T) {
 	t.Parallel()
 	path, _, operate := tokens(t)
@@ -111,7 +111,7 @@ func TestSecureFollowsTheScheme(t *testing.T) {
 }
 
 // TestCookiesOfOtherHosts tests that another host of the domain, which can set a cookie without the
-// prefix, signs nobody in.
+// prefix, is not accepted.
 func TestCookiesOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	path, _, operate := tokens(t)

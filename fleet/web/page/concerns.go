@@ -153,7 +153,7 @@ func differ(n int) string {
 	return " differ"
 }
 
-// okOf returns how many nodes are in order, and have a manifest that says so.
+// okOf returns the number of nodes in state ok with an applicable manifest.
 func okOf(states []summary.State) int {
 	for _, s := range states {
 		if s.State == fleet.StatusOK {

@@ -51,7 +51,7 @@ func ofStatus(s fleet.Status) look {
 	}
 }
 
-// noManifest is the look of a node to which no manifest applies.
+// noManifest is the look of a node without an applicable manifest.
 func noManifest() look { return look{"minus", "off", "No manifest"} }
 
 // ofNode returns the look of a node in a list.

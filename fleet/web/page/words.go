@@ -59,7 +59,7 @@ func runText(r view.RunRow) string {
 	}
 }
 
-// errorPosition is the place in a manifest with which an error begins: a key, a line and a column.
+// errorPosition matches the manifest position at the start of an error: a key, a line and a column.
 var errorPosition = regexp.MustCompile(`^([^\s:]+:\d+(?::\d+)?): (\S.*)$`)
 
 // messageFirst returns a text with the position of an error behind its message.

@@ -8,7 +8,7 @@ import (
 )
 
 // packageArch returns the architecture of native packages: amd64 for dpkg and x86_64 for rpm.
-// It reads what dpkg recorded of itself, because a 64-bit kernel may run a 32-bit system.
+// It reads the record of dpkg, because a 64-bit kernel may run a 32-bit system.
 // Without dpkg it returns the architecture of the kernel.
 func packageArch(root, kernelArch string) string {
 	f, err := os.Open(filepath.Join(root, "var/lib/dpkg/status"))

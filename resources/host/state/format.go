@@ -78,7 +78,7 @@ func (d *Dir) OpenState(write bool) error {
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
 }
 
-// maxFormat bounds what is read, and so shown, of the format file, in bytes.
+// maxFormat limits the bytes read from the format file and shown in errors.
 const maxFormat = 80
 
 // readStart returns the first maxFormat bytes of a file.

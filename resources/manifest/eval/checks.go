@@ -22,7 +22,7 @@ var (
 
 const (
 	maxHostname = 253
-	// shellUnsafe are the characters by which a shell runs or redirects something else.
+	// shellUnsafe lists the characters that make a shell run or redirect commands.
 	shellUnsafe = "`$;|&<>\n\r\x00"
 )
 
@@ -56,7 +56,7 @@ func checks() map[string]any {
 	return out
 }
 
-// WithChecks returns the names that the expressions of @validate have besides those of all expressions.
+// WithChecks returns the names known to all expressions plus the functions of @validate.
 func WithChecks(value any) map[string]any {
 	out := checks()
 	out[expression.NameValue] = value

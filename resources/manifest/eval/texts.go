@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// The file names by which the function template recognizes a language.
+// The file name extensions that select a template language.
 const (
 	extJet         = ".jet"
 	extExpressions = ".templ"

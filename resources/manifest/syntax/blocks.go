@@ -185,7 +185,7 @@ func (b *Blocks) add(t *resource.Type, e document.Entry, defaults []document.Ent
 	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// addMissing returns the properties with those of more that they lack.
+// addMissing returns the properties, completed from more.
 func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
 	out := slices.Clip(properties)
 	for _, e := range more {

@@ -90,7 +90,7 @@ func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
 	return nodes, e, nil
 }
 
-// showOrder prints the groups of nodes, in the order in which they win.
+// showOrder prints the groups of nodes, the winning group first.
 func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
 	c.refusesUnknown, c.yes = true, false
 	found, err := c.begin(ctx, nodes, nil, nil)
