@@ -64,7 +64,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	run := parent.Command("run", "Apply the manifests that the fleet assigns to this machine, continuously")
 	run.HelpLong("The configuration is agent.yaml in the configuration directory; muster agent config prints one. Flags override it. SIGHUP reloads it, SIGTERM finishes the pending change and exits, a second SIGTERM aborts the change.")
 	run.Flag("config", "Configuration file").PlaceHolder("FILE").StringVar(&c.file)
-	run.Flag("node", "Node id").PlaceHolder("NAME").StringVar(&c.node)
+	cli.NodeVar(run.Flag("node", "Node id").PlaceHolder("NAME"), &c.node)
 	run.Flag("group", "Group of this node; repeatable").PlaceHolder("NAME").StringsVar(&c.groups)
 	run.Flag("once", "Run each assigned manifest once, and exit").UnNegatableBoolVar(&c.goal.Once)
 	run.Flag("converged-timeout", "Exit when nothing has changed for that long").PlaceHolder("DURATION").DurationVar(&c.goal.Quiet)

@@ -45,7 +45,11 @@ func (c *permissionsCommand) users() ([]user, error) {
 		return nil, cli.Usagef("no name: give some, or --from FILE with one a line")
 	}
 	known, wrong := map[string]user{}, []error{}
-	for _, u := range all {
+	for i := range all {
+		if c.isOfNode() {
+			all[i].name = cli.NodeID(all[i].name)
+		}
+		u := all[i]
 		if other, is := known[u.name]; is {
 			wrong = append(wrong, u.wrong(fmt.Errorf("%s is there twice, before %s", u.name, other.where())))
 		}

@@ -60,7 +60,7 @@ func (c *command) addFilter(cmd *fisk.CmdClause) {
 	cmd.Flag("cluster", "Filter by cluster").PlaceHolder("NAME").StringVar(&c.filter.Cluster)
 	cmd.Flag("protocol", "Filter by protocol").PlaceHolder("NAME").StringVar(&c.filter.Protocol)
 	cmd.Flag("service", "Filter by service").PlaceHolder("NAME").StringVar(&c.filter.Service)
-	cmd.Flag("node", "Filter by registering node").PlaceHolder("NODE").HintAction(c.CompleteNodes).StringVar(&c.filter.Node)
+	cli.NodeVar(cmd.Flag("node", "Filter by registering node").PlaceHolder("NODE").HintAction(c.CompleteNodes), &c.filter.Node)
 	cmd.Flag("address", "Filter by address").PlaceHolder("ADDRESS").StringVar(&c.filter.Address)
 }
 

@@ -36,7 +36,7 @@ type aim struct {
 // add adds the flags; named are those of groups, which not everything can be written about.
 func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 	a.Env, a.named = env, named
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&a.names)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &a.names)
 	if named {
 		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
 		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)

@@ -37,8 +37,8 @@ func AddForget(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("forget", "Remove what is stored of nodes that are gone")
 	cmd.HelpLong("Removes their state and facts, and the pause, labels and groups that operators gave them; with --reports their reports too. Refuses a node that was seen lately, and then removes nothing of any. What is assigned to the node alone stays: the command names it. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
-	cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.names)
+	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.names)
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Remove the reports of the nodes, too").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also a node that was seen lately; its agent stores its state again").UnNegatableBoolVar(&c.force)

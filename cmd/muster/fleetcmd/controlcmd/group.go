@@ -81,7 +81,9 @@ func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
 	order, isSet := c.takeOrder()
 	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
-		nodes = c.args
+		for _, name := range c.args {
+			nodes = append(nodes, cli.NodeID(name))
+		}
 	} else if nodes, e, err = c.parse(c.args, groupSyntax); err != nil {
 		return nil, e, err
 	}

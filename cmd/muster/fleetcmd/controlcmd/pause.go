@@ -33,7 +33,7 @@ func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("pause", "Have nodes observe and change nothing for a while")
 	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume. The command waits until the nodes say that they are paused; those that cannot be reached are named, and pause when they are back. Exit code 0: every node that can be reached confirmed it within --timeout.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
-	cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
 	c.refusesUnknown = true
 	c.add(env, cmd, true)
 	cmd.Flag("until", "When it ends by itself: a duration from now, such as 2h, or a time").PlaceHolder("TIME").StringVar(&c.until)

@@ -32,7 +32,7 @@ func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("resume", "End a pause of nodes")
 	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is. The command waits until the nodes say that the pause is over; those that cannot be reached are named, and resume when they are back. Exit code 0: every node that can be reached confirmed it within --timeout.\n\n" +
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
-	cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	cli.NodesVar(cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes), &c.nodes)
 	c.add(env, cmd, true)
 	c.judgesUnknown = true
 	c.addWait(cmd)

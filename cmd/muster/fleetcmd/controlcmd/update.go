@@ -44,9 +44,9 @@ func (s syntax) isChange(arg string) bool {
 // parse returns the nodes and the edit of the arguments.
 func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
 	if !a.Given("on") && !a.Given("node") {
-		nodes, args = args[:1], args[1:]
+		nodes, args = []string{cli.NodeID(args[0])}, args[1:]
 		for len(args) > 1 && !s.isChange(args[0]) {
-			nodes, args = append(nodes, args[0]), args[1:]
+			nodes, args = append(nodes, cli.NodeID(args[0])), args[1:]
 		}
 	}
 	e.set = map[string]string{}

@@ -21,7 +21,7 @@ type Targets struct {
 
 // AddTargets adds the flags.
 func (t *Targets) AddTargets(env *cli.Env, cmd *fisk.CmdClause) {
-	cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&t.nodes)
+	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &t.nodes)
 	cmd.Flag("group", "Target group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&t.groups)
 	cmd.Flag("all", "Target all nodes").UnNegatableBoolVar(&t.all)
 }
@@ -34,7 +34,7 @@ type Owner struct{ targets Targets }
 
 // AddOwner adds the flags.
 func (o *Owner) AddOwner(env *cli.Env, cmd *fisk.CmdClause) {
-	cmd.Flag("node", "The assignment of that name of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&o.targets.nodes)
+	cli.NodesVar(cmd.Flag("node", "The assignment of that name of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &o.targets.nodes)
 	cmd.Flag("group", "The assignment of that name of this group").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&o.targets.groups)
 	cmd.Flag("all", "The assignment of that name of all nodes").UnNegatableBoolVar(&o.targets.all)
 }

@@ -38,7 +38,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
 	cmd.HelpLong("Asks the agents themselves, all of them without a target, and prints answers as they come. A node is awaited that is named, or known (see muster fleet nodes); one that was stopped is not. Exit code 0: each of them answered, and at least one.\n\n" +
 		"  muster fleet ping\n  muster fleet ping web01\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
-	cmd.Arg("node", "Nodes to ask").HintAction(env.CompleteNodes).StringsVar(&c.names)
+	cli.NodesVar(cmd.Arg("node", "Nodes to ask").HintAction(env.CompleteNodes), &c.names)
 	c.AddTargets(env, cmd)
 	c.AddOn(cmd)
 	cmd.Flag("timeout", "Maximum time to wait for answers").Default("5s").DurationVar(&c.timeout)

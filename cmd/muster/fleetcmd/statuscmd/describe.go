@@ -51,8 +51,8 @@ func AddDescribe(env *cli.Env, parent *fisk.CmdClause) {
 	c := &describeCommand{Env: env}
 	cmd := parent.Command("describe", "Show everything about one node")
 	cmd.HelpLong("Its state, its manifests and why one is late, and its newest report of each kind and outcome: what ran, what failed, what the node noticed. muster fleet reports --node NODE has the others.\n\n  muster fleet describe web01\n  muster fleet describe web01 --json")
-	cmd.Arg("node", "Name of the node").HintAction(env.CompleteNodes).StringVar(&c.node)
-	cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringVar(&c.flagged)
+	cli.NodeVar(cmd.Arg("node", "Name of the node").HintAction(env.CompleteNodes), &c.node)
+	cli.NodeVar(cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))
 }

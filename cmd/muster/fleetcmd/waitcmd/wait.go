@@ -43,7 +43,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Manifest name, or key (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
-	cmd.Flag("node", "Node to wait for; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes).StringsVar(&c.nodes)
+	cli.NodesVar(cmd.Flag("node", "Node to wait for; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
 	cmd.Flag("group", "Group whose nodes are waited for; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
