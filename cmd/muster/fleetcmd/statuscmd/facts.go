@@ -26,7 +26,7 @@ func AddFacts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &factsCommand{Env: env}
 	cmd := parent.Command("facts", "Show the facts of a node")
 	cmd.HelpLong("They are those that its agent stored last, also of a node that is away.\n\n  muster fleet facts web01\n  muster fleet facts web01 host.info.platform\n  muster fleet facts web01 host.info --yaml")
-	cli.NodeVar(cmd.Arg("node", "Name of the node, unless --node is given").HintAction(env.CompleteNodes), &c.node)
+	cmd.Arg("node", "Name of the node, unless --node is given").HintAction(env.CompleteNodes).StringVar(&c.node)
 	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
 	cli.NodeVar(cmd.Flag("node", "Name of the node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
 	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
@@ -41,6 +41,7 @@ func (c *factsCommand) run(ctx context.Context) error {
 		}
 		c.node, c.query = c.flagged, c.node
 	}
+	c.node = cli.NodeID(c.node)
 	if err := checkNode(c.node); err != nil {
 		return err
 	}
