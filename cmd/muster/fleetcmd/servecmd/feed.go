@@ -34,6 +34,8 @@ const (
 	recheckPause = 2 * time.Second
 	// settlePause is how long assignments may change before they are listed again.
 	settlePause = 100 * time.Millisecond
+	// checkPatience is how long reading waits for the first check of the streams.
+	checkPatience = 5 * time.Second
 	// nodesPatience is how long the reports wait for the nodes, which are shown first.
 	nodesPatience = 5 * time.Second
 )
@@ -50,10 +52,11 @@ type feed struct {
 	// look is how often the streams are looked at.
 	look time.Duration
 	log  *slog.Logger
-	// listed is closed when the nodes were listed once, begun when the newest reports were added.
-	listed, begun chan struct{}
-	isListed      sync.Once
-	isBegun       bool
+	// checked is closed when the streams were checked once, listed when the nodes were listed once, begun when
+	// the newest reports were added.
+	checked, listed, begun chan struct{}
+	isListed               sync.Once
+	isBegun                bool
 	// after is the last sequence of the reports that was added, until the first one behind the past
 	// that was not added yet.
 	after, until uint64
@@ -66,7 +69,7 @@ type feed struct {
 func newFeed(store *kvstore.Store, to *view.Fleet, keep time.Duration, log *slog.Logger) *feed {
 	return &feed{
 		store: store, nodes: nodes.New(store), assignments: assignments.New(store), reports: reports.New(store), to: to, keep: keep, past: past{maxHistory, blockSize}, look: streamPause, log: log,
-		listed: make(chan struct{}), begun: make(chan struct{}),
+		checked: make(chan struct{}), listed: make(chan struct{}), begun: make(chan struct{}),
 	}
 }
 
@@ -78,6 +81,8 @@ func (f *feed) run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { f.watchConnection(ctx) })
 	all.Go(func() { stop(f.watchStreams(ctx)) })
+	// A stream that is created again while it is read is noticed only if it was checked before.
+	wait(ctx, f.checked, checkPatience)
 	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
 	all.Go(func() {
 		wait(ctx, f.listed, nodesPatience)

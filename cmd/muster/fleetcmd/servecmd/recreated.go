@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/kvstore"
@@ -70,11 +71,13 @@ func (s seen) leaderless(of []kept) (out []string) {
 // is no election: a server that is cut off from the others goes on to answer with what it has.
 func (f *feed) watchStreams(ctx context.Context) (err error) {
 	const about = "leaders"
+	checked := sync.OnceFunc(func() { close(f.checked) })
 	for last := (seen{}); ; {
 		reconnected := f.store.Reconnected()
 		if last, err = f.checkStreams(ctx, last); err != nil {
 			return err
 		}
+		checked()
 		f.judgeBlind(last[kvstore.KVStream(f.store.Names().Nodes())])
 		if leaderless := last.leaderless(f.streams()); len(leaderless) > 0 && f.store.Away() == nil {
 			f.to.Problem(about, fmt.Sprintf("NATS does not say how current this is: no server that is in charge of the %s answers", strings.Join(leaderless, ", the ")))

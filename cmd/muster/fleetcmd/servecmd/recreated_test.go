@@ -53,9 +53,10 @@ func TestBucketsCreatedAgain(t *testing.T) {
 					old := map[string]string{"MUSTER_NODES": `"node":"old"`, "MUSTER_MANIFESTS": `"name":"old"`}[bucket]
 					return strings.Contains(text, `"node":"new"`) && strings.Contains(text, `"name":"new"`) && !strings.Contains(text, old), text
 				})
-				if page := s.text("/"); !strings.Contains(page, "was created again") {
-					t.Error("the page does not say so")
-				}
+				kvtest.Eventually(t, "the page says so", func() (bool, string) {
+					page := s.text("/")
+					return strings.Contains(page, "was created again"), page
+				})
 			})
 		}
 	}
