@@ -9,7 +9,7 @@ import (
 
 const (
 	fleetExec = "muster fleet exec"
-	// dashesHint says how to write a command whose flags fisk takes for flags of muster.
+	// dashesHint explains -- to users whose command has flags that fisk reads as flags of muster.
 	dashesHint = "put -- before the command, so that its flags are its own, as in " + fleetExec + " --all -- uname -s"
 )
 
@@ -38,7 +38,7 @@ func (l line) hasArgument() bool {
 	return false
 }
 
-// checkCommand returns an error if fisk takes flags of the command of fleet exec for flags of muster. Flags of muster
+// checkCommand returns an error if fisk may read flags of the command of fleet exec as flags of muster. Flags of muster
 // either precede or follow the command, unless -- is before it.
 func (l line) checkCommand() error {
 	if l.command != fleetExec || len(l.args) < len(l.given) {
