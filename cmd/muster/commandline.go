@@ -9,7 +9,7 @@ import (
 
 const (
 	fleetExec = "muster fleet exec"
-	// dashesHint explains -- to users whose command has flags that fisk reads as flags of muster.
+	// dashesHint explains -- after fisk read a flag of the user's command as a flag of muster.
 	dashesHint = "put -- before the command, so that its flags are its own, as in " + fleetExec + " --all -- uname -s"
 )
 

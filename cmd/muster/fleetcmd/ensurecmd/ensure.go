@@ -61,7 +61,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure exec 'systemctl reload nginx' --group web --timeout 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddAim(env, cmd, "a request to")
+	c.AddAim(env, cmd)
 	c.AddOldGroup(cmd)
 	cmd.Flag("timeout", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
@@ -157,7 +157,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	}
 	aim, err := c.Find(ctx, store, on, list, c.matched())
 	if err == nil && !req.Noop {
-		err = c.ConfirmAll(c.Env, aim)
+		err = c.Aim.Confirm(c.Env, aim)
 	}
 	if err != nil {
 		return err

@@ -38,7 +38,7 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
 		"  muster fleet exec --node web01 --timeout 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
-	c.AddAim(env, cmd, "a command on")
+	c.AddAim(env, cmd)
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)

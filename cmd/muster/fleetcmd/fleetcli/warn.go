@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -45,6 +46,20 @@ func NoSuchGroup(t fleet.Target, nodes []model.Node) error {
 	}
 
 	return fmt.Errorf("no known node is in group %s%s (see muster fleet nodes)", t.Group, near)
+}
+
+// ConfirmUnknown asks before something is changed for groups that no known node is in, unless the fleet has no nodes.
+// The error starts with the text nothing, as in cli.Env.Confirm.
+func ConfirmUnknown(env *cli.Env, nothing string, targets []fleet.Target, nodes []model.Node) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	groups := slices.DeleteFunc(slices.Clone(targets), func(t fleet.Target) bool { return t.Group == "" })
+	if err := NoSuchTargets(groups, nodes); err != nil {
+		return env.Confirm(nothing, strings.ReplaceAll(err.Error(), "\n", ", "))
+	}
+
+	return nil
 }
 
 // NearTarget returns the name of a known node or group that is like that of a
