@@ -155,7 +155,6 @@ func (c *pushCommand) run(ctx context.Context) error {
 
 // confirmTargets asks before a push to groups that no known node is in, or to all nodes. A preview asks later anyway.
 func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
-	const nothing = "nothing was pushed"
 	if c.preview {
 		fleetcli.WarnUnknown(c.Log, targets, nodes)
 		return nil
@@ -163,9 +162,9 @@ func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node)
 	if c.yes {
 		return nil
 	}
-	err := fleetcli.ConfirmUnknown(c.Env, nothing, targets, nodes)
+	err := fleetcli.ConfirmUnknown(c.Env, "pushed", targets, nodes)
 	if err == nil && c.All() {
-		err = fleetcli.ConfirmAll(c.Env, nothing, len(nodes))
+		err = fleetcli.ConfirmAll(c.Env, "pushed", len(nodes))
 	}
 
 	return err

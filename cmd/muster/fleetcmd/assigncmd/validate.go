@@ -87,7 +87,8 @@ func (c *validateCommand) run(ctx context.Context) error {
 func unread(name string, err error) error {
 	var missing *manifest.NoManifestError
 	if errors.As(err, &missing) && len(missing.Others) != 1 {
-		return fmt.Errorf("%s: %w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", missing.Dir, source.ErrNoManifest)
+		missing.Others = nil
+		return fmt.Errorf("%w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", err)
 	}
 
 	return cli.FileError("manifest", name, err)

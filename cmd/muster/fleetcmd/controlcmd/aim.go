@@ -161,24 +161,24 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 // confirm asks before unknown targets, all nodes, or many nodes that match an expression are written about. It asks
 // nothing with --yes.
 func (a *aim) confirm(found selected) error {
-	const nothing = "nothing was written"
+	const did = "written"
 	if a.yes {
 		return nil
 	}
 	if a.refusesUnknown {
 		nodes := slices.DeleteFunc(slices.Clone(found.targets), func(t fleet.Target) bool { return t.Node == "" })
 		if err := fleetcli.NoSuchTargets(nodes, found.known); err != nil {
-			return fmt.Errorf("%w\n%s; --yes writes it before they are known", err, nothing)
+			return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
 		}
-		if err := fleetcli.ConfirmUnknown(a.Env, nothing, found.targets, found.known); err != nil {
+		if err := fleetcli.ConfirmUnknown(a.Env, did, found.targets, found.known); err != nil {
 			return err
 		}
 	}
 	switch {
 	case found.isAll:
-		return fleetcli.ConfirmAll(a.Env, nothing, len(found.known))
+		return fleetcli.ConfirmAll(a.Env, did, len(found.known))
 	case found.byExpression && len(found.targets) > fleet.MaxUnconfirmed:
-		return a.Confirm(nothing, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
+		return fleetcli.Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
 	default:
 		return nil
 	}

@@ -93,12 +93,12 @@ func (a Aimed) Sender() model.Sender {
 
 // Confirm asks before a request to groups that no known node is in, or to all nodes of a fleet that is not small.
 func (a *Aim) Confirm(env *cli.Env, to Aimed) error {
-	const nothing = "nothing was sent"
+	const did = "sent"
 	if a.yes {
 		return nil
 	}
 	if !to.selected {
-		if err := fleetcli.ConfirmUnknown(env, nothing, to.List, to.Known); err != nil {
+		if err := fleetcli.ConfirmUnknown(env, did, to.List, to.Known); err != nil {
 			return err
 		}
 	}
@@ -106,7 +106,7 @@ func (a *Aim) Confirm(env *cli.Env, to Aimed) error {
 		return nil
 	}
 
-	return env.Confirm(nothing, fmt.Sprintf("the request is for all %d nodes", to.all))
+	return fleetcli.Confirm(env, did, fmt.Sprintf("the request is for all %d nodes", to.all))
 }
 
 // Warn warns of targets that nobody is in, and of nodes that do not answer. It returns what
