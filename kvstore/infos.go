@@ -121,6 +121,15 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 // streamListType is the type of a list of streams.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
+// leader returns the name of the server that leads a stream.
+func (s *Store) leader(info *api.StreamInfo) string {
+	if info.Cluster != nil && info.Cluster.Leader != "" {
+		return info.Cluster.Leader
+	}
+
+	return s.nc.ConnectedServerName()
+}
+
 // StreamAge returns since when there is a stream, which keeps a subject, and its last sequence: one that was
 // created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
 // where there is none.
