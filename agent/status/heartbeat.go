@@ -52,8 +52,8 @@ type Heartbeat struct {
 	ClockMoved func()
 	// Inspect is called before the state is looked at; nil inspects nothing.
 	Inspect func()
-	// Connected wakes it when NATS can be reached again.
-	Connected tasks.Signal
+	// Connected wakes it when NATS can be reached again, Drained when no report waits any more.
+	Connected, Drained tasks.Signal
 	// Stored is notified when the state was stored; nil is not.
 	Stored tasks.Signal
 	Log    *slog.Logger
@@ -96,6 +96,10 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Until(at)):
 		case <-h.Node.Changed:
+		case <-h.Drained:
+			if !h.stored.waiting {
+				continue
+			}
 		case <-h.Connected:
 			// It may be another store, or one that was wiped.
 			h.stored.state, h.stored.facts = "", ""
@@ -110,8 +114,12 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 				failing, level = true, slog.LevelWarn
 			}
 			h.Log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
+			if ctx.Err() == nil {
+				h.Node.SetUnstored(UnstoredState, err)
+			}
 			continue
 		}
+		h.Node.SetUnstored(UnstoredState, nil)
 		failing = false
 		wait.Reset()
 		retry = time.Time{}

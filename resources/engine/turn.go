@@ -242,8 +242,7 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 	r.conclusion(work, c, t, make(ctx, work, c))
 }
 
-// record writes down, before changes are made, which refreshes and whether a daemon-reload they
-// make pending.
+// record stores, before changes are made, the refreshes and the daemon-reload that they cause.
 func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
