@@ -201,6 +201,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
+		Failed: func(err error) { a.status.SetUnstored(status.UnstoredReports, err) },
 	}
 	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
@@ -316,8 +317,8 @@ func (a *Agent) Previews() *previews.Service { return a.previews }
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }
 
-// State returns the state of the node.
-func (a *Agent) State() model.NodeState { return a.status.State() }
+// State returns the state of the node as it answers requests.
+func (a *Agent) State() model.NodeState { return a.status.Answer() }
 
 // Describe returns the status of the agent; also while it runs something.
 func (a *Agent) Describe() model.AgentStatus {

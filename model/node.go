@@ -55,6 +55,8 @@ type NodeState struct {
 	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
 	DroppedTo     uint64     `json:"dropped_to,omitempty"`
 	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"Ranges of seq that were dropped, in order"`
+	// Unstored is why the server does not store the state or reports of the node. Only answers have it.
+	Unstored string `json:"unstored,omitempty" jsonschema_description:"Why the NATS server does not store the state or reports of the node; only in answers to requests"`
 }
 
 // Node is a node as the fleet knows it.

@@ -30,9 +30,11 @@ type Loader interface {
 
 // Run is what the one run of a request is made from.
 type Run struct {
-	ID      string
-	Graph   *graph.Graph
-	Noop    bool
+	ID    string
+	Graph *graph.Graph
+	Noop  bool
+	// Check marks a command that only reads.
+	Check   bool
 	Secrets []model.Secret
 	// MayBegin returns why the run must not begin any more. It is called again whenever the
 	// run has waited. Began is called once nothing holds it up any more; its error is that it

@@ -114,8 +114,12 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 				failing, level = true, slog.LevelWarn
 			}
 			h.Log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
+			if ctx.Err() == nil {
+				h.Node.SetUnstored(UnstoredState, err)
+			}
 			continue
 		}
+		h.Node.SetUnstored(UnstoredState, nil)
 		failing = false
 		wait.Reset()
 		retry = time.Time{}
