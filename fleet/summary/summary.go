@@ -374,7 +374,7 @@ func (c *counter) pausedOf(n *Node) {
 	}
 }
 
-// noManifestOf counts a node that is ok because no manifest applies to it.
+// noManifestOf counts a node in state ok without an applicable manifest.
 func (c *counter) noManifestOf(n *Node) {
 	if n.State == fleet.StatusOK && !slices.ContainsFunc(n.Statuses, func(s Assignment) bool { return s.Applies() }) {
 		c.byStatus[n.State].NoManifest++
