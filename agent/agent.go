@@ -199,11 +199,11 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.report.Outbox = a.outbox
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
-		Connected: tasks.NewSignal(), Drained: a.status.Changed, Log: a.log,
+		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
 	}
 	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{
-		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: a.log,
+		Store: o.States, Node: a.status, Connected: tasks.NewSignal(), Drained: a.delivery.Drained, Stored: tasks.NewSignal(), Log: a.log,
 		Inspect: a.inspect(dir, o.OnHeartbeat),
 		Clock:   o.Clock, ClockMoved: func() {
 			a.loop.wakes.assignmentsChanged()

@@ -2,6 +2,7 @@ package fleet
 
 import (
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"strings"
@@ -123,8 +124,26 @@ func (u *unknown) warnings(nodes []model.Node) []string {
 		return nil
 	}
 	out := append(u.unknownFacts(len(nodes)), u.unknownPackages(len(nodes))...)
+
+	return append(out, unknownNames(u.mentions, func(yield func(*model.Node) bool) {
+		for i := range nodes {
+			if !yield(&nodes[i]) {
+				return
+			}
+		}
+	})...)
+}
+
+// Warnings returns those warnings of a selection that need neither facts nor inventories: probable mistakes in the
+// expression, and labels and groups that no node has.
+func Warnings(e *target.Expression, nodes iter.Seq[*model.Node]) []string {
+	return append(slices.Clone(e.Warnings()), unknownNames(e.Mentions(), nodes)...)
+}
+
+// unknownNames names the labels and groups that no node has, with the nearest name.
+func unknownNames(m target.Mentions, nodes iter.Seq[*model.Node]) (out []string) {
 	labels, groups := map[string]struct{}{}, map[string]struct{}{model.GroupAll: {}}
-	for _, n := range nodes {
+	for n := range nodes {
 		for name := range n.Labels {
 			labels[name] = struct{}{}
 		}
@@ -132,12 +151,12 @@ func (u *unknown) warnings(nodes []model.Node) []string {
 			groups[group] = struct{}{}
 		}
 	}
-	for _, name := range u.mentions.Labels {
+	for _, name := range m.Labels {
 		if _, has := labels[name]; !has {
 			out = append(out, "no node has labels."+name+nearest("labels.", name, labels))
 		}
 	}
-	for _, name := range u.mentions.Groups {
+	for _, name := range m.Groups {
 		if _, has := groups[name]; !has {
 			out = append(out, fmt.Sprintf("no node is in the group %q%s", name, nearest("", name, groups)))
 		}

@@ -13,8 +13,8 @@ const (
 	// MaxCommandTTL is how long a command waits for a node at most, and how long a
 	// node remembers which commands it has executed.
 	MaxCommandTTL = 24 * time.Hour
-	// MaxRegistrationTTL is the longest time to live of a registration.
-	MaxRegistrationTTL = 24 * time.Hour
+	// MaxRegistrationAge is how long the server stores a registration at most, unless its TTL never ends.
+	MaxRegistrationAge = 366 * 24 * time.Hour
 
 	// DefaultReportMax is how large a report is at most, headers included, unless the
 	// stream of reports has another bound.
@@ -103,7 +103,7 @@ func (n Names) Streams() []Stream {
 
 	registrations := streamConfig(n.Registrations(), "Services registered by nodes", n.Registration("*", "*", "*", "*", "*", "*"))
 	registrations.MaxMsgSize = maxRegistration
-	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationTTL, true
+	registrations.MaxMsgsPer, registrations.MaxAge, registrations.AllowMsgTTL = 1, MaxRegistrationAge, true
 
 	return []Stream{
 		{Config: manifests, Reads: []string{KVSubject(n.Manifests(), model.Key(AnyFamily, ">"))}, Lists: true},

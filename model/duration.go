@@ -2,6 +2,7 @@ package model
 
 import (
 	"fmt"
+	"math"
 	"time"
 )
 
@@ -30,6 +31,40 @@ func (d *Duration) UnmarshalText(b []byte) error {
 	*d = Duration(parsed)
 
 	return nil
+}
+
+// TTL is a time to live. It is written as a duration, or as never.
+type TTL time.Duration
+
+// Never is a time to live without an end.
+const Never TTL = math.MaxInt64
+
+// never is the text of Never.
+const never = "never"
+
+// Std returns the standard library's duration.
+func (t TTL) Std() time.Duration { return time.Duration(t) }
+
+// String returns the text form.
+func (t TTL) String() string {
+	if t == Never {
+		return never
+	}
+
+	return time.Duration(t).String()
+}
+
+// MarshalText returns the text form.
+func (t TTL) MarshalText() ([]byte, error) { return []byte(t.String()), nil }
+
+// UnmarshalText reads the text form. Its errors are those of Duration.
+func (t *TTL) UnmarshalText(b []byte) error {
+	if string(b) == never {
+		*t = Never
+		return nil
+	}
+
+	return (*Duration)(t).UnmarshalText(b)
 }
 
 // ShortDuration returns a duration with the digits that matter to people: 850µs, 4.1ms,

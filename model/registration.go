@@ -7,8 +7,8 @@ type RegisterEntry struct {
 	Service     string            `json:"service" jsonschema_description:"Name of the service: letters, digits, - and _"`
 	Protocol    string            `json:"protocol" jsonschema_description:"Protocol of the service: http, https, mysql"`
 	Address     string            `json:"address" jsonschema_description:"IP address or host name"`
-	Port        int               `json:"port" jsonschema:"minimum=1,maximum=65535"`
+	Port        *int              `json:"port,omitempty" jsonschema:"minimum=1,maximum=65535" jsonschema_description:"Port of the service; a service without a port is not a target of Prometheus"`
 	Priority    *int              `json:"priority,omitempty" jsonschema:"default=1" jsonschema_description:"1 to 255; lower first"`
-	TTL         *Duration         `json:"ttl,omitempty" jsonschema:"default=1m" jsonschema_description:"Time to live unless renewed, 3s to 24h"`
+	TTL         *TTL              `json:"ttl,omitempty" jsonschema:"default=1m" jsonschema_description:"Time to live unless renewed, at least 3s; never keeps it until it is withdrawn"`
 	Annotations map[string]string `json:"annotations,omitempty" jsonschema_description:"Annotations (key/value metadata)"`
 }

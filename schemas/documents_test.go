@@ -68,7 +68,7 @@ func documents() []struct {
 		{"health", "first", &model.HealthReport{Protocol: model.ProtocolHealth, Resource: model.Ref{Type: "service", Name: "shop"}, Status: model.HealthOK}},
 		{"registration", "full", &registration.Registration{
 			Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80, Priority: 1,
-			TTL: model.Duration(time.Minute), Annotations: map[string]string{"rack": "b4"}, Node: "web01",
+			TTL: model.TTL(time.Minute), Annotations: map[string]string{"rack": "b4"}, Node: "web01",
 		}},
 		{"registration", "bare", &registration.Registration{Protocol: model.ProtocolRegistration}},
 		{"node", "unassigned", &model.NodeState{Protocol: model.ProtocolNode, Event: model.NodeUnassigned}},

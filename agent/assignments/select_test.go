@@ -120,7 +120,7 @@ func TestUnitState(t *testing.T) {
 		"the newest waits":    {unit{newest: second, late: reason{false, "away"}}, model.ManifestState{Seen: 2, Late: "away"}},
 		"stale":               {unit{active: one, newest: first, stale: reason{false, "away"}}, model.ManifestState{Revision: 1, Digest: "d", Late: "away"}},
 	} {
-		if got := c.unit.state("stays"); got != c.want {
+		if got := c.unit.state(func(*unit) string { return "stays" }); got != c.want {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}

@@ -175,11 +175,14 @@ func (s *Set) Hold(ctx context.Context, digest string) (release func()) {
 func (s *Set) States() map[string]model.ManifestState {
 	out := map[string]model.ManifestState{}
 	for key, u := range s.units {
-		out[key] = u.state(s.remaining(u))
+		out[key] = u.state(s.remaining)
 	}
 
 	return out
 }
+
+// State returns the published state of an assigned key.
+func (s *Set) State(key string) model.ManifestState { return s.units[key].state(s.remaining) }
 
 // Next returns when Sync has something to do by itself: a retry, or the end of an
 // assignment. Zero is never.

@@ -52,6 +52,11 @@ type Result struct {
 	Postponed                          []Postponement
 }
 
+// IsEmpty reports whether no assignment changed.
+func (r *Result) IsEmpty() bool {
+	return len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed) == 0
+}
+
 // Activation is a version that became active.
 type Activation struct {
 	Key string

@@ -191,8 +191,8 @@ func (u *unit) clearRejection(e model.Entry) {
 }
 
 // state returns the published state of the key: the active version, and why the
-// newest one is not. stays names what else of its name is active.
-func (u *unit) state(stays string) model.ManifestState {
+// newest one is not. remaining describes the active version of the same name.
+func (u *unit) state(remaining func(*unit) string) model.ManifestState {
 	out := model.ManifestState{}
 	if u.active != nil {
 		out = model.ManifestState{Revision: u.active.Entry.Revision, Digest: u.active.Digest, Late: cmp.Or(u.stale, u.untrusted).String()}
@@ -200,7 +200,7 @@ func (u *unit) state(stays string) model.ManifestState {
 	if u.newest != nil && (u.active == nil || u.active.Entry.Revision != u.newest.Revision) {
 		out.Seen, out.SeenAt, out.Late = u.newest.Revision, u.newest.Time, u.late.String()
 		if u.late.rejected {
-			out.Late += "; " + stays
+			out.Late += "; " + remaining(u)
 		}
 	}
 

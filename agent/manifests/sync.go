@@ -89,11 +89,13 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 
 // refresh resolves a manifest again when what it reads may have changed.
 func (m *Manifests) refresh(ctx context.Context, key string, waited bool) {
-	before := m.o.Set.Active(key).Resolution
+	before, state := m.o.Set.Active(key).Resolution, m.o.Set.State(key)
 	result := m.o.Set.Refresh(ctx, key, m.input(), waited)
 	if m.o.Set.Active(key).Resolution != before {
 		m.follow(key, m.keptOf(key).late)
 	}
-	m.o.Status.SetAssignments(m.o.Set.States())
+	if !result.IsEmpty() || m.o.Set.State(key) != state { // the states of thousands of manifests take milliseconds
+		m.o.Status.SetAssignments(m.o.Set.States())
+	}
 	m.announce(ctx, result)
 }

@@ -19,8 +19,12 @@ import (
 // message may be lost.
 const renewals = 3
 
-// longestWait bounds the wait when nothing is registered.
-const longestWait = time.Hour
+// longestWait bounds the wait when nothing is registered, and longestTTL the TTL that renewals are for: a longer one
+// is renewed as often, in case the server lost the registration.
+const (
+	longestWait = time.Hour
+	longestTTL  = 24 * time.Hour
+)
 
 // Registry announces services to others.
 type Registry interface {
@@ -184,7 +188,7 @@ func (r *Registrar) send(ctx context.Context, a *activeRegistration) error {
 	err := r.registry.Register(ctx, a.Registration)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	wait := tasks.Spread(a.TTL.Std()/renewals, tasks.Jitter)
+	wait := tasks.Spread(min(a.TTL.Std(), longestTTL)/renewals, tasks.Jitter)
 	if err != nil {
 		wait = min(a.wait.Next(), wait)
 	} else {

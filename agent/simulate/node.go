@@ -68,9 +68,9 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
 	n.report = reporter.New(reporter.Options{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
-	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: n.status.Changed, Log: n.log}
+	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
 	n.heart = &status.Heartbeat{
-		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Log: n.log,
+		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Drained: n.delivery.Drained, Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },
 	}
 	if err := n.openControl(f.o.Control, skewed); err != nil {

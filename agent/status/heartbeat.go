@@ -52,8 +52,8 @@ type Heartbeat struct {
 	ClockMoved func()
 	// Inspect is called before the state is looked at; nil inspects nothing.
 	Inspect func()
-	// Connected wakes it when NATS can be reached again.
-	Connected tasks.Signal
+	// Connected wakes it when NATS can be reached again, Drained when no report waits any more.
+	Connected, Drained tasks.Signal
 	// Stored is notified when the state was stored; nil is not.
 	Stored tasks.Signal
 	Log    *slog.Logger
@@ -96,6 +96,10 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 			return nil
 		case <-time.After(time.Until(at)):
 		case <-h.Node.Changed:
+		case <-h.Drained:
+			if !h.stored.waiting {
+				continue
+			}
 		case <-h.Connected:
 			// It may be another store, or one that was wiped.
 			h.stored.state, h.stored.facts = "", ""

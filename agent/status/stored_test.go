@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/musterfleet/muster/agent/clock"
@@ -76,4 +78,36 @@ func TestStoredIsNotified(t *testing.T) {
 	if err := h.once(t.Context()); err != nil || len(h.Stored) != 0 {
 		t.Errorf("notified although nothing changed: %v", err)
 	}
+}
+
+// TestDrainedOutbox: an empty outbox makes the heartbeat look at the state only if the stored state counts reports that
+// wait. A state of thousands of manifests takes milliseconds to look at, and the outbox is empty after each run.
+func TestDrainedOutbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
+		outbox, looked := atomic.Int64{}, 0
+		n := New("v", func() config.Config { return beats }, func() int { return int(outbox.Load()) }, func() int { return 0 }, clock.System())
+		h := &Heartbeat{
+			Store: &shelf{}, Node: n, Clock: clock.System(), Drained: tasks.NewSignal(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {}, Inspect: func() { looked++ },
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = h.Run(ctx) }()
+		outbox.Store(3)
+		n.SetAssignments(map[string]model.ManifestState{"group.all.site": {Revision: 1}})
+		synctest.Wait()
+		before := looked
+		outbox.Store(0)
+		for i, want := range []int{1, 1} {
+			h.Drained.Notify()
+			synctest.Wait()
+			if looked-before != want {
+				t.Errorf("after signal %d: looked %d times", i+1, looked-before)
+			}
+		}
+		if n := h.Store.(*shelf).node.Outbox; n != 0 {
+			t.Errorf("the stored state counts %d waiting reports", n)
+		}
+	})
 }

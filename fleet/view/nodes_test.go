@@ -205,6 +205,33 @@ func TestQueriesOfNodes(t *testing.T) {
 	}
 }
 
+// TestNodeWarnings has more nodes than an expression is evaluated for at once: a name that any of them has is known.
+func TestNodeWarnings(t *testing.T) {
+	t.Parallel()
+	f := view.New(view.Options{})
+	now := time.Now()
+	all := make([]model.Node, 1200)
+	for i := range all {
+		all[i] = node(fmt.Sprintf("web%04d", i), now, model.OutcomeStable, "group.web.motd")
+	}
+	all[0].Labels = map[string]string{"rack": "a3"}
+	f.SetNodes(now, all)
+	for on, want := range map[string]string{
+		`labels.rack == "a4"`: "[]",
+		`labels.rak == "a3"`:  "[no node has labels.rak; did you mean labels.rack?]",
+		`group("wep")`:        `[no node is in the group "wep"; did you mean web?]`,
+	} {
+		p, err := f.Nodes(view.NodeQuery{On: on})
+		if got := fmt.Sprint(p.Warnings); err != nil || got != want {
+			t.Errorf("%s: %s, %v", on, got, err)
+		}
+		s, err := f.Select(on)
+		if got := fmt.Sprint(s.Warnings); err != nil || got != want {
+			t.Errorf("select %s: %s, %v", on, got, err)
+		}
+	}
+}
+
 // TestStatesStayWhole: what is kept in little memory of the manifests of a node is what it reported, at any time, and
 // for judging it again.
 func TestStatesStayWhole(t *testing.T) {

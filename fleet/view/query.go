@@ -28,7 +28,7 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 		return NodePage{}, err
 	}
 
-	return NodePage{Progress: progress, Rows: all.Rows, Known: all.Known, Matching: all.Matching, States: all.States, Undecided: all.Undecided}, nil
+	return NodePage{Progress: progress, Rows: all.Rows, Known: all.Known, Matching: all.Matching, States: all.States, Undecided: all.Undecided, Warnings: all.Warnings}, nil
 }
 
 // NodeNames returns the names of the known nodes, in order.

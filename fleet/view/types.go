@@ -84,6 +84,8 @@ type NodePage struct {
 	States []summary.State `json:"states"`
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided `json:"undecided"`
+	// Warnings name parts of the expression that match no node, and probable mistakes.
+	Warnings []string `json:"warnings"`
 }
 
 // NodeDetail is what is known of one node.

@@ -113,7 +113,7 @@ func TestNodeRefusesAnUnknownFormat(t *testing.T) {
 	unknownFormat(t, "state", node.PutState(t.Context(), model.NodeState{Node: "web01"}, 0))
 	unknownFormat(t, "report", kvtest.Publish(t.Context(), node, kvtest.Outgoing("web01", model.KindRun, "stable", 1)))
 	unknownFormat(t, "command", node.PutCommand(t.Context(), "node.web01", "1", nil, time.Minute))
-	unknownFormat(t, "registration", node.Register(t.Context(), registration.Registration{Cluster: "c", ProtocolName: "p", Service: "s", Node: "web01", Address: "192.0.2.1", Port: 1, Priority: 1, TTL: model.Duration(time.Minute)}))
+	unknownFormat(t, "registration", node.Register(t.Context(), registration.Registration{Cluster: "c", ProtocolName: "p", Service: "s", Node: "web01", Address: "192.0.2.1", Port: 1, Priority: 1, TTL: model.TTL(time.Minute)}))
 
 	srv.Restart(t)
 	kvtest.Eventually(t, "the running watch refuses", func() (bool, string) {

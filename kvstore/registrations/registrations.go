@@ -31,8 +31,12 @@ type Stream struct{ store *kvstore.Store }
 // New returns the stream of a fleet.
 func New(s *kvstore.Store) Stream { return Stream{s} }
 
-// withdrawnFor is how long the mark of a withdrawn registration is kept at least, for watches.
-const withdrawnFor = time.Minute
+// withdrawnFor is how long the mark of a withdrawn registration is stored at least, for watches, and withdrawnMax is
+// how long at most.
+const (
+	withdrawnFor = time.Minute
+	withdrawnMax = 24 * time.Hour
+)
 
 var (
 	// ErrInvalidRegistration is a registration that cannot be read, or that is on the
@@ -51,9 +55,9 @@ type Filter struct {
 // Registered is a registration with its times.
 type Registered struct {
 	registration.Registration
-	// At is when it was last renewed, Expires when it ends without a renewal.
+	// At is when it was last renewed, Expires when it ends without a renewal; zero for never.
 	At      time.Time `json:"at"`
-	Expires time.Time `json:"expires"`
+	Expires time.Time `json:"expires,omitzero"`
 	// Gone reports, in a watch, that the registration has ended.
 	Gone bool `json:"gone,omitempty"`
 
@@ -68,7 +72,7 @@ func subjectOf(n kvstore.Names, r registration.Registration) (string, error) {
 			return "", fmt.Errorf("%w: %q is not one word of letters, digits, - and _", model.ErrInvalidName, token)
 		}
 	}
-	if r.Address == "" || strings.ContainsAny(r.Address, " \t\r\n*>_+/") || r.Port < 1 {
+	if r.Address == "" || strings.ContainsAny(r.Address, " \t\r\n*>_+/") || r.Port < 0 {
 		return "", fmt.Errorf("%w: the address %q with port %d", model.ErrInvalidName, r.Address, r.Port)
 	}
 
@@ -113,24 +117,25 @@ func (s Stream) Register(ctx context.Context, r registration.Registration) error
 	if err != nil {
 		return s.explain("register "+r.Service, err)
 	}
-	_, err = s.store.Publish(ctx, kvstore.NewMsg(subject, data), jetstream.WithMsgTTL(keptFor(r)))
+	m := kvstore.NewMsg(subject, data)
+	// Unlike a duration, never overrides the maximum age of the stream.
+	m.Header.Set(jetstream.MsgTTLHeader, model.Never.String())
+	if r.TTL != model.Never {
+		m.Header.Set(jetstream.MsgTTLHeader, kvstore.WholeSeconds(r.TTL.Std()).String())
+	}
+	_, err = s.store.Publish(ctx, m)
 
 	return s.explain("register "+r.Service, err)
 }
 
-// keptFor returns how long the server keeps a registration.
-func keptFor(r registration.Registration) time.Duration {
-	return min(kvstore.WholeSeconds(r.TTL.Std()), kvstore.MaxRegistrationTTL)
-}
-
-// Withdraw ends a registration before its TTL does. What marks that stays for as long: a server that
-// is killed may find again what is below a mark that is gone.
+// Withdraw ends a registration before its TTL does. The mark of that stays for the TTL, at most a day: a server that is
+// killed may find the registration again without it.
 func (s Stream) Withdraw(ctx context.Context, r registration.Registration) error {
 	subject, err := subjectOf(s.store.Names(), r)
 	if err != nil {
 		return err
 	}
-	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, keptFor(r))))
+	_, err = s.store.Publish(ctx, kvstore.NewDeletion(subject), jetstream.WithMsgTTL(max(withdrawnFor, kvstore.WholeSeconds(min(r.TTL.Std(), withdrawnMax)))))
 
 	return s.explain("withdraw "+r.Service, err)
 }
@@ -179,7 +184,7 @@ func (s Stream) read(ctx context.Context, subject string) (found map[string]Regi
 		switch {
 		case err != nil:
 			failed = append(failed, reported.note(nodeOf(m.Subject), err, time.Now()))
-		case time.Now().Before(r.Expires):
+		case !r.hasEnded(time.Now()):
 			kept.add(m.Subject, r)
 		}
 	}
@@ -219,7 +224,15 @@ func decodeRegistration(n kvstore.Names, m kvstore.Message) (Registered, error) 
 		return r, fmt.Errorf("%w on %s: %w", ErrInvalidRegistration, m.Subject, err)
 	}
 	r.size = len(m.Data)
-	r.At, r.Expires = m.Time, m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationTTL))
+	r.At = m.Time
+	if r.TTL != model.Never {
+		r.Expires = m.Time.Add(min(r.TTL.Std(), kvstore.MaxRegistrationAge))
+	}
 
 	return r, nil
+}
+
+// hasEnded reports whether the registration has ended.
+func (r Registered) hasEnded(now time.Time) bool {
+	return !r.Expires.IsZero() && !now.Before(r.Expires)
 }

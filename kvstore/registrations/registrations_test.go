@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/nats-io/jsm.go/api"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
@@ -33,7 +34,7 @@ func TestMain(m *testing.M) {
 func shop(node, address string, priority int) registration.Registration {
 	return registration.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: address, Port: 8080, Priority: priority,
-		TTL: model.Duration(time.Hour), Annotations: map[string]string{"rack": "b4"}, Node: node,
+		TTL: model.TTL(time.Hour), Annotations: map[string]string{"rack": "b4"}, Node: node,
 	}
 }
 
@@ -117,7 +118,7 @@ func TestManyRegistrations(t *testing.T) {
 func TestRegistrationsEndByThemselves(t *testing.T) {
 	srv, s := kvtest.New(t)
 	r := shop("web01", "10.0.0.1", 1)
-	r.TTL = model.Duration(time.Second)
+	r.TTL = model.TTL(time.Second)
 	register(t, s, r, shop("web02", "10.0.0.2", 1))
 	stream, err := kvtest.Manager(t, srv).LoadStream("MUSTER_REGISTRATIONS")
 	if err != nil {
@@ -184,7 +185,7 @@ func TestWatchOfRegistrations(t *testing.T) {
 		}
 		expect("web02 10.0.0.2 gone=true")
 		brief := shop("web03", "10.0.0.3", 1)
-		brief.TTL = model.Duration(time.Second)
+		brief.TTL = model.TTL(time.Second)
 		register(t, s, brief)
 		expect("web03 10.0.0.3 gone=false")
 		expect("web03 10.0.0.3 gone=true")
@@ -195,12 +196,76 @@ func TestWatchOfRegistrations(t *testing.T) {
 	})
 }
 
+// TestRegistrationsWithoutAnEnd: a TTL may be longer than a day, or never end.
+func TestRegistrationsWithoutAnEnd(t *testing.T) {
+	t.Parallel()
+	srv, s := kvtest.New(t)
+	m := kvtest.Manager(t, srv)
+	if age := kvtest.Config(t, m, "MUSTER_REGISTRATIONS").MaxAge; age < 365*24*time.Hour {
+		t.Errorf("the server deletes registrations after %s", age)
+	}
+	never, days := shop("web01", "10.0.0.1", 1), shop("web02", "10.0.0.2", 2)
+	never.TTL, never.Port, days.TTL = model.Never, 0, model.TTL(100*time.Hour)
+	register(t, s, never, days)
+	all, err := s.Registrations(t.Context(), registrations.Filter{})
+	if err != nil || len(all) != 2 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	if all[0].TTL != model.Never || !all[0].Expires.IsZero() || all[0].Port != 0 || all[1].Expires.Sub(all[1].At) != 100*time.Hour {
+		t.Errorf("%+v", all)
+	}
+	if text, err := json.Marshal(all[0]); err != nil || !strings.Contains(string(text), `"ttl":"never"`) || strings.Contains(string(text), "expires") {
+		t.Errorf("%s, %v", text, err)
+	}
+	stream, err := s.JetStream().Stream(t.Context(), "MUSTER_REGISTRATIONS")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for subject, want := range map[string]string{"muster.registration.prod.http.shop.web01.10_0_0_1.0": "never", "muster.registration.prod.http.shop.web02.10_0_0_2.8080": "100h0m0s"} {
+		if stored, err := stream.GetLastMsgForSubject(t.Context(), subject); err != nil || stored.Header.Get("Nats-TTL") != want {
+			t.Errorf("%s: %+v, %v", subject, stored, err)
+		}
+	}
+
+	// The maximum age of the stream does not end it.
+	kvtest.Update(t, m, "MUSTER_REGISTRATIONS", func(c *api.StreamConfig) { c.MaxAge = time.Second })
+	kvtest.Eventually(t, "the server deleted the other one", func() (bool, string) {
+		got := found(t, s, registrations.Filter{})
+		return got == "prod/http/shop/10.0.0.1:0@web01", got
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var events []string
+	for r, err := range s.WatchRegistrations(ctx, registrations.Filter{}) {
+		switch {
+		case errors.Is(err, context.Canceled):
+		case err != nil:
+			t.Fatal(err)
+		case r.Node == "":
+			if err := s.Withdraw(t.Context(), never); err != nil {
+				t.Fatal(err)
+			}
+		default:
+			events = append(events, fmt.Sprintf("%s gone=%t", r.Node, r.Gone))
+			if r.Gone {
+				cancel()
+			}
+		}
+	}
+	if got := strings.Join(events, ", "); got != "web01 gone=false, web01 gone=true" {
+		t.Error(got)
+	}
+	if got := found(t, s, registrations.Filter{}); got != "" {
+		t.Error(got)
+	}
+}
+
 // TestWatchWhileNATSIsAway: what held when NATS went away holds until it was
 // there again for long enough to be yielded again.
 func TestWatchWhileNATSIsAway(t *testing.T) {
 	bubble(t, func(t *testing.T, srv *natstest.Bubble, s *kvtest.Store) {
 		brief := shop("web01", "10.0.0.1", 1)
-		brief.TTL = model.Duration(2 * time.Second)
+		brief.TTL = model.TTL(2 * time.Second)
 		register(t, s, brief)
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
@@ -250,7 +315,7 @@ func TestRegistrationsThatCannotBe(t *testing.T) {
 		"cluster": func(r *registration.Registration) { r.Cluster = "a.b" }, "service": func(r *registration.Registration) { r.Service = "" },
 		"protocol": func(r *registration.Registration) { r.ProtocolName = "*" }, "node": func(r *registration.Registration) { r.Node = ">" },
 		"address": func(r *registration.Registration) { r.Address = "10.0.0.*" }, "no address": func(r *registration.Registration) { r.Address = "" },
-		"a confusing address": func(r *registration.Registration) { r.Address = "10_0.0.1" }, "port": func(r *registration.Registration) { r.Port = 0 },
+		"a confusing address": func(r *registration.Registration) { r.Address = "10_0.0.1" }, "port": func(r *registration.Registration) { r.Port = -1 },
 	} {
 		r := shop("web01", "10.0.0.1", 1)
 		change(&r)
@@ -459,9 +524,9 @@ func TestWithdrawnStaysWithdrawn(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for ttl, want := range map[time.Duration]string{10 * time.Second: "1m0s", 2 * time.Hour: "2h0m0s", 100 * time.Hour: "24h0m0s"} {
+	for ttl, want := range map[time.Duration]string{10 * time.Second: "1m0s", 2 * time.Hour: "2h0m0s", 100 * time.Hour: "24h0m0s", model.Never.Std(): "24h0m0s"} {
 		r := shop("web01", "10.0.0.1", 1)
-		r.TTL = model.Duration(ttl)
+		r.TTL = model.TTL(ttl)
 		if err := s.Withdraw(t.Context(), r); err != nil {
 			t.Fatal(err)
 		}

@@ -131,7 +131,7 @@ func (w *watch) nextExpiry() time.Time {
 	}
 	at := time.Now().Add(time.Hour)
 	for _, r := range w.current {
-		if end := w.end(r); end.Before(at) {
+		if end := w.end(r); !end.IsZero() && end.Before(at) {
 			at = end
 		}
 	}
@@ -140,8 +140,11 @@ func (w *watch) nextExpiry() time.Time {
 }
 
 // end returns when a registration ends without a renewal: a whole TTL after the
-// server is back, because nobody could renew it meanwhile.
+// server is back, because no node could renew it during the outage. It is zero for never.
 func (w *watch) end(r Registered) time.Time {
+	if r.Expires.IsZero() {
+		return time.Time{}
+	}
 	if again := w.back.Add(r.TTL.Std()); again.After(r.Expires) {
 		return again
 	}
@@ -165,7 +168,7 @@ func (w *watch) accept(a arrival) bool {
 	if err != nil {
 		return w.problem(a.Subject, err)
 	}
-	if !time.Now().Before(r.Expires) {
+	if r.hasEnded(time.Now()) {
 		return true
 	}
 	node := nodeOf(a.Subject)
@@ -223,11 +226,11 @@ func (w *watch) expire(ctx context.Context) bool {
 	}
 	now := time.Now()
 	for subject, r := range w.current {
-		if renewed, ok := stored[subject]; ok && renewed.Expires.After(r.Expires) {
+		if renewed, ok := stored[subject]; ok && renewed.At.After(r.At) {
 			r = renewed
 			w.set(subject, r)
 		}
-		if now.Before(w.end(r)) {
+		if end := w.end(r); end.IsZero() || now.Before(end) {
 			continue
 		}
 		w.remove(subject)

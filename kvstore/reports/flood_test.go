@@ -111,3 +111,27 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 		t.Errorf("%v", got)
 	}
 }
+
+// TestOneRunIsNoFlood: the first push of thousands of files fills the subject of batches.
+func TestOneRunIsNoFlood(t *testing.T) {
+	t.Parallel()
+	_, store := bounded(t)
+	publish := func(run string, batches int) {
+		t.Helper()
+		for range batches {
+			batch := transactions(t, 1, 2)
+			batch[0].RunID, batch[1].RunID = run, run
+			if err := store.PublishBatch(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish("first", 20)
+	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 0 {
+		t.Errorf("after one run: %v, %v", named, err)
+	}
+	publish("second", 1)
+	if named, err := store.Flooding(t.Context()); err != nil || named["web01"] != "flooding: 8 or more reports transaction.batch within 10m, only the last 8 are kept" {
+		t.Errorf("after two runs: %v, %v", named, err)
+	}
+}

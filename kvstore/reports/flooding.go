@@ -17,11 +17,12 @@ import (
 // the reports that are not kept any more are younger than this.
 const floodWindow = 10 * time.Minute
 
-// Flooding returns the nodes that published more reports of a kind and outcome
-// within ten minutes than the stream keeps of one, each with what it published. It
-// reads the headers of the last ten minutes only: what a flood of a node leaves in
-// the stream is bounded. A stream without a bound of a node has no such nodes. Whoever
-// is no administrator cannot read headers alone, and gets none.
+// runHeader names the run of a batch. A single run with thousands of changes is not a flood.
+const runHeader = "Muster-Run"
+
+// Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads only the
+// headers of these ten minutes. A subject that only one run filled does not count. Flooding returns nothing for a
+// stream without a limit per subject, and for users other than administrators, who cannot read headers alone.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
 		return nil, nil
@@ -38,12 +39,19 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	since := time.Now().Add(-floodWindow)
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts := map[string]int64{}
+	runs := map[string]string{} // the run that published a subject, empty for several runs
 	for m, err := range scan.Stream(ctx, s.store, n.Reports(), cfg, false) {
 		if err != nil {
 			return nil, err
 		}
-		counts[m.Subject]++
+		run := m.Header.Get(runHeader)
+		if counts[m.Subject]++; counts[m.Subject] == 1 {
+			runs[m.Subject] = run
+		} else if runs[m.Subject] != run {
+			runs[m.Subject] = ""
+		}
 	}
+	maps.DeleteFunc(counts, func(subject string, _ int64) bool { return runs[subject] != "" })
 
 	return flooding(n, counts, info.Config.MaxMsgsPer), nil
 }

@@ -108,6 +108,7 @@ func (s Stream) PublishBatch(ctx context.Context, reports []model.Report) error 
 		m := kvstore.NewMsg(s.store.Names().Report(first.Node, model.KindTransaction, kvstore.BatchOutcome), data)
 		m.Header.Set("Content-Type", batchContentType)
 		m.Header.Set(nats.MsgIdHdr, first.ID+"-"+last.ID)
+		m.Header.Set(runHeader, first.RunID)
 		_, err = s.store.Publish(ctx, m)
 	}
 	if err != nil {

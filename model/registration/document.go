@@ -1,8 +1,11 @@
 package registration
 
 import (
+	"fmt"
+	"net"
 	"net/netip"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/musterfleet/muster/model"
@@ -16,9 +19,9 @@ type Registration struct {
 	Service      string            `json:"service"`
 	ProtocolName string            `json:"protocol_name" jsonschema_description:"Protocol of the service: http, https, mysql"`
 	Address      string            `json:"address"`
-	Port         int               `json:"port"`
+	Port         int               `json:"port,omitempty" jsonschema_description:"1 to 65535; absent for a service without a port"`
 	Priority     int               `json:"priority" jsonschema_description:"1 to 255; lower first"`
-	TTL          model.Duration    `json:"ttl" jsonschema_description:"Time to live unless renewed"`
+	TTL          model.TTL         `json:"ttl" jsonschema_description:"Time to live unless renewed, or never"`
 	Annotations  map[string]string `json:"annotations,omitempty"`
 	Node         string            `json:"node" jsonschema_description:"The node that registers it"`
 }
@@ -66,11 +69,8 @@ func (r Registration) Validate() model.Problems {
 	case err == nil && ip.Zone() != "", err != nil && !isHostName(r.Address):
 		out.Property("address", "", "`address` must be an IP address or a host name, not %q", r.Address)
 	}
-	switch {
-	case r.Port == 0:
-		out.Property("port", "", "`port` is required, a number from 1 to %d", maxPort)
-	case r.Port < 1 || r.Port > maxPort:
-		out.Property("port", "", "`port` must be from 1 to %d, not %d", maxPort, r.Port)
+	if r.Port < 0 || r.Port > maxPort {
+		out = append(out, invalidPort(r.Port))
 	}
 	if r.Priority < 1 || r.Priority > maxPriority {
 		out.Property("priority", "", "`priority` must be from 1 to %d, not %d", maxPriority, r.Priority)
@@ -88,6 +88,19 @@ func (r Registration) Validate() model.Problems {
 	}
 
 	return out
+}
+
+func invalidPort(port int) model.Problem {
+	return model.Problem{Property: "port", Message: fmt.Sprintf("`port` must be from 1 to %d, not %d", maxPort, port)}
+}
+
+// Endpoint returns the address with the port, or the address of a service without a port.
+func (r Registration) Endpoint() string {
+	if r.Port == 0 {
+		return r.Address
+	}
+
+	return net.JoinHostPort(r.Address, strconv.Itoa(r.Port))
 }
 
 // isHostName reports whether s is a host name. A numeric last label makes it an

@@ -15,7 +15,6 @@ const (
 	defaultPriority = 1
 	defaultTTL      = time.Minute
 	minTTL          = 3 * time.Second
-	maxTTL          = 24 * time.Hour
 )
 
 // Validate reports every problem of a resource's entries, by property path:
@@ -29,8 +28,11 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 		key := fmt.Sprint(r.Cluster, " ", r.ProtocolName, " ", r.Service, " ", r.Address, " ", r.Port)
 		r.Address = e.Address // as it was written
 		problems := r.Validate()
-		if r.TTL.Std() < minTTL || r.TTL.Std() > maxTTL {
-			problems.Property("ttl", "", "`ttl` must be from %s to %s, not %s", minTTL, maxTTL, r.TTL)
+		if e.Port != nil && *e.Port == 0 {
+			problems = append(problems, invalidPort(0))
+		}
+		if r.TTL.Std() < minTTL {
+			problems.Property("ttl", "", "`ttl` must be at least %s, or never, not %s", minTTL, r.TTL)
 		}
 		for _, problem := range problems {
 			problem.Property = at + problem.Property
@@ -49,7 +51,10 @@ func Validate(entries []model.RegisterEntry) model.Problems {
 func Of(e model.RegisterEntry, node string) Registration {
 	r := Registration{
 		Protocol: model.ProtocolRegistration, Cluster: e.Cluster, Service: e.Service, ProtocolName: e.Protocol,
-		Address: CanonicalAddress(e.Address), Port: e.Port, Priority: defaultPriority, TTL: model.Duration(defaultTTL), Annotations: e.Annotations, Node: node,
+		Address: CanonicalAddress(e.Address), Priority: defaultPriority, TTL: model.TTL(defaultTTL), Annotations: e.Annotations, Node: node,
+	}
+	if e.Port != nil {
+		r.Port = *e.Port
 	}
 	if e.Priority != nil {
 		r.Priority = *e.Priority

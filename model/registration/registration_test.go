@@ -1,6 +1,7 @@
 package registration_test
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 	"testing"
@@ -11,13 +12,14 @@ import (
 )
 
 func entry() model.RegisterEntry {
-	return model.RegisterEntry{Cluster: "prod", Service: "shop", Protocol: "http", Address: "10.0.0.1", Port: 80}
+	return model.RegisterEntry{Cluster: "prod", Service: "shop", Protocol: "http", Address: "10.0.0.1", Port: number(80)}
 }
+
+func number(n int) *int { return &n }
 
 // TestEntriesThatAreNotValid has a row for each problem (formats.md, io.muster.v1.registration).
 func TestEntriesThatAreNotValid(t *testing.T) {
-	number := func(n int) *int { return &n }
-	ttl := func(d time.Duration) *model.Duration { return (*model.Duration)(&d) }
+	ttl := func(d time.Duration) *model.TTL { return (*model.TTL)(&d) }
 	for name, c := range map[string]struct {
 		change            func(*model.RegisterEntry)
 		property, problem string
@@ -33,13 +35,12 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 		"no address":   {func(e *model.RegisterEntry) { e.Address = "" }, "address", "`address` is required (for example ${ Facts.network.primary.address })"},
 		"address":      {func(e *model.RegisterEntry) { e.Address = "a_b" }, "address", "`address` must be an IP address or a host name, not \"a_b\""},
 		"a zone":       {func(e *model.RegisterEntry) { e.Address = "fe80::1%eth0" }, "address", "`address` must be an IP address or a host name, not \"fe80::1%eth0\""},
-		"no port":      {func(e *model.RegisterEntry) { e.Port = 0 }, "port", "`port` is required, a number from 1 to 65535"},
-		"below":        {func(e *model.RegisterEntry) { e.Port = -1 }, "port", "`port` must be from 1 to 65535, not -1"},
-		"port":         {func(e *model.RegisterEntry) { e.Port = 65536 }, "port", "`port` must be from 1 to 65535, not 65536"},
+		"zero":         {func(e *model.RegisterEntry) { e.Port = number(0) }, "port", "`port` must be from 1 to 65535, not 0"},
+		"below":        {func(e *model.RegisterEntry) { e.Port = number(-1) }, "port", "`port` must be from 1 to 65535, not -1"},
+		"port":         {func(e *model.RegisterEntry) { e.Port = number(65536) }, "port", "`port` must be from 1 to 65535, not 65536"},
 		"priority":     {func(e *model.RegisterEntry) { e.Priority = number(0) }, "priority", "`priority` must be from 1 to 255, not 0"},
 		"a high one":   {func(e *model.RegisterEntry) { e.Priority = number(256) }, "priority", "`priority` must be from 1 to 255, not 256"},
-		"a short ttl":  {func(e *model.RegisterEntry) { e.TTL = ttl(time.Second) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 1s"},
-		"a long ttl":   {func(e *model.RegisterEntry) { e.TTL = ttl(25 * time.Hour) }, "ttl", "`ttl` must be from 3s to 24h0m0s, not 25h0m0s"},
+		"a short ttl":  {func(e *model.RegisterEntry) { e.TTL = ttl(time.Second) }, "ttl", "`ttl` must be at least 3s, or never, not 1s"},
 		"beyond":       {func(e *model.RegisterEntry) { e.Address = "10.0.0.999" }, "address", "`address` must be an IP address or a host name, not \"10.0.0.999\""},
 		"too long":     {func(e *model.RegisterEntry) { e.Address = "256.1.1.1" }, "address", "`address` must be an IP address or a host name, not \"256.1.1.1\""},
 		"a number":     {func(e *model.RegisterEntry) { e.Address = "1" }, "address", "`address` must be an IP address or a host name, not \"1\""},
@@ -73,7 +74,7 @@ func TestEntriesThatAreNotValid(t *testing.T) {
 	if got := registration.Validate([]model.RegisterEntry{short, long}); len(got) != 1 {
 		t.Errorf("in two forms: %v", got)
 	}
-	if got := registration.Validate([]model.RegisterEntry{{}}); len(got) != 5 {
+	if got := registration.Validate([]model.RegisterEntry{{}}); len(got) != 4 {
 		t.Errorf("of nothing: %v", got)
 	}
 }
@@ -91,7 +92,7 @@ func TestAddresses(t *testing.T) {
 func TestDefaults(t *testing.T) {
 	want := registration.Registration{
 		Protocol: model.ProtocolRegistration, Cluster: "prod", Service: "shop", ProtocolName: "http", Address: "10.0.0.1", Port: 80,
-		Priority: 1, TTL: model.Duration(time.Minute), Node: "web01",
+		Priority: 1, TTL: model.TTL(time.Minute), Node: "web01",
 	}
 	if got := registration.Of(entry(), "web01"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
@@ -102,10 +103,59 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("got %+v\nwant %+v", got, want)
 	}
 	want.Address = "10.0.0.1"
-	e, priority, ttl := entry(), 7, model.Duration(time.Hour)
+	e, priority, ttl := entry(), 7, model.TTL(time.Hour)
 	e.Priority, e.TTL, e.Annotations = &priority, &ttl, map[string]string{"a": "b"}
 	want.Priority, want.TTL, want.Annotations = 7, ttl, e.Annotations
 	if got := registration.Of(e, "web01"); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %+v\nwant %+v", got, want)
+	}
+}
+
+// TestTimesToLive reads what manifests and documents write.
+func TestTimesToLive(t *testing.T) {
+	for text, want := range map[string]model.TTL{"never": model.Never, "3s": model.TTL(3 * time.Second), "24h": model.TTL(24 * time.Hour), "25h": model.TTL(25 * time.Hour), "8760h": model.TTL(8760 * time.Hour)} {
+		var ttl model.TTL
+		if err := ttl.UnmarshalText([]byte(text)); err != nil || ttl != want {
+			t.Errorf("%s: %s, %v", text, ttl, err)
+		}
+		e := entry()
+		e.TTL = &ttl
+		if problems := registration.Validate([]model.RegisterEntry{e}); len(problems) > 0 {
+			t.Errorf("%s: %v", text, problems)
+		}
+		written, err := ttl.MarshalText()
+		var again model.TTL
+		if err != nil || again.UnmarshalText(written) != nil || again != want {
+			t.Errorf("%s is written %s, %v", text, written, err)
+		}
+	}
+	for _, text := range []string{"", "Never", "forever", "-1s", "10"} {
+		if err := new(model.TTL).UnmarshalText([]byte(text)); err == nil {
+			t.Errorf("%q is accepted", text)
+		}
+	}
+}
+
+// TestServicesWithoutAPort are registered, and are no targets of Prometheus.
+func TestServicesWithoutAPort(t *testing.T) {
+	e := entry()
+	e.Port = nil
+	if problems := registration.Validate([]model.RegisterEntry{e, entry()}); len(problems) > 0 {
+		t.Error(problems)
+	}
+	without, with := registration.Of(e, "web01"), registration.Of(entry(), "web01")
+	if without.Port != 0 || without.Endpoint() != "10.0.0.1" || with.Endpoint() != "10.0.0.1:80" {
+		t.Errorf("%+v", without)
+	}
+	if targets := registration.Targets([]registration.Registration{without, with}); len(targets) != 1 || targets[0].Targets[0] != "10.0.0.1:80" {
+		t.Errorf("%+v", targets)
+	}
+	text, err := json.Marshal(registration.Targets([]registration.Registration{without}))
+	if err != nil || string(text) != "[]" {
+		t.Errorf("%s, %v", text, err)
+	}
+	text, err = json.Marshal(without)
+	if err != nil || strings.Contains(string(text), "port") {
+		t.Errorf("%s, %v", text, err)
 	}
 }

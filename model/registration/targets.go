@@ -2,7 +2,6 @@ package registration
 
 import (
 	"maps"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,13 +13,15 @@ type Target struct {
 	Labels  map[string]string `json:"labels"`
 }
 
-// Targets returns registrations as targets of Prometheus, in an order of their own. It is
-// never nil: Prometheus takes null for an error.
+// Targets returns registrations with a port as sorted targets of Prometheus. It is never nil: Prometheus rejects
+// null.
 func Targets(all []Registration) []Target {
 	sorted := slices.SortedFunc(slices.Values(all), func(a, b Registration) int { return strings.Compare(a.identity(), b.identity()) })
-	out := make([]Target, len(sorted))
-	for i, r := range sorted {
-		out[i] = Target{Targets: []string{net.JoinHostPort(r.Address, strconv.Itoa(r.Port))}, Labels: r.labels()}
+	out := []Target{}
+	for _, r := range sorted {
+		if r.Port != 0 {
+			out = append(out, Target{Targets: []string{r.Endpoint()}, Labels: r.labels()})
+		}
 	}
 
 	return out

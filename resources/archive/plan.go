@@ -32,6 +32,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 	var plan resource.Plan
 	if state.Entry.Kind != files.Absent {
 		plan.Add(removal(actionRemove, "Would have removed"))
+		return plan, state.want.obstacle
 	}
 
 	return plan, nil
@@ -49,13 +50,14 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if spec.Cleanup && !missing && !pending {
 		if state.Entry.Kind != files.Absent {
 			plan.Add(removal(actionCleanup, cleaned))
+			return plan, state.want.obstacle
 		}
 		return plan, nil
 	}
 	plan.Changes = downloads(spec, state)
 	if len(plan.Changes) > 0 {
 		plan.Changes[0].Message = "Would have downloaded"
-		err = state.want.parent
+		err = state.want.obstacle
 	}
 	if spec.ExtractParent == "" || len(plan.Changes) == 0 && !missing && !pending {
 		return plan, err
@@ -63,6 +65,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	plan.Add(extraction(spec, state, missing))
 	if spec.Cleanup {
 		plan.Add(removal(actionCleanup, cleaned))
+		err = state.want.obstacle
 	}
 	if state.want.target != nil {
 		err = state.want.target

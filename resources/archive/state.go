@@ -39,6 +39,6 @@ type Metadata struct {
 // Plan needs and may not read itself.
 type wanted struct {
 	attrs files.Attrs
-	// parent is why no archive can be placed, target why nothing can be unpacked.
-	parent, target error
+	// obstacle prevents a download, and the removal of the archive. target prevents unpacking.
+	obstacle, target error
 }

@@ -22,6 +22,9 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 	if state.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
+	if state.Entry.Kind != files.Absent {
+		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
+	}
 	if spec.Ensure == model.EnsureAbsent || !spec.describes() {
 		return state, nil
 	}
@@ -29,7 +32,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 		return nil, err
 	}
 	if state.Entry.Kind == files.Absent {
-		state.want.parent = resource.Obstacle(env.Host, spec.Name, false)
+		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, false)
 	}
 	if spec.ExtractParent != "" {
 		state.want.target = targetObstacle(env, spec.ExtractParent)

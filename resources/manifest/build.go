@@ -46,8 +46,9 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 	}
 	r := eval.Resolver{Scope: b.scope}
 	reason, ok := r.Excluded(ctx, d.Properties)
-	r.Forgiving = reason != ""
+	r.Forgiving, b.scope.Quiet = reason != "", reason != ""
 	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
+	b.scope.Quiet = false
 	warnings := arguments.ShellSyntax(d.Type, properties)
 	if r.Inserted {
 		kept, more := arguments.Keep(d.Type, properties)

@@ -31,6 +31,7 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	}
 	b.session.Printed = printed.New()
 	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, b.session.Printed.Hide)
+	list.At = path.Pos
 	value, m, ok := b.list(ctx, list, path)
 	if ok && m.use == template.Mixed {
 		m.problem(model.Position{File: renderedName(path.Text), Line: 1, Column: 1})

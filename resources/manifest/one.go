@@ -78,6 +78,11 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	return b.finish(ctx, in)
 }
 
+// CompileCondition returns why a text is not a condition as in control, which decides whether a resource is managed.
+func (l *Loader) CompileCondition(text string) error {
+	return l.session(syntax.Empty(""), Inputs{}).CompileCondition(text)
+}
+
 // Sensitive reports whether nothing of the values of a request may be shown or kept,
 // which nobody knows of one that is not valid.
 func (l *Loader) Sensitive(typ string, properties document.Value) bool {

@@ -53,6 +53,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	}
 	resolved := hierarchy.Resolve(ctx, s.World, external)
 	data, dataProblems := resolved.Data, resolved.Problems
+	s.World.Data = data
 	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
@@ -76,6 +77,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
+	out.Warnings = append(out.Warnings, s.OutsideWarnings()...)
 	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
 
 	return b, nil

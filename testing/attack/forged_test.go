@@ -129,7 +129,7 @@ func (f *fleet) renew(t testing.TB) {
 
 // siteOf is the registration of a node.
 func siteOf(node string) registration.Registration {
-	return registration.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}
+	return registration.Registration{Cluster: "lab", ProtocolName: "http", Service: "site", Node: node, Address: "192.0.2.1", Port: 80, Priority: 1, TTL: model.TTL(time.Hour)}
 }
 
 // view is what is shown of all but the attacker to an administrator and, with several

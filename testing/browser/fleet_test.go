@@ -208,7 +208,7 @@ func (w *world) register() {
 	services := []registration.Registration{{Service: "web", ProtocolName: "http", Port: 8080}, {Service: "postgres", ProtocolName: "postgresql", Port: 5432}, {Service: "cache", ProtocolName: "http", Port: 6081}}
 	for i := range 12 {
 		r := services[i%len(services)]
-		r.Cluster, r.Address, r.Node, r.Priority, r.TTL, r.Annotations = "production", fmt.Sprintf("10.20.0.%d", 10+i), fmt.Sprintf("sim-%04d", 1+7*i), 10, model.Duration(time.Hour), map[string]string{"zone": "fra2"}
+		r.Cluster, r.Address, r.Node, r.Priority, r.TTL, r.Annotations = "production", fmt.Sprintf("10.20.0.%d", 10+i), fmt.Sprintf("sim-%04d", 1+7*i), 10, model.TTL(time.Hour), map[string]string{"zone": "fra2"}
 		if err := w.store.Register(w.t.Context(), r); err != nil {
 			w.t.Fatal(err)
 		}

@@ -287,6 +287,6 @@ func (s *sample) others() {
 	}
 	s.data.Missing = map[string][]string{"req-7c1f": {"db006", "edge012", "web003", "web020", "web089"}}
 	for i := range 12 {
-		s.data.Registrations = append(s.data.Registrations, registration.Registration{Cluster: "production", Service: []string{"web", "postgres", "cache"}[i%3], ProtocolName: []string{"http", "postgresql", "http"}[i%3], Address: fmt.Sprintf("10.20.0.%d", 10+i), Port: []int{8080, 5432, 6081}[i%3], Priority: 10, TTL: model.Duration(time.Minute), Node: s.data.Nodes[(i*7)%len(s.data.Nodes)].Node, Annotations: map[string]string{"zone": "fra1"}})
+		s.data.Registrations = append(s.data.Registrations, registration.Registration{Cluster: "production", Service: []string{"web", "postgres", "cache"}[i%3], ProtocolName: []string{"http", "postgresql", "http"}[i%3], Address: fmt.Sprintf("10.20.0.%d", 10+i), Port: []int{8080, 5432, 6081}[i%3], Priority: 10, TTL: model.TTL(time.Minute), Node: s.data.Nodes[(i*7)%len(s.data.Nodes)].Node, Annotations: map[string]string{"zone": "fra1"}})
 	}
 }

@@ -81,7 +81,7 @@ func TestAgentMakesNoConsumer(t *testing.T) {
 	if _, err := kvtest.PlainKV(t, nc, "MUSTER_DATA").PutString(t.Context(), "site", "berlin"); err != nil {
 		t.Fatal(err)
 	}
-	if err := admin.Register(t.Context(), registration.Registration{Cluster: "prod", ProtocolName: "http", Service: "shop", Node: "db01", Address: "192.0.2.7", Port: 80, Priority: 1, TTL: model.Duration(time.Hour)}); err != nil {
+	if err := admin.Register(t.Context(), registration.Registration{Cluster: "prod", ProtocolName: "http", Service: "shop", Node: "db01", Address: "192.0.2.7", Port: 80, Priority: 1, TTL: model.TTL(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
 	digest, err := admin.PutBundle(t.Context(), bytes.NewReader(bundle(t, "muster:\n  resources:\n"+file("bundled", "of a bundle"))))

@@ -109,7 +109,7 @@ func (e *Env) CommandLine(flag, value string, without ...string) string {
 }
 
 // formats are the flags that choose the format of a result.
-var formats = []string{"dot", "json", "prometheus", "yaml"}
+var formats = []string{"dot", "env", "json", "prometheus", "yaml"}
 
 // prepare notes which flags are given; at most one may choose a format.
 func (e *Env) prepare(c *fisk.ParseContext) error {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -30,6 +31,12 @@ const Stdin = "-"
 type Inputs struct {
 	Data     string
 	MaxDepth int
+
+	// NoSystemFacts leaves out the facts of the machine. Environ holds facts that win over those, and NAME=VALUE in
+	// FactArguments win over all others.
+	NoSystemFacts bool
+	Environ       map[string]string
+	FactArguments []string
 
 	facts, factFiles []string
 	// isData and isHiera report whether --data and --hiera are given. Given cannot tell: a property data has the
@@ -79,6 +86,11 @@ func (i *Inputs) AddHiera(cmd *fisk.CmdClause, help string) *fisk.FlagClause {
 	return flag
 }
 
+// AddDataFile adds -D and --data-file, other names of --data in CCM.
+func (i *Inputs) AddDataFile(cmd *fisk.CmdClause) {
+	cmd.Flag("data-file", "The same as --data").Short('D').PlaceHolder("SOURCE").IsSetByUser(&i.isHiera).StringVar(&i.Data)
+}
+
 // DataSource returns the source of external data, empty for none: --data, --hiera or CCM_HIERA_DATA. The flag
 // names it in errors.
 func (i *Inputs) DataSource() (source, flag string, err error) {
@@ -101,15 +113,27 @@ func (e *Env) Facts(ctx context.Context, in Inputs) (model.Facts, error) {
 		return nil, err
 	}
 
-	return e.gatherFacts(ctx, extra), nil
+	return e.gatherFacts(ctx, in, extra), nil
 }
 
 // givenFacts returns the facts of the flags.
 func (i Inputs) givenFacts() (extra []map[string]any, err error) {
-	for _, pair := range i.facts {
+	pairs := slices.Concat(i.facts, i.FactArguments)
+	for at, pair := range pairs {
 		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
-			return nil, Usagef("--fact %q: write it as name=value", pair)
+			what := "--fact"
+			if at >= len(i.facts) {
+				what = "fact"
+			}
+			return nil, Usagef("%s %q: write it as name=value", what, pair)
 		}
+	}
+	if len(i.Environ) > 0 {
+		environ := make(map[string]any, len(i.Environ))
+		for name, value := range i.Environ {
+			environ[name] = value
+		}
+		extra = append(extra, environ)
 	}
 	for _, file := range i.factFiles {
 		more, err := facts.ReadFile(file)
@@ -121,7 +145,7 @@ func (i Inputs) givenFacts() (extra []map[string]any, err error) {
 		}
 		extra = append(extra, more)
 	}
-	for _, pair := range i.facts {
+	for _, pair := range pairs {
 		name, value, _ := strings.Cut(pair, "=")
 		extra = append(extra, nested(name, value))
 	}
@@ -129,8 +153,8 @@ func (i Inputs) givenFacts() (extra []map[string]any, err error) {
 	return extra, nil
 }
 
-func (e *Env) gatherFacts(ctx context.Context, extra []map[string]any) model.Facts {
-	all, errs := facts.Gather(ctx, facts.Options{Dir: e.Flags.ConfigDir, Extra: extra})
+func (e *Env) gatherFacts(ctx context.Context, in Inputs, extra []map[string]any) model.Facts {
+	all, errs := facts.Gather(ctx, facts.Options{Dir: e.Flags.ConfigDir, Extra: extra, OnlyExtra: in.NoSystemFacts})
 	for _, err := range errs {
 		e.Log.Warn("fact source failed", "error", err)
 	}
@@ -162,7 +186,7 @@ func (e *Env) LazyFacts(in Inputs) (FactsFunc, error) {
 	var all model.Facts
 
 	return func(ctx context.Context) (model.Facts, error) {
-		once.Do(func() { all = e.gatherFacts(ctx, extra) })
+		once.Do(func() { all = e.gatherFacts(ctx, in, extra) })
 		return all, nil
 	}, nil
 }

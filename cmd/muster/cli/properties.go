@@ -31,6 +31,9 @@ type TypeCommands struct {
 	Evaluated func() bool
 	// Question marks commands that only observe. They set no defaults and accept no second argument.
 	Question bool
+	// More, if set, adds flags to the command of a type. The function that it returns adds the entries of those
+	// flags to the properties.
+	More func(cmd *fisk.CmdClause, typ *resource.Type) func(document.Value) (document.Value, error)
 	// Act gets the properties that are set.
 	Act func(ctx context.Context, typ *resource.Type, properties document.Value) error
 }
@@ -43,6 +46,10 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 		cmd.Arg("name", cmp.Or(t.NameHelp, "Name of the resource")).Required().StringVar(&name)
 		flags := addProperties(cmd, t, o.Taken)
 		var second *propertyFlag
+		more := func(v document.Value) (document.Value, error) { return v, nil }
+		if o.More != nil {
+			more = o.More(cmd, t)
+		}
 		if t.Abbreviation != "" {
 			cmd.Alias(t.Abbreviation)
 		}
@@ -50,18 +57,12 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 			second = addArgument(cmd, t)
 		}
 		cmd.Action(e.Action(func(ctx context.Context) error {
-			v := document.Value{Kind: document.Map}
-			v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
-			for _, f := range flags {
-				if f.set {
-					v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
-				}
+			v, err := given(name, flags, second)
+			if err == nil {
+				v, err = more(v)
 			}
-			if second != nil && second.set {
-				if _, twice := v.Get(second.Key); twice {
-					return Usagef("%s is given twice: as the argument %q and as --%s", second.Key, second.text, second.Key)
-				}
-				v.Entries = append(v.Entries, document.Entry{Key: second.Key, Pos: second.pos(), Value: second.value()})
+			if err != nil {
+				return err
 			}
 			if !o.Question {
 				v.Entries = withDefaults(t, splitOwner(t, v))
@@ -71,13 +72,32 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 					return &ExitError{Code: ExitUsage, Err: withFlags(problems, flags)}
 				}
 			}
-			err := o.Act(ctx, t, v)
+			err = o.Act(ctx, t, v)
 			if problems, is := errors.AsType[model.Problems](err); is {
 				return withFlags(problems, flags)
 			}
 			return err
 		}))
 	}
+}
+
+// given returns the properties that the command line sets. The second argument is nil if the command has none.
+func given(name string, flags []*propertyFlag, second *propertyFlag) (document.Value, error) {
+	v := document.Value{Kind: document.Map}
+	v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
+	for _, f := range flags {
+		if f.set {
+			v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
+		}
+	}
+	if second != nil && second.set {
+		if _, twice := v.Get(second.Key); twice {
+			return v, Usagef("%s is given twice: as the argument %q and as --%s", second.Key, second.text, second.Key)
+		}
+		v.Entries = append(v.Entries, document.Entry{Key: second.Key, Pos: second.pos(), Value: second.value()})
+	}
+
+	return v, nil
 }
 
 // addArgument adds the argument behind the name.
@@ -127,6 +147,9 @@ func withDefaults(t *resource.Type, v document.Value) []document.Entry {
 
 	return v.Entries
 }
+
+// OutsideExpressions returns a text without the expressions in it.
+func OutsideExpressions(text string) string { return expressions.ReplaceAllString(text, "") }
 
 // holdsExpression reports whether any text in a value may hold an expression.
 func holdsExpression(v document.Value) bool {
@@ -233,6 +256,9 @@ func (f *propertyFlag) add(cmd *fisk.CmdClause) {
 	}
 	f.bind(cmd.Flag(f.name, help), f.Short)
 	for _, alias := range f.FlagAliases {
+		if alias == f.name {
+			continue
+		}
 		f.bind(cmd.Flag(alias, "The same as --"+f.name).Hidden(), "")
 	}
 }

@@ -23,9 +23,13 @@ type queryCommand struct {
 
 func (c *queryCommand) add(cmd *fisk.CmdClause) {
 	cmd.Arg("query", "GJSON path of the value to show").StringVar(&c.query)
+	c.addFormat(cmd)
+	c.AddFacts(cmd)
+}
+
+func (c *queryCommand) addFormat(cmd *fisk.CmdClause) {
 	cmd.Flag("json", "Print as JSON (default, except for a single text)").UnNegatableBoolVar(&c.JSON)
 	cmd.Flag("yaml", "Print as YAML").UnNegatableBoolVar(&c.YAML)
-	c.AddFacts(cmd)
 }
 
 func addFacts(env *cli.Env, app *fisk.Application) {

@@ -20,6 +20,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	addStatus(env, app)
 	addFacts(env, app)
 	addData(env, app)
+	addHiera(env, app)
 	addSchema(env, app)
 	addSession(env, app)
 }

@@ -104,7 +104,7 @@ func (c *command) query(ctx context.Context) error {
 		rows := make([][]string, len(all))
 		now := time.Now()
 		for i, r := range all {
-			rows[i] = []string{r.Cluster, r.Service, r.ProtocolName, r.Address, strconv.Itoa(r.Port), strconv.Itoa(r.Priority), r.Node, r.Expires.Sub(now).Round(time.Second).String()}
+			rows[i] = []string{r.Cluster, r.Service, r.ProtocolName, r.Address, port(r), strconv.Itoa(r.Priority), r.Node, expiry(r, now)}
 		}
 		c.Print.Table([]string{"CLUSTER", "SERVICE", "PROTOCOL", "ADDRESS", "PORT", "PRIORITY", "NODE", "EXPIRES IN"}, rows, "no registrations")
 	})
@@ -134,7 +134,25 @@ func (c *command) rm(ctx context.Context) error {
 	})
 }
 
+// port returns the port, or - for a service without a port.
+func port(r registrations.Registered) string {
+	if r.Port == 0 {
+		return "-"
+	}
+
+	return strconv.Itoa(r.Port)
+}
+
+// expiry returns the time until a registration ends without a renewal.
+func expiry(r registrations.Registered, now time.Time) string {
+	if r.Expires.IsZero() {
+		return model.Never.String()
+	}
+
+	return r.Expires.Sub(now).Round(time.Second).String()
+}
+
 // identity returns what distinguishes a registration from others.
 func identity(r registrations.Registered) string {
-	return print.Text(strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address + " " + strconv.Itoa(r.Port), r.Node}, " "))
+	return print.Text(strings.Join([]string{r.Cluster, r.Service, r.ProtocolName, r.Address + " " + port(r), r.Node}, " "))
 }

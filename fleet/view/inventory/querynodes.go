@@ -31,7 +31,7 @@ func page[T any](all []T, offset, limit int) []T {
 // why the facts that it depends on cannot be read.
 func (a *Nodes) List(q NodeQuery) (NodeList, error) {
 	all, _ := a.now()
-	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}}
+	out := NodeList{Known: len(all), Rows: []NodeRow{}, Undecided: []fleet.Undecided{}, Warnings: []string{}}
 	if q.On != "" {
 		found, err := a.selectNodes(a.selector, q.On, all)
 		if err != nil {
@@ -39,6 +39,7 @@ func (a *Nodes) List(q NodeQuery) (NodeList, error) {
 		}
 		all = slices.DeleteFunc(all, func(n *state) bool { return !found.matches[n.name()] })
 		out.Undecided = append(out.Undecided, found.undecided...)
+		out.Warnings = append(out.Warnings, found.warnings...)
 	}
 	if search := strings.ToLower(q.Search); search != "" {
 		all = slices.DeleteFunc(all, func(n *state) bool { return !isFound(&n.Node, search) })
@@ -159,7 +160,7 @@ func (a *Nodes) Select(on string) (fleet.Selection, error) {
 		if found, err = a.selectNodes(a.selector, on, all); err != nil {
 			return fleet.Selection{}, err
 		}
-		out.Undecided = found.undecided
+		out.Undecided, out.Warnings = found.undecided, found.warnings
 	}
 	count := len(all)
 	if on != "" {

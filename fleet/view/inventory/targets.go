@@ -65,6 +65,7 @@ type selection struct {
 	made      time.Time
 	matches   map[string]bool
 	undecided []fleet.Undecided
+	warnings  []string
 	err       error
 }
 
@@ -134,6 +135,16 @@ func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) 
 		}
 		maps.Copy(out.matches, found.Names())
 		out.undecided = append(out.undecided, found.Undecided...)
+		out.warnings = found.Warnings
+	}
+	if len(all) > most { // another part may have what the last one has not
+		out.warnings = fleet.Warnings(e, func(yield func(*model.Node) bool) {
+			for _, n := range all {
+				if !yield(&n.Node.Node) {
+					return
+				}
+			}
+		})
 	}
 	out.made = time.Now()
 

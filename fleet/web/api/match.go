@@ -26,8 +26,10 @@ type Matched struct {
 	// First are the first of them by name.
 	First []string `json:"first"`
 	// Undecided is of how many further nodes nobody knows whether they match: nothing is done there.
-	Undecided int  `json:"undecided"`
-	All       bool `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
+	Undecided int `json:"undecided"`
+	// Warnings name parts of the expression that match no node, and probable mistakes.
+	Warnings []string `json:"warnings"`
+	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
 }
 
 // maxFirst is how many nodes are named.
@@ -49,7 +51,7 @@ func (a *api) addMatch(routes huma.API) {
 		case err != nil:
 			return nil, explainAction(err)
 		}
-		out := Matched{Nodes: len(m.Nodes), Digest: m.Digest(), All: m.All, Undecided: len(m.Undecided), First: make([]string, len(m.Nodes))}
+		out := Matched{Nodes: len(m.Nodes), Digest: m.Digest(), All: m.All, Undecided: len(m.Undecided), Warnings: append([]string{}, m.Warnings...), First: make([]string, len(m.Nodes))}
 		for i, n := range m.Nodes {
 			out.First[i] = n.Node
 		}

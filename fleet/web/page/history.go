@@ -1,7 +1,6 @@
 package page
 
 import (
-	"net"
 	"strconv"
 	"strings"
 	"time"
@@ -17,7 +16,16 @@ import (
 
 // addressOf returns where a service is.
 func addressOf(r registration.Registration) string {
-	return texts.Row(net.JoinHostPort(r.Address, strconv.Itoa(r.Port)))
+	return texts.Row(r.Endpoint())
+}
+
+// ttlOf returns how long a registration is kept.
+func ttlOf(r registration.Registration) string {
+	if r.TTL == model.Never {
+		return "until withdrawn"
+	}
+
+	return texts.Duration(r.TTL.Std())
 }
 
 // Times is a time range: from Since until before Until, zero for no bound.

@@ -19,6 +19,8 @@ type Options struct {
 	Dir string
 	// Extra are merged last, in their order; maps in the form of decoded JSON.
 	Extra []map[string]any
+	// OnlyExtra leaves out the facts of the machine.
+	OnlyExtra bool
 }
 
 // source is one part of the system's facts. What it returns beside an error is
@@ -42,6 +44,9 @@ func Gather(ctx context.Context, o Options) (model.Facts, []error) {
 		{"partitions", gatherPartitions},
 		{"network", gatherNetwork},
 		{"custom", func(context.Context) (map[string]any, error) { return readCustom(o.Dir) }},
+	}
+	if o.OnlyExtra {
+		sources = nil
 	}
 	found := make([]map[string]any, len(sources))
 	failed := make([]error, len(sources))

@@ -2,7 +2,9 @@ package eval
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"reflect"
 
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -31,6 +33,19 @@ func (r *Resolver) Excluded(ctx context.Context, properties document.Value) (rea
 	}
 
 	return reason, ok
+}
+
+// CompileCondition returns why a text is not a condition: it does not compile, or its value is never true or false.
+func (w *World) CompileCondition(text string) error {
+	p := w.Program(expression.Bare(text), false)
+	if p.Message != "" {
+		return errors.New(p.Message)
+	}
+	if t := p.Node().Type(); t != nil && t.Kind() != reflect.Interface && t.Kind() != reflect.Bool {
+		return fmt.Errorf("it is %s and never true or false", t.Kind())
+	}
+
+	return nil
 }
 
 // Condition evaluates a condition. valid is false when it is none, which is among the

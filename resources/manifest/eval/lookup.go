@@ -60,12 +60,15 @@ func (l *lookup) get(ctx context.Context, path string, def []any) (any, error) {
 			return v, nil
 		}
 	}
+	if name == rootData {
+		l.scope.noteData(strings.Split(rest, "."))
+	}
 	if len(def) == 1 {
 		return def[0], nil
 	}
 	l.scope.noFact = l.scope.noFact || name == rootFacts
 
-	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), expression.NotKnownHint(root, name, rest))
+	return nil, expression.WithHint(fmt.Errorf("`%s` is not known", path), cmp.Or(l.scope.outsideHint(path), expression.NotKnownHint(root, name, rest)))
 }
 
 func (l *lookup) root(ctx context.Context, name string) (any, error) {

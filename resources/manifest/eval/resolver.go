@@ -310,6 +310,7 @@ func (r *Resolver) evaluate(ctx context.Context, v document.Value, p expression.
 
 // value evaluates a program to a value, marked as secret when it uses a secret.
 func (sc *Scope) value(ctx context.Context, p *expression.Program, pos model.Position) (document.Value, *failure) {
+	sc.At = pos
 	v, secret, f := sc.Run(ctx, p, nil)
 	if f != nil {
 		return document.Value{}, f

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -50,6 +51,10 @@ type Scope struct {
 	work int64
 	// used reports whether a secret came out of a function or a template since it was reset.
 	used bool
+	// At is the position of the expression that is evaluated.
+	At model.Position
+	// Quiet drops warnings, for a resource that is excluded.
+	Quiet bool
 	// noFact reports whether lookup found no fact since it was reset.
 	noFact bool
 }
@@ -121,6 +126,7 @@ func (sc *Scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	if p.Message != "" {
 		return nil, false, &failure{Message: p.Message, Hint: p.Hint}
 	}
+	sc.noteData(p.DataPaths...)
 	v, secret, err := sc.evaluate(ctx, p, extra)
 	var late LateError
 	switch {
@@ -172,11 +178,11 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	v, err := sc.machine.Run(p.Program, with)
 	if err == nil && v == nil {
 		if path, known, is := p.Missing(with); is {
-			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, " ?? nil"))
+			return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), cmp.Or(sc.outsideHint(path), missingHint(path, known, " ?? nil")))
 		}
 	}
 	if path, key, known, is := p.MissingAt(err, with); is {
-		return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), missingHint(path, known, "?."+key))
+		return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), cmp.Or(sc.outsideHint(path), missingHint(path, known, "?."+key)))
 	}
 
 	return v, err

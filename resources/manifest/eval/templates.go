@@ -176,6 +176,7 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 		return "", err
 	}
 	text, err := render(seen)
+	t.noteTexts()
 	t.used = t.used || t.judge.Found != template.Unused
 	var bad *template.Error
 	switch {

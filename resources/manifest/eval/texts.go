@@ -79,6 +79,7 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 func (sc *Scope) nested(ctx context.Context) *Scope {
 	data, _ := sc.data.(map[string]any)
 	inner := sc.ScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
+	inner.At, inner.Quiet = sc.At, sc.Quiet
 	inner.nesting = nesting{sc.nesting.depth + 1, sc.nesting.expressions}
 	if inner.nesting.expressions == nil {
 		inner.nesting.expressions = new(int)
@@ -99,6 +100,7 @@ func (t *templates) part(ctx context.Context, inner *Scope, source template.Temp
 	if program.Message != "" {
 		return "", invalidPart(source, p.At, program.Advice(source.Text[p.At:]), "the expression is not valid: "+program.Message)
 	}
+	inner.noteData(program.DataPaths...)
 	v, secret, err := inner.evaluate(ctx, program, nil)
 	t.used = t.used || secret
 	var within *template.Error

@@ -54,6 +54,8 @@ type World struct {
 	Author trust.Author
 	// Outer is that of the document which includes this one; it has the facts.
 	Outer *World
+	// Data are the resolved data of the document.
+	Data map[string]any
 	// Provided returns what the resources declared so far bring, by PathNeed.
 	Provided func() map[string]model.Ref
 	// Aliases are the references by their aliases.
@@ -77,6 +79,9 @@ type World struct {
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
+	// outside are the warnings about data that only documents around this one have, by path.
+	outside map[string]model.Problem
+
 	// Absent reports whether the node the manifest is for is not there to be asked (Check);
 	// Unsure whether something depends on it.
 	Absent, Unsure bool
@@ -98,7 +103,7 @@ type knownFacts struct {
 
 // NewWorld returns the world of a document in a directory, by its author.
 func NewWorld(opts *Options, doc *syntax.Document, dir string, author trust.Author) *World {
-	return &World{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}}
+	return &World{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, outside: map[string]model.Problem{}}
 }
 
 // Program compiles an expression, once.

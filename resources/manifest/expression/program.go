@@ -27,6 +27,8 @@ type Program struct {
 	Refs []resource.Reference
 	// Fields are the outputs that it names.
 	Fields []field
+	// DataPaths are the constant paths of the data that it reads.
+	DataPaths [][]string
 	// Message and hint say why it does not compile.
 	Message, Hint string
 	// OfValue are the functions that take the value of @validate as first argument.
@@ -110,9 +112,17 @@ func (p *Program) Visit(node *ast.Node) {
 		p.Names[n.Value] = true
 	case *ast.BuiltinNode:
 		p.Names[n.Name] = true
+		if n.Name == "get" && len(n.Arguments) == 2 {
+			p.readData(n.Arguments[0], n.Arguments[1])
+		}
+	case *ast.BinaryNode:
+		if n.Operator == "in" {
+			p.readData(n.Right, n.Left)
+		}
 	case *ast.CallNode:
 		p.call(n)
 	case *ast.MemberNode:
+		p.readData(n.Node, n.Property)
 		if ref, ok := outputsOf(n.Node); ok {
 			p.field(ref, n.Property)
 		}
@@ -121,6 +131,32 @@ func (p *Program) Visit(node *ast.Node) {
 			ast.Walk(&n.Expr, fieldsOfVariable{p, n.Name, ref})
 		}
 	}
+}
+
+// readData notes that a key is read of a value, if that is a constant path of the data.
+func (p *Program) readData(of, key ast.Node) {
+	name, isText := key.(*ast.StringNode)
+	if path, is := dataPath(of); is && isText {
+		p.DataPaths = append(p.DataPaths, append(path, name.Value))
+	}
+}
+
+// dataPath returns the path of a chain of constant keys that begins with Data.
+func dataPath(node ast.Node) (path []string, is bool) {
+	switch n := node.(type) {
+	case *ast.IdentifierNode:
+		return nil, n.Value == NameData
+	case *ast.ChainNode:
+		return dataPath(n.Node)
+	case *ast.MemberNode:
+		name, isText := n.Property.(*ast.StringNode)
+		path, is = dataPath(n.Node)
+		if is && isText {
+			return append(path, name.Value), true
+		}
+	}
+
+	return nil, false
 }
 
 // fieldsOfVariable notes what is taken of a variable that holds the outputs of a resource.
@@ -189,6 +225,13 @@ func (p *Program) call(n *ast.CallNode) {
 	}
 	if callee.Value == NameOutputs {
 		p.output(n)
+	}
+	if callee.Value == "lookup" && len(n.Arguments) > 0 {
+		if path, isText := n.Arguments[0].(*ast.StringNode); isText {
+			if rest, is := strings.CutPrefix(path.Value, "data."); is {
+				p.DataPaths = append(p.DataPaths, strings.Split(rest, "."))
+			}
+		}
 	}
 	if len(n.Arguments) > 0 {
 		if of, ok := n.Arguments[0].(*ast.IdentifierNode); ok && of.Value == NameValue {

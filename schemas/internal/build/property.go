@@ -16,6 +16,8 @@ import (
 const (
 	// durationPattern is what time.ParseDuration takes, without a minus.
 	durationPattern = `^\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
+	// ttlPattern is a duration or never.
+	ttlPattern = `^(never|\+?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+))$`
 	// offsetPattern is what time.ParseDuration takes.
 	offsetPattern = `^[+-]?(0|(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h))+)$`
 	refPattern    = `^[^#]+#[\s\S]+$`
@@ -60,6 +62,8 @@ func (b properties) value(t reflect.Type, enum []string) []*jsonschema.Schema {
 	case t == reflect.TypeFor[model.Duration]():
 		// 0 is the one duration that needs no unit.
 		out = []*jsonschema.Schema{{Type: "string", Pattern: durationPattern}, {Const: 0}}
+	case t == reflect.TypeFor[model.TTL]():
+		out = []*jsonschema.Schema{{Type: "string", Pattern: ttlPattern}, {Const: 0}}
 	case t == reflect.TypeFor[model.Ref]():
 		out = []*jsonschema.Schema{{Type: "string", Pattern: refPattern}}
 	case reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()):

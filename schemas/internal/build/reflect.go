@@ -59,6 +59,8 @@ func special(t reflect.Type) *jsonschema.Schema {
 	switch t {
 	case reflect.TypeFor[model.Duration]():
 		return &jsonschema.Schema{Type: "string", Pattern: durationPattern}
+	case reflect.TypeFor[model.TTL]():
+		return &jsonschema.Schema{Type: "string", Pattern: ttlPattern}
 	case reflect.TypeFor[model.Offset]():
 		return &jsonschema.Schema{Type: "string", Pattern: offsetPattern}
 	case reflect.TypeFor[model.Ref]():

@@ -74,7 +74,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddFormat(cmd)
 	taken := cli.FlagNames(cmd)
 	env.AddTypes(cmd, cli.TypeCommands{Taken: taken, Decode: resource.Decode, Act: func(ctx context.Context, t *resource.Type, properties document.Value) error {
-		if err := c.checkGroup(t); err != nil {
+		if err := cmp.Or(c.checkGroup(t), c.checkUnless(t, properties)); err != nil {
 			return err
 		}
 		encoded, err := model.EncodeJSON(properties.Plain())
@@ -111,6 +111,17 @@ func (c *ensureCommand) checkGroup(t *resource.Type) error {
 	}
 
 	return cli.Usagef("--group is a target here, beside the others: the group of the %s is --%s; without one, write the targets as --on 'group(\"web\") || node == \"db01\"'", t.Name, own)
+}
+
+// checkUnless rejects a condition, which nodes would run as the guard command of an exec.
+func (c *ensureCommand) checkUnless(t *resource.Type, properties document.Value) error {
+	const guard = "unless"
+	v, given := properties.Get(guard)
+	if _, has := t.Property(guard); !has || !given || v.Text == "true" || v.Text == "false" || c.Loader(nil).CompileCondition(v.Text) != nil {
+		return nil
+	}
+
+	return cli.Usagef("--unless is a condition, which a request cannot have; select nodes with --on, or give a guard command")
 }
 
 // runDocument sends a request that is a document.

@@ -1,0 +1,89 @@
+package eval
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+)
+
+// noteData notes paths of data that are read. A path that only a document around this one has is a warning.
+func (sc *Scope) noteData(paths ...[]string) {
+	if sc.Quiet || sc.phase == InData || sc.Outer == nil {
+		return
+	}
+	for _, path := range paths {
+		name, parent := sc.onlyOutside(path)
+		if parent == "" {
+			continue
+		}
+		sc.mu.Lock()
+		if _, have := sc.outside[name]; !have {
+			sc.outside[name] = model.Problem{Pos: sc.At, Message: fmt.Sprintf("`data.%s` is set in %s only", name, parent), Hint: notInherited}
+		}
+		sc.mu.Unlock()
+	}
+}
+
+const notInherited = "child manifests do not inherit data: pass it with `data` of the apply resource"
+
+// OutsideWarnings returns the warnings about data that only documents around this one have.
+func (w *World) OutsideWarnings() model.Problems {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+
+	var out model.Problems
+	for _, name := range slices.Sorted(maps.Keys(w.outside)) {
+		out = append(out, w.outside[name])
+	}
+
+	return out.Sorted()
+}
+
+// onlyOutside returns the part of a path that the data of the document lack, and the nearest document around it that
+// has that part. The document is empty if there is none.
+func (sc *Scope) onlyOutside(path []string) (name, document string) {
+	for end := range path {
+		part := path[:end+1]
+		if _, ok := expression.Find(sc.data, part); ok {
+			continue
+		}
+		for outer := sc.Outer; outer != nil; outer = outer.Outer {
+			if _, ok := expression.Find(outer.Data, part); ok {
+				return strings.Join(part, "."), outer.Doc.Name()
+			}
+		}
+		return "", ""
+	}
+
+	return "", ""
+}
+
+// outsideHint returns the remedy for a path of data, Data.a or data.a, that only a document around this one has.
+func (sc *Scope) outsideHint(path string) string {
+	root, rest, _ := strings.Cut(path, ".")
+	if !strings.EqualFold(root, expression.NameData) || sc.phase == InData {
+		return ""
+	}
+	if _, parent := sc.onlyOutside(strings.Split(rest, ".")); parent != "" {
+		return parent + " sets it, but " + notInherited
+	}
+
+	return ""
+}
+
+// dataRead finds the paths of data that a template reads.
+var dataRead = regexp.MustCompile(`\b[Dd]ata(?:\.((?:\w+\.)*\w+)|\s*\[?\s*"(\w+)")`)
+
+// noteTexts notes the data that the texts of a template read.
+func (t *templates) noteTexts() {
+	for _, text := range t.texts {
+		for _, found := range dataRead.FindAllStringSubmatch(text, -1) {
+			t.noteData(strings.Split(found[1]+found[2], "."))
+		}
+	}
+}
