@@ -53,7 +53,8 @@ func ParseServerFile(path string, text []byte) (*ServerFile, error) {
 	return &ServerFile{path: path, text: string(text), tree: tree, values: values}, err
 }
 
-// Check returns an error unless the new file, at path, has the change and nothing else.
+// Check parses the new file at path. It returns an error if the file lacks the change or has
+// another one.
 func (e Edit) Check(path string) error {
 	values, err := conf.ParseFile(path)
 	if err == nil {
@@ -246,8 +247,8 @@ var (
 	leading = regexp.MustCompile(`^[ \t]*`)
 )
 
-// behind returns the offset behind the key of a value, which has one of these names, and
-// behind the bracket with which the value begins.
+// behind returns the offset behind the key of a value and its opening bracket. The key has one
+// of these names.
 func (f *ServerFile) behind(of any, names []string, bracket string) (int, error) {
 	at, err := f.offset(of)
 	if err != nil {
@@ -262,7 +263,8 @@ func (f *ServerFile) behind(of any, names []string, bracket string) (int, error)
 	return at + len(found), nil
 }
 
-// offset returns the offset of a value: that of its key in a block, that of its end in a list.
+// offset returns the offset of a value. In a block it is the offset of the key, in a list the
+// end of the value.
 func (f *ServerFile) offset(of any) (int, error) {
 	t, is := of.(token)
 	if !is {
@@ -315,8 +317,8 @@ func usersOf(tree any, name string) []any {
 	return found
 }
 
-// child returns the value of a key, which has one of these names: nats-server knows its own
-// keys in any case, and those of users exactly.
+// child returns the value of a key with one of these names. nats-server ignores the case of
+// its own keys. Names of accounts have upper case letters and match exactly.
 func child(of any, names ...string) any {
 	block, _ := value(of).(map[string]any)
 	for key, v := range block {

@@ -195,7 +195,7 @@ func TestFilesThatCannotBeEdited(t *testing.T) {
 	}
 }
 
-// TestPasswordsAreReplaced wherever the file has them, and nothing else is.
+// TestPasswordsAreReplaced in each form that the parser accepts. The rest of the file stays.
 func TestPasswordsAreReplaced(t *testing.T) {
 	for _, form := range []string{`password: "old"`, `password: 'old'`, `password: old`, `"password": "old"`, `pass = old`, `PASSWORD old`, `password: 123`} {
 		text := "accounts: {NODES: {users: [\n  {user: a, password: old}\n  {user: old, %s} # old\n]}}\n"

@@ -15,8 +15,8 @@ import (
 
 // TestTutorial follows docs/tutorial.md to its end. What it installs is here: the muster of
 // this checkout, and the nats-server of go.mod, which must be the version that it names.
-// Its reader is root and /etc is that of the machine; here both are the test's own. The test of
-// the same name in testing/rigs runs it on a Debian, with the blocks that need one.
+// Its reader is root and changes /etc; the test changes a directory. TestTutorialOnDebian in
+// testing/rigs also runs the blocks that need Debian.
 func TestTutorial(t *testing.T) {
 	t.Parallel()
 	f := follow(t)

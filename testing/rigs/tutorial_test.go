@@ -33,7 +33,7 @@ func (r *reader) run(b markdown.Block) rigs.Result {
 	return r.Run("sh", "-euc", tutorialShell+r.operator+b.Text)
 }
 
-// open runs a block in a terminal of its own, and waits until it prints the text.
+// open runs a block in a new terminal, and waits until it prints the text.
 func (r *reader) open(b markdown.Block, want string) {
 	r.t.Helper()
 	r.terminals++
@@ -79,7 +79,7 @@ func TestTutorialOnDebian(t *testing.T) {
 	r := &reader{node: node{Machine: rigs.BootWith(t, "nginx"), t: t}}
 	r.Copy(build(t), "/usr/local/bin/muster")
 	r.Copy(natsServer(t), "/usr/local/bin/natsserver")
-	// The Debian has no pgrep, by which nats-server finds the process to reload.
+	// nats-server finds the process to reload by pgrep, which this Debian lacks.
 	r.write("/usr/local/bin/nats-server", "#!/bin/sh -e\nif [ \"$*\" = '--signal reload' ]; then kill -HUP $(cat /run/nats.pid); exit; fi\necho $$ >/run/nats.pid\nexec natsserver \"$@\"\n")
 	r.sh("chmod 755 /usr/local/bin/nats-server")
 	page, err := os.ReadFile(filepath.Join(rigs.Checkout(t), "docs/tutorial.md"))

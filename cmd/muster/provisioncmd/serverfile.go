@@ -87,7 +87,7 @@ func (f *serverFile) check(entry files.Entry) error {
 	return f.disk.MayWrite(filepath.Dir(f.path))
 }
 
-// lockDir locks a directory in which no other user may exchange files.
+// lockDir locks a directory. It refuses one in which another user may exchange files.
 func lockDir(path string) (*os.File, error) {
 	dir, err := paths.OpenDir(path)
 	if err != nil {
@@ -98,7 +98,7 @@ func lockDir(path string) (*os.File, error) {
 		return nil, fmt.Errorf("%w, or run the command as its owner", err)
 	}
 	if dir.TakesNames(0) {
-		return nil, fmt.Errorf("every user may create files in %s: move the configuration to a directory of its own", path)
+		return nil, fmt.Errorf("every user may create files in %s: move the configuration to another directory", path)
 	}
 	locked, err := dir.Readable()
 	if err != nil {
@@ -142,7 +142,7 @@ func (f *serverFile) close() error {
 // beside returns the path of a file in the same directory.
 func (f *serverFile) beside(name string) string { return filepath.Join(filepath.Dir(f.path), name) }
 
-// writeNew writes a file beside the configuration. An existing one has to be equal.
+// writeNew writes a file beside the configuration. It refuses an existing file with other content.
 func (f *serverFile) writeNew(ctx context.Context, path string, content []byte) error {
 	entry, err := f.disk.Look(path)
 	if err != nil {
