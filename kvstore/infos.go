@@ -95,7 +95,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 	return page, nil
 }
 
-// listStreams returns the streams that a place lists, after pages of a size.
+// listStreams returns a page of the streams at a place. size is the size of all pages before it.
 func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
@@ -118,8 +118,17 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	return &resp, resp.ToError()
 }
 
-// streamListType is the type of a list of streams.
+// streamListType is the type in the response to a list of streams.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
+
+// leader returns the name of the server that leads a stream.
+func (s *Store) leader(info *api.StreamInfo) string {
+	if info.Cluster != nil && info.Cluster.Leader != "" {
+		return info.Cluster.Leader
+	}
+
+	return s.nc.ConnectedServerName()
+}
 
 // StreamAge returns since when there is a stream, which keeps a subject, and its last sequence: one that was
 // created again counts from 1, one that was restored goes back. The error wraps model.ErrNotFound
@@ -131,6 +140,38 @@ func (s *Store) StreamAge(ctx context.Context, stream, subject string) (created 
 	}
 
 	return info.Created, info.State.LastSeq, nil
+}
+
+// LastStored is when the leader of a stream stored its last message, by its clock.
+type LastStored struct {
+	Stream, Server string
+	// At is the time of the last message, or of the creation of an empty stream. Now is the time of the answer.
+	At, Now time.Time
+}
+
+// LastStored returns when each of some streams stored its last message. The error wraps model.ErrNotFound or
+// ErrUnanswered.
+func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored, error) {
+	found, err := s.Infos(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	out := make([]LastStored, len(streams))
+	for i, stream := range streams {
+		info, err := found.Of(stream)
+		if err != nil {
+			return nil, err
+		}
+		out[i] = LastStored{Stream: stream, Server: s.leader(info), At: info.State.LastTime, Now: info.TimeStamp}
+		if info.State.Msgs == 0 {
+			out[i].At = info.Created
+		}
+		if out[i].Now.IsZero() { // a single server does not send its time in lists
+			out[i].Now = time.Now()
+		}
+	}
+
+	return out, nil
 }
 
 // StreamEnd returns the last sequence of a stream that keeps a subject, 0 where nothing is stored. Its leader says

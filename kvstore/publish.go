@@ -48,7 +48,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	permitted, done := s.denials.Permitted(ctx, To(m.Subject))
 	ack, err := s.JetStream().PublishMsg(permitted, m, opts...)
 	if err = done(err); err != nil {
-		return 0, s.full(m.Subject, s.Routed(ctx, m.Subject, err))
+		return 0, s.full(m.Subject, s.ExplainUnstored(ctx, m.Subject, s.Routed(ctx, m.Subject, err)))
 	}
 
 	return ack.Sequence, nil

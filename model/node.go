@@ -55,6 +55,8 @@ type NodeState struct {
 	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
 	DroppedTo     uint64     `json:"dropped_to,omitempty"`
 	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"Ranges of seq that were dropped, in order"`
+	// Unstored is why the server does not store the state or reports of the node. Only answers have it.
+	Unstored string `json:"unstored,omitempty" jsonschema_description:"Why the NATS server does not store the state or reports of the node; only in answers to requests"`
 }
 
 // Node is a node as the fleet knows it.
@@ -92,7 +94,7 @@ type ManifestState struct {
 	Digest   string    `json:"digest"`
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// Counts are missing where no run has ended, and where the state had no room for them.
+	// Counts are missing before the first run, and in a state that is too large.
 	Counts Counts `json:"counts,omitzero"`
 	// Error is the first error of the last run; the report of the run has them all.
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`

@@ -107,6 +107,9 @@ func (p *plainText) activity(s *NodeState) {
 	if p.accept(`,"dropped_ranges":`) {
 		p.decode(&s.DroppedRanges)
 	}
+	if p.accept(`,"unstored":`) {
+		s.Unstored = p.text()
+	}
 }
 
 // labels reads the labels of a node. A name that is there twice is left to the library, here and in manifests.

@@ -57,7 +57,9 @@ type Delivery struct {
 	// Connected wakes it when NATS can be reached again; Drained is notified when
 	// nothing waits any more.
 	Connected, Drained tasks.Signal
-	Log                *slog.Logger
+	// Failed is called with each error of the publisher, and with nil after it recovered; nil is not called.
+	Failed func(error)
+	Log    *slog.Logger
 }
 
 // Run publishes reports as they come, until ctx ends. That it cannot is logged
@@ -75,6 +77,9 @@ func (d *Delivery) Run(ctx context.Context) error {
 				d.Log.WarnContext(ctx, "cannot publish reports; buffered, will retry", "waiting", d.Outbox.Len(), "error", err)
 				failing = true
 			}
+			if ctx.Err() == nil {
+				d.failed(err)
+			}
 			if tasks.Pause(ctx, wait.Next(), d.Connected) {
 				// What is back may need a moment yet, but not the minutes of a long outage.
 				wait.Reset()
@@ -84,6 +89,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 		if failing {
 			d.Log.InfoContext(ctx, "publishing reports again", "waiting", d.Outbox.Len())
 			failing = false
+			d.failed(nil)
 		}
 		if more {
 			continue
@@ -96,6 +102,12 @@ func (d *Delivery) Run(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+func (d *Delivery) failed(err error) {
+	if d.Failed != nil {
+		d.Failed(err)
+	}
 }
 
 // once publishes the first reports that wait. more is that some may be left.

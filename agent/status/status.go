@@ -49,6 +49,7 @@ type Node struct {
 	rejected map[string]string
 	// stopping is since when the agent shuts down; zero while it does not.
 	stopping time.Time
+	unstored unstored
 }
 
 // problems are texts of what is wrong with the node, empty for nothing.
@@ -92,7 +93,7 @@ func New(version string, config func() config.Config, waiting, maxDocument func(
 
 	return &Node{
 		version: version, host: host, started: time.Now().UTC(), config: config, waiting: waiting, maxDocument: maxDocument, clock: clock, Changed: tasks.NewSignal(), Shown: tasks.NewSignal(),
-		manifests: map[string]model.ManifestState{}, well: map[string]bool{}, health: map[string]model.HealthCounts{},
+		manifests: map[string]model.ManifestState{}, well: map[string]bool{}, health: map[string]model.HealthCounts{}, unstored: unstored{},
 	}
 }
 
@@ -126,7 +127,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	out.Node, out.Groups, out.Version, out.Started, out.Outbox = c.Node, append([]string{}, c.Groups...), n.version, n.started, n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.Health, out.Notices = sum(n.health), n.problems.list()
+	out.Health, out.Notices = sum(n.health), append(n.problems.list(), n.unstored.list()...)
 	out.Watches, out.Polled, out.Flapping, out.Clock, out.Stopping = n.watches, n.polled, n.flapping, n.clock.Offset(), n.stopping
 	out.Paused = n.paused
 	out.Manifests = []model.AssignedManifest{}
@@ -169,8 +170,8 @@ func (n *Node) update(change func() (other bool)) {
 	}
 }
 
-// updateManifest is update for a change of one manifest. A later time of its last run alone is shown, and stored with the
-// next heartbeat.
+// updateManifest is update for one manifest. It notifies Changed only if isSame is false, so that a new time of the last run
+// is stored with the next heartbeat.
 func (n *Node) updateManifest(key string, change func() (other bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -184,7 +185,7 @@ func (n *Node) updateManifest(key string, change func() (other bool)) {
 	}
 }
 
-// isSame reports whether two states of a manifest differ in nothing but the time of the last run.
+// isSame reports whether two states of a manifest differ at most in the time of the last run.
 func isSame(a, b model.ManifestState) bool {
 	if (a.Ran == nil) != (b.Ran == nil) || a.Ran != nil && *a.Ran != *b.Ran {
 		return false

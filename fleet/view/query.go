@@ -5,6 +5,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view/inventory"
 	"github.com/musterfleet/muster/model"
+	"iter"
 )
 
 // The newest runs and events that are returned of a node.
@@ -30,6 +31,9 @@ func (f *Fleet) Nodes(q NodeQuery) (NodePage, error) {
 
 	return NodePage{Progress: progress, Rows: all.Rows, Known: all.Known, Matching: all.Matching, States: all.States, Undecided: all.Undecided, Warnings: all.Warnings}, nil
 }
+
+// All yields the known nodes by name, without their manifests.
+func (f *Fleet) All() iter.Seq[*model.Node] { return f.nodes.All() }
 
 // NodeNames returns the names of the known nodes, in order.
 func (f *Fleet) NodeNames() []string { return f.nodes.NodeNames() }

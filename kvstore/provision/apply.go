@@ -19,7 +19,7 @@ var (
 	ErrShrink = errors.New("refused to change")
 	// ErrNoRoom is a bucket or stream for which the server or the account has too
 	// little storage, or too few streams.
-	ErrNoRoom = errors.New("no room in JetStream")
+	ErrNoRoom = kvstore.ErrNoRoom
 	// ErrUnchecked is a bucket or stream whose servers do not answer, and that is not needed.
 	ErrUnchecked = errors.New("its servers do not answer: it is not checked")
 	// ErrDiffers is a bucket or stream that muster can work with although a setting

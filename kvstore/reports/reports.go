@@ -37,6 +37,7 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 	if err := s.store.Ready(ctx); err != nil {
 		return 0, fmt.Errorf("publish reports: %w", err)
 	}
+	publishing := ctx
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
 	subjects := make([]string, len(reports))
@@ -64,7 +65,8 @@ func (s Stream) PublishReports(ctx context.Context, reports []model.Report) (int
 		}
 		// Where the first is not stored none is sent: the stream may be created by then.
 		if err := s.stored(permitted, future); err != nil {
-			return 0, fmt.Errorf("publish report %s: %w", reports[0].ID, s.store.Routed(ctx, subjects[0], done(err)))
+			err = s.store.ExplainUnstored(publishing, subjects[0], s.store.Routed(ctx, subjects[0], done(err)))
+			return 0, fmt.Errorf("publish report %s: %w", reports[0].ID, err)
 		}
 	}
 	for i := 1; i < len(sent); i++ {

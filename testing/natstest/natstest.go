@@ -28,6 +28,7 @@ type Server struct {
 	config string
 	store  string
 	port   int
+	most   int64
 
 	mu  sync.Mutex
 	srv *server.Server
@@ -41,11 +42,14 @@ type Option func(*Server)
 // those of the harness.
 func WithConfig(text string) Option { return func(s *Server) { s.config = text } }
 
+// WithMaxStore limits the bytes that all streams of the server can take and reserve.
+func WithMaxStore(most int64) Option { return func(s *Server) { s.most = most } }
+
 // Start runs a server until the test ends. It fails the test when the server
 // does not come up.
 func Start(tb testing.TB, opts ...Option) *Server {
 	tb.Helper()
-	s := &Server{port: int(loopback.Address(tb).Port()), store: tb.TempDir()}
+	s := &Server{port: int(loopback.Address(tb).Port()), store: tb.TempDir(), most: maxStore}
 	for _, opt := range opts {
 		opt(s)
 	}
@@ -179,7 +183,7 @@ func (s *Server) options() (*server.Options, error) {
 	}
 	opts.Host, opts.Port = "127.0.0.1", s.port
 	opts.JetStream, opts.StoreDir = true, s.store
-	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxStore, maxStore
+	opts.JetStreamMaxMemory, opts.JetStreamMaxStore = maxStore, s.most
 	opts.NoLog, opts.NoSigs = true, true
 	if opts.AuthTimeout == 0 {
 		opts.AuthTimeout = startTimeout.Seconds()

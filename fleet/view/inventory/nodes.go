@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"iter"
 	"slices"
 	"strings"
 	"time"
@@ -96,6 +97,19 @@ func (a *Nodes) RemoveNode(name string) {
 	defer a.mu.Unlock()
 	a.nodes.remove(name)
 	a.options.Changed()
+}
+
+// All yields the known nodes by name, without their manifests.
+func (a *Nodes) All() iter.Seq[*model.Node] {
+	all, _ := a.now()
+
+	return func(yield func(*model.Node) bool) {
+		for _, n := range all {
+			if !yield(&n.Node.Node) {
+				return
+			}
+		}
+	}
 }
 
 // NodeNames returns the names of the known nodes, in order.

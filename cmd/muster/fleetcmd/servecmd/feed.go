@@ -62,6 +62,8 @@ type feed struct {
 	after, until uint64
 	// block is the part of the past that is being read, zero where none is.
 	block block
+	// unstored is what the server did not store at the last check.
+	unstored fleetcli.Unstored
 	// shares counts what the stream had of each node when this began.
 	shares fleetcli.Shares
 }

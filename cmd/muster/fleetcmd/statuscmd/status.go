@@ -46,6 +46,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	s := summary.Of(nodes, entries, cli.Version(), time.Now())
+	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes)...)
 
 	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
 }

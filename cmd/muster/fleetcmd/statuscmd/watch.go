@@ -33,6 +33,9 @@ const (
 type picture struct {
 	nodes   map[string]model.Node
 	entries []model.Entry
+	// unstored are the documents that the server did not store at the time of checked.
+	unstored []string
+	checked  time.Time
 }
 
 // read reads all.
@@ -74,7 +77,17 @@ func (p *picture) summary(now time.Time) summary.Summary {
 		all[i].Silent = all[i].IsSilent(now)
 	}
 
-	return summary.Of(all, p.entries, cli.Version(), now)
+	out := summary.Of(all, p.entries, cli.Version(), now)
+	out.Incomplete = append(out.Incomplete, p.unstored...)
+
+	return out
+}
+
+// check looks now and then for what the server does not store.
+func (p *picture) check(ctx context.Context, store *fleetcli.Store) {
+	if time.Since(p.checked) >= agePause {
+		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))), time.Now()
+	}
 }
 
 // follow shows the fleet whenever it changes, until ctx ends.
@@ -124,6 +137,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *fleetcli.Store) error
 				}
 				stale = err != nil
 			}
+			p.check(ctx, store)
 			if err := show(p.summary(time.Now())); err != nil {
 				return err
 			}

@@ -258,6 +258,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	if err != nil {
 		return nil, err
 	}
+	w.warnUnstored(ctx, s, g.Name, statuses)
 	assigned := fleet.NewAssigned(rollout.Entries)
 	all := make([]summary.Assignment, len(statuses))
 	for i, status := range statuses {
@@ -275,6 +276,23 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	}
 
 	return all, w.verdict(ctx, s, g.Name, statuses)
+}
+
+// warnUnstored warns of states that the server does not store, if some nodes are pending or unreachable.
+func (w Wait) warnUnstored(ctx context.Context, s *fleetcli.Store, name string, statuses []fleet.RolloutStatus) {
+	isOpen := func(one fleet.RolloutStatus) bool {
+		return one.Status == fleet.StatusPending || one.Status == fleet.StatusUnreachable
+	}
+	if ctx.Err() != nil || !slices.ContainsFunc(statuses, isOpen) {
+		return
+	}
+	nodes, err := s.Nodes(ctx)
+	if err != nil {
+		return // the statuses are shown
+	}
+	for _, text := range s.Unstored(ctx, nodes) {
+		w.Print.Remark("%s: the statuses may be old: %s", name, text)
+	}
 }
 
 // poll polls the nodes until they settled or the limit ended, and returns the last statuses.

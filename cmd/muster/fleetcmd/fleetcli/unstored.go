@@ -1,0 +1,100 @@
+package fleetcli
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+)
+
+// askTimeout is how long a node has to answer why its state is not stored.
+const askTimeout = time.Second
+
+// Unstored is what the server does not store.
+type Unstored struct {
+	// States and Reports are why states and reports are not stored, empty if they are.
+	States, Reports string
+	// Since is the time of the last stored state if a node confirms that later ones are not stored.
+	Since time.Time
+	// LastReport is the time of the last stored report.
+	LastReport time.Time
+}
+
+// Lines returns the reasons.
+func (u Unstored) Lines() []string {
+	var out []string
+	for _, text := range []string{u.States, u.Reports} {
+		if text != "" {
+			out = append(out, text)
+		}
+	}
+
+	return out
+}
+
+// FindUnstored looks for states and reports that the server does not store. Only administrators can ask nodes for the
+// reason.
+func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.Node]) (out Unstored, err error) {
+	names := s.Names()
+	states, reports := kvstore.KVStream(names.Nodes()), names.Reports()
+	last, err := s.LastStored(ctx, states, reports)
+	if err != nil {
+		return out, err
+	}
+	out.LastReport = last[1].At
+	out.Reports = fleet.UnstoredReports(fleet.LastStored(last[1]), nodes)
+	suspicious := fleet.FindUnstoredStates(fleet.LastStored(last[0]), nodes)
+	if !s.Places().InUse().IsOwn() {
+		out.States = suspicious.Guess()
+		return out, nil
+	}
+	for _, node := range suspicious.Ask {
+		if reason := askUnstored(ctx, s, node); reason != "" {
+			out.States, out.Since = suspicious.Reason(node, reason), last[0].At
+			break
+		}
+	}
+
+	return out, nil
+}
+
+// Unstored returns what the server does not store of nodes, a line each; nothing where that cannot be found out.
+func (s *Store) Unstored(ctx context.Context, nodes []model.Node) []string {
+	if s.KV.Away() != nil {
+		return nil
+	}
+	found, err := FindUnstored(ctx, s.KV, func(yield func(*model.Node) bool) {
+		for i := range nodes {
+			if !yield(&nodes[i]) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		s.log.Debug("cannot find out what NATS stores", "error", err)
+	}
+
+	return found.Lines()
+}
+
+// askUnstored asks a node why its state is not stored; empty if it does not answer or its state is stored.
+func askUnstored(ctx context.Context, s *kvstore.Store, node string) string {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	for reply, err := range requests.New(s).Ask(ctx, s.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
+		if err != nil || reply.Node != node {
+			continue
+		}
+		var state model.NodeState
+		_ = json.Unmarshal(reply.Data, &state) // an older agent answers otherwise
+
+		return state.Unstored
+	}
+
+	return ""
+}

@@ -1,0 +1,107 @@
+package servecmd
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet/web/access"
+	"github.com/musterfleet/muster/kvstore/provision"
+	"github.com/musterfleet/muster/kvstore/requests"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
+)
+
+// TestTheServerStoresNothing tests that the dashboard names the server and /healthz while the server stores no states or
+// no reports, shows the last known state, and ends that when they are stored again.
+func TestTheServerStoresNothing(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t, natstest.WithMaxStore(64<<20))
+	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(srv.Connect(t), "") })
+	if _, err := store.Apply(t.Context(), provision.Options{ReportBytes: 8 << 20}); err != nil {
+		t.Fatal(err)
+	}
+	state := model.NodeState{Node: "web01"}
+	putState := func() error { return store.PutState(t.Context(), state, 20*time.Second) }
+	if err := putState(); err != nil {
+		t.Fatal(err)
+	}
+	var full atomic.Bool
+	pingable(t, kvtest.Bind(t, srv), func() model.NodeState {
+		answer := model.NodeState{Node: "web01"}
+		if full.Load() {
+			answer.Unstored = fmt.Sprint("state not stored since then: ", putState())
+		}
+		return answer
+	})
+	s := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
+	s.complete()
+	if problems := s.overview().Progress.Problems; len(problems) > 0 {
+		t.Errorf("at first %q", problems)
+	}
+	server := store.Conn().ConnectedServerName()
+	free := kvtest.FillServer(t, store)
+	full.Store(true)
+	shows(t, s, "the NATS server "+server+" stores no states of nodes since ", "check its free disk space and /healthz", "web01 reports: state not stored since then")
+	if page := s.text("/"); !strings.Contains(page, "data-blind") {
+		t.Error("the page does not mark the last known state")
+	}
+	free()
+	full.Store(false)
+	if err := putState(); err != nil {
+		t.Fatal(err)
+	}
+	showsNothing(t, s)
+
+	state.Outbox = 3
+	if err := putState(); err != nil {
+		t.Fatal(err)
+	}
+	shows(t, s, "the NATS server "+server+" stores no reports since ", "(nodes with waiting reports: 1, first web01)", "/healthz")
+	report(t, store, "web01", "r1")
+	showsNothing(t, s)
+}
+
+// pingable answers pings to web01 until the test ends.
+func pingable(t *testing.T, store *kvtest.Store, answer func() model.NodeState) {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
+	ended, ready := make(chan error, 1), make(chan struct{})
+	go func() {
+		ended <- store.Serve(ctx, requests.ServeOptions{Node: "web01", Ready: func() { close(ready) }, Ping: func(context.Context, []byte) (any, error) { return answer(), nil }})
+	}()
+	<-ready
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// shows waits until the dashboard shows one problem with some texts.
+func shows(t *testing.T, s *served, texts ...string) {
+	t.Helper()
+	kvtest.Eventually(t, "the problem is shown", func() (bool, string) {
+		problems := strings.Join(s.overview().Progress.Problems, "\n")
+		for _, text := range texts {
+			if !strings.Contains(problems, text) {
+				return false, problems
+			}
+		}
+		return true, problems
+	})
+}
+
+// showsNothing waits until the dashboard shows no problem and current data.
+func showsNothing(t *testing.T, s *served) {
+	t.Helper()
+	kvtest.Eventually(t, "nothing is wrong", func() (bool, string) {
+		p := s.overview().Progress
+		return len(p.Problems) == 0 && p.BlindSince.IsZero(), fmt.Sprintf("%+v", p)
+	})
+}

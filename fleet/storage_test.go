@@ -1,0 +1,75 @@
+package fleet_test
+
+import (
+	"iter"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
+)
+
+// TestStatesThatAreNotStored tests when nodes are asked for the reason, and when their silence is one.
+func TestStatesThatAreNotStored(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	node := func(name string, ago, ttl time.Duration) *model.Node {
+		return &model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(ttl)}, Heard: now.Add(-ago)}
+	}
+	stopped := node("d", 10*time.Minute, 5*time.Minute)
+	stopped.Event = model.NodeStopped
+	old := node("e", time.Hour, 5*time.Minute)
+	for name, c := range map[string]struct {
+		nodes []*model.Node
+		ago   time.Duration
+		ask   string
+		guess bool
+	}{
+		"no node":              {nil, time.Hour, "", false},
+		"a state a moment ago": {[]*model.Node{node("a", time.Minute, 5*time.Minute)}, 20 * time.Second, "", false},
+		"quiet":                {[]*model.Node{node("a", time.Minute, 5*time.Minute)}, time.Minute, "a", false},
+		"overdue":              {[]*model.Node{node("a", 4*time.Minute, 5*time.Minute), node("b", 4*time.Minute, time.Hour)}, 4 * time.Minute, "a b", true},
+		"silent meanwhile":     {[]*model.Node{node("a", 10*time.Minute, 5*time.Minute)}, 10 * time.Minute, "a", true},
+		"newest three":         {[]*model.Node{node("a", 4*time.Minute, time.Hour), node("b", 3*time.Minute, time.Hour), node("c", 2*time.Minute, time.Hour), node("d", time.Minute, time.Hour)}, time.Minute, "d c b", false},
+		"only stopped and old": {[]*model.Node{stopped, old}, 10 * time.Minute, "", false},
+		"without a ttl":        {[]*model.Node{node("a", time.Hour, 0)}, time.Hour, "", false},
+	} {
+		got := fleet.FindUnstoredStates(fleet.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
+		if text := strings.Join(got.Ask, " "); text != c.ask || (got.Guess() != "") != c.guess {
+			t.Errorf("%s: asks %q, guesses %q", name, text, got.Guess())
+		}
+		if text := got.Guess(); c.guess && (!strings.Contains(text, "the NATS server n0 does not store states") || !strings.Contains(text, "/healthz")) {
+			t.Errorf("%s: %s", name, text)
+		}
+	}
+}
+
+// TestReportsThatAreNotStored tests when waiting reports are a sign of a server that stores none.
+func TestReportsThatAreNotStored(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	node := func(name string, ago time.Duration, waiting int) *model.Node {
+		return &model.Node{NodeState: model.NodeState{Node: name, Outbox: waiting, SilentAfter: model.Duration(5 * time.Minute)}, Heard: now.Add(-ago)}
+	}
+	for name, c := range map[string]struct {
+		nodes []*model.Node
+		ago   time.Duration
+		want  bool
+	}{
+		"nothing waits":           {[]*model.Node{node("a", time.Minute, 0)}, time.Hour, false},
+		"waits for a minute":      {[]*model.Node{node("a", time.Minute, 0), node("b", time.Minute, 2)}, time.Hour, true},
+		"waits since a moment":    {[]*model.Node{node("a", time.Second, 2)}, time.Hour, false},
+		"a report was stored now": {[]*model.Node{node("a", 20*time.Second, 2)}, 25 * time.Second, false},
+		"the state is older":      {[]*model.Node{node("a", time.Hour, 2)}, time.Minute, false},
+	} {
+		text := fleet.UnstoredReports(fleet.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))
+		if (text != "") != c.want || c.want && (!strings.Contains(text, "the NATS server n0 stores no reports since") || !strings.Contains(text, "1, first b")) {
+			t.Errorf("%s: %q", name, text)
+		}
+	}
+}
+
+// values yields nodes.
+func values(all []*model.Node) iter.Seq[*model.Node] { return slices.Values(all) }

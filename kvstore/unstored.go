@@ -1,0 +1,65 @@
+package kvstore
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrNoRoom is a server or an account that has too little storage, or too few streams.
+var ErrNoRoom = errors.New("no room in JetStream")
+
+// isWithoutRoom reports whether an error says that the server or the account has no room for a message.
+func isWithoutRoom(err error) bool {
+	const (
+		accountExceeded       = 10002
+		insufficientResources = 10023
+		memoryExceeded        = 10028
+		storageExceeded       = 10047
+	)
+	var refused jetstream.JetStreamError
+
+	return errors.As(err, &refused) && refused.APIError() != nil &&
+		slices.Contains([]jetstream.ErrorCode{accountExceeded, insufficientResources, memoryExceeded, storageExceeded}, refused.APIError().ErrorCode)
+}
+
+// ExplainUnstored completes the error of a message that was not stored with the server of its stream. It wraps ErrNoRoom
+// if the server refused the message for lack of storage.
+func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) error {
+	isRefused := isWithoutRoom(err)
+	if ctx.Err() != nil || !isRefused && !errors.Is(err, context.DeadlineExceeded) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, repeatAfter)
+	defer cancel()
+	stream, leader := s.leaderOf(ctx, subject)
+	switch {
+	case isRefused:
+		return fmt.Errorf("%w: %w: free disk space or raise the limit (max_file_store) of the server %s, and check its /healthz", ErrNoRoom, err, cmp.Or(leader, s.nc.ConnectedServerName()))
+	case leader == "":
+		return s.unanswered(err)
+	default:
+		return fmt.Errorf("%w: %s does not store messages: check free disk space and /healthz of its server %s", err, stream, leader)
+	}
+}
+
+// leaderOf returns the stream that keeps a subject, and the server that leads it. The server is empty if no leader
+// answers.
+func (s *Store) leaderOf(ctx context.Context, subject string) (stream, leader string) {
+	found, err := s.Infos(ctx, subject)
+	if err != nil {
+		return "", ""
+	}
+	for name, info := range found {
+		stream = name
+		if info != nil {
+			leader = s.leader(info)
+		}
+	}
+
+	return stream, leader
+}
