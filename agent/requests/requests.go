@@ -70,7 +70,7 @@ type Options struct {
 	Inputs func(model.Facts) manifest.Inputs
 	// Env is that of a resource which is only read.
 	Env func(model.Facts) resource.Env
-	// Expired returns why the time of a request is over, nil before that.
+	// Expired returns an error once a request has expired.
 	Expired func(at time.Time) error
 	// Paused describes why the node changes nothing now, empty where it may; nil is always.
 	Paused func() string
