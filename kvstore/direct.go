@@ -102,8 +102,8 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
-// lacksDirect reports whether the server lists no stream that answers direct gets of a subject. A subscriber to all
-// subjects swallows these requests, and the server then does not report that nothing listens.
+// lacksDirect reports whether a stream is missing or has no direct get. Last asks only after a timeout: while a client
+// subscribes to all subjects, the server does not report "no responders" for a missing stream.
 func (s *Store) lacksDirect(ctx context.Context, stream, subject string) bool {
 	found, err := s.Infos(ctx, subject)
 	info := found[stream]
@@ -148,13 +148,14 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 	return answers, stop, nil
 }
 
-// repeatAfter is how long a request waits for an answer before it is sent again: in a cluster the one server that received
-// it may be hung, and another may receive the next one.
+// repeatAfter is the time without an answer after which a request is sent again. In a cluster, the server that received
+// it may hang, and the next request may reach another server.
 const repeatAfter = 2 * time.Second
 
-// Request sends a request that changes nothing, and repeats it while there is no answer, for RequestTimeout at most.
+// Request sends a read-only request and waits for the answer, for at most RequestTimeout. It repeats the request every
+// repeatAfter.
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
-	asking := ctx
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
@@ -165,7 +166,7 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 		reply, err = s.nc.RequestWithContext(try, subject, data)
 		stop()
 	}
-	if errors.Is(err, context.DeadlineExceeded) && asking.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && caller.Err() == nil {
 		err = s.unanswered(err)
 	}
 	if mistaken := s.places.Mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {
@@ -175,7 +176,7 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	return reply, done(err)
 }
 
-// unanswered completes the error of a request without an answer by the server that is silent.
+// unanswered adds the connected server to the error of a request without an answer, and whether that server still answers.
 func (s *Store) unanswered(err error) error {
 	name := s.nc.ConnectedServerName()
 	switch {

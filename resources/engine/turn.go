@@ -273,7 +273,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	for i, change := range t.Changes {
 		t.Changes[i] = change.Done()
 	}
-	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
+	t.Changed, t.Refreshed = !res.Outcome.Unchanged && !r.opts.Check, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
 	if result.ChangedAt.IsZero() {
 		result.ChangedAt = report.Now()

@@ -288,7 +288,7 @@ func TestSignedActions(t *testing.T) {
 		s := serveActions(t, dir, server.URL(), tokens, more...)
 		await(t, "the node is known", func() bool {
 			_, text := s.do(http.MethodGet, "api/v1/nodes", nil, "Authorization", "Bearer "+token)
-			return strings.Contains(text, `"state":"ok"`)
+			return strings.Contains(text, `"state":"no-manifest"`)
 		})
 		for _, verb := range []string{"pause", "resume", "run", "preview"} {
 			document, signed, remedy := node, len(more) > 0, "start muster fleet serve with --sign-key FILE"

@@ -171,7 +171,7 @@ func readPaused(s *snapshot, emit metric.Emit) {
 			counts = state.Otherwise
 		}
 	}
-	for _, state := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusOK} {
+	for _, state := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusNoManifest, fleet.StatusOK} {
 		emit(float64(counts[state]), string(state))
 	}
 }

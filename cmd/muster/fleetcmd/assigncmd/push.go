@@ -61,7 +61,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview, all nodes of a fleet, and groups that no known node is in").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
@@ -100,17 +100,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
 		return err
 	}
-	if c.preview {
-		fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
-	}
-	if err := c.confirmUnknown(push.Targets, nodes); err != nil {
+	if err := c.confirmTargets(push.Targets, nodes); err != nil {
 		return err
-	}
-	// A preview asks anyway.
-	if c.All() && !c.preview && !c.yes {
-		if err := fleetcli.ConfirmAll(c.Env, "nothing was pushed", len(nodes)); err != nil {
-			return err
-		}
 	}
 	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
 		return err
@@ -160,6 +151,23 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 
 	return waited
+}
+
+// confirmTargets asks before a push to groups that no known node is in, or to all nodes. A preview asks later anyway.
+func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
+	if c.preview {
+		fleetcli.WarnUnknown(c.Log, targets, nodes)
+		return nil
+	}
+	if c.yes {
+		return nil
+	}
+	err := fleetcli.ConfirmUnknown(c.Env, "pushed", targets, nodes)
+	if err == nil && c.All() {
+		err = fleetcli.ConfirmAll(c.Env, "pushed", len(nodes))
+	}
+
+	return err
 }
 
 // prepare reads and checks everything that is pushed.

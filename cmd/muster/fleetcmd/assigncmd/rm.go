@@ -122,7 +122,7 @@ func (c *rmCommand) confirmAll(ctx context.Context, store *fleetcli.Store, keys 
 		return err
 	}
 
-	return fleetcli.ConfirmAll(c.Env, "nothing was removed", len(nodes))
+	return fleetcli.ConfirmAll(c.Env, "removed", len(nodes))
 }
 
 // remove removes a key; nodes that demand signatures want a signed removal, and none

@@ -36,7 +36,7 @@ func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
 	c.refusesUnknown = true
 	c.add(env, cmd, true)
-	cmd.Flag("until", "When it ends by itself: a duration from now, such as 2h, or a time").PlaceHolder("TIME").StringVar(&c.until)
+	cmd.Flag("until", "End the pause after a duration, such as 2h, or at a time (default: no end)").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)
 	c.addWait(cmd)
 	c.AddSigning(cmd)
@@ -83,6 +83,9 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
 	})
+	if len(done) > 0 && p.Until.IsZero() {
+		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
+	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
 	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
 	err = c.Print.Result(c.Format, done, func() {

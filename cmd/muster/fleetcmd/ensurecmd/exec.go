@@ -38,11 +38,12 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
 		"  muster fleet exec --node web01 --timeout 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
-	c.AddAim(env, cmd, "a command on")
+	c.AddAim(env, cmd)
 	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	cmd.Flag("noop", "Send it, and execute it nowhere: nodes answer that they would").UnNegatableBoolVar(&c.noop)
+	c.addCheck(cmd)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
 	c.AddContinue(cmd)
@@ -75,6 +76,9 @@ func (c *execCommand) run(ctx context.Context) error {
 	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
 	if c.shell {
 		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
+	}
+	if c.check {
+		queued = append(queued, "--check")
 	}
 	c.queued = c.Command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)

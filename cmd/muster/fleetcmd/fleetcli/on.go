@@ -17,14 +17,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ConfirmAll asks before what means all nodes of a fleet that is not small; the error begins with
-// nothing, what was not done.
-func ConfirmAll(env *cli.Env, nothing string, nodes int) error {
+// ConfirmAll asks before a change for all nodes of a fleet that is not small; did is its verb, such as "pushed".
+func ConfirmAll(env *cli.Env, did string, nodes int) error {
 	if nodes <= fleet.MaxUnconfirmed {
 		return nil
 	}
 
-	return env.Confirm(nothing, fmt.Sprintf("this is for all %d nodes", nodes))
+	return Confirm(env, did, fmt.Sprintf("this is for all %d nodes", nodes))
 }
 
 // On is the flag of a target expression.
