@@ -339,9 +339,9 @@ func manifestTable(all []view.ManifestRow, now time.Time, dated bool) templ.Comp
 					return templ_7745c5c3_Err
 				}
 				var templ_7745c5c3_Var15 string
-				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(reasonOf(m.Oldest.Reason, "it has not said why"))
+				templ_7745c5c3_Var15, templ_7745c5c3_Err = templ.JoinStringErrs(reasonOf(m.Oldest.Reason, "it reported no reason"))
 				if templ_7745c5c3_Err != nil {
-					return templ.Error{Err: templ_7745c5c3_Err, FileName: `manifests.templ`, Line: 77, Col: 144}
+					return templ.Error{Err: templ_7745c5c3_Err, FileName: `manifests.templ`, Line: 77, Col: 146}
 				}
 				_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var15))
 				if templ_7745c5c3_Err != nil {
@@ -500,9 +500,9 @@ func Manifest(d ManifestData, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 			var templ_7745c5c3_Var22 string
-			templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(": " + reasonOf(o.Reason, "it has not said why"))
+			templ_7745c5c3_Var22, templ_7745c5c3_Err = templ.JoinStringErrs(": " + reasonOf(o.Reason, "it reported no reason"))
 			if templ_7745c5c3_Err != nil {
-				return templ.Error{Err: templ_7745c5c3_Err, FileName: `manifests.templ`, Line: 110, Col: 55}
+				return templ.Error{Err: templ_7745c5c3_Err, FileName: `manifests.templ`, Line: 110, Col: 57}
 			}
 			_, templ_7745c5c3_Err = templ_7745c5c3_Buffer.WriteString(templ.EscapeString(templ_7745c5c3_Var22))
 			if templ_7745c5c3_Err != nil {
