@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// vhost is a child manifest whose resources depend on its data.
+// vhost is a child manifest with data in its resources.
 const vhost = `
 -- vhost.yaml --
 data: {name: default, port: 80}
@@ -89,7 +89,7 @@ func TestChildTwiceConflicts(t *testing.T) {
 	if got := w.problems(); len(got) != 1 || !strings.Contains(got[0], "vhost.yaml:5:15: file#default is declared differently by two inclusions of vhost.yaml (make the name depend on the data, or include the manifest once)") {
 		t.Errorf("%q", got)
 	}
-	// One that is not valid has no second problem.
+	// An invalid inclusion has one problem.
 	w = newWorld(t, "-- root.yaml --\nmuster: {resources: [{apply: [{vhost.yaml: {data: {name: a}}}, {vhost.yaml: {dta: {}}}]}]}"+vhost)
 	if got := w.problems(); len(got) != 1 || !strings.Contains(got[0], "unknown property `dta`") {
 		t.Errorf("%q", got)

@@ -49,8 +49,10 @@ type shared struct {
 	aliases map[model.Ref]model.Ref
 	// sensitive are the resources whose values are not shown.
 	sensitive map[model.Ref]bool
-	// included are the resources whose manifests were read, including all resources that include one.
-	included, including []*resource.Resource
+	// included are the resources whose manifests were read.
+	included []*resource.Resource
+	// including are all resources that include a manifest, without repetitions.
+	including []*resource.Resource
 }
 
 // instance returns the number of a resource that includes a manifest among those with its name. Resources that are

@@ -108,8 +108,8 @@ func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, 
 	return Build(all, known)
 }
 
-// number gives resources that include a manifest the next free number if the graph has another one of their name:
-// manifests that are read during the run do not know each other.
+// number gives each resource that includes a manifest the next free number, if the graph has another resource with its
+// name. Manifests that are read during the run do not know each other.
 func (g *Graph) number(found []*resource.Resource) {
 	taken := map[model.Ref]*resource.Resource{}
 	for _, res := range found {
