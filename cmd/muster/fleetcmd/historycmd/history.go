@@ -48,7 +48,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet history group.web.motd --json\n" +
 		"  muster fleet history --node motd               of a node that is called like a manifest")
 	cmd.Arg("name", "A node, a manifest by its name or key, or the key of a pause, labels or groups").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
-	cli.NodeVar(cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
+	cli.NodeVar(cmd.Flag("node", "Show the history of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
 	cmd.Flag("group", "Of what is assigned to a group, and its pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	cmd.Flag("event", "Of the whole fleet or of groups, those of this EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
