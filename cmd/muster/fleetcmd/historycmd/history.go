@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -121,15 +122,8 @@ func (c *command) check(now time.Time) error {
 // selected returns the entries before --until and by the user of --by.
 func selected[T any](c *command, all []T, at func(T) time.Time, by func(T) string) []T {
 	return slices.DeleteFunc(all, func(one T) bool {
-		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !isBy(by(one), c.by)
+		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !describe.IsBy(by(one), c.by)
 	})
-}
-
-// isBy reports whether a change is by a user, with or without the host or the source behind the name.
-func isBy(by, user string) bool {
-	rest, is := strings.CutPrefix(by, user)
-
-	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
 }
 
 // checkGroups checks the groups.
