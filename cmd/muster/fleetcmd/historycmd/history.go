@@ -118,18 +118,18 @@ func (c *command) check(now time.Time) error {
 	return fleetcli.CheckNameOrKey(c.manifest)
 }
 
-// selected returns the entries before --until and by the user of --by.
+// selected returns the entries that match --until and --by. It changes all.
 func selected[T any](c *command, all []T, at func(T) time.Time, by func(T) string) []T {
 	return slices.DeleteFunc(all, func(one T) bool {
 		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !isBy(by(one), c.by)
 	})
 }
 
-// isBy reports whether a change is by a user, with or without the host or the source behind the name.
-func isBy(by, user string) bool {
-	rest, is := strings.CutPrefix(by, user)
+// isBy reports whether an author is a user. The author may have a host or a source after the user name.
+func isBy(author, user string) bool {
+	rest, ok := strings.CutPrefix(author, user)
 
-	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
+	return ok && (rest == "" || rest[0] == '@' || rest[0] == ' ')
 }
 
 // checkGroups checks the groups.
