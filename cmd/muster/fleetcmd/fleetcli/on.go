@@ -36,7 +36,7 @@ type On struct {
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
-	cmd.Flag("strict", "Fail if the expression names a fact, label, group or package that no node has").UnNegatableBoolVar(&o.Strict)
+	cmd.Flag("strict", "Fail on names that no node has").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.
