@@ -93,7 +93,7 @@ func askUnstored(ctx context.Context, s *kvstore.Store, node string) string {
 		var state model.NodeState
 		_ = json.Unmarshal(reply.Data, &state) // an older agent answers otherwise
 
-		return state.Unstored
+		return state.Unstored[model.UnstoredState]
 	}
 
 	return ""
