@@ -148,23 +148,15 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 	return answers, stop, nil
 }
 
-// repeatAfter is how long a request waits for an answer before it is sent again: in a cluster the one server that received
-// it may be hung, and another may receive the next one.
-const repeatAfter = 2 * time.Second
-
 // Request sends a request that changes nothing, and repeats it while there is no answer, for RequestTimeout at most.
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	asking := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
-	var reply *nats.Msg
-	var err error
-	for again := true; again; again = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		try, stop := context.WithTimeout(ctx, repeatAfter)
-		reply, err = s.nc.RequestWithContext(try, subject, data)
-		stop()
-	}
+	reply, err := repeat(ctx, s, readAgain, func(ctx context.Context, _ func()) (*nats.Msg, error) {
+		return s.nc.RequestWithContext(ctx, subject, data)
+	})
 	if errors.Is(err, context.DeadlineExceeded) && asking.Err() == nil {
 		err = s.unanswered(err)
 	}
@@ -173,19 +165,6 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	}
 
 	return reply, done(err)
-}
-
-// unanswered completes the error of a request without an answer by the server that is silent.
-func (s *Store) unanswered(err error) error {
-	name := s.nc.ConnectedServerName()
-	switch {
-	case name == "":
-		return err
-	case s.nc.FlushTimeout(repeatAfter/2) != nil:
-		return fmt.Errorf("%w: the server %s does not answer", err, name)
-	default:
-		return fmt.Errorf("%w: the server %s answers, but JetStream does not: check /healthz of each server", err, name)
-	}
 }
 
 // refused counts answers that were refused.
