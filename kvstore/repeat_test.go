@@ -44,7 +44,7 @@ func TestAPageIsReadAgain(t *testing.T) {
 	var asked atomic.Int64
 	var mu sync.Mutex
 	relay := srv.Connect(t)
-	// An account cannot have two responders of which one is silent: requests of this store go to a prefix of their own.
+	// The relay does not answer the first request, and ends its answers to the second one early.
 	natstest.Answer(t, relay, "hung.DIRECT.GET.KV_MUSTER_MANIFESTS", func(m *nats.Msg) error {
 		mu.Lock()
 		defer mu.Unlock()
