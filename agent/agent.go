@@ -77,7 +77,7 @@ type Options struct {
 	// what does not change by itself in them: when it changes they are published. What
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
-	// Packages is the inventory of the machine; nil stores none.
+	// Packages reads the installed packages; nil stores no inventory.
 	Packages packages.Source
 	// PutInventory stores the inventory of the node.
 	PutInventory func(ctx context.Context, i model.Inventory) error
@@ -111,7 +111,7 @@ type Agent struct {
 	heartbeat *status.Heartbeat
 	loop      *loop
 	previews  *previews.Service
-	// packages publishes the inventory; nil does not.
+	// packages publishes the inventory; nil without Options.Packages.
 	packages *packages.Publisher
 	// metrics is nil where they are not served.
 	metrics *metrics.Server
@@ -156,7 +156,8 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		a.status.Changed.Notify()
 		a.loop.wakes.assignmentsChanged()
 	}
-	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, func() int { return bounds.MaxState(o.States.MaxMessage()) }, o.Clock)
+	maxState := func() int { return bounds.MaxState(o.States.MaxMessage()) }
+	a.status = status.New(o.Version, config.get, func() int { return a.outbox.Len() }, maxState, o.Clock)
 	if err := a.open(ctx, o); err != nil {
 		return nil, fmt.Errorf("state directory %s: %w", o.Config.StateDir, err)
 	}
@@ -457,14 +458,13 @@ func (a *Agent) Reload(ctx context.Context, c Config) (applied, needRestart []st
 		attributes = append(attributes, "need_restart", strings.Join(needRestart, ","))
 	}
 	a.log.InfoContext(ctx, event, attributes...)
-	if slices.ContainsFunc(applied, func(key string) bool {
-		return key == "groups" || key == "groups_order" || strings.HasPrefix(key, "trust.")
-	}) {
+	changesGroups := slices.Contains(applied, "groups") || slices.Contains(applied, "groups_order")
+	if changesGroups || slices.ContainsFunc(applied, func(key string) bool { return strings.HasPrefix(key, "trust.") }) {
 		a.config.warnUnsignable(ctx, a.log)
 		a.operators.control.Rejudge()
 		a.loop.wakes.retryNow()
 	}
-	if slices.Contains(applied, "groups") || slices.Contains(applied, "groups_order") {
+	if changesGroups {
 		a.operators.watchGroups()
 	}
 	a.outbox.SetMaxBytes(int64(c.OutboxMaxBytes))

@@ -25,7 +25,7 @@ type factCache struct {
 	changed func()
 	// ready is closed with the first facts.
 	ready chan struct{}
-	// gathering is held while facts are gathered. warned are the last warnings about ignored files.
+	// gathering serializes gatherOnce and guards warned, the warnings about ignored files of its last call.
 	gathering sync.Mutex
 	warned    []string
 

@@ -58,7 +58,7 @@ func (l *loop) askForRuns(ctx, hard context.Context) bool {
 func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q requests.Run) (*model.Run, error) {
 	o := l.runner.Options(hard, ksuid.New().String(), q.Noop)
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
-	o.Secrets = q.Secrets
+	o.Secrets, o.Check = q.Secrets, q.Check
 	o.OnTransaction = func(t *model.Transaction) {
 		runs.LogTransaction(ctx, l.log, t)
 		q.OnTransaction(t)

@@ -11,7 +11,7 @@ import (
 type settings struct {
 	mu     sync.Mutex
 	config Config
-	// groups are the groups that operators put the node into.
+	// groups are the groups of operators, and their order.
 	groups model.Groups
 	// using is held while the groups are handed on.
 	using sync.Mutex
@@ -35,8 +35,7 @@ func (s *settings) useGroups(use func(groups []string)) {
 	use(s.get().Groups)
 }
 
-// setGroups replaces the groups that operators put the node into, and reports whether they
-// changed.
+// setGroups replaces the groups of operators, and reports whether they changed.
 func (s *settings) setGroups(groups model.Groups) (changed bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -17,21 +17,21 @@ type decisions struct {
 	expression *target.Expression
 	run        *target.Evaluator
 	matched    map[string]bool
-	undecided  map[string]string
-	// open are the nodes that need documents.
-	open map[string]*candidate
-	// unknown are the names of the expression that no node has, so far.
+	// undecided has the reason of each undecided node.
+	undecided map[string]string
+	// open are the nodes that cannot be decided without their facts or inventory.
+	open    map[string]*candidate
 	unknown *unknown
 }
 
-// candidate is a node with its installed packages, or the reason why they cannot be read.
+// candidate is a node with its installed packages. unreadable is the reason why they cannot be read, empty if they can.
 type candidate struct {
 	target.Node
-	installed *target.Installed
-	torn      string
+	installed  *target.Installed
+	unreadable string
 }
 
-// decide decides about a node, or leaves it open. It returns the error of ctx.
+// decide evaluates the expression for a node. A node that needs a document stays open. The error is the error of ctx.
 func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts) error {
 	name := c.Node.Node.Node
 	delete(d.undecided, name)
@@ -44,7 +44,7 @@ func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts)
 	case errors.Is(err, target.ErrFactsNeeded):
 		d.open[name], d.undecided[name] = c, "it has not stored its facts"
 	case errors.Is(err, target.ErrInventoryNeeded):
-		d.open[name], d.undecided[name] = c, cmp.Or(c.torn, "it has not stored an inventory")
+		d.open[name], d.undecided[name] = c, cmp.Or(c.unreadable, "it has not stored an inventory")
 	case err != nil:
 		d.undecided[name] = said(err.Error())
 	}
@@ -52,13 +52,13 @@ func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts)
 	return nil
 }
 
-// complete reads the inventories of the open nodes, then the facts of those that are still open.
-// It reads inventories first because it keeps few of their packages in memory.
+// complete decides the open nodes by their inventories, then by their facts. It reads inventories before facts, because
+// only a few of their packages stay in memory.
 func (s Selector) complete(ctx context.Context, d *decisions) error {
 	if d.expression.UsesInventory() && s.Inventories != nil && len(d.open) > 0 {
 		err := withDocuments(d, s.Inventories(ctx, d.openNames()), func(i model.Inventory) string { return i.Node }, func(c *candidate, i model.Inventory) error {
 			if i.Unreadable != "" {
-				c.torn = "its inventory cannot be read: " + said(i.Unreadable)
+				c.unreadable = "its inventory cannot be read: " + said(i.Unreadable)
 			} else {
 				d.unknown.notePackages(i.Packages)
 				c.installed = d.expression.Installed(i)
@@ -85,14 +85,14 @@ func (s Selector) complete(ctx context.Context, d *decisions) error {
 
 func (d *decisions) openNames() []string { return slices.Sorted(maps.Keys(d.open)) }
 
-// withDocuments decides about the open nodes by their documents.
+// withDocuments calls decide for each open node with a document in all.
 func withDocuments[D any](d *decisions, all iter.Seq2[D, error], nodeOf func(D) string, decide func(*candidate, D) error) error {
 	open := maps.Clone(d.open)
 	for doc, err := range all {
 		if err != nil {
 			return err
 		}
-		if c, is := open[nodeOf(doc)]; is {
+		if c := open[nodeOf(doc)]; c != nil {
 			if err := decide(c, doc); err != nil {
 				return err
 			}

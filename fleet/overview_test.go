@@ -60,7 +60,8 @@ func TestNodeStatus(t *testing.T) {
 		all  []fleet.RolloutStatus
 		want fleet.Status
 	}{
-		{plain, nil, fleet.StatusOK},
+		{plain, nil, fleet.StatusNoManifest},
+		{plain, status(fleet.StatusNotApplicable, fleet.StatusOverridden), fleet.StatusNoManifest},
 		{plain, status(fleet.StatusNotApplicable, fleet.StatusOverridden, fleet.StatusUpToDate), fleet.StatusOK},
 		{plain, status(fleet.StatusUpToDate, fleet.StatusUnassigned), fleet.StatusOK},
 		{plain, status(fleet.StatusUnassigned, fleet.StatusPending), fleet.StatusPending},

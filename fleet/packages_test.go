@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// inventoriesOf holds inventories by node, and the names of nodes that a test asked for.
+// inventoriesOf holds inventories by node, and records the nodes that were read.
 type inventoriesOf struct {
 	all   map[string]model.Inventory
 	asked []string
@@ -30,8 +30,8 @@ func (i *inventoriesOf) get(_ context.Context, nodes []string) iter.Seq2[model.I
 	}
 }
 
-// packageFleet is a fleet with old and new packages, and with a missing, an incomplete and an
-// unreadable inventory.
+// packageFleet returns nodes with old and new packages, and nodes with a missing, an incomplete and
+// an unreadable inventory.
 func packageFleet() ([]model.Node, *inventoriesOf) {
 	openssl := func(manager, version string) model.Package {
 		return model.Package{Name: "openssl", Version: version, Arch: "amd64", Manager: manager}
@@ -57,14 +57,14 @@ func packageFleet() ([]model.Node, *inventoriesOf) {
 }
 
 // TestPackagesInTargets: versions compare by the scheme of their manager, a node without an
-// inventory is undecided, and inventories are read only where they decide.
+// inventory is undecided, and inventories are read only for nodes that need them.
 func TestPackagesInTargets(t *testing.T) {
 	t.Parallel()
 	everyNode := []string{"alma", "new", "none", "old", "part", "torn", "unstored"}
 	facts := &factsOf{facts: map[string]model.NodeFacts{"old": {Node: "old", Facts: model.Facts{"memory": 1.0}}, "new": {Node: "new", Facts: model.Facts{"memory": 9.0}}}}
 	for _, c := range []struct {
 		expression string
-		// nodes match, undecided are named; the inventories of read are read.
+		// nodes match. read are the nodes with a read inventory.
 		nodes, undecided, read, warnings []string
 	}{
 		{expression: `package("openssl") != nil && older(package("openssl").version, "3.0.15")`, nodes: []string{"old"}, undecided: []string{"part", "torn", "unstored"}, read: everyNode},
@@ -139,7 +139,7 @@ func TestReasonsOfPackages(t *testing.T) {
 	}
 }
 
-// TestWrongPackageExpressions are refused with the place and the remedy.
+// TestWrongPackageExpressions: errors name the mistake and the remedy.
 func TestWrongPackageExpressions(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string]string{

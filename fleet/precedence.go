@@ -6,14 +6,14 @@ import "github.com/musterfleet/muster/model"
 type Precedence struct {
 	// Other is the key of the other assignment.
 	Other string
-	// Wins reports whether nodes run the assignment instead of Other.
+	// Wins reports whether the nodes run this assignment instead of Other.
 	Wins bool
-	// Nodes are the nodes that both are for.
+	// Nodes are nodes that both assignments target.
 	Nodes []string
 }
 
-// PrecedenceOf compares the assignment of a key with others of its name, on the known nodes. It
-// returns at most two results for each of others: the nodes on which key wins, and the rest.
+// PrecedenceOf compares the assignment of a key with others of the same name. It returns at most two results per other
+// assignment: one for the nodes on which key wins, one for the nodes on which it does not.
 func PrecedenceOf(key string, others []model.Entry, nodes []model.Node) (out []Precedence) {
 	t, name, err := ParseKey(key)
 	if err != nil {

@@ -17,9 +17,8 @@ import (
 
 // Assignments is where nodes read their assignments. Errors name the key.
 type Assignments interface {
-	// Get returns the current assignment; the error wraps model.ErrNotFound when there is none, and model.ErrUnusable
-	// for one that no node runs because of its headers. A server that lags may
-	// answer with an older one.
+	// Get returns the current assignment. The error wraps model.ErrNotFound if there is none, and model.ErrUnusable if
+	// its headers are invalid. A server that lags may answer with an older revision.
 	Get(ctx context.Context, key string) (model.Entry, error)
 	// Current is Get, but for servers that lag.
 	Current(ctx context.Context, key string) (model.Entry, error)

@@ -26,12 +26,12 @@ type Selection struct {
 	Undecided []Undecided
 	// Known is how many nodes there are.
 	Known int
-	// Warnings name parts of the expression that match no node, such as a misspelled fact,
-	// and probable mistakes.
+	// Warnings name facts, labels, groups and packages of the expression that no node has, and
+	// probable mistakes in it.
 	Warnings []string
 }
 
-// ErrStrict is an expression with warnings that is strict.
+// ErrStrict is a strict expression with warnings.
 var ErrStrict = errors.New("the expression is strict")
 
 // Targets returns the nodes that match, as targets.
@@ -66,13 +66,13 @@ type Selector struct {
 	// stored any. Of those that it yields twice the later ones count. An error is the
 	// last thing.
 	Facts func(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error]
-	// Inventories yields the inventories of some nodes, as Facts does. Without it no node has
-	// stored one.
+	// Inventories yields the inventories of some nodes, as Facts does. If it is nil, no node has an
+	// inventory.
 	Inventories func(ctx context.Context, nodes []string) iter.Seq2[model.Inventory, error]
 }
 
-// Select evaluates an expression for some nodes: first without documents, then with the
-// inventories and facts of the nodes that are still open. When ctx ends it returns its error.
+// Select evaluates an expression for some nodes. It reads inventories and facts only of the nodes
+// that need them. The error wraps ErrStrict for a strict expression with warnings.
 func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
 	all, err := s.describe(ctx, e, nodes)
 	if err != nil {

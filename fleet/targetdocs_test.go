@@ -37,7 +37,7 @@ func TestDocumentedTargets(t *testing.T) {
 		t.Errorf("found %d examples in %q", examples, section)
 	}
 	for _, word := range []fleet.Status{
-		fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusOK,
+		fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusUnreachable, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusNoManifest, fleet.StatusOK,
 	} {
 		if !strings.Contains(section, "`"+string(word)+"`") {
 			t.Errorf("state %s is not documented", word)

@@ -12,31 +12,31 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// maxSiblings bounds the names that are collected for a hint: nodes choose them.
-const maxSiblings = 1000
-
-// maxPackageNames bounds the names of packages that are collected for a hint.
-const maxPackageNames = 20_000
+// maxSiblings and maxPackageNames limit the names of facts and packages that are collected for hints. Nodes can choose any
+// number of names.
+const (
+	maxSiblings     = 1000
+	maxPackageNames = 20_000
+)
 
 // unknown finds the facts, labels, groups and packages of an expression that no node has.
 type unknown struct {
 	mentions target.Mentions
 	facts    []factPath
-	// read counts the nodes with facts that were read.
-	read int
-	// packages are the names of the expression that no inventory has, of those that were read,
-	// and packageNames the names that inventories have.
-	packages     []string
-	inventories  int
+	// read counts the nodes with facts, inventories the inventories that were read.
+	read, inventories int
+	// packages are the names of the expression that no inventory has so far.
+	packages []string
+	// packageNames are names in inventories.
 	packageNames map[string]struct{}
 }
 
-// factPath records where a path of facts ends on the nodes.
+// factPath records how far nodes have a path of facts.
 type factPath struct {
 	found bool
-	// depth is how many of its names a node has at most, siblings are the names beside the
-	// first one that is missing there.
-	depth    int
+	// depth is the length of the longest prefix that a node has.
+	depth int
+	// siblings are the names that nodes have after that prefix.
 	siblings map[string]struct{}
 }
 
@@ -49,7 +49,7 @@ func (u *unknown) noteFacts(facts model.Facts) {
 	u.read++
 	for i, path := range u.mentions.Facts {
 		if p := &u.facts[i]; !p.found {
-			p.look(facts, path)
+			p.find(facts, path)
 		}
 	}
 }
@@ -64,29 +64,29 @@ func (u *unknown) notePackages(all []model.Package) {
 			u.packages = slices.Delete(u.packages, at, at+1)
 		}
 		if _, has := u.packageNames[p.Name]; !has && len(u.packageNames) < maxPackageNames {
-			u.packageNames[strings.Clone(p.Name)] = struct{}{} // a copy does not hold the inventory
+			u.packageNames[strings.Clone(p.Name)] = struct{}{} // p.Name would hold the whole inventory in memory
 		}
 	}
 }
 
-// unknownPackages names the packages that no inventory has.
+// unknownPackages returns warnings about the packages that no inventory has.
 func (u *unknown) unknownPackages(nodes int) (out []string) {
 	if u.inventories == 0 {
 		return nil
 	}
-	whose := "no node has"
+	none := "no node has"
 	if u.inventories < nodes {
-		whose = fmt.Sprintf("none of %d inventories has", u.inventories)
+		none = fmt.Sprintf("none of %d inventories has", u.inventories)
 	}
 	for _, name := range u.packages {
-		out = append(out, fmt.Sprintf("%s the package %q%s", whose, name, nearest("", name, u.packageNames)))
+		out = append(out, fmt.Sprintf("%s the package %q%s", none, name, nearest("", name, u.packageNames)))
 	}
 
 	return out
 }
 
-// look looks for a path in the facts of a node.
-func (p *factPath) look(facts map[string]any, path []string) {
+// find looks for a path in the facts of a node.
+func (p *factPath) find(facts map[string]any, path []string) {
 	for depth, name := range path {
 		value, has := facts[name]
 		if !has {
@@ -97,28 +97,28 @@ func (p *factPath) look(facts map[string]any, path []string) {
 			p.found = true
 			return
 		}
-		within, ok := value.(map[string]any)
+		nested, ok := value.(map[string]any)
 		if !ok {
 			p.miss(depth+1, nil)
 			return
 		}
-		facts = within
+		facts = nested
 	}
 }
 
-// miss notes the names that are there where a path ends.
-func (p *factPath) miss(depth int, there map[string]any) {
+// miss records that a node has the path only up to a depth, and other names there.
+func (p *factPath) miss(depth int, others map[string]any) {
 	if depth > p.depth || p.siblings == nil {
 		p.depth, p.siblings = depth, map[string]struct{}{}
 	}
-	for name := range there {
+	for name := range others {
 		if depth == p.depth && len(p.siblings) < maxSiblings {
 			p.siblings[name] = struct{}{}
 		}
 	}
 }
 
-// warnings names what none of the nodes has, with the nearest name.
+// warnings returns warnings about the names that no node has, with the nearest known name.
 func (u *unknown) warnings(nodes []model.Node) []string {
 	if len(nodes) == 0 {
 		return nil
@@ -134,13 +134,13 @@ func (u *unknown) warnings(nodes []model.Node) []string {
 	})...)
 }
 
-// Warnings returns those warnings of a selection that need neither facts nor inventories: probable mistakes in the
-// expression, and labels and groups that no node has.
+// Warnings returns the warnings that need neither facts nor inventories: probable mistakes in the expression, and labels
+// and groups that no node has.
 func Warnings(e *target.Expression, nodes iter.Seq[*model.Node]) []string {
 	return append(slices.Clone(e.Warnings()), unknownNames(e.Mentions(), nodes)...)
 }
 
-// unknownNames names the labels and groups that no node has, with the nearest name.
+// unknownNames returns warnings about the labels and groups that no node has.
 func unknownNames(m target.Mentions, nodes iter.Seq[*model.Node]) (out []string) {
 	labels, groups := map[string]struct{}{}, map[string]struct{}{model.GroupAll: {}}
 	for n := range nodes {
@@ -165,14 +165,14 @@ func unknownNames(m target.Mentions, nodes iter.Seq[*model.Node]) (out []string)
 	return out
 }
 
-// unknownFacts names the paths that no facts have, of each the shortest part that is missing.
+// unknownFacts returns warnings about the paths that no facts have, each with its shortest missing prefix.
 func (u *unknown) unknownFacts(nodes int) (out []string) {
 	if u.read == 0 {
 		return nil
 	}
-	whose := "no node has"
+	none := "no node has"
 	if u.read < nodes {
-		whose = fmt.Sprintf("none of the %d nodes whose facts were read has", u.read)
+		none = fmt.Sprintf("none of %d facts documents has", u.read)
 	}
 	for i, p := range u.facts {
 		if p.found {
@@ -182,7 +182,7 @@ func (u *unknown) unknownFacts(nodes int) (out []string) {
 		missing := path[:min(p.depth+1, len(path))]
 		prefix := strings.Join(append([]string{"facts"}, missing[:len(missing)-1]...), ".") + "."
 		name := missing[len(missing)-1]
-		if text := whose + " " + prefix + name + nearest(prefix, name, p.siblings); !slices.Contains(out, text) {
+		if text := none + " " + prefix + name + nearest(prefix, name, p.siblings); !slices.Contains(out, text) {
 			out = append(out, text)
 		}
 	}
@@ -190,7 +190,7 @@ func (u *unknown) unknownFacts(nodes int) (out []string) {
 	return out
 }
 
-// nearest suggests a name, nothing where none is near.
+// nearest returns a hint with the nearest known name, empty if none is near.
 func nearest(prefix, name string, known map[string]struct{}) string {
 	near := document.Nearest(name, slices.Sorted(maps.Keys(known)))
 	if near == "" {

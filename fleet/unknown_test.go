@@ -10,10 +10,10 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// asTexts ends the warning of a comparison of texts.
+// asTexts is the end of the warning about a comparison of texts.
 const asTexts = ` character by character ("9" is more than "10"); use older or newer for versions, and a number without quotes for numbers`
 
-// TestUnknownNames: what no node has is no quiet "no", and a strict expression fails.
+// TestUnknownNames: a name that no node has is a warning, and an error for a strict expression.
 func TestUnknownNames(t *testing.T) {
 	web := node("web01", []string{"web"}, nil)
 	web.Labels = map[string]string{"rack": "a3"}
@@ -30,7 +30,7 @@ func TestUnknownNames(t *testing.T) {
 		`facts.packages.openssl != nil || facts.packages.x != nil`: {"no node has facts.packages; did you mean facts.package?"},
 		`facts.package.opensl != nil`:                              {"no node has facts.package.opensl; did you mean facts.package.openssl?"},
 		`facts.role.name == "x"`:                                   {"no node has facts.role.name"},
-		`node == "web01" && facts.packages != nil`:                 {"none of the 1 nodes whose facts were read has facts.packages; did you mean facts.package?"},
+		`node == "web01" && facts.packages != nil`:                 {"none of 1 facts documents has facts.packages; did you mean facts.package?"},
 		`labels.rak == "a3"`:                                       {"no node has labels.rak; did you mean labels.rack?"},
 		`labels["rack"] == "a3"`:                                   nil,
 		`group("webb")`:                                            {`no node is in the group "webb"; did you mean web?`},
@@ -59,8 +59,8 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
-// TestVersionsInTargets: versions are compared as versions, a missing one is neither older nor
-// newer, and what is no version is undecided.
+// TestVersionsInTargets: versions compare as versions, a missing version is neither older nor newer,
+// and a node with an invalid version is undecided.
 func TestVersionsInTargets(t *testing.T) {
 	n := node("web01", nil, nil)
 	facts := &factsOf{facts: map[string]model.NodeFacts{"web01": {Node: "web01", Facts: model.Facts{"v": "3.0.9", "deb": "1:3.0.15-1~deb12u1", "word": "none", "list": []any{"1"}}}}}

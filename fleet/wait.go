@@ -85,8 +85,8 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 	}
 }
 
-// isSettled reports whether waiting longer cannot change the statuses. It adds the nodes that are
-// reachable now to reached.
+// isSettled reports whether no status can change without another push. It adds the reachable nodes to
+// reached.
 func (w *Waiter) isSettled(statuses []RolloutStatus, reached map[string]bool) bool {
 	for _, s := range statuses {
 		if s.Status != StatusUnreachable {
@@ -95,8 +95,8 @@ func (w *Waiter) isSettled(statuses []RolloutStatus, reached map[string]bool) bo
 	}
 
 	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool {
-		isLeft := w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]
-		return !s.Done() && s.Status != StatusRejected && !isLeft
+		isSkipped := w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]
+		return !s.Done() && s.Status != StatusRejected && !isSkipped
 	})
 }
 

@@ -15,6 +15,8 @@ import (
 const (
 	// StatusOK is a node on which nothing is wrong.
 	StatusOK Status = "ok"
+	// StatusNoManifest is a node without an applicable manifest.
+	StatusNoManifest Status = "no-manifest"
 	// StatusStopped is a node whose agent was shut down.
 	StatusStopped Status = "stopped"
 	// StatusPaused is a node that operators have observe, and change nothing.
@@ -38,12 +40,11 @@ func Absent(n model.Node) Status {
 
 // NodeStatuses are the statuses of a node as a whole, the one that hides all others first.
 func NodeStatuses() []Status {
-	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusPaused, StatusFailed, StatusRejected, StatusPending, StatusOK}
+	return []Status{StatusUnreadable, StatusStopped, StatusUnreachable, StatusPaused, StatusFailed, StatusRejected, StatusPending, StatusNoManifest, StatusOK}
 }
 
 // NodeStatus returns the status of a node as a whole: why it is absent, or that it is paused,
-// else the worst of the statuses of its manifests, see Overview: failed, rejected, pending or
-// ok.
+// else the worst of the statuses of its manifests, see Overview.
 func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 	if absent := Absent(n); absent != "" {
 		return absent
@@ -62,24 +63,31 @@ func NodeStatus(n model.Node, manifests []RolloutStatus) Status {
 }
 
 // Worst returns the worst of the statuses of a node's manifests: failed, rejected or pending, else
-// ok. It is the status of a reachable node that is not paused.
+// ok, or no-manifest if none applies. It is the status of a reachable node that is not paused.
 func Worst(manifests iter.Seq[Status]) Status {
 	order := NodeStatuses()
-	worst := len(order) - 1
+	worst, applies := len(order), false
 	for s := range manifests {
+		applies = applies || s.applies()
 		if at := slices.Index(order, s); at >= 0 {
 			worst = min(worst, at)
 		}
 	}
-
-	return order[worst]
+	switch {
+	case worst < len(order):
+		return order[worst]
+	case applies:
+		return StatusOK
+	default:
+		return StatusNoManifest
+	}
 }
 
 // WhyNot returns why a node is not ok, by its statuses, see Overview; empty where it is.
 func WhyNot(n model.Node, manifests []RolloutStatus) string {
 	status := NodeStatus(n, manifests)
 	switch status {
-	case StatusOK:
+	case StatusOK, StatusNoManifest:
 		return ""
 	case StatusUnreadable:
 		return WhyUnreadable(n)

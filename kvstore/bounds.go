@@ -44,7 +44,7 @@ type streamPage struct {
 	api.JSApiIterableResponse
 	Streams fewStreams `json:"streams"`
 	Missing []string   `json:"missing,omitempty"`
-	// size is how long this page and those before it are.
+	// size is the size of this page and all pages before it.
 	size listed
 }
 

@@ -102,8 +102,8 @@ func (s *Store) Last(ctx context.Context, stream, subject string) (Message, erro
 	return m, nil
 }
 
-// lacksDirect reports whether the server lists no stream that answers direct gets of a subject. A subscriber to all
-// subjects swallows these requests, and the server then does not report that nothing listens.
+// lacksDirect reports whether a stream is missing or has no direct get. Last asks only after a timeout: while a client
+// subscribes to all subjects, the server does not report "no responders" for a missing stream.
 func (s *Store) lacksDirect(ctx context.Context, stream, subject string) bool {
 	found, err := s.Infos(ctx, subject)
 	info := found[stream]
@@ -148,16 +148,17 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 	return answers, stop, nil
 }
 
-// Request sends a request that changes nothing, and repeats it while there is no answer, for RequestTimeout at most.
+// Request sends a read-only request and waits for the answer, for at most RequestTimeout. It sends the request again while
+// there is no answer.
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
-	asking := ctx
+	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
 	reply, err := repeat(ctx, s, readAgain, func(ctx context.Context, _ func()) (*nats.Msg, error) {
 		return s.nc.RequestWithContext(ctx, subject, data)
 	})
-	if errors.Is(err, context.DeadlineExceeded) && asking.Err() == nil {
+	if errors.Is(err, context.DeadlineExceeded) && caller.Err() == nil {
 		err = s.unanswered(err)
 	}
 	if mistaken := s.places.Mistaken(subject); mistaken != nil && errors.Is(err, nats.ErrNoResponders) {

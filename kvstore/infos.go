@@ -97,7 +97,7 @@ func (s *Store) infoPage(ctx context.Context, subject string, offset int, size *
 	return page, nil
 }
 
-// listStreams returns the streams that a place lists, after pages of a size.
+// listStreams returns a page of the streams at a place. size is the size of all pages before it.
 func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte, size listed) (*streamPage, error) {
 	reply, err := s.Request(ctx, place.StreamList(), body)
 	if err != nil {
@@ -120,7 +120,7 @@ func (s *Store) listStreams(ctx context.Context, place jsapi.Prefix, body []byte
 	return &resp, resp.ToError()
 }
 
-// streamListType is the type of a list of streams.
+// streamListType is the type in the response to a list of streams.
 const streamListType = "io.nats.jetstream.api.v1.stream_list_response"
 
 // leader returns the name of the server that leads a stream.

@@ -12,8 +12,8 @@ import (
 )
 
 const (
-	// repeatAfter is how long a request waits for an answer before it is sent again: in a cluster the one server that
-	// received it may be hung, and another may receive the next one.
+	// repeatAfter is the time without an answer after which a request is sent again. In a cluster, the server that received
+	// it may hang, and the next request may reach another server.
 	repeatAfter = 2 * time.Second
 	// readAgain is how long a read waits then: the servers choose at random, and may choose the hung one again.
 	readAgain = 500 * time.Millisecond
@@ -92,7 +92,7 @@ func (s *Store) leaveSilent(ctx context.Context) {
 	}
 }
 
-// unanswered completes the error of a request without an answer by the server that is silent.
+// unanswered adds the connected server to the error of a request without an answer, and whether that server still answers.
 func (s *Store) unanswered(err error) error {
 	name := s.nc.ConnectedServerName()
 	switch {

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestARequestIsSentAgain: the server of a cluster that received the first one may be hung.
+// TestARequestIsSentAgain: the server that received the first request may hang.
 func TestARequestIsSentAgain(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// swallow subscribes to all subjects, as `nats sub '>'` does. The server then never reports that nothing listens.
+// swallow subscribes to all subjects, as `nats sub '>'` does. Then the server never reports "no responders".
 func swallow(t *testing.T, nc *nats.Conn) {
 	t.Helper()
 	_, err := nc.Subscribe(">", func(*nats.Msg) {})
@@ -28,8 +28,8 @@ func swallow(t *testing.T, nc *nats.Conn) {
 	}
 }
 
-// TestASubscriberToEverythingHidesNoJetStream: a node asks an account that is joined with the fleet's first. In a fleet of one
-// account nothing answers there.
+// TestASubscriberToEverythingHidesNoJetStream: a node first asks at the prefix of joined accounts. In a fleet with one account
+// nothing answers there.
 func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	t.Parallel()
 	srv, admin := kvtest.New(t)
@@ -41,7 +41,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	if at := node.Places().InUse(); at != jsapi.Own {
 		t.Errorf("JetStream is asked at %s", at)
 	}
-	// The answer of a responder to everything is not of JetStream.
+	// A responder that is not JetStream does not count.
 	_, err := admin.Conn().Subscribe("fleet.API.>", func(m *nats.Msg) { _ = m.Respond([]byte("hello")) })
 	if err == nil {
 		err = admin.Conn().Flush()
@@ -55,7 +55,7 @@ func TestASubscriberToEverythingHidesNoJetStream(t *testing.T) {
 	}
 }
 
-// TestASubscriberToEverythingHidesNoMissingBucket: a missing bucket is named, although the request has no answer.
+// TestASubscriberToEverythingHidesNoMissingBucket: the error names the missing bucket, although the request has no answer.
 func TestASubscriberToEverythingHidesNoMissingBucket(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)
@@ -69,7 +69,7 @@ func TestASubscriberToEverythingHidesNoMissingBucket(t *testing.T) {
 	}
 }
 
-// TestASubscriberToEverythingDeniesNoRequests: the check whether requests are permitted expects no answer.
+// TestASubscriberToEverythingDeniesNoRequests: the check of permissions needs no answer.
 func TestASubscriberToEverythingDeniesNoRequests(t *testing.T) {
 	t.Parallel()
 	a := kvtest.Must(t, func() (permissions.Accounts, error) { return permissions.AccountsOf("") })

@@ -15,6 +15,8 @@ type EnsureRequest struct {
 	ID         string          `json:"id,omitempty" jsonschema_description:"Identifies the request; a repeated id is not executed again"`
 	Expires    time.Time       `json:"expires,omitzero" jsonschema_description:"Time after which the request is not executed"`
 	Noop       bool            `json:"noop,omitempty"`
+	// Check marks a command that only reads: it runs, and its transaction is not changed. Nodes do not verify it.
+	Check bool `json:"check,omitempty" jsonschema_description:"The command only reads: it runs and does not count as a change; for the type exec"`
 }
 
 // MaxRequestID is how long the id of a request may be, in bytes.

@@ -24,7 +24,7 @@ var (
 var (
 	// ErrNotFound is an assignment, revision, bundle, object or key that is not there.
 	ErrNotFound = errors.New("not found")
-	// ErrUnusable is a stored value with headers that forbid its use: it can be replaced or removed.
+	// ErrUnusable is a stored value with invalid headers. It can be replaced or removed, but not used.
 	ErrUnusable = errors.New("cannot be used")
 	// ErrTooLarge is a value that is over what the server takes in one message. A
 	// manifest of that size travels as a bundle.

@@ -88,7 +88,7 @@ func (g Groups) Join(configured, configuredOrder []string) []string {
 	return all
 }
 
-// String returns the groups: canary, web; empty for none.
+// String returns the groups and their order: canary, web; order: web. It is empty for no groups.
 func (g Groups) String() string {
 	text := strings.Join(g.Groups, ", ")
 	if len(g.Order) > 0 {

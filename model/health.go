@@ -31,8 +31,8 @@ type OnCritical string
 // OnCriticalRefresh refreshes it.
 const OnCriticalRefresh OnCritical = "refresh"
 
-// CriticalOn selects the exit codes of a command that are critical. The zero value follows
-// the convention of Nagios.
+// CriticalOn selects the critical exit codes of a command. By default exit codes follow the
+// convention of Nagios.
 type CriticalOn string
 
 // CriticalOnNonzero makes every exit code except 0 critical.

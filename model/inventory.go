@@ -17,8 +17,8 @@ type Inventory struct {
 	At   time.Time `json:"at"`
 	// Packages are sorted by name.
 	Packages []Package `json:"packages"`
-	// Incomplete is the reason why versions or packages are missing; empty for none.
+	// Incomplete is the reason why versions or packages are missing; empty if the inventory is complete.
 	Incomplete string `json:"incomplete,omitempty"`
-	// Unreadable is the reason why a stored inventory cannot be read; a node does not set it.
+	// Unreadable is the reason why a stored inventory cannot be decoded. It is never stored.
 	Unreadable string `json:"-"`
 }

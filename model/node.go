@@ -101,7 +101,7 @@ type ManifestState struct {
 	Digest   string    `json:"digest"`
 	Outcome  Outcome   `json:"outcome,omitempty"`
 	At       time.Time `json:"at,omitzero"`
-	// Counts are missing where no run has ended, and where the state had no room for them.
+	// Counts are missing before the first run, and in a state that is too large.
 	Counts Counts `json:"counts,omitzero"`
 	// Error is the first error of the last run; the report of the run has them all.
 	Error string `json:"error,omitempty" jsonschema_description:"First error of the last run"`

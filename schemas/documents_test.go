@@ -82,7 +82,7 @@ func documents() []struct {
 		{"cancel_request", "bare", &model.CancelRequest{Protocol: model.ProtocolCancelRequest, Request: "a1", Expires: at}},
 		{"run_response", "full", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, ID: "a1", Phase: model.EnsureDone, Node: "web01", Runs: []model.RequestedRun{{Manifest: "group.web.motd", Revision: 3, RunID: "2abd", Outcome: model.OutcomeChanged, Counts: model.Counts{Total: 1, Changed: 1}}}}},
 		{"run_response", "with an error", &model.EnsureResponse{Protocol: model.ProtocolRunResponse, Error: "x"}},
-		{"ensure_request", "full", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true","returns":[0,2]}`), ID: "a1", Expires: at, Noop: true}},
+		{"ensure_request", "full", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true","returns":[0,2]}`), ID: "a1", Expires: at, Noop: true, Check: true}},
 		{"ensure_request", "bare", &model.EnsureRequest{Protocol: model.ProtocolEnsureRequest, Type: "exec", Properties: json.RawMessage(`{"name":"/bin/true"}`)}},
 		{"assignment", "full", &model.Assignment{
 			Protocol: model.ProtocolAssignment, Name: "motd", Manifest: "muster: {}", Digest: "sha256-00", Data: map[string]any{"a": []int{1}}, Noop: true,

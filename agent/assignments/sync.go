@@ -52,7 +52,7 @@ type Result struct {
 	Postponed                          []Postponement
 }
 
-// IsEmpty reports whether no assignment changed.
+// IsEmpty reports whether the result lists nothing.
 func (r *Result) IsEmpty() bool {
 	return len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed) == 0
 }

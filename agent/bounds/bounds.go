@@ -2,6 +2,7 @@
 package bounds
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -26,8 +27,8 @@ const (
 	maxText = 1 << 10
 )
 
-// leastText is how long a text of the node's state stays, where there is little room.
-const leastText = 64
+// minText is the length at which State stops to shorten texts.
+const minText = 64
 
 // cutMark ends what was cut.
 const cutMark = " … (cut)"
@@ -160,7 +161,8 @@ func rawSize(t *model.Transaction) int {
 	return size
 }
 
-// MaxState is MaxDocument for the state of a node, which may be as long as its bucket accepts.
+// MaxState returns the maximum encoded length of a node's state, where its bucket accepts values of at most
+// maxMessage bytes; zero means that the limit is unknown.
 func MaxState(maxMessage int64) int {
 	if maxMessage > 0 {
 		return int(max(maxMessage-envelope, envelope))
@@ -169,15 +171,14 @@ func MaxState(maxMessage int64) int {
 	return maxReport
 }
 
-// State returns a state that fits into a message: the texts about manifests, and those
-// about control documents, become shorter until it does. Where that is not enough, manifests that
-// need no attention lose their counts, then some are left out, and the message reports it. It changes both maps of s.
-// A limit of zero is none.
+// State returns a state that fits into limit bytes, or s if limit is zero. It shortens the texts about manifests and
+// control documents first. If that is not enough, it removes the counts of manifests that need no attention, then some
+// manifests, and reports this in the message. It changes both maps of s.
 func State(s model.NodeState, limit int) model.NodeState {
 	if limit == 0 {
 		return s
 	}
-	for most := maxText / 4; !fits(s, limit) && most >= leastText; most /= 4 {
+	for most := maxText / 4; !fits(s, limit) && most >= minText; most /= 4 {
 		for key, m := range s.Manifests {
 			m.Late, m.Error = TextTo(m.Late, most), TextTo(m.Error, most)
 			s.Manifests[key] = m
@@ -199,7 +200,7 @@ func State(s model.NodeState, limit int) model.NodeState {
 		return s
 	}
 
-	return withoutSome(s, limit)
+	return dropManifests(s, limit)
 }
 
 // needsAttention reports whether a manifest failed or its newest revision is not active.
@@ -207,22 +208,28 @@ func needsAttention(m model.ManifestState) bool {
 	return m.Late != "" || m.Outcome == model.OutcomeFailed || m.Outcome == model.OutcomeRefused
 }
 
-// withoutSome returns a state with as many manifests as fit, those that need attention first. The message names the
-// remedy.
-func withoutSome(s model.NodeState, limit int) model.NodeState {
-	all := s.Manifests
-	s.Message = strings.TrimPrefix(s.Message+"; "+tooMany(len(all), len(all), limit), "; ")
+// dropManifests returns a state with as many manifests as fit into limit bytes, the ones that need attention first. The
+// message names the remedy.
+func dropManifests(s model.NodeState, limit int) model.NodeState {
+	all, message := s.Manifests, s.Message
+	report := func(dropped int) {
+		s.Message = strings.TrimPrefix(message+"; "+tooMany(dropped, len(all), limit), "; ")
+	}
+	report(len(all)) // the longest message
 	s.Manifests = nil
 	if !fits(s, limit) {
 		s.RejectedControl, s.Flapping = nil, nil
 	}
 	b, _ := json.Marshal(s) // plain fields always encode
 	room := limit - len(b) - len(`,"manifests":{}`)
-	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
-		if first := needsAttention(all[a]); first != needsAttention(all[b]) {
-			return map[bool]int{true: -1, false: 1}[first]
+	rank := func(key string) int {
+		if needsAttention(all[key]) {
+			return 0
 		}
-		return strings.Compare(a, b)
+		return 1
+	}
+	keys := slices.SortedFunc(maps.Keys(all), func(a, b string) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a, b))
 	})
 	s.Manifests = map[string]model.ManifestState{}
 	for _, key := range keys {
@@ -232,20 +239,24 @@ func withoutSome(s model.NodeState, limit int) model.NodeState {
 		}
 		s.Manifests[key] = all[key]
 	}
-	s.Message = strings.Replace(s.Message, tooMany(len(all), len(all), limit), tooMany(len(all)-len(s.Manifests), len(all), limit), 1)
+	report(len(all) - len(s.Manifests))
 
 	return s
 }
 
-// tooMany is the problem of a state without some of its manifests.
-func tooMany(missing, all, limit int) string {
-	return fmt.Sprintf("the states of %d of %d manifests are not stored, all of them exceed %d KiB: assign fewer manifests to this node, for instance several resources in one manifest, or raise the bound with `muster fleet init --state-max SIZE`", missing, all, limit>>10)
+// tooMany returns the message of a state without some of its manifests.
+func tooMany(dropped, all, limit int) string {
+	return fmt.Sprintf("the states of %d of %d manifests are not stored, because together they exceed %d KiB: merge manifests, or raise the limit with `muster fleet init --state-max SIZE`", dropped, all, limit>>10)
 }
 
-// Event returns a state that fits into a report, which the state that is stored need
-// not: without the rejected control documents where these are too many.
+// Event returns a state that fits into a report of limit bytes. It keeps the message, because the limit of reports is
+// not the limit of the stored state.
 func Event(s model.NodeState, limit int) model.NodeState {
-	return State(s, limit)
+	message := s.Message
+	s = State(s, limit)
+	s.Message = message
+
+	return s
 }
 
 // Problems returns problems as one line of text: the first ones, and how many

@@ -99,7 +99,7 @@ func TestAnEventFitsWhateverTheStateHas(t *testing.T) {
 	}
 	state.RejectedControl = map[string]string{"node.web01.pause": strings.Repeat("x", 60<<10)}
 	short := Event(state, 56<<10)
-	if data, err := json.Marshal(short); err != nil || len(data) > 56<<10 || short.Node != "web01" || short.Event != model.NodeStarted {
+	if data, err := json.Marshal(short); err != nil || len(data) > 56<<10 || short.Node != "web01" || short.Event != model.NodeStarted || short.Message != "" {
 		t.Errorf("%d bytes (%v)", len(data), err)
 	}
 	state.Manifests = map[string]model.ManifestState{"group.all.motd": {}}
@@ -109,7 +109,8 @@ func TestAnEventFitsWhateverTheStateHas(t *testing.T) {
 	}
 }
 
-// TestManyManifestsFitIntoAState: what does not fit is left out, what fails is not, and the message names the remedy.
+// TestManyManifestsFitIntoAState: the state drops manifests that do not fit, but no failed one, and its message names the
+// remedy.
 func TestManyManifestsFitIntoAState(t *testing.T) {
 	t.Parallel()
 	of := func(count int) model.NodeState {

@@ -123,15 +123,15 @@ func (c *Clock) Offset() model.ClockOffset {
 	return model.ClockOffset{Offset: model.Offset(own.Sub(m.server)), Within: model.Duration(m.within)}
 }
 
-// Expired returns nil before a time, by Until, and afterwards an error that names both clocks.
+// Expired returns an error with the times of both clocks once Until has reached zero, nil before.
 func (c *Clock) Expired(at time.Time, signed bool) error {
 	if c.Until(at, signed) > 0 {
 		return nil
 	}
 	own, server := c.Times()
-	shown := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	text := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
-	return fmt.Errorf("expired at %s: the node's clock is at %s, the server's clock at %s", shown(at), shown(own), shown(server))
+	return fmt.Errorf("expired at %s: the node's clock is at %s, the server's clock at %s", text(at), text(own), text(server))
 }
 
 // Until returns how long it is until a time, zero or less when that is over: by the

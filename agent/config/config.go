@@ -21,13 +21,13 @@ import (
 type Config struct {
 	Node           string            `json:"node" restart:"true" doc:"Id of this node, one token of letters, digits, - and _. The default is the host name with each . written _."`
 	Groups         []string          `json:"groups" doc:"Groups this node is in, those that win first; every node is in the group all."`
-	GroupsOrder    []string          `json:"groups_order" doc:"Order of groups, the first wins. By default groups of muster fleet group win over the groups above; muster fleet group --order replaces this order."`
+	GroupsOrder    []string          `json:"groups_order" doc:"Groups that win over all others, the first one first. Groups of muster fleet group win over the groups above by default; muster fleet group --order replaces this list."`
 	Labels         map[string]string `json:"labels" doc:"Labels (key/value metadata), for example rack: b4."`
 	Interval       model.Duration    `json:"interval" doc:"How often each manifest is reconciled when nothing else asks for it, give or take a tenth. Assignments and resources can ask for less."`
 	HealthInterval model.Duration    `json:"health_interval" doc:"How often health checks are made between runs, give or take a tenth; 0s makes them in runs only. A critical one makes a repairing run begin."`
 	StateDir       string            `json:"state_dir" restart:"true" doc:"Directory of assignments, buffered reports, requests and the run lock."`
 	FactsDir       string            `json:"facts_dir" doc:"Directory with facts.json, facts.yaml and facts.d for facts of your own."`
-	Inventory      string            `json:"inventory" doc:"on stores the installed packages of the node for muster fleet query --from packages; off does not."`
+	Inventory      string            `json:"inventory" doc:"on stores the list of installed packages, for package() in target expressions and muster fleet query --from packages; off does not."`
 	NATS           NATS              `json:"nats" restart:"true" doc:"How NATS is reached. With nothing set: the selected context of the nats tools, else nats://127.0.0.1:4222."`
 	Prefix         string            `json:"prefix" restart:"true" doc:"First token of all subjects and, in capitals, of all buckets of the fleet."`
 	Log            Log               `json:"log" doc:"The log, which goes to standard error."`

@@ -8,24 +8,24 @@ import (
 	"github.com/musterfleet/muster/model/times"
 )
 
-// events are the events of resources. Watches add to them from any goroutine.
+// events are the unhandled events of resources. It is safe for concurrent use.
 type events struct {
 	mu sync.Mutex
 	at map[id]event
 }
 
-// event is what watches reported of a resource: since when, and the names of the points.
+// event is the time of the first change of a resource that a watch reported, and the names of the points that changed.
 type event struct {
 	at     time.Time
 	points []string
 }
 
-// isAt reports whether all of an event happened at one path.
-func (e event) isAt(path string) bool {
+// isOnlyAt reports whether all changes of the event are at a path.
+func (e event) isOnlyAt(path string) bool {
 	return !slices.ContainsFunc(e.points, func(name string) bool { return name != path })
 }
 
-// add adds an event of a resource.
+// add merges an event of a resource with its earlier event.
 func (e *events) add(i id, next event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/testing/setting"
 )
 
-// reading is a type with resources that read a source.
+// reading is a resource type that reads a source and templates.
 type reading struct{ setting.Type }
 
 func (reading) Watches(_ setting.Provider, spec *setting.Spec) []watch.Point {
@@ -27,8 +27,8 @@ func readingResource(path, dir string) *resource.Resource {
 	return r
 }
 
-// TestTheMarkIsAboutThePathAlone: a source or template that another file replaced is drift,
-// although the path of the resource is as the last run left it.
+// TestTheMarkIsAboutThePathAlone: a changed source or template is drift, although the path of the
+// resource is unchanged since the last run.
 func TestTheMarkIsAboutThePathAlone(t *testing.T) {
 	for name, c := range map[string]struct {
 		at    []string
@@ -69,8 +69,8 @@ func TestTheMarkIsAboutThePathAlone(t *testing.T) {
 	}
 }
 
-// TestFilesOfAManifest: a change of a file that the manifest is made from concerns all of it.
-// Files of its bundle are not watched, and it is no resource that is counted.
+// TestFilesOfAManifest: when an input file changes, the whole manifest may have drifted. Files of the
+// bundle are not watched, and inputs do not count as resources.
 func TestFilesOfAManifest(t *testing.T) {
 	on := newMachine()
 	m := New(options(on))

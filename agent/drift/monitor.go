@@ -60,10 +60,10 @@ type id struct {
 	ref model.Ref
 }
 
-// String returns the reference of the resource.
+// String returns the reference of the resource, or "input files".
 func (i id) String() string {
 	if i.ref == inputs {
-		return "the files that it reads"
+		return "input files"
 	}
 
 	return i.ref.String()
@@ -73,23 +73,23 @@ func (i id) compare(other id) int {
 	return cmp.Or(cmp.Compare(i.key, other.key), cmp.Compare(i.ref.String(), other.ref.String()))
 }
 
-// inputs stands for the files that a manifest itself is made from, among its resources.
+// inputs is the reference under which the input files of a manifest are followed, beside its resources.
 var inputs = model.Ref{}
 
-// Manifest is what a Monitor follows of a manifest.
+// Manifest has the resources and files of a manifest that a Monitor follows.
 type Manifest struct {
 	Facts     model.Facts
 	Resources []*resource.Resource
-	// Inputs are the paths of the files that the manifest itself is made from.
+	// Inputs are the paths of the input files, such as child manifests and data.
 	Inputs []string
-	// Bundle is the directory of its bundle, empty for none. Files in it are not watched:
-	// they change only with the manifest.
+	// Bundle is the directory of the bundle, empty for none. Its files change only with the manifest, so they are
+	// not watched.
 	Bundle string
 	// Limits without a number of repairs end all flapping.
 	Limits model.Flapping
 }
 
-// points returns the points of a manifest: of each resource, and of its inputs.
+// points returns the points to watch for each resource, and for the inputs.
 func (f *Manifest) points() map[model.Ref][]watch.Point {
 	out := make(map[model.Ref][]watch.Point, len(f.Resources))
 	add := func(ref model.Ref, points []watch.Point) {
@@ -160,9 +160,8 @@ func New(o Options) *Monitor {
 	return m
 }
 
-// Follow follows a manifest: its resources, and no others. Resources that are watched by
-// the same points as before keep their watches and what is known of them. All are
-// armed when it returns.
+// Follow replaces the resources and inputs of a manifest. Those with the same points as before keep their watches and
+// their history. All watches are armed when it returns.
 func (m *Monitor) Follow(key string, manifest Manifest) {
 	if m.o.Arm == nil {
 		return
@@ -245,7 +244,7 @@ func (m *Monitor) drop(i id, f *follower) {
 	delete(m.pending, i)
 }
 
-// note notes that something may have happened to a resource, at a point.
+// note records a change of a resource at a point.
 func (m *Monitor) note(i id, point string) {
 	m.events.add(i, event{time.Now(), []string{point}})
 	m.o.Wake()

@@ -12,7 +12,7 @@ import (
 // Drift is that resources of a manifest may have drifted.
 type Drift struct {
 	Key string
-	// Refs are nil where a file changed that the manifest itself is made from.
+	// Refs are nil if an input file of the manifest changed: then all resources may have drifted.
 	Refs []model.Ref
 	// Since is when the first of them was noticed, tries that failed since included.
 	Since time.Time
@@ -43,7 +43,7 @@ func (m *Monitor) Take(now time.Time) []Drift {
 			continue
 		}
 		if i.ref == inputs {
-			f.backoff.nothingDue(now) // each check counts as idle, so a busy writer is slowed down
+			f.backoff.nothingDue(now) // delays the checks for a file that changes all the time
 		}
 		f.seen = times.Sooner(f.seen, s.at)
 		d := byKey[i.key]
@@ -94,9 +94,8 @@ func (m *Monitor) gather(now time.Time) {
 		}
 		// Events of a unit that failed may be those of its own tries.
 		isTry := f.retry.failed && f.path == "" && !f.isCommand
-		// The mark of the last run is about the path of the resource alone: it proves
-		// nothing about a source or a template.
-		elsewhere := !e.isAt(f.path)
+		// The mark of the last run covers only the path of the resource, not its source or template.
+		elsewhere := !e.isOnlyAt(f.path)
 		// What is written into a file shows in its times only from one tick of their
 		// clock to the next. What waits for its backoff is looked at afterwards, once.
 		switch waits := now.Before(f.waits()); {
@@ -111,7 +110,7 @@ func (m *Monitor) gather(now time.Time) {
 			f.polling.next = now.Add(f.polling.every)
 			m.arm(i, f)
 			if i.ref == inputs && f.polling.reason != nil {
-				continue // the interval of the manifest is its poll
+				continue // runs on the interval of the manifest read the inputs again
 			}
 			add(i, sighting{at: now}, f.retry.failed)
 		}

@@ -83,7 +83,7 @@ type kept struct {
 	pace    pace.Pace
 	// whole is the run of all of it that goes on, or waits, nil for none.
 	whole *run
-	// late are the resources that the last run of all of it found while it ran.
+	// late are the resources that the last full run discovered while it ran.
 	late []*resource.Resource
 }
 

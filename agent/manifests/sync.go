@@ -42,8 +42,7 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	retainRegistrations(m.o.Registrar, m.o.Set)
 }
 
-// noteFacts runs the manifests that depend on more than their text when the stable facts
-// changed since the last call.
+// noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
 func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
 	before := m.stableFacts
 	m.stableFacts = facts.Stable
@@ -94,7 +93,7 @@ func (m *Manifests) refresh(ctx context.Context, key string, waited bool) {
 	if m.o.Set.Active(key).Resolution != before {
 		m.follow(key, m.keptOf(key).late)
 	}
-	if !result.IsEmpty() || m.o.Set.State(key) != state { // the states of thousands of manifests take milliseconds
+	if !result.IsEmpty() || m.o.Set.State(key) != state { // States is slow for thousands of manifests
 		m.o.Status.SetAssignments(m.o.Set.States())
 	}
 	m.announce(ctx, result)

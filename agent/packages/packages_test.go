@@ -44,7 +44,7 @@ Version: 3.134
 Status: install ok installed
 `
 
-// TestRead reads the database of dpkg, and rpm where that has one.
+// TestRead reads the database of dpkg, and runs rpm only if that has one.
 func TestRead(t *testing.T) {
 	root := t.TempDir()
 	ran := 0
@@ -75,6 +75,10 @@ func TestRead(t *testing.T) {
 	}
 	if _, err := parseRPM("error: something"); err == nil {
 		t.Error("an error of rpm is a package")
+	}
+	tooMany := strings.Repeat("Package: a\nStatus: install ok installed\n\n", maxPackages+1)
+	if all, err := parseDpkg(strings.NewReader(tooMany)); all != nil || !errors.Is(err, errTooMany) || err.Error() != errTooMany.Error() {
+		t.Errorf("too many packages: %d packages, %v", len(all), err)
 	}
 }
 
@@ -114,7 +118,7 @@ func (armed) Err() error    { return nil }
 func (armed) Written() bool { return false }
 func (armed) Close()        {}
 
-// TestPublisher stores what changed, at most once in five minutes, and nothing while it is off.
+// TestPublisher stores changes at most once in five minutes, and nothing while the inventory is off.
 func TestPublisher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var mu sync.Mutex

@@ -13,30 +13,31 @@ import (
 )
 
 const (
-	// Every is the least time between two inventories of a node.
-	Every = 5 * time.Minute
-	// again is after how long an inventory is stored again although it did not change: the
-	// store may have lost it. It is also how often a machine that cannot be watched is read.
-	again = time.Hour
+	// minInterval is the minimum time between two inventories of a node.
+	minInterval = 5 * time.Minute
+	// maxInterval is the time after which packages are read although no watch reported a change, and stored although
+	// they did not change, because the store may have lost them.
+	maxInterval = time.Hour
 	// maxSpread spreads the inventories of nodes that install packages at the same time.
 	maxSpread = 30 * time.Second
 )
 
-// Source is the machine.
+// Source reads the packages of a machine.
 type Source interface {
+	// Read returns the installed packages in a fixed order.
 	Read(ctx context.Context) ([]model.Package, error)
+	// Points returns the points to watch for changes.
 	Points() []watch.Point
 }
 
-// Publisher stores the inventory of a node when its packages change. Run it once.
+// Publisher stores the inventory of a node when its packages change.
 type Publisher struct {
 	Node   string
 	Source Source
-	// Arm watches a point, nil watches nothing.
+	// Arm watches a point; nil disables watching.
 	Arm func(p watch.Point, wake func()) (watch.Watch, error)
-	// Put stores an inventory.
 	Put func(ctx context.Context, i model.Inventory) error
-	// Off reports whether the configuration turns the inventory off.
+	// Off reports whether the configuration disables the inventory.
 	Off func() bool
 	Log *slog.Logger
 
@@ -44,7 +45,7 @@ type Publisher struct {
 	storedAt time.Time
 }
 
-// Run reads and stores until ctx ends. A failure is logged and tried again later.
+// Run stores inventories until ctx ends. It logs a failure and retries.
 func (p *Publisher) Run(ctx context.Context) error {
 	changed := tasks.NewSignal()
 	for _, point := range p.Source.Points() {
@@ -53,7 +54,7 @@ func (p *Publisher) Run(ctx context.Context) error {
 		}
 		w, err := p.Arm(point, changed.Notify)
 		if err != nil {
-			p.Log.DebugContext(ctx, "packages are read every hour, their database cannot be watched", "error", err)
+			p.Log.DebugContext(ctx, "cannot watch the package database, reading it every hour", "path", point.Name, "error", err)
 			continue
 		}
 		defer w.Close()
@@ -68,27 +69,27 @@ func (p *Publisher) Run(ctx context.Context) error {
 			}
 			failing = true
 			p.Log.Log(ctx, level, "inventory not stored, will retry", "error", err)
-			tasks.Pause(ctx, min(wait.Next(), Every), nil)
+			tasks.Pause(ctx, min(wait.Next(), minInterval), nil)
 			continue
 		}
 		failing = false
 		wait.Reset()
-		tasks.Pause(ctx, tasks.Spread(Every, tasks.Jitter), nil)
-		tasks.Pause(ctx, tasks.Spread(again, tasks.Jitter), changed)
+		tasks.Pause(ctx, tasks.Spread(minInterval, tasks.Jitter), nil)
+		tasks.Pause(ctx, tasks.Spread(maxInterval, tasks.Jitter), changed)
 		tasks.Pause(ctx, rand.N(maxSpread), nil)
 	}
 
 	return nil
 }
 
-// once stores the packages unless they are stored already.
+// once stores the packages if they changed or maxInterval has passed.
 func (p *Publisher) once(ctx context.Context) error {
 	if p.Off() {
 		return nil
 	}
 	all, err := p.Source.Read(ctx)
 	now := time.Now()
-	if err != nil || len(all) == 0 || slices.Equal(all, p.stored) && now.Sub(p.storedAt) < again {
+	if err != nil || len(all) == 0 || slices.Equal(all, p.stored) && now.Sub(p.storedAt) < maxInterval {
 		return err
 	}
 	if err := p.Put(ctx, model.Inventory{Node: p.Node, At: now.UTC(), Packages: all}); err != nil {

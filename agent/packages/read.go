@@ -23,21 +23,20 @@ const (
 	rpmDir     = "var/lib/rpm"
 )
 
-// rpmDatabases are the files that the database of rpm can have.
+// rpmDatabases returns the file names of the database in all versions of rpm.
 func rpmDatabases() []string { return []string{"rpmdb.sqlite", "Packages.db", "Packages"} }
 
 // rpmTimeout bounds one call of rpm.
 const rpmTimeout = time.Minute
 
-// Machine reads the packages of a machine.
+// Machine reads the packages of the machine with the file system at Root.
 type Machine struct {
 	Root string
-	// Run runs a command.
-	Run func(ctx context.Context, c command.Command) (command.Result, error)
+	Run  func(ctx context.Context, c command.Command) (command.Result, error)
 }
 
-// Read returns the installed packages, sorted by name. It reads the database of dpkg itself,
-// and runs rpm once where rpm has a database.
+// Read returns the installed packages, sorted by name. It parses the database of dpkg, and runs
+// rpm if that has a database.
 func (m Machine) Read(ctx context.Context) ([]model.Package, error) {
 	var out []model.Package
 	file, err := os.Open(filepath.Join(m.Root, dpkgStatus))

@@ -49,7 +49,7 @@ type Options struct {
 	Untrusted func(why string)
 	// Until returns how long it is until a preview expires.
 	Until func(at time.Time) time.Duration
-	// Expired returns why a preview expired, nil before that.
+	// Expired returns an error once a preview has expired.
 	Expired func(at time.Time) error
 	// Plan makes the plan of a preview. The error is why there is none.
 	Plan func(ctx context.Context, req model.PreviewRequest) (*model.Plan, error)

@@ -98,7 +98,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	}
 	var result *model.Transaction
 	summary, err := run(ctx, hard, Run{
-		ID: q.ID, Graph: built, Noop: req.Noop, Secrets: resolved.Secrets, MayBegin: mayBegin, Began: began,
+		ID: q.ID, Graph: built, Noop: req.Noop, Check: req.Check, Secrets: resolved.Secrets, MayBegin: mayBegin, Began: began,
 		OnTransaction: func(t *model.Transaction) {
 			if t.Ref() == own.Ref() {
 				result = t

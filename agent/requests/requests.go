@@ -30,9 +30,11 @@ type Loader interface {
 
 // Run is what the one run of a request is made from.
 type Run struct {
-	ID      string
-	Graph   *graph.Graph
-	Noop    bool
+	ID    string
+	Graph *graph.Graph
+	Noop  bool
+	// Check marks a command that only reads.
+	Check   bool
 	Secrets []model.Secret
 	// MayBegin returns why the run must not begin any more. It is called again whenever the
 	// run has waited. Began is called once nothing holds it up any more; its error is that it
@@ -68,7 +70,7 @@ type Options struct {
 	Inputs func(model.Facts) manifest.Inputs
 	// Env is that of a resource which is only read.
 	Env func(model.Facts) resource.Env
-	// Expired returns why the time of a request is over, nil before that.
+	// Expired returns an error once a request has expired.
 	Expired func(at time.Time) error
 	// Paused describes why the node changes nothing now, empty where it may; nil is always.
 	Paused func() string

@@ -169,7 +169,7 @@ func (m *machine) executed(q *request) model.EnsureResponse {
 	case m.Error != "":
 		response.Phase, t.Failed, t.Errors = model.EnsureFailed, true, []string{m.Error}
 	default:
-		t.Changed, t.Changes = true, []model.Change{change.Done()}
+		t.Changed, t.Changes = !q.Check, []model.Change{change.Done()}
 	}
 	if q.Type == "exec" && !q.Noop {
 		t.Outputs = map[string]any{"stdout": "simulated: " + q.name + "\n", "stderr": m.Error, "exit_code": len(t.Errors)}

@@ -52,7 +52,7 @@ type Heartbeat struct {
 	ClockMoved func()
 	// Inspect is called before the state is looked at; nil inspects nothing.
 	Inspect func()
-	// Connected wakes it when NATS can be reached again, Drained when no report waits any more.
+	// Connected wakes it when NATS can be reached again, Drained when the outbox is empty.
 	Connected, Drained tasks.Signal
 	// Stored is notified when the state was stored; nil is not.
 	Stored tasks.Signal
@@ -128,7 +128,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 
 // once stores state and facts unless they are what was stored last.
 func (h *Heartbeat) once(ctx context.Context) error {
-	now, next := time.Now(), h.stretched(h.every())
+	now, next := time.Now(), h.stretch(h.every())
 	// A heartbeat that became shorter holds at once.
 	h.stored.beat = times.Earliest(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
@@ -147,7 +147,7 @@ func (h *Heartbeat) once(ctx context.Context) error {
 			return err
 		}
 		h.stored.state, h.stored.waiting, h.stored.any = essence(state), state.Outbox > 0, true
-		h.stored.beat = now.Add(h.stretched(h.every()))
+		h.stored.beat = now.Add(h.stretch(h.every())) // by the size of the new state
 		h.measureNow(ctx)
 		defer h.Stored.Notify()
 	}
@@ -179,12 +179,12 @@ func (h *Heartbeat) every() time.Duration {
 	return tasks.Spread(h.Node.config().Heartbeat.Std(), tasks.Jitter)
 }
 
-// largeState is how long a state is, encoded, that is stored less often while it does not change.
+// largeState is the encoded size in bytes above which an unchanged state is stored less often.
 const largeState = 64 << 10
 
-// stretched returns the wait until the next heartbeat of the state that is stored: of a large one up to a third of the
-// time after which the node counts as unreachable.
-func (h *Heartbeat) stretched(every time.Duration) time.Duration {
+// stretch returns the time between heartbeats, longer in proportion to the size of a large stored state. It stays below
+// a third of state_ttl, so that the node does not become unreachable.
+func (h *Heartbeat) stretch(every time.Duration) time.Duration {
 	large := every * time.Duration(len(h.stored.state)) / largeState
 
 	return max(every, min(large, h.Node.config().StateTTL.Std()/3))

@@ -170,8 +170,8 @@ func (n *Node) update(change func() (other bool)) {
 	}
 }
 
-// updateManifest is update for a change of one manifest. A later time of its last run alone is shown, and stored with the
-// next heartbeat.
+// updateManifest is update for one manifest. It notifies Changed only if isSame is false, so that a new time of the last run
+// is stored with the next heartbeat.
 func (n *Node) updateManifest(key string, change func() (other bool)) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -185,7 +185,7 @@ func (n *Node) updateManifest(key string, change func() (other bool)) {
 	}
 }
 
-// isSame reports whether two states of a manifest differ in nothing but the time of the last run.
+// isSame reports whether two states of a manifest differ at most in the time of the last run.
 func isSame(a, b model.ManifestState) bool {
 	if (a.Ran == nil) != (b.Ran == nil) || a.Ran != nil && *a.Ran != *b.Ran {
 		return false

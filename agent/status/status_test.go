@@ -72,8 +72,8 @@ func TestChangesAreShown(t *testing.T) {
 	}
 }
 
-// TestAStableRunIsShownOnly: another run of what is stable is stored with the next heartbeat. A node with very many manifests
-// would otherwise encode its state for each of them.
+// TestAStableRunIsShownOnly: the heartbeat stores a run without changes later. Otherwise a node with thousands of manifests
+// would encode its state for each of their runs.
 func TestAStableRunIsShownOnly(t *testing.T) {
 	t.Parallel()
 	n := New("v", func() config.Config { return config.Config{} }, func() int { return 0 }, func() int { return 0 }, clock.System())
@@ -97,14 +97,14 @@ func TestAStableRunIsShownOnly(t *testing.T) {
 	}
 }
 
-// TestALargeStateIsStoredLessOften while it does not change, and often enough to be reachable.
+// TestALargeStateIsStoredLessOften: but often enough to stay reachable.
 func TestALargeStateIsStoredLessOften(t *testing.T) {
 	t.Parallel()
 	c := config.Config{Heartbeat: model.Duration(time.Minute), StateTTL: model.Duration(5 * time.Minute)}
 	h := &Heartbeat{Node: New("v", func() config.Config { return c }, func() int { return 0 }, func() int { return 0 }, clock.System())}
 	for size, want := range map[int]time.Duration{0: time.Minute, largeState: time.Minute, largeState * 3 / 2: 90 * time.Second, 100 * largeState: 100 * time.Second} {
 		h.stored.state = strings.Repeat("x", size)
-		if d := h.stretched(time.Minute); d != want {
+		if d := h.stretch(time.Minute); d != want {
 			t.Errorf("%d bytes: %s, not %s", size, d, want)
 		}
 	}

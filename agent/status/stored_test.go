@@ -80,8 +80,8 @@ func TestStoredIsNotified(t *testing.T) {
 	}
 }
 
-// TestDrainedOutbox: an empty outbox makes the heartbeat look at the state only if the stored state counts reports that
-// wait. A state of thousands of manifests takes milliseconds to look at, and the outbox is empty after each run.
+// TestDrainedOutbox: after the outbox is drained, the heartbeat reads the state only if the stored state counts waiting
+// reports. Reading the state of thousands of manifests takes milliseconds, and the outbox is drained after each run.
 func TestDrainedOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}

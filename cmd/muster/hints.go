@@ -34,9 +34,8 @@ func (l line) otherFlag(flag string) string {
 	if hint := l.selectsBy(flag); hint != "" {
 		return hint
 	}
-	isArgument := func(e *fisk.ParseElement) bool { _, is := e.Clause.(*fisk.ArgClause); return is }
-	if l.command == "muster fleet exec" && len(l.args) == len(l.given) && slices.ContainsFunc(l.parsed.Elements, isArgument) {
-		return ": put -- before the command, so that its flags are its own"
+	if l.command == fleetExec {
+		return l.commandHint()
 	}
 
 	return ""
@@ -111,6 +110,9 @@ func (l line) unexpected(err error) error {
 		return fmt.Errorf("unexpected argument %s: it is of the whole fleet; muster fleet describe %s shows one node", word, word)
 	case "muster fleet wait":
 		return fmt.Errorf("unexpected argument %s: one manifest is waited for at a time; for a node write --node %s", word, word)
+	}
+	if hint := l.commandHint(); hint != "" {
+		return fmt.Errorf("unexpected argument %s%s", word, hint)
 	}
 	if _, has := l.flag("node"); has && len(l.arguments) == 0 {
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -26,7 +27,7 @@ func (l line) missing(err error) error {
 	case errors.Is(err, fisk.ErrFlagCannotRepeat):
 		return fmt.Errorf("--%s is given twice: give it once", quoted(err))
 	case errors.Is(err, fisk.ErrExpectedFlagArgument):
-		return fmt.Errorf("%s needs a value%s", quoted(err), l.dashed(quoted(err)))
+		return fmt.Errorf("%s needs a value%s", quoted(err), cmp.Or(l.dashed(quoted(err)), l.commandHint()))
 	default:
 		return nil
 	}

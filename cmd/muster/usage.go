@@ -73,7 +73,7 @@ func (l line) misread() error {
 		}
 	}
 
-	return nil
+	return l.checkCommand()
 }
 
 // explain completes an error of the command line: it names the flag and its value,
@@ -88,7 +88,7 @@ func (l line) explain(err error) error {
 			return len(arg) > 2 && arg[0] == '-' && arg[1] != '-' && strings.Contains(arg, short)
 		})
 		if at < 0 {
-			return fmt.Errorf("unknown flag -%s%s", short, l.otherFlag("-"+short))
+			return fmt.Errorf("unknown flag -%s%s", short, cmp.Or(l.otherFlag("-"+short), l.commandHint()))
 		}
 		return l.unknownFlag(l.args[at])
 	case errors.Is(err, fisk.ErrExpectedKnownCommand):
@@ -128,7 +128,9 @@ func (l line) unknownFlag(flag string) error {
 		return fmt.Errorf("unknown flag %s, did you mean --noop?", flag)
 	}
 
-	return fmt.Errorf("unknown flag %s%s", flag, strings.Replace(cli.DidYouMean(wanted, names), " mean ", " mean --", 1))
+	near := strings.Replace(cli.DidYouMean(wanted, names), " mean ", " mean --", 1)
+
+	return fmt.Errorf("unknown flag %s%s", flag, cmp.Or(near, l.commandHint()))
 }
 
 // namedFlag adds the flag, or its variable, whose value is the error, with that value.

@@ -191,7 +191,7 @@ func happened(t *model.Transaction) string {
 
 // exitCode returns the exit code of a command that ran, or nil.
 func exitCode(t *model.Transaction) *int {
-	if !t.Changed || t.Noop || len(t.Status) == 0 {
+	if t.Noop || len(t.Status) == 0 {
 		return nil
 	}
 

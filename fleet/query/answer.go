@@ -21,8 +21,8 @@ type Answer struct {
 	Matching int      `json:"matching"`
 	// Incomplete is why rows may be missing.
 	Incomplete []string `json:"incomplete"`
-	// Warnings name parts of the expression and columns that match no node, and what they
-	// probably do not mean.
+	// Warnings name facts, labels, groups, packages and columns that no node has, and probable
+	// mistakes in the expression.
 	Warnings []string `json:"warnings,omitempty"`
 }
 

@@ -10,18 +10,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Package is an installed package of a node as a row.
+// Package is a row: an installed package of a node.
 type Package struct {
 	Node string
 	model.Package
 }
 
-// Packages is the table of packages.
+// Packages returns the table of packages.
 func Packages() Table {
 	return Table{Columns: target.PackageNames(), Default: target.PackageNames()}
 }
 
-// Value returns a value of the package.
+// Value returns the value of a column, nil for an unknown column.
 func (p Package) Value(column string) any {
 	switch column {
 	case "node":
@@ -39,23 +39,23 @@ func (p Package) Value(column string) any {
 	}
 }
 
-// MaxPackages limits the matching packages of an answer.
+// MaxPackages is the maximum number of rows of an answer.
 const MaxPackages = 1_000_000
 
 // PackageMatches are the packages that match an expression.
 type PackageMatches struct {
 	Rows []Package
-	// Unstored are the nodes without an inventory, Unreadable the nodes with one that cannot be
-	// read, Undecided those with a package that cannot be judged, by name.
+	// Unstored are the nodes without an inventory, Unreadable the nodes with an unreadable inventory.
+	// The expression fails for a package of the nodes in Undecided. All are sorted.
 	Unstored, Unreadable, Undecided []string
-	// Partial are the reasons of inventories that are incomplete, by node.
+	// Partial has the reason of each incomplete inventory, by node.
 	Partial map[string]string
 	// Full reports whether more than MaxPackages match.
 	Full bool
 }
 
-// MatchPackages evaluates an expression for the packages of some nodes. The error is the last one of
-// the inventories, or wraps target.ErrEnded.
+// MatchPackages evaluates an expression for the packages of some nodes. The error is the error of all,
+// or wraps target.ErrEnded.
 func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
 	missing := map[string]bool{}
 	for _, n := range nodes {
@@ -67,7 +67,7 @@ func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[m
 			return out, err
 		}
 		if !missing[i.Node] {
-			continue // an unselected node, or the node stored it again during the read
+			continue // the node is not selected, or stored its inventory again during the read
 		}
 		delete(missing, i.Node)
 		if err := out.add(run, i); err != nil {

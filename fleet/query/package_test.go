@@ -21,8 +21,8 @@ func inventories(all ...model.Inventory) iter.Seq2[model.Inventory, error] {
 	}
 }
 
-// TestMatchPackages: versions compare by the scheme of their manager, and a node without an
-// inventory is no quiet "no".
+// TestMatchPackages: versions compare by the scheme of their manager, and nodes without an
+// inventory are named.
 func TestMatchPackages(t *testing.T) {
 	deb := func(name, version string) model.Package {
 		return model.Package{Name: name, Version: version, Arch: "amd64", Manager: "deb"}
@@ -71,7 +71,7 @@ func TestMatchPackages(t *testing.T) {
 	}
 }
 
-// BenchmarkMatchPackages asks 1,000 nodes with 1,500 packages each.
+// BenchmarkMatchPackages queries 1,000 nodes with 1,500 packages each.
 func BenchmarkMatchPackages(b *testing.B) {
 	var packages []model.Package
 	for i := range 1500 {

@@ -17,12 +17,13 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // The errors of bundling, wrapped with the path concerned.
 var (
 	// ErrNoManifest is a directory without manifest.yaml.
-	ErrNoManifest = errors.New("no manifest.yaml at its root")
+	ErrNoManifest = manifest.ErrNoManifest
 	// ErrNotBundled is something that cannot be part of a bundle.
 	ErrNotBundled = errors.New("cannot be part of a bundle")
 )

@@ -122,7 +122,7 @@ func open(path string, stdin io.Reader) (s *Source, name string, err error) {
 	}
 	switch {
 	case errors.Is(err, os.ErrNotExist):
-		return nil, "", fmt.Errorf("%s: %w", path, ErrNoManifest)
+		return nil, "", manifest.NoManifest(path)
 	case err != nil:
 		return nil, "", err
 	case !info.Mode().IsRegular():

@@ -11,7 +11,6 @@ func (c *counter) merge(o *counter) {
 		for state, count := range b.Otherwise {
 			a.Otherwise[state] += count // both are of one state
 		}
-		a.NoManifest += b.NoManifest
 		a.merge(b.Members)
 	})
 	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })

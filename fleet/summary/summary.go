@@ -86,8 +86,6 @@ type State struct {
 	Since time.Time `json:"since,omitzero"`
 	// Otherwise counts paused nodes by what their state would be without the pause; nil for other states.
 	Otherwise map[fleet.Status]int `json:"otherwise,omitempty"`
-	// NoManifest counts the nodes in state ok without an applicable manifest.
-	NoManifest int `json:"no_manifest,omitempty"`
 	Members
 }
 
@@ -96,7 +94,7 @@ type State struct {
 func (s State) Hidden() string {
 	var all []string
 	for _, state := range order {
-		if count := s.Otherwise[state]; count > 0 && state != fleet.StatusOK {
+		if count := s.Otherwise[state]; count > 0 && state != fleet.StatusOK && state != fleet.StatusNoManifest {
 			all = append(all, fmt.Sprintf("%d %s", count, state))
 		}
 	}
@@ -184,9 +182,6 @@ func (c *counter) count(nodes []model.Node, all *fleet.Assigned) {
 		statuses = all.AppendStatuses(statuses[:0], n)
 		state := fleet.NodeStatus(*n, statuses)
 		c.node(n, state)
-		if state == fleet.StatusOK && !slices.ContainsFunc(statuses, fleet.RolloutStatus.Applies) {
-			c.byStatus[state].NoManifest++
-		}
 		if state == fleet.StatusPaused {
 			c.paused(fleet.Worst(func(yield func(fleet.Status) bool) {
 				for k := range statuses {
@@ -210,7 +205,6 @@ func From(nodes []*Node, manifest func(node int, key string) model.ManifestState
 	for i, n := range nodes {
 		c.node(&n.Node, n.State)
 		c.pausedOf(n)
-		c.noManifestOf(n)
 		of := func(key string) model.ManifestState { return manifest(i, key) }
 		for k := range n.Statuses {
 			c.status(of, &n.Statuses[k].RolloutStatus, n.Paused != nil)
@@ -361,7 +355,6 @@ func States(nodes iter.Seq[*Node]) []State {
 	for n := range nodes {
 		c.state(&n.Node, n.State)
 		c.pausedOf(n)
-		c.noManifestOf(n)
 	}
 
 	return c.states()
@@ -371,13 +364,6 @@ func States(nodes iter.Seq[*Node]) []State {
 func (c *counter) pausedOf(n *Node) {
 	if n.State == fleet.StatusPaused {
 		c.paused(n.Otherwise())
-	}
-}
-
-// noManifestOf counts a node that is ok because no manifest applies to it.
-func (c *counter) noManifestOf(n *Node) {
-	if n.State == fleet.StatusOK && !slices.ContainsFunc(n.Statuses, func(s Assignment) bool { return s.Applies() }) {
-		c.byStatus[n.State].NoManifest++
 	}
 }
 
@@ -461,7 +447,7 @@ func short(text string) string {
 
 // order is that in which statuses of nodes are shown.
 var order = [...]fleet.Status{
-	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK,
+	fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusPaused, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK,
 }
 
 // Severity returns the place of a state of nodes in the order in which they are shown, the

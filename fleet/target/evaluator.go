@@ -33,7 +33,7 @@ type Evaluator struct {
 	documents Documents
 }
 
-// Documents are the stored documents of a node, nil for those that were not read.
+// Documents are the stored documents of a node; nil means not read.
 type Documents struct {
 	Facts     model.Facts
 	Installed *Installed
@@ -59,8 +59,8 @@ func (e *Evaluator) Until(done <-chan struct{}) *Evaluator {
 }
 
 // Match reports whether a node matches. The error wraps ErrFactsNeeded or ErrInventoryNeeded if
-// the result depends on a document that was not read. Any other error is about this node,
-// whose facts have another form than the expression expects, or wraps ErrTooCostly.
+// the result depends on a document that was not read, and ErrTooCostly at the limit of an
+// evaluation. Any other error means that a value of this node has an unexpected type.
 func (e *Evaluator) Match(n Node, documents Documents) (bool, error) {
 	e.documents = documents
 	e.env.set(n)

@@ -23,7 +23,7 @@ type Expression struct {
 	program *vm.Program
 	used    map[string]bool
 
-	// Strict has fleet.Selector return an error instead of warnings.
+	// Strict makes fleet.Selector return warnings as an error.
 	Strict bool
 
 	mentions Mentions
@@ -74,7 +74,7 @@ func (e *Expression) String() string { return e.text }
 // Mentions returns the facts, labels, groups and packages that the expression names.
 func (e *Expression) Mentions() Mentions { return e.mentions }
 
-// Warnings returns what the expression probably does not mean.
+// Warnings returns probable mistakes in the expression.
 func (e *Expression) Warnings() []string { return e.warnings }
 
 // UsesStatus reports whether the expression depends on the status of manifests: what

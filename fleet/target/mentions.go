@@ -6,14 +6,14 @@ import (
 	"github.com/expr-lang/expr/ast"
 )
 
-// Mentions are the names in an expression that only some nodes have, or none.
+// Mentions are the names of facts, labels, groups and packages in an expression.
 type Mentions struct {
-	// Facts are the paths of facts, each as its names, longer ones after those that they begin with.
+	// Facts are paths, split into their names. A path follows its own prefixes.
 	Facts                    [][]string
 	Labels, Groups, Packages []string
 }
 
-// note adds what a node of the tree names.
+// note adds the name in a node of the tree.
 func (m *Mentions) note(node ast.Node) {
 	switch n := node.(type) {
 	case *ast.MemberNode:
@@ -24,7 +24,7 @@ func (m *Mentions) note(node ast.Node) {
 		if callee, ok := n.Callee.(*ast.IdentifierNode); ok && callee.Value == "group" && len(n.Arguments) == 1 {
 			addText(&m.Groups, n.Arguments[0])
 		}
-		if asPackage(n) != nil && len(n.Arguments) == 1 {
+		if packageCall(n) != nil && len(n.Arguments) == 1 {
 			addText(&m.Packages, n.Arguments[0])
 		}
 		if path := factPath(n); len(path) > 0 && !slices.ContainsFunc(m.Facts, func(known []string) bool { return slices.Equal(known, path) }) {
@@ -37,14 +37,14 @@ func (m *Mentions) note(node ast.Node) {
 	}
 }
 
-// addText adds a literal text.
+// addText adds the value of a literal text, once.
 func addText(to *[]string, node ast.Node) {
 	if text, ok := node.(*ast.StringNode); ok && !slices.Contains(*to, text.Value) {
 		*to = append(*to, text.Value)
 	}
 }
 
-// factPath returns the names of a path of facts, nil for any other node.
+// factPath returns the names in a path of facts, nil for any other node.
 func factPath(node ast.Node) []string {
 	n, ok := node.(*ast.CallNode)
 	if !ok || len(n.Arguments) != 2 {

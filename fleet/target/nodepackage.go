@@ -12,18 +12,18 @@ import (
 	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
-// namePackage is the function that returns an installed package of a node.
+// namePackage is the name of the function that returns an installed package of a node.
 const namePackage = "package"
 
 // Installed are the packages of a node that an expression names.
 type Installed struct {
 	byName map[string]*Package
-	// incomplete is the reason why the inventory lacks versions or packages, empty for none.
+	// incomplete is the reason why the inventory lacks versions or packages; empty if it is complete.
 	incomplete string
 }
 
-// Installed returns the packages of an inventory that the expression names. Of several versions of
-// a package it returns the oldest, so that no old one is overlooked.
+// Installed returns the packages of an inventory that the expression names. If a package is installed
+// in several versions, it returns the oldest, because queries look for old versions.
 func (e *Expression) Installed(i model.Inventory) *Installed {
 	out := &Installed{byName: map[string]*Package{}, incomplete: i.Incomplete}
 	for _, p := range i.Packages {
@@ -37,7 +37,7 @@ func (e *Expression) Installed(i model.Inventory) *Installed {
 				continue
 			}
 		}
-		// A copy does not hold the text of the whole inventory in memory.
+		// Without copies, the strings would hold the whole inventory in memory.
 		out.byName[strings.Clone(p.Name)] = &Package{
 			Node: i.Node, Name: strings.Clone(p.Name), Version: strings.Clone(p.Version), Arch: strings.Clone(p.Arch), Manager: strings.Clone(p.Manager), incomplete: i.Incomplete,
 		}
@@ -46,7 +46,8 @@ func (e *Expression) Installed(i model.Inventory) *Installed {
 	return out
 }
 
-// getPackage returns an installed package of the node, nil if it is not installed.
+// getPackage returns an installed package of the node, nil if it is not installed. It panics with ErrInventoryNeeded if the
+// inventory was not read, and with an error if an incomplete inventory may lack the package.
 func (e *Evaluator) getPackage(name string) any {
 	installed := e.documents.Installed
 	if installed == nil {
@@ -63,7 +64,8 @@ func (e *Evaluator) getPackage(name string) any {
 	}
 }
 
-// value returns a value of the package. A missing version of an incomplete inventory is an error.
+// value returns a property of the package, nil for an unknown name. A version that an incomplete inventory lacks is an
+// error.
 func (p *Package) value(name any) (any, error) {
 	if name == "version" && p.Version == "" && p.incomplete != "" {
 		return nil, fmt.Errorf("its inventory has no version of %s: %s", p.Name, p.incomplete)
@@ -76,8 +78,8 @@ func (p *Package) value(name any) (any, error) {
 	return nil, nil
 }
 
-// asPackage returns the call of package that a node of the tree is, nil for any other node.
-func asPackage(n ast.Node) *ast.CallNode {
+// packageCall returns a node of the tree as a call of package, nil for any other node.
+func packageCall(n ast.Node) *ast.CallNode {
 	if c, ok := n.(*ast.CallNode); ok {
 		if callee, ok := c.Callee.(*ast.IdentifierNode); ok && callee.Value == namePackage {
 			return c
@@ -87,9 +89,9 @@ func asPackage(n ast.Node) *ast.CallNode {
 	return nil
 }
 
-// checkName refuses a name that is not literal text. The evaluator keeps only named packages.
-func (p *patcher) checkName(n *ast.CallNode) {
-	if asPackage(n) == nil || len(n.Arguments) != 1 {
+// checkPackageName rejects a package name that is not literal text: Installed has to know all names.
+func (p *patcher) checkPackageName(n *ast.CallNode) {
+	if packageCall(n) == nil || len(n.Arguments) != 1 {
 		return
 	}
 	if _, ok := n.Arguments[0].(*ast.StringNode); !ok {
@@ -97,10 +99,10 @@ func (p *patcher) checkName(n *ast.CallNode) {
 	}
 }
 
-// checkMember refuses a name that packages do not have.
-func (p *patcher) checkMember(n *ast.MemberNode) {
+// checkPackageMember rejects an unknown property of a package.
+func (p *patcher) checkPackageMember(n *ast.MemberNode) {
 	name, ok := n.Property.(*ast.StringNode)
-	if !ok || asPackage(n.Node) == nil || slices.Contains(PackageNames(), name.Value) {
+	if !ok || packageCall(n.Node) == nil || slices.Contains(PackageNames(), name.Value) {
 		return
 	}
 	hint := "a package has " + strings.Join(PackageNames()[:4], ", ") + " and manager"
@@ -110,10 +112,10 @@ func (p *patcher) checkMember(n *ast.MemberNode) {
 	p.refuse(name, "unknown name "+name.Value, hint)
 }
 
-// checkPackage refuses the comparison of a package with a text.
-func (p *patcher) checkPackage(n *ast.BinaryNode) {
+// checkPackageOperand rejects the comparison of a package with text.
+func (p *patcher) checkPackageOperand(n *ast.BinaryNode) {
 	for _, sides := range [][2]ast.Node{{n.Left, n.Right}, {n.Right, n.Left}} {
-		if _, isText := sides[1].(*ast.StringNode); isText && asPackage(sides[0]) != nil {
+		if _, isText := sides[1].(*ast.StringNode); isText && packageCall(sides[0]) != nil {
 			p.refuse(sides[1], sides[0].String()+" is never text", "compare its version: older("+sides[0].String()+`.version, "1.2")`)
 		}
 	}
@@ -127,7 +129,7 @@ func versionOfPackage(argument ast.Node) ast.Node {
 	}
 	callee, isName := get.Callee.(*ast.IdentifierNode)
 	property, isText := get.Arguments[1].(*ast.StringNode)
-	if !isName || !isText || callee.Value != nameGet || property.Value != "version" || asPackage(get.Arguments[0]) == nil {
+	if !isName || !isText || callee.Value != nameGet || property.Value != "version" || packageCall(get.Arguments[0]) == nil {
 		return nil
 	}
 

@@ -13,37 +13,34 @@ type Package struct {
 	Version string `expr:"version"`
 	Arch    string `expr:"arch"`
 	Manager string `expr:"manager"`
-	// incomplete is the reason why the inventory lacks versions.
+	// incomplete is the reason why the inventory lacks versions; empty if it is complete.
 	incomplete string
 }
 
-// packageEnv is what a program over packages reads.
+// packageEnv is the environment of an expression over packages.
 type packageEnv struct {
 	Package
 	Step func(any) bool `expr:"__step"`
 }
 
-// PackageNames are the names of expressions over packages, in the order of the documentation.
+// PackageNames returns the names in expressions over packages, in the order of the documentation.
 func PackageNames() []string { return []string{"node", "name", "version", "arch", "manager"} }
 
-// whatPackage is what an expression over packages is called.
-const whatPackage = "query over packages"
-
-// Packages is an expression over packages that compiled.
+// Packages is a compiled expression over packages.
 type Packages struct{ *Expression }
 
-// CompilePackages compiles an expression over packages, as Compile does over nodes. The version
-// of a package compares by the scheme of its manager unless the expression gives a scheme.
+// CompilePackages compiles an expression over packages, see Compile. The functions over versions use the
+// scheme of the package's manager unless the expression gives a scheme.
 func CompilePackages(text string) (Packages, error) {
 	e, err := compile(text, vocabulary{
-		what: whatPackage, env: packageEnv{}, names: PackageNames(), scheme: "manager",
+		what: "query over packages", env: packageEnv{}, names: PackageNames(), scheme: "manager",
 		wordsOf: func(ast.Node) (string, []string) { return "", nil },
 	})
 
 	return Packages{e}, err
 }
 
-// addScheme adds the scheme of the manager to a comparison with the version of a package.
+// addScheme adds the manager as the scheme of a comparison with the version of a package.
 func (p *patcher) addScheme(node *ast.Node, n *ast.CallNode, function string) {
 	if function == nameUpstream || len(n.Arguments) != 2 {
 		return
@@ -66,8 +63,7 @@ type PackageEvaluator struct {
 	env packageEnv
 }
 
-// Evaluator returns what evaluates the expression until done is closed: Match returns ErrEnded
-// then.
+// Evaluator returns an evaluator of the expression. Once done is closed, Match returns ErrEnded.
 func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
 	out := &PackageEvaluator{bounds: newBounds(e.program)}
 	out.done = done
@@ -76,7 +72,7 @@ func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
 	return out
 }
 
-// Match reports whether a package of a node matches. Its error is about this package.
+// Match reports whether a package of a node matches. The error is about this package, or wraps ErrEnded.
 func (e *PackageEvaluator) Match(node string, p model.Package) (bool, error) {
 	e.env.Package = Package{node, p.Name, p.Version, p.Arch, p.Manager, ""}
 

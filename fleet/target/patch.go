@@ -28,7 +28,7 @@ func (p *patcher) Visit(node *ast.Node) {
 	case *ast.IdentifierNode:
 		p.name(node, n)
 	case *ast.MemberNode:
-		p.checkMember(n)
+		p.checkPackageMember(n)
 		if isAny(n.Node) {
 			ast.Patch(node, call(nameGet, n.Node, n.Property))
 		}
@@ -39,7 +39,7 @@ func (p *patcher) Visit(node *ast.Node) {
 		}
 		if ok {
 			p.checkScheme(n, callee.Value)
-			p.checkName(n)
+			p.checkPackageName(n)
 			if slices.Contains(versionFunctions(), callee.Value) {
 				p.addScheme(node, n, callee.Value)
 			}
@@ -102,11 +102,11 @@ func (p *patcher) builtin(n *ast.BuiltinNode) {
 func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 	p.checkFunctions(n)
 	p.checkWords(n)
-	p.checkPackage(n)
+	p.checkPackageOperand(n)
 	if p.readMoments(n); p.refused != nil {
 		return
 	}
-	p.checkTexts(n)
+	p.warnOfTexts(n)
 	unsure := isAny(n.Left) || isAny(n.Right)
 	switch n.Operator {
 	case "and", "&&", "or", "||":

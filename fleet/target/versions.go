@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
-// The functions that compare versions.
+// The functions over versions.
 const (
 	nameVersions = "compare"
 	nameOlder    = "older"
@@ -20,43 +20,48 @@ const (
 	nameUpstream = "upstream"
 )
 
-// versionFunctions are the functions over versions that expressions may use.
 func versionFunctions() []string { return []string{nameVersions, nameOlder, nameNewer, nameUpstream} }
 
-// versions are the functions over versions. A missing version is neither older nor newer.
-func versions() []expr.Option {
-	order := func(p []any) (int, bool, error) {
-		scheme := ""
-		if len(p) > 2 {
-			scheme, _ = p[2].(string)
-		}
-		if p[0] == nil || p[1] == nil {
-			return 0, false, nil
-		}
-		a, isA := p[0].(string)
-		b, isB := p[1].(string)
-		if !isA || !isB {
-			return 0, false, fmt.Errorf("a version is text, not %s", kind(map[bool]any{true: p[1], false: p[0]}[isA]))
-		}
-		n, err := version.CompareBy(scheme, a, b)
-
-		return n, err == nil, err
+// compareVersions returns the order of two versions, by a scheme if there is a third parameter. known is false if a version
+// is missing.
+func compareVersions(p []any) (order int, known bool, err error) {
+	scheme := ""
+	if len(p) > 2 {
+		scheme, _ = p[2].(string)
 	}
+	if p[0] == nil || p[1] == nil {
+		return 0, false, nil
+	}
+	var versions [2]string
+	for i := range versions {
+		text, ok := p[i].(string)
+		if !ok {
+			return 0, false, fmt.Errorf("a version is text, not %s", kind(p[i]))
+		}
+		versions[i] = text
+	}
+	order, err = version.CompareBy(scheme, versions[0], versions[1])
+
+	return order, err == nil, err
+}
+
+// versions returns the functions over versions. A missing version is neither older nor newer.
+func versions() []expr.Option {
 	is := func(want int) func(...any) (any, error) {
 		return func(p ...any) (any, error) {
-			n, known, err := order(p)
-			return known && n == want, err
+			order, known, err := compareVersions(p)
+			return known && order == want, err
 		}
 	}
 	two, three := new(func(any, any) bool), new(func(any, any, any) bool)
 
 	return []expr.Option{
 		expr.Function(nameVersions, func(p ...any) (any, error) {
-			n, known, err := order(p)
+			order, known, err := compareVersions(p)
 			if !known {
 				return nil, err
 			}
-			return n, nil
+			return order, nil
 		}, new(func(any, any) any), new(func(any, any, any) any)),
 		expr.Function(nameOlder, is(-1), two, three),
 		expr.Function(nameNewer, is(1), two, three),
@@ -70,7 +75,7 @@ func versions() []expr.Option {
 	}
 }
 
-// checkScheme refuses an unknown scheme of a version.
+// checkScheme rejects an unknown version scheme.
 func (p *patcher) checkScheme(n *ast.CallNode, function string) {
 	if !slices.Contains(versionFunctions(), function) || len(n.Arguments) < 3 {
 		return
@@ -84,15 +89,15 @@ func (p *patcher) checkScheme(n *ast.CallNode, function string) {
 	}
 }
 
-// warn notes a warning once: the tree is visited several times.
+// warn adds a warning once, because the tree is visited several times.
 func (p *patcher) warn(text string) {
 	if !slices.Contains(p.warnings, text) {
 		p.warnings = append(p.warnings, text)
 	}
 }
 
-// checkTexts warns where texts are compared as texts: 9 is more than 10 there.
-func (p *patcher) checkTexts(n *ast.BinaryNode) {
+// warnOfTexts warns of <, <=, > and >= with text, which probably is a version or a number.
+func (p *patcher) warnOfTexts(n *ast.BinaryNode) {
 	switch n.Operator {
 	case "<", "<=", ">", ">=":
 	default:

@@ -17,7 +17,7 @@ type vocabulary struct {
 	// env has the names that an expression may use, with their types.
 	env              any
 	names, functions []string
-	// scheme is the name that has the scheme of the name version, empty for none.
+	// scheme is the name with the version scheme of the name version; empty if it has none.
 	scheme string
 	// wordsOf returns the name that a node of the tree is, and the words that it can have, nil
 	// for any.

@@ -14,13 +14,13 @@ import (
 type Answer struct {
 	Node    string        `json:"node"`
 	Outcome model.Outcome `json:"outcome"`
-	// ExitCode, Stdout and Stderr are the results of a command; ExitCode is nil where none ran.
+	// ExitCode, Stdout and Stderr are the results of a command; ExitCode is nil if no command ran.
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Stdout   string `json:"stdout,omitempty"`
 	Stderr   string `json:"stderr,omitempty"`
-	// Text is the result in a few words.
+	// Text summarizes the result.
 	Text string `json:"text"`
-	// Time is when the server stored the answer, Duration how long the change took, in nanoseconds.
+	// Time is when the server stored the answer. Duration is how long the change took, in nanoseconds.
 	Time     time.Time     `json:"time"`
 	Duration time.Duration `json:"duration,omitempty"`
 	// Runs are the results of a run request, by manifest.
@@ -30,7 +30,7 @@ type Answer struct {
 // Answers are the answers of nodes to a request.
 type Answers struct {
 	Answers []Answer `json:"answers"`
-	// Incomplete is why some answers are missing, empty if all were read.
+	// Incomplete is the reason why some answers are missing, empty if all were read.
 	Incomplete string `json:"incomplete,omitempty"`
 }
 
@@ -40,8 +40,8 @@ type EqualAnswers struct {
 	Nodes []Answer
 }
 
-// Equal groups answers with the same outcome, exit code, text and output. Failures come first, then large
-// groups; the nodes of a group are sorted by name.
+// Equal groups answers with the same outcome, exit code, text and output. It sorts failures before others, larger
+// groups before smaller ones, and the nodes of a group by name.
 func (a Answers) Equal() []EqualAnswers {
 	var out []EqualAnswers
 	positions := map[string]int{}
@@ -60,17 +60,17 @@ func (a Answers) Equal() []EqualAnswers {
 		slices.SortFunc(g.Nodes, func(a, b Answer) int { return cmp.Compare(a.Node, b.Node) })
 	}
 	slices.SortStableFunc(out, func(a, b EqualAnswers) int {
-		return cmp.Or(cmp.Compare(rankOf(b), rankOf(a)), cmp.Compare(len(b.Nodes), len(a.Nodes)))
+		return cmp.Or(a.rank()-b.rank(), len(b.Nodes)-len(a.Nodes))
 	})
 
 	return out
 }
 
-// rankOf returns 1 for a failure, 0 for anything else.
-func rankOf(a EqualAnswers) int {
+// rank returns 0 for failures, 1 for others.
+func (a EqualAnswers) rank() int {
 	if a.Outcome.IsFailure() || a.Outcome == model.OutcomeUnmet {
-		return 1
+		return 0
 	}
 
-	return 0
+	return 1
 }

@@ -99,10 +99,10 @@ func (f *Fleet) SetNodes(asked time.Time, all []model.Node) {
 // SetNode tells the state of a node, and takes it over.
 func (f *Fleet) SetNode(n model.Node) { f.nodes.SetNode(n) }
 
-// Blind says that no data about nodes arrives since a time, for a reason: nodes keep their states until Sees.
+// Blind records a reason why no data about nodes has arrived since a time, see inventory.Nodes.Blind.
 func (f *Fleet) Blind(reason string, since time.Time) { f.nodes.Blind(reason, since) }
 
-// Sees ends a reason of Blind.
+// Sees removes a reason that Blind recorded.
 func (f *Fleet) Sees(reason string) { f.nodes.Sees(reason) }
 
 // RemoveNode tells that a node is not known any more.

@@ -205,7 +205,7 @@ func TestQueriesOfNodes(t *testing.T) {
 	}
 }
 
-// TestNodeWarnings has more nodes than an expression is evaluated for at once: a name that any of them has is known.
+// TestNodeWarnings: with more nodes than one evaluation takes, a name of any node is known.
 func TestNodeWarnings(t *testing.T) {
 	t.Parallel()
 	f := view.New(view.Options{})
@@ -276,7 +276,7 @@ func TestStatesStayWhole(t *testing.T) {
 }
 
 // TestNobodyIsSilentWhileBlind tests that nodes keep their states while the server itself has no data, and that a
-// node which stores nothing after that becomes unreachable all the same.
+// node that stores nothing afterwards becomes unreachable.
 func TestNobodyIsSilentWhileBlind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

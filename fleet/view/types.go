@@ -51,8 +51,8 @@ type Progress struct {
 	History  bool `json:"history"`
 	// Since is the time of the oldest report of which all later ones are known, zero for none.
 	Since time.Time `json:"since,omitzero"`
-	// BlindSince is the time since which the server has no data about nodes, zero if it has: their states are
-	// the last known.
+	// BlindSince is the time since which no data about nodes arrives, zero if data arrives. States of nodes are the
+	// last known states then.
 	BlindSince time.Time `json:"blind_since,omitzero"`
 	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
@@ -84,7 +84,7 @@ type NodePage struct {
 	States []summary.State `json:"states"`
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided `json:"undecided"`
-	// Warnings name parts of the expression that match no node, and probable mistakes.
+	// Warnings are the warnings of fleet.Selection.
 	Warnings []string `json:"warnings"`
 }
 
@@ -140,7 +140,7 @@ type RunDetail struct {
 	Transactions []model.Transaction `json:"transactions"`
 	// More is how many of them are not shown.
 	More int `json:"more"`
-	// Request is the id of a request, if the transaction is from the answer to one. Run is nil then.
+	// Request is the id of the request that changed the resource, empty for a run. Run is nil if it is set.
 	Request string `json:"request,omitempty"`
 }
 

@@ -47,7 +47,7 @@ func auditOf(all []model.Entry, more bool, search string, from int) page.AuditDa
 	return page.AuditData{Search: search, Offset: from, Rows: found[from:min(from+page.PageSize, len(found))], Matching: len(found), More: more}
 }
 
-// within returns the revisions that were stored within a time range.
+// within returns the revisions that were stored in a time range.
 func within(all []model.Entry, times page.Times) []model.Entry {
 	return slices.DeleteFunc(slices.Clone(all), func(e model.Entry) bool {
 		return !times.Since.IsZero() && e.Time.Before(times.Since) || !times.Until.IsZero() && !e.Time.Before(times.Until)

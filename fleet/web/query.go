@@ -48,7 +48,7 @@ func timesOf(r *http.Request) page.Times {
 	return page.Times{Since: timeOf(q.Get("since")), Until: timeOf(q.Get("until"))}
 }
 
-// timeOf returns the time of a field: in RFC 3339, or without a zone in UTC; zero for any other text.
+// timeOf parses a time in RFC 3339, or without a zone in UTC. It returns zero for any other text.
 func timeOf(text string) time.Time {
 	for _, layout := range []string{time.RFC3339, "2006-01-02T15:04:05", "2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {

@@ -534,9 +534,17 @@ func TestNodesWithoutAManifest(t *testing.T) {
 		Entries:  []model.Entry{{Key: "group.web.motd", Revision: 7, Time: now}},
 	}, time.Now)
 	h := dashboard(f)
-	has(t, h, "/", http.StatusOK, "1 of 3", "(1 without a manifest)")
+	has(t, h, "/", http.StatusOK, "1 of 3", `href="/nodes?state=no-manifest"`)
 	body := has(t, h, "/nodes", http.StatusOK, "No manifest", `aria-sort="ascending"`)
 	if failed, idle := strings.Index(body, `href="/nodes/c-failed"`), strings.Index(body, `href="/nodes/a-idle"`); failed < 0 || failed > idle {
+		t.Error(body)
+	}
+	for _, path := range []string{"/nodes?state=no-manifest", "/nodes?on=state+%3D%3D+%22no-manifest%22"} {
+		if body := has(t, h, path, http.StatusOK, `href="/nodes/a-idle"`); strings.Contains(body, `href="/nodes/b-fine"`) || strings.Contains(body, `href="/nodes/c-failed"`) {
+			t.Errorf("%s: %s", path, body)
+		}
+	}
+	if body := has(t, h, "/nodes?state=ok", http.StatusOK, `href="/nodes/b-fine"`, `href="/nodes?state=no-manifest"`); strings.Contains(body, `href="/nodes/a-idle"`) {
 		t.Error(body)
 	}
 	if body := has(t, h, "/nodes?sort=name", http.StatusOK); strings.Index(body, `href="/nodes/c-failed"`) < strings.Index(body, `href="/nodes/a-idle"`) {

@@ -26,13 +26,11 @@ var (
 	ErrEndOfBatch = errors.New("end of the batch")
 )
 
-// unusable is an error that wraps model.ErrUnusable.
+// unusable is an error with its own text that wraps model.ErrUnusable.
 type unusable string
 
-// Error returns the text.
 func (u unusable) Error() string { return string(u) }
 
-// Unwrap returns model.ErrUnusable.
 func (u unusable) Unwrap() error { return model.ErrUnusable }
 
 // Asked is what an answer must be of: a stream, a subject or wildcard, and a first

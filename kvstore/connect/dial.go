@@ -215,9 +215,8 @@ func (o Options) userOption(opts *nats.Options) error {
 }
 
 // handlers returns the options that call OnStatus. nats.go calls them one after the
-// other from one goroutine. When the server ends the first connection at once, nats.go
-// reports the loss before the connection: that report is dropped, because a later one
-// follows each new connection.
+// other from one goroutine. If the server ends the first connection at once, nats.go
+// reports the loss before the connection. handlers then drops the report of the connection.
 func (o Options) handlers(servers string) []nats.Option {
 	changed := o.OnStatus
 	if changed == nil {

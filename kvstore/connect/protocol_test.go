@@ -195,8 +195,8 @@ func TestErrorsThatNobodyKnows(t *testing.T) {
 	}
 }
 
-// TestALossIsNotFollowedByTheConnectionBefore: nats.go reports the first connection after its loss, when the server ends it
-// at once. A lost connection must not be reported as made.
+// TestALossIsNotFollowedByTheConnectionBefore: if the server ends the first connection at once, nats.go reports the loss
+// before the connection. A lost connection must not be reported as made.
 func TestALossIsNotFollowedByTheConnectionBefore(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {

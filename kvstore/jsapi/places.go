@@ -18,10 +18,10 @@ import (
 // ErrNoJetStream is an account without JetStream.
 var ErrNoJetStream = errors.New("JetStream is not enabled for this account")
 
-// ErrNotJetStream is an answer that is not of JetStream.
-var ErrNotJetStream = errors.New("the answer is not of JetStream")
+// ErrNotJetStream is an answer from a responder other than JetStream.
+var ErrNotJetStream = errors.New("the responder is not JetStream")
 
-// silence is how long Find waits for a place before it asks another at the same time.
+// silence is the time without an answer after which Find also asks the next place.
 const silence = time.Second
 
 // ErrPrefix is a chosen prefix of the JetStream API at which nothing has answered.
@@ -92,18 +92,18 @@ func (p *Places) JetStream() jetstream.JetStream { return p.clients[p.InUse()] }
 // Located is closed once JetStream has answered in a place.
 func (p *Places) Located() <-chan struct{} { return p.located }
 
-// probe is the answer of a place, or why there is none.
+// probe is the result of asking a place.
 type probe[T any] struct {
 	prefix Prefix
 	answer T
 	err    error
 }
 
-// Find returns the first valid answer of a place, which becomes the place in use. It asks the place in use first, and
-// the others once that has failed, or is silent for a second while no place has answered on this connection: a subscriber
-// to all subjects swallows requests without answering, so a timeout does not prove that a place exists. Find returns the
-// error of a lost connection at once. Otherwise the error says what was tried; it wraps ErrNotJoined where the account
-// is not joined.
+// Find returns the first valid answer of a place, which becomes the place in use. It asks the place in use first. It asks
+// the next place when one fails. On a connection on which no place has answered yet, it also asks the next place when one
+// is silent for a second: a client that subscribes to all subjects swallows requests, so silence does not prove that
+// JetStream is there. Find returns the error of a lost connection at once. Otherwise the error lists the places; it wraps
+// ErrNotJoined if the account is not joined.
 func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefix) (T, error)) (answer T, err error) {
 	var probing sync.WaitGroup
 	defer probing.Wait()
@@ -126,7 +126,7 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 		}
 	}
 	start()
-	var failed failures
+	var failed []failure
 	for asked > 0 {
 		select {
 		case <-next:
@@ -150,17 +150,15 @@ func Find[T any](ctx context.Context, p *Places, ask func(context.Context, Prefi
 	return answer, p.explain(failed)
 }
 
-// failures are the places that were tried in vain.
-type failures []failure
-
+// failure is the error of a place.
 type failure struct {
 	prefix Prefix
 	err    error
 }
 
-// explain returns one error for all places that were tried.
-func (p *Places) explain(failed failures) error {
-	// A silent prefix may be unreachable, so its error is an outage. "No responders" is the weakest error.
+// explain returns one error for the failures of all places.
+func (p *Places) explain(failed []failure) error {
+	// Silence may be an outage, so it ranks first. "No responders" has the least information.
 	rank := func(f failure) int {
 		switch {
 		case isSilence(f.err):
@@ -188,7 +186,7 @@ func (p *Places) explain(failed failures) error {
 	return fmt.Errorf("JetStream does not answer (tried %s): %w", strings.Join(tried, ", "), main)
 }
 
-// reason returns why a place is not used, in a few words.
+// reason returns a short text for the error of a place.
 func reason(err error) string {
 	switch {
 	case isSilence(err):
@@ -210,13 +208,13 @@ func (p *Places) isJoined() bool {
 	return p.answered && p.candidates[0] == Joined
 }
 
-// isElsewhere reports whether an error leaves open that JetStream is in another
-// place: a lost connection does not.
+// isElsewhere reports whether JetStream may be in another place after an error. After a lost
+// connection it cannot be found anywhere.
 func isElsewhere(err error) bool {
 	return errors.Is(err, ErrNoJetStream) || errors.Is(err, ErrNotJetStream) || errors.Is(err, denial.ErrNotPermitted) || errors.Is(err, nats.ErrNoResponders) || isSilence(err)
 }
 
-// isSilence reports whether an error is a request without an answer.
+// isSilence reports whether a request had no answer in time.
 func isSilence(err error) bool {
 	return errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout)
 }
@@ -232,7 +230,7 @@ func (p *Places) all() []Prefix {
 // isFound is IsFound for a caller that has the lock.
 func (p *Places) isFound() bool { return p.chosen != "" || p.answered }
 
-// isCurrent reports whether the place in use is chosen, or has answered on this connection.
+// isCurrent reports whether the configuration chose the place in use, or the place has answered on this connection.
 func (p *Places) isCurrent() bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -38,8 +38,8 @@ func TestExpectedDenials(t *testing.T) {
 }
 
 // TestWhyNothingIsFound: of several places that do not answer the error is shown that tells
-// most. A user who may ask in one only, where nothing listens, is not joined; not when it has
-// answered before, which is an outage. A place that swallows requests is no answer.
+// most. A user with permissions for one place only, where nothing listens, is not joined, unless that
+// place has answered before. A timeout is not an answer.
 func TestWhyNothingIsFound(t *testing.T) {
 	t.Parallel()
 	lost, swallowed := errors.New("disconnected"), context.DeadlineExceeded

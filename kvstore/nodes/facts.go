@@ -15,19 +15,26 @@ import (
 // fewNodes is up to how many nodes are read one by one, and not among all others.
 const fewNodes = 50
 
-// Facts yields the facts of some nodes, in any order, and none for a node that has
-// stored none. Those that a node stores meanwhile may follow. An error is the last
-// thing.
+// Facts yields the facts of some nodes, in any order. It skips nodes without stored facts. It may yield a node again if the
+// node stores its facts during the read. An error is the last item.
 func (b Bucket) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
-	return documents(ctx, b, nodes, kvstore.Names.NodeFacts, decodeFacts, func(node, reason string) model.NodeFacts {
-		return model.NodeFacts{Node: node, Unreadable: reason}
-	})
+	return documents[model.NodeFacts]{
+		subject: kvstore.Names.NodeFacts, decode: decodeFacts,
+		unreadable: func(node, reason string) model.NodeFacts { return model.NodeFacts{Node: node, Unreadable: reason} },
+	}.read(ctx, b, nodes)
 }
 
-// documents yields a kind of document of some nodes.
-func documents[D any](ctx context.Context, b Bucket, nodes []string, subject func(kvstore.Names, string) string, decode func(node string, m kvstore.Message) D, unreadable func(node, reason string) D) iter.Seq2[D, error] {
+// documents reads one kind of document of nodes.
+type documents[D any] struct {
+	subject    func(n kvstore.Names, node string) string
+	decode     func(node string, m kvstore.Message) D
+	unreadable func(node, reason string) D
+}
+
+// read yields the documents of some nodes, see Facts.
+func (d documents[D]) read(ctx context.Context, b Bucket, nodes []string) iter.Seq2[D, error] {
 	if len(nodes) <= fewNodes {
-		return documentsOfEach(ctx, b, nodes, subject, decode, unreadable)
+		return d.readEach(ctx, b, nodes)
 	}
 	names := map[string]bool{}
 	for _, n := range nodes {
@@ -36,7 +43,7 @@ func documents[D any](ctx context.Context, b Bucket, nodes []string, subject fun
 
 	return func(yield func(D, error) bool) {
 		n := b.store.Names()
-		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), subject(n, "*"), pageSize)) {
+		for m, err := range b.boundOfFacts().Of(scan.Direct(ctx, b.store, b.stream(), d.subject(n, "*"), pageSize)) {
 			if err != nil {
 				yield(*new(D), err)
 				return
@@ -45,31 +52,31 @@ func documents[D any](ctx context.Context, b Bucket, nodes []string, subject fun
 			if !names[node] || m.Deleted() && !m.Forged {
 				continue
 			}
-			if !yield(decode(node, m), nil) {
+			if !yield(d.decode(node, m), nil) {
 				return
 			}
 		}
 	}
 }
 
-// documentsOfEach is documents with a request for each node.
-func documentsOfEach[D any](ctx context.Context, b Bucket, nodes []string, subject func(kvstore.Names, string) string, decode func(node string, m kvstore.Message) D, unreadable func(node, reason string) D) iter.Seq2[D, error] {
+// readEach yields the documents of some nodes with one request per node.
+func (d documents[D]) readEach(ctx context.Context, b Bucket, nodes []string) iter.Seq2[D, error] {
 	return func(yield func(D, error) bool) {
 		for _, node := range nodes {
-			m, err := b.store.Last(ctx, b.stream(), subject(b.store.Names(), node))
-			var d D
+			m, err := b.store.Last(ctx, b.stream(), d.subject(b.store.Names(), node))
+			var doc D
 			switch {
 			case errors.Is(err, model.ErrNotFound), err == nil && m.Deleted() && !m.Forged:
 				continue
 			case errors.Is(err, answer.ErrUnreadable):
-				d = unreadable(node, err.Error())
+				doc = d.unreadable(node, err.Error())
 			case err != nil:
-				yield(d, err)
+				yield(doc, err)
 				return
 			default:
-				d = decode(node, m)
+				doc = d.decode(node, m)
 			}
-			if !yield(d, nil) {
+			if !yield(doc, nil) {
 				return
 			}
 		}

@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestInventory stores inventories, within 64 KiB, and removes them with their node.
+// TestInventory stores inventories within 64 KiB, and removes them with their node.
 func TestInventory(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

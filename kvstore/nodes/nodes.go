@@ -49,7 +49,7 @@ type Bucket struct {
 // New returns the bucket of a fleet.
 func New(s *kvstore.Store) Bucket { return Bucket{s, mostNodes} }
 
-// boundOfStates and boundOfFacts bound what is read of all nodes. Facts are not kept here.
+// boundOfStates and boundOfFacts limit a read of all nodes. Facts and inventories are not held in memory.
 func (b Bucket) boundOfStates() scan.Bound { return scan.Bound{Messages: b.most, Bytes: stateBytes} }
 func (b Bucket) boundOfFacts() scan.Bound  { return scan.Bound{Messages: b.most, Bytes: math.MaxInt} }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Remove removes the state, the facts and the inventory of a node. Marks take their place, for as long as the server
+// Remove removes the state, facts and inventory of a node. Marks take their place, for as long as the server
 // would have kept the state: one that is killed may find again what is below a mark that is gone. Of a
 // state that does not expire the marks stay.
 func (b Bucket) Remove(ctx context.Context, node string) error {

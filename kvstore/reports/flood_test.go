@@ -112,7 +112,7 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 	}
 }
 
-// TestOneRunIsNoFlood: the first push of thousands of files fills the subject of batches.
+// TestOneRunIsNoFlood: a first run with thousands of files fills the subject of batches.
 func TestOneRunIsNoFlood(t *testing.T) {
 	t.Parallel()
 	_, store := bounded(t)

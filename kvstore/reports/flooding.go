@@ -21,7 +21,7 @@ const floodWindow = 10 * time.Minute
 const runHeader = "Muster-Run"
 
 // Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads only the
-// headers of these ten minutes. A subject that only one run filled does not count. Flooding returns nothing for a
+// headers of these ten minutes. A subject with the reports of a single run does not count. Flooding returns nothing for a
 // stream without a limit per subject, and for users other than administrators, who cannot read headers alone.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
@@ -39,7 +39,7 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	since := time.Now().Add(-floodWindow)
 	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
 	counts := map[string]int64{}
-	runs := map[string]string{} // the run that published a subject, empty for several runs
+	runs := map[string]string{} // by subject, the only run with reports there; empty if there are several
 	for m, err := range scan.Stream(ctx, s.store, n.Reports(), cfg, false) {
 		if err != nil {
 			return nil, err

@@ -48,11 +48,12 @@ func (s Client) permitted(ctx context.Context, verb string) error {
 	}
 }
 
-// denialDelay is how long a check waits for an answer, and how long the client may take to report a denial.
+// denialDelay is the time that checkVerb waits for an answer, and for a denial after the server answered a ping.
 const denialDelay = time.Second
 
-// checkVerb returns ErrRequestsNotPermitted where a subject is not permitted. The server reports that nothing listens
-// there, unless a subscriber to all subjects swallows the request. Then no denial before the answer to a ping is the answer.
+// checkVerb returns ErrRequestsNotPermitted if the user may not publish to a subject. Nothing listens there, so the server
+// reports "no responders" to permitted users. While a client subscribes to all subjects there is no such report; then the
+// subject is permitted unless a denial arrives.
 func (s Client) checkVerb(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
@@ -72,7 +73,8 @@ func (s Client) checkVerb(ctx context.Context, subject string) error {
 	return checked(done(err))
 }
 
-// checkAccount returns errElsewhere where the server does not answer on a subject.
+// checkAccount returns errElsewhere if nothing listens on a subject, and ErrRequestsNotPermitted if the user may not publish
+// to it.
 func (s Client) checkAccount(ctx context.Context, subject string) error {
 	ctx, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
@@ -85,7 +87,7 @@ func (s Client) checkAccount(ctx context.Context, subject string) error {
 	return checked(err)
 }
 
-// checked returns the error of a check, ErrRequestsNotPermitted for a denial.
+// checked returns the error of a check: ErrRequestsNotPermitted for a denial.
 func checked(err error) error {
 	switch {
 	case errors.Is(err, kvstore.ErrNotPermitted):

@@ -74,7 +74,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	return plan, err
 }
 
-// extraction names what is missing: extract_parent may be there.
+// extraction returns the change of unpacking, with its cause.
 func extraction(spec *Spec, state *State, missing bool) model.Change {
 	out := model.Change{Action: actionExtract, Message: "Would have extracted", Property: "extract_parent", From: "not extracted", To: spec.ExtractParent}
 	switch {

@@ -34,8 +34,8 @@ type Spec struct {
 	Preserve      bool              `json:"preserve,omitempty" jsonschema_description:"Restore owners and setuid, setgid and sticky bits from the archive"`
 }
 
-// Format returns the format of a path's extension, zero where it has none of an archive.
-// The extension of an archive that cannot be unpacked is ErrUnsupported.
+// Format returns the format of a path's extension, zero if it is not the extension of an
+// archive. The extension of an archive that muster cannot unpack is ErrUnsupported.
 func Format(path string) (hostarchive.Format, error) {
 	lower := strings.ToLower(path)
 	has := func(extension string) bool { return strings.HasSuffix(lower, extension) }
@@ -58,7 +58,8 @@ func Format(path string) (hostarchive.Format, error) {
 	return 0, nil
 }
 
-// ArchiveFormat returns the declared format of the archive, zero to detect it by the content.
+// ArchiveFormat returns the format by the property or the extension, zero to detect it by
+// the content.
 func (s *Spec) ArchiveFormat() (hostarchive.Format, error) {
 	for _, format := range hostarchive.Formats() {
 		if s.Format == format.String() {
@@ -69,7 +70,7 @@ func (s *Spec) ArchiveFormat() (hostarchive.Format, error) {
 	return Format(s.Name)
 }
 
-// LinksKeep is the value of links that allows links that lead out of extract_parent.
+// LinksKeep is the value of links that keeps symbolic links out of extract_parent.
 const LinksKeep = "keep"
 
 // describes reports whether the properties describe a desired state. A spec

@@ -17,8 +17,7 @@ type State struct {
 
 	want wanted
 	past record
-	// outdated is the checksum of another archive that is unpacked in place of the declared
-	// one, empty for none.
+	// outdated is the checksum of the unpacked archive if it is not the declared one, else empty.
 	outdated string
 }
 
@@ -39,6 +38,6 @@ type Metadata struct {
 // Plan needs and may not read itself.
 type wanted struct {
 	attrs files.Attrs
-	// obstacle prevents a download, and the removal of the archive. target prevents unpacking.
+	// obstacle prevents the download and the removal of the archive, target the unpacking.
 	obstacle, target error
 }

@@ -10,14 +10,14 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 )
 
-// target records which archives were unpacked to one place, the last one at the end. Versions
-// of an archive share a target, also under different names.
+// target records the archives that were unpacked to one location, the last one at the end.
+// Versions of an archive share a target, even if their names differ.
 type target struct {
 	Target   string     `json:"target"`
 	Unpacked []unpacked `json:"unpacked"`
 }
 
-// unpacked is an archive that was unpacked, at least in part.
+// unpacked is an archive that was unpacked completely or in part.
 type unpacked struct {
 	Archive  string `json:"archive"`
 	Checksum string `json:"checksum"`
@@ -28,20 +28,20 @@ type unpacked struct {
 const (
 	// targets is the folder of these records in the state directory.
 	targets = "unpacked"
-	// maxUnpacked bounds the archives of a target.
+	// maxUnpacked is the maximum number of recorded archives of a target.
 	maxUnpacked = 20
 )
 
-// targetName returns the name of the target: the path that unpacking creates, or the
-// directory with the name of the archive without its version. Other archives in the same
-// directory are other targets.
-func (s *Spec) targetName() string {
-	version := regexp.MustCompile(`[0-9]+([._-]?[0-9]+)*`)
+// versionInName matches the version in the name of an archive.
+var versionInName = regexp.MustCompile(`[0-9]+([._-]?[0-9]+)*`)
 
-	return cmp.Or(s.Creates, s.ExtractParent+" "+version.ReplaceAllString(filepath.Base(s.Name), "#"))
+// targetName returns the creates path, or else extract_parent with the name of the archive
+// without its version. Different archives in one directory are different targets.
+func (s *Spec) targetName() string {
+	return cmp.Or(s.Creates, s.ExtractParent+" "+versionInName.ReplaceAllString(filepath.Base(s.Name), "#"))
 }
 
-// recallTarget returns the record of a target. A damaged one is empty.
+// recallTarget returns the record of a target, empty if it is missing or damaged.
 func recallTarget(h *host.Host, spec *Spec) (target, error) {
 	t, found, err := host.Recall[target](h, targets, spec.targetName())
 	if !found || t.Target != spec.targetName() {
@@ -51,8 +51,8 @@ func recallTarget(h *host.Host, spec *Spec) (target, error) {
 	return t, err
 }
 
-// outdated returns the checksum of the archive that is unpacked in place of the declared one,
-// empty for none. Without a declared checksum there is none.
+// outdated returns the checksum of the unpacked archive if the declared checksum differs,
+// else the empty string.
 func (t target) outdated(spec *Spec, past record) string {
 	want, last := spec.wantedChecksum(), len(t.Unpacked)-1
 	if want == "" {
@@ -67,7 +67,7 @@ func (t target) outdated(spec *Spec, past record) string {
 	}
 	own := slices.IndexFunc(t.Unpacked, func(u unpacked) bool { return u.Archive == spec.Name && u.Checksum == want })
 	for i := last; i > own; i-- {
-		// Archives of one run are parts of one manifest, and do not replace each other.
+		// Archives of one run belong to one manifest and do not replace each other.
 		u := t.Unpacked[i]
 		if u.Checksum != want && (own < 0 || u.Run == "" || u.Run != t.Unpacked[own].Run) {
 			return u.Checksum
@@ -77,8 +77,8 @@ func (t target) outdated(spec *Spec, past record) string {
 	return ""
 }
 
-// rememberTarget records the archive as the last one that is unpacked to the target, where
-// there is a state directory.
+// rememberTarget records the archive that is about to be unpacked to the target. Without a
+// state directory it does nothing.
 func rememberTarget(ctx context.Context, h *host.Host, spec *Spec, last unpacked) error {
 	if h.StateDir() == "" {
 		return nil

@@ -9,10 +9,10 @@ import (
 	"github.com/musterfleet/muster/testing/webtest"
 )
 
-// again is what noop says where another archive was unpacked last.
+// again is the message of noop if another archive was unpacked last.
 const again = extracted + " again, because the checksum differs from the one last unpacked"
 
-// versions declares the versions of an application on one machine.
+// versions manages the versions of an application on one machine.
 type versions struct {
 	s   stand
 	dir string

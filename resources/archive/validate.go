@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// extensions are the ones of Format, for hints.
+// extensions lists the extensions of archives, for hints.
 const extensions = ".tar.gz, .tgz, .tar.bz2, .tar.xz, .tar.zst, .tar or .zip"
 
 // Validate reports every problem of the properties.
@@ -94,7 +94,7 @@ func (s *Spec) validateURL(out *model.Problems) {
 		return
 	}
 	if named, err := Format(s.Name); err == nil && named != 0 && format != 0 && named != format {
-		out.Property("url", "give the archive the extension that the url has, or set format", "the url is that of a .%s, the name that of a .%s", format, named)
+		out.Property("url", "give the archive the extension of the url, or set format", "the url ends with .%s, the name with .%s", format, named)
 	}
 }
 

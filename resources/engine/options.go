@@ -84,6 +84,8 @@ type Options struct {
 	Full bool
 	// Outputs puts what a resource gives to later ones into its transaction.
 	Outputs bool
+	// Check counts no executed command as a change: the commands of the run only read.
+	Check bool
 	// Secrets are redacted from everything the run reports, besides those of the resources.
 	Secrets []model.Secret
 	// Parents are the ids of the runs that this one belongs to, outermost first: the

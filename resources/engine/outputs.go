@@ -12,8 +12,8 @@ type outputs struct {
 	kept   resource.Outputs
 }
 
-// of returns the outputs of a node after its turn, nil where its state is not known: the
-// observation after a failed or interrupted change may fail too.
+// of returns the outputs of a node after its turn. It returns nil if the state is unknown,
+// because the observation after a failed or interrupted change failed too.
 func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
 	state := o.access.observer.State(n)
 	if n.Resource.Type.Outputs == nil || state == nil {

@@ -242,8 +242,7 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 	r.conclusion(work, c, t, make(ctx, work, c))
 }
 
-// record writes down, before changes are made, which refreshes and whether a daemon-reload they
-// make pending.
+// record stores, before changes are made, the refreshes and the daemon-reload that they cause.
 func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
@@ -274,7 +273,7 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	for i, change := range t.Changes {
 		t.Changes[i] = change.Done()
 	}
-	t.Changed, t.Refreshed = !res.Outcome.Unchanged, c.Refresh && !c.Plan.Unrefreshed
+	t.Changed, t.Refreshed = !res.Outcome.Unchanged && !r.opts.Check, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
 	if result.ChangedAt.IsZero() {
 		result.ChangedAt = report.Now()

@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// reloadUnits makes systemd read the unit files that the run changed, unless a service of the run
-// already made it. It also does so after an interrupt: later runs find the files as they must be.
+// reloadUnits runs a daemon-reload if the run changed unit files and no service change already
+// ran one. It also runs after an interrupt, because later runs find the files up to date.
 func (r *run) reloadUnits(ctx context.Context) {
 	h := r.opts.Env.Host
 	if h == nil || r.opts.Env.Scope.Unchanging() {
@@ -26,8 +26,8 @@ func (r *run) reloadUnits(ctx context.Context) {
 	}
 }
 
-// wouldReloadUnits reports whether a change of n is followed by a daemon-reload, because n
-// provides or removes a unit file.
+// wouldReloadUnits reports whether a change of n causes a daemon-reload, because n provides or
+// removes a unit file.
 func (r *run) wouldReloadUnits(n *graph.Node) bool {
 	if n.Resource.Type.Relations == nil {
 		return false

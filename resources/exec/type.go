@@ -52,7 +52,8 @@ const (
 	actionRefresh = "refresh"
 )
 
-// Plan reports whether the command is due. A refresh overrides creates and the guards. An error is a command that cannot start.
+// Plan reports whether the command is due. A refresh overrides creates and the guards. An
+// error means that the command cannot start.
 func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	switch {
 	case refresh:

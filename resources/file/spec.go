@@ -22,7 +22,7 @@ type Spec struct {
 	Mode    string     `json:"mode,omitempty" flagdefault:"0644" jsonschema_description:"Permissions in octal: 0644, 644 or 0o644; a directory also gets execute where it has read or write; required except with absent"`
 	// Validator is only for managed content.
 	Validator string `json:"validate,omitempty" line:"any" filled:"true" sensitive:"true" jsonschema_description:"A command that must accept new content before it takes its place, with {} for the path of the new file: visudo -cf {}"`
-	// DropCapabilities is only for managed content.
+	// DropCapabilities requires managed content.
 	DropCapabilities bool `json:"drop_capabilities,omitempty" jsonschema_description:"Remove the file capabilities (setcap) when the content changes; unset keeps them"`
 	Force            bool `json:"force,omitempty" jsonschema_description:"With absent: also remove a directory with content"`
 }

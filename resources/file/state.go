@@ -72,7 +72,7 @@ type wanted struct {
 	size   int64
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
-	// capabilities marks a file with capabilities that a replacement keeps.
+	// capabilities reports whether the file has capabilities that a replacement keeps.
 	capabilities bool
 	// notEmpty marks a directory with entries.
 	notEmpty bool

@@ -44,7 +44,7 @@ func (s *Spec) Validate() model.Problems {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
 	}
 	if s.DropCapabilities && s.Ensure == model.EnsurePresent && !s.managesContent() {
-		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` has no content that changes")
+		out.Property("drop_capabilities", "set content or source", "`drop_capabilities` requires managed content")
 	}
 	resource.CheckAccount(&out, s.Ensure, "owner", s.Owner)
 	resource.CheckAccount(&out, s.Ensure, "group", s.Group)
@@ -149,8 +149,8 @@ func parseMode(text string) (uint32, error) {
 	return uint32(mode), nil
 }
 
-// searchable returns the mode of a directory: each triad that allows to read or write allows to search, so that
-// one mode suits files and directories, as with the X of chmod.
+// searchable adds execute to each triad with read or write, like X of chmod, so one mode suits
+// files and directories.
 func searchable(mode uint32) uint32 {
 	const read, write = 0o444, 0o222
 

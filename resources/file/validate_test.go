@@ -88,7 +88,7 @@ func TestValidate(t *testing.T) {
 		"validate that is empty":       {properties: base(typetest.Properties{"content": "x", "validate": ""}), problems: []string{"`validate` is empty"}},
 		"validate that is blank":       {properties: base(typetest.Properties{"content": "x", "validate": " "}), problems: []string{"`validate` names no program"}},
 		"validate with NUL":            {properties: base(typetest.Properties{"content": "x", "validate": "a {}\x00"}), problems: []string{"`validate` must not contain a NUL byte"}},
-		"capabilities without content": {properties: base(typetest.Properties{"drop_capabilities": true}), problems: []string{"`drop_capabilities` has no content that changes (set content or source)"}},
+		"capabilities without content": {properties: base(typetest.Properties{"drop_capabilities": true}), problems: []string{"`drop_capabilities` requires managed content (set content or source)"}},
 		"validate without content":     {properties: base(typetest.Properties{"validate": "nginx -tc {}"}), problems: []string{"`validate` has no content to validate (set content or source)"}},
 		"validate of a directory":      {properties: base(typetest.Properties{"ensure": "directory", "validate": "nginx -tc {}"}), problems: []string{"a directory has no `validate` (remove it, or use ensure: present)"}},
 		"force with present":           {properties: base(typetest.Properties{"force": true}), problems: []string{"`force` is only valid with ensure: absent"}},

@@ -142,7 +142,7 @@ func (c *Checker) command(check model.HealthCheck, timeout time.Duration) (comma
 	return command.Command{Argv: words}, err
 }
 
-// statusOf interprets an exit code by the convention of Nagios or by critical_on.
+// statusOf returns the status for an exit code: by critical_on, or else as Nagios does.
 func statusOf(code int, criticalOn model.CriticalOn) model.HealthStatus {
 	switch {
 	case code == 0:

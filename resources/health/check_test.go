@@ -50,7 +50,7 @@ func timeout(d time.Duration) func(*model.HealthCheck) {
 	return func(c *model.HealthCheck) { c.Timeout = (*model.Duration)(&d) }
 }
 
-// TestCriticalOnNonzero runs plugins that follow no convention.
+// TestCriticalOnNonzero runs commands that do not use the exit codes of Nagios.
 func TestCriticalOnNonzero(t *testing.T) {
 	nonzero := func(c *model.HealthCheck) { c.CriticalOn = model.CriticalOnNonzero }
 	for code, want := range map[int]model.HealthStatus{

@@ -36,7 +36,7 @@ type Host struct {
 	*command.Runner
 	*lock.Locks
 
-	// expectsUnits reports whether this process recorded a pending daemon-reload.
+	// expectsUnits is set while this process has recorded a pending daemon-reload.
 	expectsUnits atomic.Bool
 }
 

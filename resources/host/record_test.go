@@ -47,3 +47,20 @@ func TestReadRecord(t *testing.T) {
 		t.Errorf("a record that a group may write gives %v", err)
 	}
 }
+
+// TestExpectUnitChangeFails checks that a change is refused as long as its record cannot be written.
+func TestExpectUnitChangeFails(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "units"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h := host.New(host.Options{StateDir: dir})
+	for range 2 {
+		if err := h.ExpectUnitChange(t.Context()); err == nil {
+			t.Error("no error")
+		}
+	}
+	if err := host.New(host.Options{}).ExpectUnitChange(t.Context()); err != nil {
+		t.Errorf("without a state directory: %v", err)
+	}
+}

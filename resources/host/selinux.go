@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 )
 
-// selinux is where the file system of SELinux is mounted while it is enabled.
+// selinux is the mount point of the SELinux file system.
 const selinux = "/sys/fs/selinux"
 
-// labels returns the look-up of default labels, nil without SELinux.
+// labels returns a function that returns the default label of a path, nil without SELinux.
 func labels(commands *command.Runner) func(ctx context.Context, path string) (string, error) {
 	var st unix.Statfs_t
 	if unix.Statfs(selinux, &st) != nil || st.Type != unix.SELINUX_MAGIC {
@@ -26,8 +26,8 @@ func labels(commands *command.Runner) func(ctx context.Context, path string) (st
 	}
 }
 
-// defaultLabel returns the label that the policy has for a regular file, as restorecon
-// does. It is empty if the policy has none, or the program is not installed.
+// defaultLabel returns the label that restorecon would set on a regular file. It is empty if
+// the policy has none, or if program is not installed.
 func defaultLabel(ctx context.Context, commands *command.Runner, program, path string) (string, error) {
 	result, err := commands.Run(ctx, command.Command{Argv: []string{program, "-n", "-m", "file", path}})
 	switch {

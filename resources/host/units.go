@@ -12,17 +12,17 @@ import (
 	"github.com/musterfleet/muster/resources/host/systembus"
 )
 
-// booted is a directory that exists where systemd is the first process.
+// booted is the directory that exists if systemd is the init system (sd_booted).
 const booted = "/run/systemd/system"
 
-// unitRecords is the folder, and pendingUnits the name, of the record of a pending daemon-reload.
+// The folder and the name of the record of a pending daemon-reload.
 const (
 	unitRecords  = "units"
 	pendingUnits = "pending"
 )
 
-// reloads reports whether the systemd of this machine reads unit files.
-func reloads() bool {
+// canReload reports whether systemd runs here and systemctl is installed.
+func canReload() bool {
 	if _, err := os.Lstat(booted); err != nil || systembus.IsOffline("/") {
 		return false
 	}
@@ -31,18 +31,17 @@ func reloads() bool {
 	return err == nil
 }
 
-// WouldReloadUnits reports whether a change of the file at path is followed by a daemon-reload
-// of systemd.
+// WouldReloadUnits reports whether a change of the file at path causes a daemon-reload.
 func (h *Host) WouldReloadUnits(path string) bool {
-	return h != nil && files.IsUnitFile(path) && reloads()
+	return h != nil && files.IsUnitFile(path) && canReload()
 }
 
-// ReloadUnits makes systemd read its unit files if muster changed any since the last
-// daemon-reload. It reports whether it ran one.
+// ReloadUnits runs a daemon-reload if unit files changed since the last one, or if a killed run
+// left a record of ExpectUnitChange. It reports whether it ran one.
 func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
 	_, recorded, _ := Recall[bool](h, unitRecords, pendingUnits)
-	isKilled := recorded && !h.expectsUnits.Load()
-	if !isKilled && !h.Units.ArePending() || !reloads() {
+	wasKilled := recorded && !h.expectsUnits.Load()
+	if !wasKilled && !h.Units.ArePending() || !canReload() {
 		return false, h.forgetUnits(recorded)
 	}
 	changes := h.Units.Changes()
@@ -59,16 +58,20 @@ func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
 }
 
 // ExpectUnitChange records that unit files are about to change. If muster is killed before the
-// daemon-reload, the next run makes it.
+// daemon-reload, the next run catches up.
 func (h *Host) ExpectUnitChange(ctx context.Context) error {
 	if h.expectsUnits.Swap(true) {
 		return nil
 	}
-	if err := h.Remember(ctx, unitRecords, pendingUnits, true); !errors.Is(err, state.ErrNone) {
-		return err
+	err := h.Remember(ctx, unitRecords, pendingUnits, true)
+	if errors.Is(err, state.ErrNone) {
+		return nil
+	}
+	if err != nil {
+		h.expectsUnits.Store(false)
 	}
 
-	return nil
+	return err
 }
 
 // forgetUnits removes the record of ExpectUnitChange.

@@ -18,6 +18,8 @@ type Links struct {
 	Alias string
 	Pos   model.Position
 	Needs []resource.Reference
+	// Repeats reports whether several resources may have the name.
+	Repeats bool
 	// Resource is nil while only its links are known. The resources that it includes
 	// wait for what it needs, and it waits for them.
 	Resource *resource.Resource
@@ -106,7 +108,14 @@ func (c *linkCheck) name(i int, ref model.Ref) {
 		c.byRef[ref] = i
 		return
 	}
-	if a, b := c.all[first].Resource, c.all[i].Resource; a != nil && b != nil && a.IsSame(b) {
+	a, b := c.all[first].Resource, c.all[i].Resource
+	switch pos := c.all[i].Pos; {
+	case a != nil && b != nil && a.IsSame(b):
+		return
+	case (a == nil || b == nil) && c.all[first].Repeats && c.all[i].Repeats:
+		return // which of them it is, is unknown
+	case pos == c.all[first].Pos && !pos.IsZero():
+		c.problems.Add(pos, "make the name depend on the data, or include the manifest once", "%s is declared differently by two inclusions of %s", ref, pos.File)
 		return
 	}
 	c.problems.Add(c.all[i].Pos, "keep one of them, or give one another name", "%s is declared twice, first at %s", ref, c.all[first].Pos)

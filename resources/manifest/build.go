@@ -98,7 +98,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 		b.out.Warnings.Append(warnings...)
 	}
 	if len(b.links) > at {
-		b.links[at].Resource = res
+		b.links[at].Resource, b.links[at].Ref = res, res.Ref()
 	}
 }
 
@@ -192,7 +192,8 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 	}
 }
 
-// unevaluated returns the keys of literal values and of control, which Excluded evaluates.
+// unevaluated returns the keys that Mapping must not evaluate: literal properties, and control,
+// which Excluded evaluates.
 func unevaluated(t *resource.Type) []string {
 	out := []string{syntax.KeyControl}
 	for i := range t.Properties {
@@ -250,6 +251,9 @@ func (s *session) noteSensitive(res *resource.Resource) {
 
 func (b *build) keep(res *resource.Resource, properties document.Value) {
 	res.Scope = b.session.holds
+	if res.Type.Include != nil {
+		res.Instance = b.session.common.instance(res)
+	}
 	b.session.noteSensitive(res)
 	b.own = append(b.own, res)
 	b.out.values = append(b.out.values, properties)

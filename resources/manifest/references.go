@@ -17,7 +17,8 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	if strings.TrimSpace(ref.Name) == "" {
 		return
 	}
-	l := links.Links{Ref: ref, Pos: pos}
+	t, known := b.session.Opts.Types.Get(ref.Type)
+	l := links.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref

@@ -17,6 +17,7 @@ func TestParseRequest(t *testing.T) {
 		"yaml":     {"protocol: io.choria.ccm.v1.resource.ensure.request\ntype: file\nproperties:\n  name: /a\n  mode: 0644\n  content: |\n    a\n  args: [x, 1.10]\n  env: {A: ~}\n  force: true\n", `{"name":"/a","mode":"0644","content":"a\n","args":["x",1.10],"env":{"A":null},"force":true}`, `{"name":"/a","ensure":"present","content":"a\n","mode":"0644","force":true,"args":["x","1.10"],"env":{"A":""}}`},
 		"literal":  {`{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"exec","properties":{"name":"echo ${PATH} {{ x }}"}}`, `{"name":"echo ${PATH} {{ x }}"}`, `{"name":"echo ${PATH} {{ x }}","ensure":"present"}`},
 		"all keys": {`{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"file","properties":{"name":"/a"},"id":"x","expires":"2030-01-31T12:00:00Z","noop":true}`, `{"name":"/a"}`, `{"name":"/a","ensure":"present"}`},
+		"check":    {`{"protocol":"io.choria.ccm.v1.resource.ensure.request","type":"exec","properties":{"name":"/a"},"check":true}`, `{"name":"/a"}`, `{"name":"/a","ensure":"present"}`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			request, properties, err := manifest.ParseRequest("r", []byte(tc.in))
@@ -27,6 +28,9 @@ func TestParseRequest(t *testing.T) {
 				t.Errorf("got  %s\nwant %s", request.Properties, tc.properties)
 			}
 			if name == "all keys" && (request.ID != "x" || !request.Noop || !request.Expires.Equal(time.Date(2030, 1, 31, 12, 0, 0, 0, time.UTC))) {
+				t.Errorf("got %+v", request)
+			}
+			if request.Check != (name == "check") {
 				t.Errorf("got %+v", request)
 			}
 			res, err := manifest.NewLoader(options()).DecodeOne(request.Type, properties)
@@ -59,6 +63,8 @@ func TestRequestProblems(t *testing.T) {
 		"expires":          {head + "type: file\nexpires: tomorrow\n", "r:3:10: `expires` must be a time as in RFC 3339 (for example 2030-01-31T12:00:00Z)"},
 		"noop":             {head + "type: file\nnoop: maybe\n", "r:3:7: `noop` must be true or false"},
 		"noop text":        {head + "type: file\nnoop: \"true\"\n", "r:3:7: `noop` must be true or false"},
+		"check":            {head + "type: exec\ncheck: maybe\n", "r:3:8: `check` must be true or false"},
+		"check of a file":  {head + "type: file\ncheck: true\n", "r:3:8: `check` is for the type exec, not file"},
 		"duplicate":        {`{"type": "file", "type": "exec"}`, "r:1:18: the key `type` is there twice, first at r:1:2 (keep one of them)"},
 		"decode: type":     {head + "type: fil\nproperties: {name: /a}\n", "r:3:13: unknown resource type `fil` (did you mean `file`?)"},
 		"decode: far type": {head + "type: zookeeper\nproperties: {name: /a}\n", "r:3:13: unknown resource type `zookeeper` (one of file, package, exec)"},

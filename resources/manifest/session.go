@@ -51,11 +51,31 @@ type shared struct {
 	sensitive map[model.Ref]bool
 	// included are the resources whose manifests were read.
 	included []*resource.Resource
+	// including are all resources that include a manifest, without repetitions.
+	including []*resource.Resource
+}
+
+// instance returns the number of a resource that includes a manifest among those with its name. Resources that are
+// the same share a number.
+func (s *shared) instance(res *resource.Resource) int {
+	last := 0
+	for _, other := range s.including {
+		if other.Type != res.Type || other.Meta().Name != res.Meta().Name {
+			continue
+		}
+		if other.IsSame(res) {
+			return other.Instance
+		}
+		last = max(last, other.Instance)
+	}
+	s.including = append(s.including, res)
+
+	return last + 1
 }
 
 // clone returns a copy for one run: what that adds is not seen by the next.
 func (s *shared) clone() *shared {
-	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), maps.Clone(s.sensitive), slices.Clone(s.included)}
+	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), maps.Clone(s.sensitive), slices.Clone(s.included), slices.Clone(s.including)}
 }
 
 // provided returns the paths that resources declared so far bring, each by the first.

@@ -119,9 +119,9 @@ func (t *Type) ApplyAll(ctx context.Context, env resource.Env, p PackageProvider
 	return outcomes, err
 }
 
-// attribute splits the failed scripts of a transaction by package. A package fails with its own
-// script, even in its desired state. Other packages in their desired state were changed; the rest
-// are changed again, one by one.
+// attribute returns the errors of a transaction with failed scripts by package. A package fails
+// with its own script, even in its desired state. Other packages in their desired state succeed;
+// the rest fail, and are changed again one by one.
 func (t *Type) attribute(ctx context.Context, env resource.Env, p PackageProvider, failed error, specs []*Spec, plans []resource.Plan, after map[string]*State) resource.BatchError {
 	errs, named := make(resource.BatchError, len(specs)), false
 	for i, s := range specs {

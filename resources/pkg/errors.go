@@ -34,7 +34,7 @@ var (
 	ErrNoSpace = errors.New("there is not enough free space")
 	// ErrScript is a failed script of the package or of another one.
 	ErrScript = errors.New("a script of a package failed")
-	// ErrRefused is a package that the package manager refused.
+	// ErrRefused is a change that the package manager refused.
 	ErrRefused = errors.New("the package manager refused it")
 	// ErrPlugin is a plugin of the package manager that is not installed.
 	ErrPlugin = errors.New("a plugin of the package manager is missing")

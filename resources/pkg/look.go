@@ -103,8 +103,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// checkAbsent sets NotAbsent for packages with ensure absent or purged that are not installed, but
-// are known to the package manager under another name.
+// checkAbsent sets NotAbsent of packages with ensure absent or purged that are not installed.
 func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
 	checker, ok := p.(AbsenceChecker)
 	var names []string
@@ -129,9 +128,9 @@ func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs
 	return nil
 }
 
-// Virtual returns the error for a name that only installed packages provide.
+// Virtual returns the error for a virtual package that installed packages provide.
 func Virtual(name string, providers []string) error {
-	return fmt.Errorf("%w: %s is a virtual package, provided by %s: to remove it, name the provider", ErrNoPackage, name, strings.Join(providers, ", "))
+	return fmt.Errorf("%w: %s is a virtual package, provided by %s: name the provider to remove it", ErrNoPackage, name, strings.Join(providers, ", "))
 }
 
 // wanted is a package with ensure latest, in a release or in all.

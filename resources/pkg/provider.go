@@ -110,15 +110,16 @@ type Batcher interface {
 	Refresh(ctx context.Context, env resource.Env, maxAge time.Duration, latest bool) error
 }
 
-// Holder is a package manager that needs more than itself to hold packages.
+// Holder is a package manager with additional requirements for holds.
 type Holder interface {
-	// CheckHolds returns why packages cannot be held or released now.
+	// CheckHolds returns an error if packages cannot be held or released.
 	CheckHolds(ctx context.Context, env resource.Env) error
 }
 
-// AbsenceChecker is a package manager that can have installed what a name means under another name.
+// AbsenceChecker is a package manager with names that other packages provide.
 type AbsenceChecker interface {
-	// CheckAbsent returns why names that are not installed cannot be called absent, by these names.
+	// CheckAbsent returns an error for each name that is not installed but provided by an
+	// installed package, by name.
 	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
 }
 

@@ -59,7 +59,7 @@ func foresee(ctx context.Context, env resource.Env, p PackageProvider, specs []*
 	}
 }
 
-// holdCheck returns a func that reports, with one question for all, why packages cannot be held.
+// holdCheck returns a function that calls CheckHolds at most once.
 func holdCheck(ctx context.Context, env resource.Env, p PackageProvider) func() error {
 	h, ok := p.(Holder)
 	if !ok {
@@ -160,14 +160,14 @@ func (s *simulation) pick(indexes []int) []Request {
 	return out
 }
 
-// isUnknowable reports whether an error of a simulation is none of the change itself: a run as root
-// refreshes the lists first, and waits for others.
+// isUnknowable reports whether an error of a simulation says nothing about the change: a run as
+// root refreshes the lists first and waits for locks.
 func isUnknowable(err error) bool {
 	return slices.ContainsFunc([]error{ErrDownload, ErrNotRoot, ErrLocked}, func(is error) bool { return errors.Is(err, is) })
 }
 
-// isRefusal reports whether a package manager would refuse one of several changes, rather than
-// being unable to make or to simulate any.
+// isRefusal reports whether the package manager refused one of several changes. Other errors
+// concern all of them.
 func isRefusal(err error) bool {
 	return slices.ContainsFunc([]error{ErrHeld, ErrNoPackage, ErrNoVersion, ErrUnmet}, func(is error) bool { return errors.Is(err, is) })
 }

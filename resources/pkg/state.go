@@ -26,7 +26,7 @@ type State struct {
 	Removable  bool   `json:"-"`
 	CannotHold error  `json:"-"`
 
-	// NotAbsent is why a package that is not installed cannot be called absent.
+	// NotAbsent is the error of AbsenceChecker, nil if the package is absent.
 	NotAbsent error `json:"-"`
 
 	// order compares the installed version with the wanted one, or the candidate.

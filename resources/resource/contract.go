@@ -51,9 +51,9 @@ type Info struct {
 	Summary string
 	// NameHelp describes the name of a resource.
 	NameHelp string
-	// Argument is the property that a command line may give as an argument behind the name; empty for none.
+	// Argument is the property that `muster ensure` accepts as an argument after the name; may be empty.
 	Argument string
-	// Abbreviation is another name of the type at the command line; empty for none.
+	// Abbreviation is a short name of the type at the command line; may be empty.
 	Abbreviation string
 	// Ensures are the values of ensure; empty when any is allowed. The first is the default.
 	Ensures []string

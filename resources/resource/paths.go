@@ -41,8 +41,8 @@ func MayWrite(h *host.Host, dir string) error {
 	return PrerequisiteError{Needs: []string{PathNeed(dir)}, Err: err}
 }
 
-// MayReplace is MayWrite of the directory of an existing path, and returns
-// mounts.ErrMounted if the path, or anything below it, is a mount point.
+// MayReplace checks that muster may write to the directory of an existing path. It returns
+// mounts.ErrMounted if the path or anything below it is a mount point.
 func MayReplace(h *host.Host, path string) error {
 	if err := MayWrite(h, filepath.Dir(path)); err != nil {
 		return err

@@ -111,8 +111,8 @@ func (t TimedOut) Error() string { return t.Err.Error() }
 // Unwrap returns the error behind it.
 func (t TimedOut) Unwrap() error { return t.Err }
 
-// Concluded is an error within a BatchError: the change was made and failed all the same, so it
-// is made again only as often as retry says.
+// Concluded is an error within a BatchError of a change that was made and failed. Only the
+// property retry repeats it.
 type Concluded struct{ Err error }
 
 // Error returns the text of the error behind it.

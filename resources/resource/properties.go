@@ -30,13 +30,13 @@ type Property struct {
 	// Line, by the tag line, is set where the text, or each text in it, is a command
 	// line: to the provider that splits it into words, or to any.
 	Line string
-	// FlagDefault, by the tag flagdefault, is the value that commands set when ensure is not absent and no value
-	// is given.
+	// FlagDefault, by the tag flagdefault, is the default of its flag, unless ensure is absent.
 	FlagDefault string
-	// FlagAliases, by the tag flags, are other names of its flag; Short, by the tag short, is its letter.
+	// FlagAliases, by the tag flags, are other names of its flag. Short, by the tag short, is the
+	// letter of its flag.
 	FlagAliases []string
 	Short       string
-	// Literal, by the tag literal:"true", means that its value holds no expressions.
+	// Literal, by the tag literal:"true", means that expressions in its value are not evaluated.
 	Literal bool
 	// List, by the tag list, is the property that takes the words of a command line
 	// as a list. Where neither is set, the name is the line.

@@ -2,6 +2,7 @@ package resource
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 	"reflect"
 	"slices"
@@ -25,6 +26,8 @@ type Resource struct {
 	Excluded string
 	// Scope is that of the manifest that declares it. At depth 0 that of the run holds.
 	Scope Scope
+	// Instance is the number of a resource that includes a manifest among those with its name; 0 means 1.
+	Instance int
 	// Children are the resources of the manifest it includes. One that is the same
 	// as another of the run is merged with it.
 	Children []*Resource
@@ -86,7 +89,34 @@ func (r *Resource) IsSame(other *Resource) bool {
 		return false
 	}
 
-	return reflect.DeepEqual(named(r.Spec, other.Meta().Name), other.Spec)
+	brought := []model.Ref{r.Brings, other.Brings}
+
+	return reflect.DeepEqual(named(withoutRequire(r.Spec, brought), other.Meta().Name), withoutRequire(other.Spec, brought))
+}
+
+// withoutRequire returns a spec that does not require some resources: a manifest requires the resource that brings its
+// file although it does not declare that.
+func withoutRequire(s Spec, refs []model.Ref) Spec {
+	isBrought := func(ref model.Ref) bool { return slices.Contains(refs, ref) }
+	if !slices.ContainsFunc(s.Meta().Require, isBrought) {
+		return s
+	}
+	out := copied(s)
+	meta := out.Meta()
+	if meta.Require = slices.DeleteFunc(slices.Clone(meta.Require), isBrought); len(meta.Require) == 0 {
+		meta.Require = nil
+	}
+
+	return out
+}
+
+// copied returns a shallow copy of a spec.
+func copied(s Spec) Spec {
+	original := reflect.ValueOf(s)
+	out := reflect.New(original.Type().Elem())
+	out.Elem().Set(original.Elem())
+
+	return out.Interface().(Spec)
 }
 
 // named returns a spec by another name, where both are names of one thing.
@@ -94,10 +124,7 @@ func named(s Spec, name string) Spec {
 	if _, several := s.(CanonicalNamer); !several || s.Meta().Name == name {
 		return s
 	}
-	original := reflect.ValueOf(s)
-	renamed := reflect.New(original.Type().Elem())
-	renamed.Elem().Set(original.Elem())
-	out := renamed.Interface().(Spec)
+	out := copied(s)
 	out.Meta().Name = name
 	if canonicalName(out) != canonicalName(s) {
 		return s
@@ -126,13 +153,21 @@ const SourceProperty = "source"
 // Outputs are the values of the resources of a run, by reference.
 type Outputs map[model.Ref]map[string]any
 
-// Ref returns the resource's reference by its name.
-func (r *Resource) Ref() model.Ref { return model.Ref{Type: r.Type.Name, Name: r.Meta().Name} }
+// Ref returns the resource's reference by its name. From the second instance on it ends in the number.
+func (r *Resource) Ref() model.Ref { return r.ref(r.Meta().Name) }
+
+func (r *Resource) ref(name string) model.Ref {
+	if r.Instance > 1 {
+		name = fmt.Sprintf("%s (%d)", name, r.Instance)
+	}
+
+	return model.Ref{Type: r.Type.Name, Name: name}
+}
 
 // CanonicalRef returns the reference of a resource by the one name that all its names
 // stand for.
 func (r *Resource) CanonicalRef() model.Ref {
-	return model.Ref{Type: r.Type.Name, Name: canonicalName(r.Spec)}
+	return r.ref(canonicalName(r.Spec))
 }
 
 func canonicalName(s Spec) string {

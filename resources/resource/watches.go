@@ -7,16 +7,16 @@ import (
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// WatchPaths returns the points of paths. An empty path and a URL have none. A relative
-// path is beside the manifest: PointsBeside completes it.
+// WatchPaths returns the points of paths. It ignores empty paths and URLs. Relative paths are
+// relative to the manifest: PointsBeside completes them.
 func WatchPaths(paths ...string) []watch.Point { return watchAll(watch.Path, paths) }
 
 // WatchTrees returns the points of directories with all that is below them, as
 // WatchPaths does.
 func WatchTrees(paths ...string) []watch.Point { return watchAll(watch.Tree, paths) }
 
-// PointsBeside completes relative paths of points with the directory of the manifest. It
-// leaves them out where the manifest has none.
+// PointsBeside completes relative paths of points with the directory of the manifest. Without a
+// directory it drops them.
 func PointsBeside(points []watch.Point, dir string) []watch.Point {
 	var out []watch.Point
 	for _, p := range points {

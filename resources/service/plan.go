@@ -24,7 +24,7 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 	unmasks := is(spec.Masked, false) && strings.HasPrefix(masked, "masked")
 	if unmasks {
 		plan.Add(model.Change{Action: string(Unmask), Message: "Would have unmasked", Property: "masked", From: "true", To: "false"})
-		o = Obstacles{Reload: o.Reload, Mask: o.Mask}
+		o = Obstacles{Reload: o.Reload}
 	}
 	err = errors.Join(planRun(&plan, spec, state, o, refresh), planEnable(&plan, spec, state, o, unmasks))
 	if is(spec.Masked, true) && masked != "masked" {
@@ -69,7 +69,7 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
 	if is(spec.Enable, true) && state.Metadata.Enabled && !unmasks && state.Install != nil {
 		plan.Add(model.Change{
-			Action: string(Reenable), Message: "Would have enabled again, as its [Install] section says", Property: "enable",
+			Action: string(Reenable), Message: "Would have enabled again, because its links differ from its [Install] section", Property: "enable",
 			From: strings.Join(state.Links, " "), To: strings.Join(state.Install, " "),
 		})
 		return nil

@@ -11,8 +11,8 @@ import (
 // ErrNotFound is a service that does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
 
-// ErrStopped is a transient unit that muster stopped: it exists only while it runs.
-var ErrStopped = fmt.Errorf("%w: it was a transient unit, which was stopped", ErrNotFound)
+// ErrStopped is an ErrNotFound: a transient unit that muster stopped.
+var ErrStopped = fmt.Errorf("%w: muster stopped it, and a transient unit exists only while it runs", ErrNotFound)
 
 // State is the observed state of a service. Its ensure is running or stopped.
 type State struct {
@@ -24,8 +24,8 @@ type State struct {
 	// Starting marks a stopped service that is about to run: it takes long to
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
-	// Links and Install are the links that enable a service and those that its unit asks for. They
-	// are set only where they differ.
+	// Links are the links that enable a service, and Install the links of its [Install] section.
+	// Both are nil unless they differ.
 	Links, Install []string `json:"-"`
 	// Missing marks a service that does not exist.
 	Missing bool `json:"-"`

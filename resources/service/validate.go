@@ -7,14 +7,14 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// allowed are the characters of a service name: the characters of unit names, + and ~. UnitName
-// escapes the last two.
+// allowed lists the characters of a service name: the characters of unit names, and + and ~,
+// which UnitName escapes.
 const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._+:~@\\-"
 
 // Validate reports every problem of the properties.
 func (s *Spec) Validate() model.Problems {
 	var out model.Problems
-	const hint = "letters, digits and . _ + : ~ @ - are allowed, and escapes as systemd-escape prints them"
+	const hint = "use letters, digits, . _ + : ~ @ - and escapes of systemd-escape"
 	bare, suffix := cutSuffix(s.Name)
 	template, instance, isInstance := strings.Cut(bare, "@")
 	isRoot := bare == "-" && (suffix == ".mount" || suffix == ".slice")

@@ -44,7 +44,7 @@ func TestValidate(t *testing.T) {
 		"masked, and it starts":    {properties: typetest.Properties{"name": "a", "ensure": "stopped", "masked": true, "enable": true}, problem: "a masked service can neither run nor start"},
 		"unmasked":                 {properties: typetest.Properties{"name": "a", "masked": false, "refresh": "reload-or-restart"}},
 		"another refresh":          {properties: typetest.Properties{"name": "a", "refresh": "start"}, problem: "refresh"},
-		"a command":                {properties: typetest.Properties{"name": "app; rm -rf /"}, problem: `service name contains dangerous characters: "app; rm -rf /" (letters,`},
+		"a command":                {properties: typetest.Properties{"name": "app; rm -rf /"}, problem: `service name contains dangerous characters: "app; rm -rf /" (use letters,`},
 		"a pipe":                   {properties: typetest.Properties{"name": "a|b"}, problem: "dangerous characters"},
 		"an ampersand":             {properties: typetest.Properties{"name": "a&b"}, problem: "dangerous characters"},
 		"a dollar":                 {properties: typetest.Properties{"name": "$a"}, problem: "dangerous characters"},

@@ -115,7 +115,7 @@ func stepAt(place parse.Pos) parse.Node {
 	return &parse.ActionNode{NodeType: parse.NodeAction, Pos: place, Pipe: pipe}
 }
 
-// withoutDot matches the error for a name of expressions in a Go template.
+// withoutDot matches the error for Data, Facts or Environ without the dot.
 var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined`)
 
 // noKey matches what the library says of a key that is missing.
@@ -139,11 +139,11 @@ func goError(t Template, out *output, err error) error {
 	return failed
 }
 
-// expressionLeft matches an expression of a manifest, which Go templates do not evaluate.
+// expressionLeft matches the start of an expression of a manifest.
 var expressionLeft = regexp.MustCompile(`\$\{[^{}]*?\b(?:(?:Data|Facts|Environ)\s*(?:\?\.|[.\[|])|(?:lookup|readFile|file|kvGet|registrations|secret|outputs|template|jet)\s*\()`)
 
-// checkLiterals refuses expressions of a manifest in the literal text of a Go template:
-// they would stay in the result.
+// checkLiterals refuses expressions of a manifest in the literal text of a Go template, which
+// does not evaluate them.
 func checkLiterals(t Template, root *parse.ListNode) (err error) {
 	Visit(root, func(node any) {
 		text, is := node.(*parse.TextNode)

@@ -9,13 +9,13 @@ import (
 	"github.com/CloudyKit/jet/v6"
 )
 
-// namePrinted is the function that printed values pass through.
+// namePrinted is the name of the function that checks printed values.
 const namePrinted = "__printed"
 
-// nullError is a null value that a template prints: the libraries would write <no value> or <nil>.
+// nullError is the error for a null value, which the libraries would print as <no value> or <nil>.
 type nullError struct{ source string }
 
-// Error names the action.
+// Error returns the action with the problem.
 func (e *nullError) Error() string { return "`" + e.source + "` is null" }
 
 func (e *nullError) goHint() string {
@@ -26,7 +26,7 @@ func (e *nullError) jetHint() string {
 	return "give it a value, or write [[ isset(" + e.source + ") ? " + e.source + " : \"…\" ]]"
 }
 
-// maxSource is how much of an action an error shows, in bytes.
+// maxSource is the maximum length of an action in an error, in bytes.
 const maxSource = 80
 
 func clipped(source string) string {
@@ -37,7 +37,7 @@ func clipped(source string) string {
 	return source
 }
 
-// checkPrinted appends the function of namePrinted to each action that prints.
+// checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
 	Visit(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
@@ -51,7 +51,7 @@ func checkPrinted(root *parse.ListNode) {
 	})
 }
 
-// printed returns the value of an action, which must not be null.
+// printed returns the value of an action, or a nullError.
 func printed(source string, v any) (any, error) {
 	if v == nil {
 		return nil, &nullError{source}
@@ -60,7 +60,7 @@ func printed(source string, v any) (any, error) {
 	return v, nil
 }
 
-// checkPrinted has the value of an action checked before it is printed.
+// checkPrinted wraps the value of an action that prints, so that null is an error.
 func (r *rendering) checkPrinted(n *jet.ActionNode) {
 	if n.Pipe == nil || n.Pipe.Cmds[0].Exprs != nil {
 		return

@@ -34,7 +34,7 @@ const types = "resources/*"
 // each may import besides what they share. The demo runs a node.
 var commandRooms = map[string][]string{
 	"agentcmd":             {"agent/..."},
-	"demo":                 {"agent/...", "cmd/muster/agentcmd", "cmd/muster/fleetcmd/simulatecmd"},
+	"demo":                 {"agent/...", "cmd/muster/agentcmd", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/simulatecmd"},
 	"fleetcmd":             {"fleet/..."},
 	"fleetcmd/accesscmd":   {"fleet/web/access"},
 	"fleetcmd/assigncmd":   {"fleet/...", "cmd/muster/fleetcmd/fleetcli", "cmd/muster/fleetcmd/live", "cmd/muster/fleetcmd/previewcmd", "cmd/muster/fleetcmd/signatures", "cmd/muster/fleetcmd/waitcmd"},

@@ -88,7 +88,7 @@ func (s *site) cookie(token string) string {
 	return s.sessions[token]
 }
 
-// form sends a form as a browser does in which somebody signed in.
+// form sends a form as a browser with a session does.
 func (s *site) form(path, token string, fields url.Values, headers ...string) (*http.Response, string) {
 	s.t.Helper()
 	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", s.cookie(token), "Sec-Fetch-Site", "same-origin"}, headers...)...)
@@ -288,7 +288,7 @@ func TestSignedActions(t *testing.T) {
 		s := serveActions(t, dir, server.URL(), tokens, more...)
 		await(t, "the node is known", func() bool {
 			_, text := s.do(http.MethodGet, "api/v1/nodes", nil, "Authorization", "Bearer "+token)
-			return strings.Contains(text, `"state":"ok"`)
+			return strings.Contains(text, `"state":"no-manifest"`)
 		})
 		for _, verb := range []string{"pause", "resume", "run", "preview"} {
 			document, signed, remedy := node, len(more) > 0, "start muster fleet serve with --sign-key FILE"

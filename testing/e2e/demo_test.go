@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
@@ -15,8 +16,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestDemoDashboard: on a terminal the demo goes on after its last step, and its dashboard shows
-// the nodes; ctrl-C ends all of it, and nothing is left.
+// TestDemoDashboard checks the demo on a terminal: after its last step it runs until ctrl-C, shows the nodes in the
+// dashboard and prints live reports. It leaves no files.
 func TestDemoDashboard(t *testing.T) {
 	temp := t.TempDir()
 	terminal, muster := hosttest.Terminal(t)
@@ -73,6 +74,11 @@ func TestDemoDashboard(t *testing.T) {
 			t.Errorf("with %v: %v\n%s", env[1:with], err, out)
 		}
 	}
+	live := func() string {
+		_, text, _ := strings.Cut(text.String(), "The reports, live:")
+		return text
+	}
+	checkLive(t, live, addresses[0], env[1:])
 	if _, err := terminal.WriteString("\x03"); err != nil {
 		t.Fatal(err)
 	}
@@ -85,5 +91,33 @@ func TestDemoDashboard(t *testing.T) {
 	}
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// checkLive checks the live reports of the demo: they show changes, keep the address of the dashboard in view, and show
+// neither earlier reports nor runs without changes.
+func checkLive(t *testing.T, live func() string, address string, env []string) {
+	t.Helper()
+	stable := func() int {
+		cmd := exec.CommandContext(t.Context(), "muster", "fleet", "reports", "--no-follow", "--node", "demo", "--kind", "run", "--outcome", "stable")
+		cmd.Env = append(os.Environ(), env...)
+		out, err := cmd.Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Count(string(out), "\n")
+	}
+	motd := filepath.Join(filepath.Dir(strings.TrimPrefix(env[2], "NATS_PASSWORD_FILE=")), "site", "motd")
+	for i := range 5 {
+		write(t, motd, "tampered\n")
+		await(t, "the repair is shown", func() bool { return strings.Count(live(), "(drift, repaired in ") > i })
+	}
+	await(t, "the address is shown again", func() bool { return strings.Contains(live(), address) })
+	before := stable()
+	await(t, "a run changes nothing", func() bool { return stable() > before })
+	for _, unwanted := range []string{" stable ", " started ", "created the file", "sim-0"} {
+		if strings.Contains(live(), unwanted) {
+			t.Errorf("the live reports have %q:\n%s", unwanted, live())
+		}
 	}
 }

@@ -20,6 +20,7 @@ import (
 //	sh look      again and again, until it shows what the page shows
 //	sh terminal  in a terminal of its own, until the end
 //	sh download  not here: tests have what it installs
+//	sh debian …  not here: it needs root, apt and systemd; the test of the rigs runs it
 //
 // Blocks of text are compared with what the one before printed. The reader is root and has
 // the usual addresses; the test has those of its own directory, and free ones.
@@ -43,7 +44,9 @@ func follow(t *testing.T) *follower {
 		t.Fatal(err)
 	}
 	// The nats-server of go.mod, in place of the same one that a reader installs.
-	server := write(t, filepath.Join(f.dir, "nats-server"), "#!/bin/sh\n[ \"$1\" = -c ]\n"+serverVariable+"=\"$2\" exec "+program+"\n")
+	pid := filepath.Join(f.dir, "nats.pid")
+	server := write(t, filepath.Join(f.dir, "nats-server"), "#!/bin/sh -e\nif [ \"$*\" = '--signal reload' ]; then kill -HUP $(cat "+pid+"); exit; fi\n"+
+		"[ \"$1\" = -c ]\necho $$ >"+pid+"\n"+serverVariable+"=\"$2\" exec "+program+"\n")
 	if err := os.Chmod(server, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -50,7 +50,7 @@ func TestHangup(t *testing.T) {
 		return strings.Contains(nodes(), "configuration rejected, the one before stays in effect")
 	})
 
-	fleet("fleet", "push", "--group", "blue", manifest("blue"))
+	fleet("fleet", "push", "--yes", "--group", "blue", manifest("blue"))
 	configure("groups: [blue]\n")
 	p.signal(syscall.SIGHUP)
 	await(t, "the group's manifest is applied", has("blue"))
@@ -66,7 +66,7 @@ func TestHangup(t *testing.T) {
 	fleet("fleet", "init", "--yes")
 	configure("groups: [blue, green]\n")
 	p.signal(syscall.SIGHUP)
-	fleet("fleet", "push", "--group", "green", manifest("green"))
+	fleet("fleet", "push", "--yes", "--group", "green", manifest("green"))
 	await(t, "the new group's manifest is applied", has("green"))
 	for _, name := range []string{"own", "blue"} {
 		if err := os.Remove(filepath.Join(dir, name)); err != nil {

@@ -8,8 +8,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestPushAsksOfUnknownGroups: on a terminal a push to a group that no known node is in is confirmed, as it may be
-// mistyped; not where the fleet has no nodes yet, and not with --yes.
+// TestPushAsksOfUnknownGroups checks that commands ask on a terminal before they change something for a group that no
+// known node is in. They do not ask with --yes, or while the fleet has no nodes.
 func TestPushAsksOfUnknownGroups(t *testing.T) {
 	dir := t.TempDir()
 	server := []string{"--server", natstest.Start(t).URL()}
@@ -35,6 +35,17 @@ func TestPushAsksOfUnknownGroups(t *testing.T) {
 		}
 		if refused := strings.Contains(text.String(), "muster: nothing was pushed"); refused != (answer == "n") {
 			t.Errorf("answer %s:\n%s", answer, text)
+		}
+	}
+	for _, args := range [][]string{{"fleet", "pause", "--group", "wbe"}, {"fleet", "run", "--group", "wbe"}, {"fleet", "exec", "--group", "wbe"}} {
+		if args = append(args, server...); args[1] == "exec" {
+			args = append(args, "--", "true")
+		}
+		terminal, text, done := editing(t, args)
+		await(t, args[1]+" asks", func() bool { return strings.Contains(text.String(), asks) })
+		say(t, terminal, "n\n")
+		if done() == nil || !strings.Contains(text.String(), "muster: nothing was ") {
+			t.Errorf("%v:\n%s", args, text)
 		}
 	}
 	_, text, done := editing(t, push("--yes", "--priority", "3"))

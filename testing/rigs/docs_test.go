@@ -14,6 +14,22 @@ import (
 	"github.com/musterfleet/muster/testing/rigs"
 )
 
+// missing returns the first line of a page that an output does not have after the lines before it.
+func missing(page, output string) string {
+	lines := strings.Split(output, "\n")
+	for line := range strings.Lines(page) {
+		line = strings.TrimRight(line, "\n")
+		want := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(line), "…", ".*"))
+		at := slices.IndexFunc(lines, want.MatchString)
+		if at < 0 {
+			return line
+		}
+		lines = lines[at+1:]
+	}
+
+	return ""
+}
+
 // runPage runs the examples of the page of a type on a machine, and compares
 // what the page says comes of them.
 func runPage(t *testing.T, m *rigs.Machine, typ string, examples int) {
@@ -36,15 +52,8 @@ func runPage(t *testing.T, m *rigs.Machine, typ string, examples int) {
 		if r.Code != 0 {
 			t.Errorf("line %d: exit code %d\n%s", b.Line, r.Code, r.Stdout)
 		}
-		lines := strings.Split(r.Stdout, "\n")
-		for line := range strings.Lines(blocks[i+1].Text) {
-			want := regexp.MustCompile(strings.ReplaceAll(regexp.QuoteMeta(strings.TrimRight(line, "\n")), "…", ".*"))
-			at := slices.IndexFunc(lines, want.MatchString)
-			if at < 0 {
-				t.Errorf("line %d: %q is not in its place in\n%s", b.Line, line, r.Stdout)
-				break
-			}
-			lines = lines[at+1:]
+		if line := missing(blocks[i+1].Text, r.Stdout); line != "" {
+			t.Errorf("line %d: %q is not in its place in\n%s", b.Line, line, r.Stdout)
 		}
 	}
 	if ran != examples {

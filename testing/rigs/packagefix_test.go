@@ -153,11 +153,11 @@ func TestAbsentVirtualPackages(t *testing.T) {
 			stable("muster-virtual: {ensure: absent}", "muster-test: {ensure: purged}", "nosuch: {ensure: absent}")
 			put(t, m, "/root/m.yaml", packages("muster-real:"))
 			apply(t, m, "/root/m.yaml")
-			refuse(t, m, "muster-virtual is a virtual package, provided by muster-real: to remove it, name the provider", "muster-virtual: {ensure: absent}")
+			refuse(t, m, "muster-virtual is a virtual package, provided by muster-real: name the provider to remove it", "muster-virtual: {ensure: absent}")
 			refuse(t, m, "muster-virtual is a virtual package, provided by muster-real", "muster-virtual: {ensure: purged}", "nosuch: {ensure: absent}")
 			if name == "apt" {
-				refuse(t, m, "muster-real+, which apt would read as an installation of muster-real: leave out the + to remove it", "muster-real+: {ensure: absent}")
-				refuse(t, m, "leave out the + to remove it", "muster-many1+: {ensure: purged}")
+				refuse(t, m, "muster-real+, which apt would read as install muster-real: remove the +", "muster-real+: {ensure: absent}")
+				refuse(t, m, "remove the +", "muster-many1+: {ensure: purged}")
 				stable("g++: {ensure: absent}")
 			}
 			put(t, m, "/root/m.yaml", packages("muster-real: {ensure: purged}"))

@@ -42,7 +42,7 @@ func (n node) refuses(what, manifest, says string) {
 
 func TestEnableComparesLinks(t *testing.T) {
 	n := newNode(t)
-	const enabled = "Would have enabled again, as its [Install] section says"
+	const enabled = "Would have enabled again, because its links differ from its [Install] section"
 	unit := func(install string) {
 		n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\n" + install + "' > /etc/systemd/system/job.service; systemctl daemon-reload")
 	}
@@ -114,7 +114,7 @@ func TestMaskingAUnitWithAFile(t *testing.T) {
 	n := newNode(t)
 	n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /etc/systemd/system/job.service; systemctl daemon-reload; systemctl enable --now job 2>/dev/null")
 	masked := unitsOf("job: {ensure: stopped, enable: false, masked: true}")
-	n.refuses("its file is in the way", masked, "job cannot be masked: the mask is a link at /etc/systemd/system/job.service, where its unit file is: move that to /usr/local/lib/systemd/system")
+	n.refuses("its file is in the way", masked, "job cannot be masked: its unit file is at /etc/systemd/system/job.service, where the mask must be: move the file to /usr/local/lib/systemd/system")
 	if got := n.sh("systemctl is-active job; systemctl is-enabled job"); got != "active\nenabled" {
 		t.Errorf("it is %q", got)
 	}

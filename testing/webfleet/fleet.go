@@ -146,7 +146,7 @@ func (f *Fleet) Nodes(q view.NodeQuery) (view.NodePage, error) {
 			out.Rows = append(out.Rows, rowOf(n))
 		}
 	}
-	for _, s := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusOK} {
+	for _, s := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusStopped, fleet.StatusNoManifest, fleet.StatusOK} {
 		if counts[s] > 0 {
 			out.States = append(out.States, summary.State{State: s, Members: summary.Members{Nodes: counts[s]}})
 		}

@@ -139,18 +139,6 @@ func (s step) within(ctx context.Context) ([]string, error) {
 	return verified, err
 }
 
-// linger keeps the node running and shows its reports, to try things out.
-func (d *demo) linger(ctx context.Context) error {
-	d.Print.Printf("\nAll of it runs until ctrl-C. The dashboard, in a browser:\n\n  %s\n", d.dashboard)
-	d.Print.Printf("\nIn another terminal, muster being this program (go install ./cmd/muster):\n\n  export NATS_URL=%s NATS_USER=%s NATS_PASSWORD_FILE=%s\n  muster fleet nodes\n  muster fleet exec --node %s -- uptime\n  echo tampered >> %s\n\nThe reports, live:\n", d.url, adminName, d.password(adminName), nodeName, d.path("motd"))
-	err := d.command(ctx, "fleet", "reports")
-	if ctx.Err() != nil {
-		return nil
-	}
-
-	return err
-}
-
 func (d *demo) path(name string) string { return filepath.Join(d.dir, "site", name) }
 
 // embedded is a nats-server in this process.
@@ -179,7 +167,7 @@ func (d *demo) startServer(context.Context) ([]string, error) {
 
 	return []string{
 		"nats-server " + d.server.version + " with JetStream on " + d.url,
-		"two accounts: " + accounts.Fleet.Name + " has the streams and whoever asks here, " + accounts.Nodes.Name + " the node",
+		"two accounts: " + accounts.Fleet.Name + " for streams and administrators, " + accounts.Nodes.Name + " for nodes",
 	}, err
 }
 

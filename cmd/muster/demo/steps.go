@@ -7,7 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 )
@@ -91,8 +93,8 @@ func (d *demo) push(ctx context.Context, version int) ([]string, error) {
 	}
 
 	return []string{
-		fmt.Sprintf("read from the stream: run %s %s, revision %d, %d changed of %d, in %s", run.RunID, run.Outcome(), run.Revision, run.Counts.Changed, run.Counts.Total, run.Duration),
-		fmt.Sprintf("read from the disk: %d files with the content of version %d, reloaded %d times", len(want)-1, version, version),
+		fmt.Sprintf("read from the stream: run %s %s, revision %d, %d changed of %d, in %s", run.RunID, run.Outcome(), run.Revision, run.Counts.Changed, run.Counts.Total, run.Duration.Round(time.Millisecond)),
+		fmt.Sprintf("read from the disk: %d files with the content of version %d, %s", len(want)-1, version, print.Count(version, "reload")),
 	}, nil
 }
 
@@ -156,7 +158,7 @@ func (d *demo) drift(ctx context.Context) ([]string, error) {
 		return nil, fmt.Errorf("the report of the repair: %w", err)
 	}
 
-	found := fmt.Sprintf("read from the stream: run %s %s, cause %s, repaired %s after it was noticed", run.RunID, run.Outcome(), run.Cause, run.Drift.Latency)
+	found := fmt.Sprintf("read from the stream: run %s %s, cause %s, repaired %s after it was noticed", run.RunID, run.Outcome(), run.Cause, model.ShortDuration(run.Drift.Latency))
 
 	return []string{found}, d.has("motd", "version 2 on linux\n")
 }

@@ -52,7 +52,7 @@ func addEnsure(env *cli.Env, app *fisk.Application) {
 }
 
 func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties document.Value) error {
-	run, err := c.one(ctx, t.Name, properties, c.noop, nil)
+	run, err := c.one(ctx, model.EnsureRequest{Type: t.Name, Noop: c.noop}, properties, nil)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (c *ensureCommand) run(ctx context.Context, t *resource.Type, properties do
 
 // one runs one resource, with those of the manifest it includes. each, where it
 // is set, gets the resource's own transaction.
-func (c *ensureCommand) one(ctx context.Context, typ string, properties document.Value, noop bool, each func(*model.Transaction)) (*model.Run, error) {
+func (c *ensureCommand) one(ctx context.Context, req model.EnsureRequest, properties document.Value, each func(*model.Transaction)) (*model.Run, error) {
 	if err := c.CheckMaxDepth(); err != nil {
 		return nil, err
 	}
@@ -80,7 +80,7 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	if c.raw {
 		resolve = loader.ResolveOne
 	}
-	resolved, err := resolve(ctx, typ, properties, in)
+	resolved, err := resolve(ctx, req.Type, properties, in)
 	if err != nil {
 		return nil, err
 	}
@@ -90,9 +90,9 @@ func (c *ensureCommand) one(ctx context.Context, typ string, properties document
 	asked := resolved.Resources[len(resolved.Resources)-1].Ref()
 	r := reconciliation{
 		session: session, resources: resolved.Resources, secrets: resolved.Secrets, manifest: "ensure " + asked.String(), command: "ensure " + asked.String(), facts: in.Facts,
-		scope:   resource.Scope{Noop: noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)},
-		request: true,
-		diff:    c.diff || noop && !c.Given("diff"),
+		scope:   resource.Scope{Noop: req.Noop, Dir: in.Dir, Author: in.Author, Origin: loader.Origin(resolved)},
+		request: true, check: req.Check,
+		diff: c.diff || req.Noop && !c.Given("diff"),
 	}
 	if each != nil {
 		r.each = func(t *model.Transaction) {
@@ -188,7 +188,8 @@ func (c *ensureCommand) request(ctx context.Context) (*model.Transaction, error)
 		return nil, fmt.Errorf("the request expired at %s and was not executed", request.Expires.Format(time.RFC3339))
 	}
 	var state *model.Transaction
-	if _, err := c.one(ctx, request.Type, properties, c.noop || request.Noop, func(t *model.Transaction) { state = t }); err != nil {
+	request.Noop = request.Noop || c.noop
+	if _, err := c.one(ctx, request, properties, func(t *model.Transaction) { state = t }); err != nil {
 		return nil, err
 	}
 

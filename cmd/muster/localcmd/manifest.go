@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -58,7 +57,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	cli.CollectLater(cli.ManifestHeap)
 	source, err := loader.Fetch(ctx, m.name())
 	if errors.Is(err, fs.ErrNotExist) && m.name() != m.source {
-		return fmt.Errorf("%s: no manifest.yaml at its root", m.source)
+		return manifest.NoManifest(m.source)
 	}
 	if err != nil {
 		return cli.FileError("manifest", m.name(), err)

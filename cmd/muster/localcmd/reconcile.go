@@ -44,7 +44,9 @@ type reconciliation struct {
 	stopFirst bool // fail_on_error
 	// request is a run of one resource, whose transaction has its outputs.
 	request bool
-	diff    bool
+	// check marks a command that only reads.
+	check bool
+	diff  bool
 	// each gets every transaction; nil logs it.
 	each func(*model.Transaction)
 }
@@ -77,6 +79,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
 		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: c.asJSON || r.session != nil || r.each != nil,
 		Outputs:       r.request,
+		Check:         r.check,
 		Env:           resource.Env{Host: c.Host(), Facts: r.facts, Log: c.Log, Scope: r.scope},
 		OnTransaction: c.onTransaction(ctx, r),
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },

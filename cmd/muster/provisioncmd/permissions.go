@@ -18,7 +18,7 @@ type permissionsCommand struct {
 	*cli.Env
 	print.Format
 	names                             []string
-	from, dir                         string
+	from, dir, add, newPassword       string
 	hasFrom                           bool
 	groups, nodes                     []string
 	viewer, operator, oneAccount, jwt bool
@@ -30,12 +30,15 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	c := &permissionsCommand{Env: env}
 	cmd := parent.Command("permissions", "Print the NATS permissions of nodes, or of operators who are no administrators")
 	cmd.HelpLong("Needs no connection. The block belongs to a user in the configuration of nats-server, in the account NODES or OPERATORS that muster fleet accounts prints, with --requests in REQUESTERS; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions. An operator connects with --inbox-prefix _INBOX_NAME.\n\n" +
+		"With --add it adds the users to a configuration file of nats-server, in the account of their role: each with its permissions in NAME.conf and its password in NAME.password, in the same directory. It creates the password unless the file exists. --new-password replaces the password of a user there. The rest of the file stays as it is. Neither reloads the server.\n\n" +
 		"With --dir it writes a file for each name, such as web01.conf, and names those that it wrote: what is up to date stays as it is. " +
 		"--from reads names from a file: one a line, and behind it its groups, separated by commas, which are added to --groups; # begins a comment. Where one of them is wrong, nothing is written.\n\n" +
-		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions --from nodes.txt --dir /etc/nats/nodes\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
+		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions web02 --groups web --add nats.conf\n  muster fleet permissions web02 --new-password nats.conf\n  muster fleet permissions --from nodes.txt --dir /etc/nats/nodes\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
 	cmd.Arg("name", "Ids of nodes, or names of operators").StringsVar(&c.names)
 	cmd.Flag("from", "A file with names and their groups, - for standard input").PlaceHolder("FILE").IsSetByUser(&c.hasFrom).StringVar(&c.from)
 	cmd.Flag("dir", "Write one file a name into this directory, which is created where its parent is there").PlaceHolder("DIR").StringVar(&c.dir)
+	cmd.Flag("add", "Add the users to this configuration file of nats-server").PlaceHolder("FILE").StringVar(&c.add)
+	cmd.Flag("new-password", "Replace the password of the user in this configuration file of nats-server").PlaceHolder("FILE").StringVar(&c.newPassword)
 	cmd.Flag("groups", "Groups of the node, comma separated, all is always included; or of the operator").PlaceHolder("GROUP,…").StringsVar(&c.groups)
 	cmd.Flag("viewer", "An operator who reads assignments, nodes and reports").UnNegatableBoolVar(&c.viewer)
 	cmd.Flag("operator", "An operator who assigns to, and queues requests for, --groups and --nodes").UnNegatableBoolVar(&c.operator)
@@ -49,13 +52,16 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Action(env.Action(c.run))
 }
 
-func (c *permissionsCommand) run(context.Context) error {
+func (c *permissionsCommand) run(ctx context.Context) error {
 	users, err := c.users()
+	if err == nil {
+		err = c.checkOutput(len(users))
+	}
 	if err != nil {
 		return err
 	}
-	if len(users) != 1 && c.dir == "" {
-		return cli.Usagef("%d names: give --dir DIR, for one file each", len(users))
+	if c.newPassword != "" {
+		return cli.UnlessNoop(func(ctx context.Context) error { return c.setPassword(ctx, users[0]) })(ctx)
 	}
 	documents, sizes, wrong := make([][]byte, len(users)), make([]int, len(users)), []error{}
 	for i, u := range users {
@@ -75,7 +81,10 @@ func (c *permissionsCommand) run(context.Context) error {
 	if c.jwt && !c.IsDocument() {
 		c.warnOfLong(users, sizes)
 	}
-	if c.dir != "" {
+	switch {
+	case c.add != "":
+		return cli.UnlessNoop(func(ctx context.Context) error { return c.addUsers(ctx, users, documents) })(ctx)
+	case c.dir != "":
 		return c.write(users, documents)
 	}
 	if !c.jwt && !c.IsDocument() && c.isOfNode() && len(c.names) == 1 && len(c.groups) == 0 && !c.hasFrom {
@@ -84,6 +93,31 @@ func (c *permissionsCommand) run(context.Context) error {
 	_, err = c.Print.Out.Write(documents[0])
 
 	return err
+}
+
+// checkOutput returns an error for flags that contradict where the permissions go.
+func (c *permissionsCommand) checkOutput(users int) error {
+	given := 0
+	for _, flag := range []string{c.dir, c.add, c.newPassword} {
+		if flag != "" {
+			given++
+		}
+	}
+	edits := c.add != "" || c.newPassword != ""
+	switch {
+	case given > 1:
+		return cli.Usagef("give one of --dir, --add and --new-password")
+	case edits && (c.jwt || c.IsDocument()):
+		return cli.Usagef("--add and --new-password edit a configuration file: leave out --jwt, --json and --yaml")
+	case c.newPassword != "" && users != 1:
+		return cli.Usagef("--new-password takes one name")
+	case c.newPassword != "" && (len(c.groups)+len(c.nodes)+len(c.requests) > 0 || c.actions || !c.isOfNode()):
+		return cli.Usagef("--new-password leaves the permissions as they are: leave out --groups and the role")
+	case users != 1 && given == 0:
+		return cli.Usagef("%d names: give --dir DIR, for one file each, or --add FILE", users)
+	}
+
+	return nil
 }
 
 // isOfNode reports whether no flag says whose the permissions are, so that they are those of a node.

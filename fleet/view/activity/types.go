@@ -36,7 +36,7 @@ type EventQuery struct {
 	Search                      string
 	// Before selects those of lower Seq, 0 all; After, for Follow alone, those of higher Seq.
 	Before, After uint64
-	// Since and Until select those that the server stored from one time until before another; zero is no bound.
+	// Since and Until select the events that the server stored at or after Since and before Until; zero means no limit.
 	Since, Until time.Time
 	// Limit is the most events, 0 for 100.
 	Limit int

@@ -9,13 +9,13 @@ import (
 // maxGaps limits the stored gaps; older gaps are dropped.
 const maxGaps = 32
 
-// gap is a time without data about nodes; its end is zero while it lasts.
+// gap is a period without data about nodes. to is zero during the gap.
 type gap struct{ from, to time.Time }
 
-// gaps are the times without data, in order. Silence of a node does not count during a gap.
+// gaps are the periods without data, oldest first. They do not count towards the silence of a node.
 type gaps []gap
 
-// begin begins a gap, unless there is one.
+// begin begins a gap, unless one lasts.
 func (g gaps) begin(at time.Time) gaps {
 	if g.since().IsZero() {
 		g = append(g, gap{from: at})
@@ -24,14 +24,14 @@ func (g gaps) begin(at time.Time) gaps {
 	return g[max(len(g)-maxGaps, 0):]
 }
 
-// end ends the gap.
+// end ends the current gap, if any.
 func (g gaps) end(at time.Time) {
 	if !g.since().IsZero() {
 		g[len(g)-1].to = at
 	}
 }
 
-// since returns the begin of the gap that lasts, zero for none.
+// since returns the beginning of the current gap, zero if there is none.
 func (g gaps) since() time.Time {
 	if len(g) == 0 || !g[len(g)-1].to.IsZero() {
 		return time.Time{}
@@ -40,7 +40,7 @@ func (g gaps) since() time.Time {
 	return g[len(g)-1].from
 }
 
-// isSilent reports whether a node was silent for too long, without the gaps after its last update.
+// isSilent reports whether a node was silent for too long. Gaps after its last update do not count.
 func (g gaps) isSilent(n model.Node, now time.Time) bool {
 	for _, one := range g {
 		to := one.to
@@ -55,8 +55,8 @@ func (g gaps) isSilent(n model.Node, now time.Time) bool {
 	return n.IsSilent(now)
 }
 
-// Blind says that no data about nodes arrives since a time, for a reason. Nodes keep their states until
-// Sees was called for every reason.
+// Blind records a reason why no data about nodes has arrived since a time. No node becomes unreachable until
+// Sees has removed every reason.
 func (a *Nodes) Blind(reason string, since time.Time) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -68,7 +68,7 @@ func (a *Nodes) Blind(reason string, since time.Time) {
 	a.options.Changed()
 }
 
-// Sees ends a reason of Blind.
+// Sees removes a reason that Blind recorded.
 func (a *Nodes) Sees(reason string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
@@ -82,7 +82,7 @@ func (a *Nodes) Sees(reason string) {
 	a.options.Changed()
 }
 
-// BlindSince returns the time since which no data about nodes arrives, zero if it does.
+// BlindSince returns the time since which no data about nodes arrives, zero if data arrives.
 func (a *Nodes) BlindSince() time.Time {
 	a.mu.RLock()
 	defer a.mu.RUnlock()

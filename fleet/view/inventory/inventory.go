@@ -36,7 +36,7 @@ type Nodes struct {
 	entries            *fleet.Assigned
 	// statuses are those of the last node, whose memory the next one takes.
 	statuses []fleet.RolloutStatus
-	// gaps are the times without data, blind are the reasons for the gap that lasts.
+	// gaps are the periods without data, blind are the reasons for the current gap.
 	gaps  gaps
 	blind map[string]bool
 }

@@ -137,7 +137,7 @@ func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) 
 		out.undecided = append(out.undecided, found.Undecided...)
 		out.warnings = found.Warnings
 	}
-	if len(all) > most { // another part may have what the last one has not
+	if len(all) > most { // the warnings of each part cover only its own nodes
 		out.warnings = fleet.Warnings(e, func(yield func(*model.Node) bool) {
 			for _, n := range all {
 				if !yield(&n.Node.Node) {

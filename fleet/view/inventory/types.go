@@ -57,6 +57,6 @@ type NodeList struct {
 	States []summary.State
 	// Undecided are nodes of which nobody knows whether they match, by name.
 	Undecided []fleet.Undecided
-	// Warnings are those of fleet.Selection.
+	// Warnings are the warnings of fleet.Selection.
 	Warnings []string
 }

@@ -169,7 +169,8 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 	})
 }
 
-// credential is the token of a program, or the session cookies of a browser: several can have one name.
+// credential is the bearer token of a program, or the session cookies of a browser. A browser can send several cookies
+// with the same name.
 type credential struct {
 	token   string
 	bearer  bool

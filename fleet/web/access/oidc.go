@@ -99,13 +99,14 @@ func newProvider(o Options) (*provider, error) {
 	}, nil
 }
 
-// signInConfiguration returns everything that decides who a user is and which role a session has. A session
-// of another configuration must not count here.
+// signInConfiguration returns the settings that decide the name and role of a user, as text. A session of another
+// configuration is not valid.
 func (o Options) signInConfiguration() string {
 	sorted := func(groups []string) []string { return slices.Compact(slices.Sorted(slices.Values(groups))) }
+	// Strings always encode.
 	text, _ := json.Marshal([]any{o.OIDC.Issuer, o.OIDC.ClientID, strings.TrimSuffix(o.URL, "/"), cmp.Or(o.OIDC.Claim, groupsClaim), sorted(o.OIDC.ReadGroups), sorted(o.OIDC.OperateGroups)})
 
-	return string(text) // strings always have a JSON
+	return string(text)
 }
 
 // bounded ends answers that are too long, or that have no end: with one that switches protocols the
@@ -233,7 +234,7 @@ func (g *Guard) endOIDC(w http.ResponseWriter, r *http.Request) {
 	page(w, http.StatusOK, pageData{Next: a.Next})
 }
 
-// attemptOf returns the attempt of a browser with the state in its request.
+// attemptOf returns the unexpired attempt in the cookies of a request that has the state in its URL.
 func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
 	state := r.URL.Query().Get("state")
 	for _, value := range cookiesOf(r, attemptCookie) {
@@ -246,8 +247,8 @@ func (p *provider) attemptOf(r *http.Request, now time.Time) (attempt, bool) {
 	return attempt{}, false
 }
 
-// errNoAttempt is an answer of the provider to no attempt of this browser.
-var errNoAttempt = errors.New("no attempt of this browser has this state")
+// errNoAttempt is a callback without a matching attempt of this browser.
+var errNoAttempt = errors.New("this browser has no attempt to sign in with this state")
 
 // errNoGroup is a user who may nothing.
 var errNoGroup = errors.New("in no group that may read")
@@ -288,15 +289,15 @@ func (p *provider) identify(ctx context.Context, code string, a attempt) (sessio
 	return session{Name: called(claims), Subject: id.Subject, Role: role, Expires: time.Now().Add(sessionFor)}, nil
 }
 
-// checkAuthorizedParty returns an error for an id token of another client. A token for several
-// audiences needs the claim azp (OpenID Connect Core 3.1.3.7).
+// checkAuthorizedParty returns an error if the claim azp names another client, or is missing in a token for several audiences
+// (OpenID Connect Core 3.1.3.7).
 func checkAuthorizedParty(claims map[string]any, audiences int, client string) error {
 	azp, given := claims["azp"]
 	switch {
 	case given && azp != client:
-		return fmt.Errorf("the azp of the id token is another client: %.100v", azp)
+		return fmt.Errorf("the claim azp of the id token is %.100v, not %s", azp, client)
 	case !given && audiences > 1:
-		return fmt.Errorf("the id token has %d audiences and no azp", audiences)
+		return fmt.Errorf("the id token has %d audiences and no claim azp", audiences)
 	}
 
 	return nil

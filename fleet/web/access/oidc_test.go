@@ -242,7 +242,7 @@ func TestNobodyTakesTheNameOfAnother(t *testing.T) {
 	is(t, g.do("GET", "/", nil, "Cookie", "muster="+former), http.StatusUnauthorized, "sign in")
 }
 
-// TestWhatTheProviderMustNotSay signs in once per case at a new server: the limit on failures hides no refusal.
+// TestWhatTheProviderMustNotSay uses a new server per case, because the limit on failures would hide refusals.
 func TestWhatTheProviderMustNotSay(t *testing.T) {
 	t.Parallel()
 	other, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -304,8 +304,8 @@ func TestWhatTheProviderMustNotSay(t *testing.T) {
 	}
 }
 
-// TestSessionsOfOtherServers tests that a session is valid only at servers with the same configuration of sign-in:
-// the session holds the role, which depends on it.
+// TestSessionsOfOtherServers tests that a session is valid only at servers with the same sign-in configuration,
+// because the role in the session depends on it.
 func TestSessionsOfOtherServers(t *testing.T) {
 	t.Parallel()
 	i := newIssuer(t)
@@ -374,7 +374,7 @@ func TestAttemptsOfOthers(t *testing.T) {
 			state, code := i.authorize(theirs.Header.Get("Location"))
 			query, sent := c(state, own, code, cookie)
 			is(t, g.do("GET", "/login/callback?"+query, nil, "Cookie", attemptCookie+"="+sent), http.StatusBadRequest, "began elsewhere")
-			// The browser has two cookies of this name, one of them from another program on this host.
+			// One of the two cookies is from another program on this host.
 			r := g.do("GET", "/login/callback?state="+own+"&code=x", nil, "Cookie", attemptCookie+"=nonsense; "+attemptCookie+"="+cookie)
 			is(t, r, http.StatusUnauthorized, "The provider did not say who you are")
 			// A session is no attempt, and an attempt no session.

@@ -17,8 +17,8 @@ var errSeal = errors.New("not sealed by this server")
 // sealer makes values into texts that nobody else can read or make.
 type sealer struct{ aead cipher.AEAD }
 
-// newSealer returns the sealer of a secret for a configuration of sign-in: servers that share both open
-// each other's texts, also after a restart.
+// newSealer returns a sealer for a secret and a sign-in configuration. Servers with the same secret and
+// configuration can open each other's texts, also after a restart.
 func newSealer(secret []byte, configuration string) (sealer, error) {
 	key, err := hkdf.Key(sha256.New, secret, nil, "muster fleet serve: sessions "+configuration, 32)
 	if err != nil {

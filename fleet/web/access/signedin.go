@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// maxSessions is how many browsers can be signed in with one token at the same time.
+// maxSessions is the maximum number of sessions of one token.
 const maxSessions = 100
 
 // tokenSession is a browser that signed in with a token.
@@ -18,15 +18,15 @@ type tokenSession struct {
 	expires time.Time
 }
 
-// tokenSessions are the browsers that signed in with a token, by the digest of the session id in
-// their cookie. They end with this process.
+// tokenSessions are the sessions of browsers that signed in with a token, by the digest of the session
+// id. They end with the process.
 type tokenSessions struct {
 	mu  sync.Mutex
 	all map[[sha256.Size]byte]tokenSession
 }
 
-// begin returns the id of a new session of a token. A token with too many sessions loses the one
-// that expires first.
+// begin returns the id of a new session of a token. If the token has too many sessions, the session
+// that expires first ends.
 func (s *tokenSessions) begin(token string, now time.Time) (id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -76,11 +76,12 @@ const (
 	// plainCookie names the session cookie on connections without TLS. Browsers accept a cookie named
 	// secureCookie only over TLS and only from this host name.
 	plainCookie, secureCookie = "muster", "__Host-muster"
-	// maxCookies limits the cookies of one name that are tried: other programs on the host name can set them.
+	// maxCookies limits the session cookies that are tried. Other programs on the same host can set cookies with these
+	// names.
 	maxCookies = 10
 )
 
-// cookie returns the session cookie in the answer to a request; a time below zero removes it.
+// cookie returns the session cookie for the response to a request. A negative lifetime removes it.
 func (g *Guard) cookie(r *http.Request, value string, lasts time.Duration) *http.Cookie {
 	name, secure := plainCookie, g.isSecure(r)
 	if secure {
@@ -93,8 +94,8 @@ func (g *Guard) cookie(r *http.Request, value string, lasts time.Duration) *http
 	}
 }
 
-// isSecure reports whether the browser that sent a request reached this server, or the proxy before
-// it, over TLS. A form says so by its origin; without one the configured URL decides.
+// isSecure reports whether the browser uses TLS to this server or its proxy. The Origin of a request
+// decides; without one, the configured URL does.
 func (g *Guard) isSecure(r *http.Request) bool {
 	if r.TLS != nil {
 		return true
@@ -111,9 +112,9 @@ func (g *Guard) isExternallySecure() bool {
 	return g.certificate != nil || strings.HasPrefix(strings.ToLower(g.options.URL), "https:")
 }
 
-// cookieNames returns the names of the session cookies that count for a request. Another host of the
-// same domain can set a cookie without the prefix, so it counts only where there is no TLS: a proxy
-// can use loopback names.
+// cookieNames returns the names of the session cookies that are valid in a request. Other hosts of the
+// domain can set plainCookie, so it is valid only without TLS. A request for a loopback name may have
+// bypassed the proxy with TLS.
 func (g *Guard) cookieNames(r *http.Request) []string {
 	switch {
 	case r.TLS != nil:

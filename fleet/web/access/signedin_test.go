@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestTheCookieIsNoToken checks that a cookie does not reveal the token, ends with a sign-out on the server,
-// and that several cookies of one name do not lock users out.
+// TestTheCookieIsNoToken checks that a cookie does not reveal the token, that signing out ends the session on the
+// server, and that other cookies with the same name do not lock users out.
 func TestTheCookieIsNoToken(t *testing.T) {
 	t.Parallel()
 	path, _, operate := tokens(t)
@@ -52,7 +52,7 @@ func TestTheCookieIsNoToken(t *testing.T) {
 	is(t, g.do("GET", "/", nil, "Cookie", "muster="+third), http.StatusUnauthorized, "sign in")
 }
 
-// TestSecureFollowsTheScheme tests that a browser keeps and sends the cookie for the scheme that it uses.
+// TestSecureFollowsTheScheme tests that a cookie is Secure exactly when the browser uses TLS.
 func TestSecureFollowsTheScheme(t *testing.T) {
 	t.Parallel()
 	path, _, operate := tokens(t)
@@ -110,8 +110,8 @@ func TestSecureFollowsTheScheme(t *testing.T) {
 	}
 }
 
-// TestCookiesOfOtherHosts tests that another host of the domain, which can set a cookie without the
-// prefix, is not accepted.
+// TestCookiesOfOtherHosts tests that a cookie without the prefix, which other hosts of the domain can set, is not
+// accepted.
 func TestCookiesOfOtherHosts(t *testing.T) {
 	t.Parallel()
 	path, _, operate := tokens(t)

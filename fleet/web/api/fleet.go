@@ -15,7 +15,7 @@ import (
 type nodesInput struct {
 	On         string `query:"on" maxLength:"8192" doc:"A target expression, such as group(\"web\") && state == \"failed\""`
 	Search     string `query:"search" maxLength:"200" doc:"A part of a name, a host, a group or a label"`
-	State      string `query:"state" enum:"unreadable,stopped,unreachable,paused,failed,rejected,pending,ok" doc:"The state of the node as a whole"`
+	State      string `query:"state" enum:"unreadable,stopped,unreachable,paused,failed,rejected,pending,no-manifest,ok" doc:"The state of the node as a whole"`
 	Sort       string `query:"sort" enum:"name,node,state,since,heard,version,host" default:"name" doc:"node is name, as on the command line"`
 	Descending bool   `query:"descending"`
 	Offset     int    `query:"offset" minimum:"0" maximum:"10000000"`

@@ -27,7 +27,7 @@ type Matched struct {
 	First []string `json:"first"`
 	// Undecided is of how many further nodes nobody knows whether they match: nothing is done there.
 	Undecided int `json:"undecided"`
-	// Warnings name parts of the expression that match no node, and probable mistakes.
+	// Warnings are the warnings of fleet.Selection.
 	Warnings []string `json:"warnings"`
 	All      bool     `json:"all" doc:"They are all of a fleet of more than ten nodes, which an action confirms by all"`
 }

@@ -47,11 +47,10 @@ type runsInput struct {
 
 type eventsInput struct {
 	EventFilters
-	Before uint64 `query:"before" doc:"Only events of a lower seq: that of the last one of a page is the next page"`
-	Limit  int    `query:"limit" minimum:"1" maximum:"1000" default:"100"`
-	// Since and Until are by the clock of the server.
-	Since time.Time `query:"since" doc:"Only events that the server stored at this time or later"`
-	Until time.Time `query:"until" doc:"Only events that the server stored before this time"`
+	Before uint64    `query:"before" doc:"Only events of a lower seq: that of the last one of a page is the next page"`
+	Limit  int       `query:"limit" minimum:"1" maximum:"1000" default:"100"`
+	Since  time.Time `query:"since" doc:"Only events that the server stored at this time or later"`
+	Until  time.Time `query:"until" doc:"Only events that the server stored before this time"`
 }
 
 // runs are the newest runs.

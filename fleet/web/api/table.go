@@ -18,7 +18,7 @@ type table struct {
 	Body        []byte
 }
 
-// newTable returns rows as a file.
+// newTable returns rows as a CSV file to download.
 func newTable(name string, rows [][]string) (*table, error) {
 	var out bytes.Buffer
 	w := csv.NewWriter(&out)
@@ -29,7 +29,7 @@ func newTable(name string, rows [][]string) (*table, error) {
 	return &table{"text/csv; charset=utf-8", mime.FormatMediaType("attachment", map[string]string{"filename": name}), out.Bytes()}, nil
 }
 
-// answersTable returns answers as rows, after the names of the columns.
+// answersTable returns a header and one row per answer.
 func answersTable(all view.Answers) [][]string {
 	rows := [][]string{{"node", "outcome", "exit_code", "time", "seconds", "text", "stdout", "stderr"}}
 	for _, a := range all.Answers {
@@ -46,7 +46,7 @@ func answersTable(all view.Answers) [][]string {
 	return rows
 }
 
-// cell returns a text of a node as a cell that no spreadsheet takes for a formula.
+// cell returns a text from a node, quoted so that spreadsheets do not evaluate it as a formula.
 func cell(text string) string {
 	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
 		return "'" + text

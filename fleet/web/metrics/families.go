@@ -88,7 +88,7 @@ func families() metric.Families[snapshot] {
 			emit(metric.Flag(s.Progress.LastRuns), "last_runs")
 			emit(metric.Flag(s.Progress.History), "history")
 		}, "part"),
-		metric.Gauge("muster_fleet_blind", "Whether the server has no data about nodes, as while NATS is away: all figures are the last known.", func(s *snapshot, emit metric.Emit) {
+		metric.Gauge("muster_fleet_blind", "1 while the server receives no data about nodes, such as without NATS; all figures are the last known.", func(s *snapshot, emit metric.Emit) {
 			emit(metric.Flag(!s.Progress.BlindSince.IsZero()))
 		}),
 		metric.Gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit metric.Emit) {
@@ -171,7 +171,7 @@ func readPaused(s *snapshot, emit metric.Emit) {
 			counts = state.Otherwise
 		}
 	}
-	for _, state := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusOK} {
+	for _, state := range []fleet.Status{fleet.StatusFailed, fleet.StatusRejected, fleet.StatusPending, fleet.StatusNoManifest, fleet.StatusOK} {
 		emit(float64(counts[state]), string(state))
 	}
 }

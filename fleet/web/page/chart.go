@@ -37,7 +37,7 @@ type chart struct {
 	points       []view.Point
 }
 
-// Last is the time range of a chart: a duration before now, empty for the whole history.
+// Last is the time range of a chart: a duration up to now, empty for the whole history.
 type Last string
 
 // lasts returns the choices.
@@ -52,7 +52,7 @@ func (l Last) word() string {
 	return string(l)
 }
 
-// of returns the points in the range, all for a range that is no duration.
+// of returns the points in the range. An invalid range selects all points.
 func (l Last) of(all []view.Point, now time.Time) []view.Point {
 	d, err := time.ParseDuration(string(l))
 	if err != nil || d <= 0 {

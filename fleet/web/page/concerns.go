@@ -153,11 +153,11 @@ func differ(n int) string {
 	return " differ"
 }
 
-// okOf returns the number of nodes in state ok with an applicable manifest.
+// okOf returns the number of nodes in state ok.
 func okOf(states []summary.State) int {
 	for _, s := range states {
 		if s.State == fleet.StatusOK {
-			return s.Nodes - s.NoManifest
+			return s.Nodes
 		}
 	}
 
@@ -168,12 +168,7 @@ func okOf(states []summary.State) int {
 func ofStates(states []summary.State) []share {
 	var out []share
 	for _, s := range states {
-		if rest := s.Nodes - s.NoManifest; rest > 0 || s.NoManifest == 0 {
-			out = append(out, share{ofStatus(s.State), rest})
-		}
-		if s.NoManifest > 0 {
-			out = append(out, share{noManifest(), s.NoManifest})
-		}
+		out = append(out, share{ofStatus(s.State), s.Nodes})
 	}
 
 	return out

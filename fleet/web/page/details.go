@@ -49,7 +49,7 @@ func stateReason(d view.NodeDetail) string {
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.
 func assignmentReason(s summary.Assignment) string {
 	if s.Status == fleet.StatusPending {
-		return reasonOf(messageFirst(s.Reason), "it has not said why")
+		return reasonOf(messageFirst(s.Reason), "it reported no reason")
 	}
 
 	return texts.Row(messageFirst(s.Reason))
@@ -108,7 +108,7 @@ const (
 	TabRuns        Tab = "runs"
 )
 
-// tab is a link to a part of a page; a count below zero is not shown.
+// tab is a link to a part of a page. A negative count is not shown.
 type tab struct {
 	tab   Tab
 	word  string

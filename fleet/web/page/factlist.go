@@ -76,7 +76,7 @@ func (d FactsData) list() (factList, error) {
 	return out, nil
 }
 
-// factOrder returns the names of fact groups: what people look for most, then the others by name.
+// factOrder returns the names of fact groups: first the most used groups, then the others by name.
 func factOrder(top map[string]any) []string {
 	first := []string{"host", "network", "cpu", "memory", "partition"}
 	rank := func(name string) int {

@@ -19,14 +19,14 @@ type EventsData struct {
 // option is a choice of a filter.
 type option struct{ value, word string }
 
-// eventGroup is an event, and the changes of the run that it ends.
+// eventGroup is an event. If it is the end of a run, parts are the changes of the run.
 type eventGroup struct {
 	view.Event
 	parts []view.Event
 }
 
-// grouped returns events with the changes of each run behind the run. A change whose run is not on the page
-// stands alone.
+// grouped moves the changes of each run into the group of the run. A change without its run on the page has its
+// own group.
 func grouped(all []view.Event) []eventGroup {
 	runs := map[[2]string]int{}
 	var out []eventGroup
@@ -45,7 +45,7 @@ func grouped(all []view.Event) []eventGroup {
 	return out
 }
 
-// fieldTime returns a time as a field of a form has it, empty for none.
+// fieldTime returns a time as the value of a datetime-local field, empty for zero.
 func fieldTime(at time.Time) string {
 	if at.IsZero() {
 		return ""

@@ -36,6 +36,8 @@ func ofStatus(s fleet.Status) look {
 		return look{"unlink", "gone", "Unreachable"}
 	case fleet.StatusUnreadable:
 		return look{"question", "gone", "Unreadable"}
+	case fleet.StatusNoManifest:
+		return look{"minus", "off", "No manifest"}
 	case fleet.StatusStopped:
 		return look{"stop", "off", "Stopped"}
 	case fleet.StatusPaused:
@@ -49,18 +51,6 @@ func ofStatus(s fleet.Status) look {
 	default:
 		return unknown(string(s))
 	}
-}
-
-// noManifest is the look of a node without an applicable manifest.
-func noManifest() look { return look{"minus", "off", "No manifest"} }
-
-// ofNode returns the look of a node in a list.
-func ofNode(s fleet.Status, targets int) look {
-	if s == fleet.StatusOK && targets == 0 {
-		return noManifest()
-	}
-
-	return ofStatus(s)
 }
 
 // ofOutcome returns the look of the outcome of a run, a resource or an event.

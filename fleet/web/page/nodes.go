@@ -47,7 +47,7 @@ func (d NodesData) sortURL(key string) templ.SafeURL {
 
 func (d NodesData) sorted(key string) bool { return cmp.Or(d.Query.Sort, WorstFirst) == key }
 
-// WorstFirst is the order of nodes if a page names none.
+// WorstFirst is the default order of nodes.
 const WorstFirst = "state"
 
 // order returns how a column is sorted, as aria-sort has it; empty where it is not.
@@ -109,7 +109,7 @@ func marked(e *target.Error) string {
 	return texts.Cut(lines[e.Line-1], texts.MaxRow) + "\n" + strings.Repeat(" ", e.Column-1) + "^"
 }
 
-// labelsText returns the groups and labels of a node: a row has room for the first of them.
+// labelsText returns the first groups and labels of a node as the title of a cell.
 func labelsText(r view.NodeRow) string {
 	return texts.Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
 }
@@ -123,7 +123,7 @@ func hostOf(r view.NodeRow) string {
 	return texts.Row(r.Host)
 }
 
-// outboxText returns how many reports wait on a node, empty for none.
+// outboxText returns the number of waiting reports, empty for zero.
 func outboxText(r view.NodeRow) string {
 	if r.Outbox == 0 {
 		return ""
@@ -135,7 +135,7 @@ func outboxText(r view.NodeRow) string {
 // reason returns why a node is not in order.
 func reason(r view.NodeRow) string {
 	if r.State == fleet.StatusPending {
-		return reasonOf(messageFirst(r.Reason), "it has not said why")
+		return reasonOf(messageFirst(r.Reason), "it reported no reason")
 	}
 
 	return texts.Row(messageFirst(r.Reason))

@@ -699,7 +699,7 @@ func nodeTable(d NodesData, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = badge(ofNode(r.State, r.Tally.Targets)).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = badge(ofStatus(r.State)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -8,27 +8,27 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 )
 
-// maxAnswers is how many answers to a request a page shows.
+// maxAnswers is the maximum number of answers on a page.
 const maxAnswers = 500
 
 // RequestData is the content of the page of a request.
 type RequestData struct {
 	Detail  view.RequestDetail
 	Answers view.Answers
-	// Err is why the answers cannot be read, empty if they were.
+	// Err is the reason why the answers cannot be read, empty if they were.
 	Err string
 }
 
 // answerGroup are nodes with equal answers.
 type answerGroup struct {
 	view.EqualAnswers
-	// stdout and stderr are bounded, shown are the nodes that have a row.
+	// stdout and stderr are cut to a limit. shown are the nodes with a row.
 	stdout, stderr string
 	shown          []view.Answer
 }
 
-// groups returns the answers by what they have in common, with at most maxAnswers rows together. Each group
-// has a row while there is room for one.
+// groups returns groups of equal answers, with at most maxAnswers rows in all groups together. Each group has at
+// least one row.
 func (d RequestData) groups() []answerGroup {
 	equal := d.Answers.Equal()
 	equal = equal[:min(len(equal), maxAnswers)]
@@ -43,7 +43,7 @@ func (d RequestData) groups() []answerGroup {
 	return out
 }
 
-// more returns how many answers have no row.
+// more returns the number of answers without a row.
 func (d RequestData) more() int { return max(len(d.Answers.Answers)-maxAnswers, 0) }
 
 // exitCodeText returns an exit code, empty if no command ran.
@@ -55,7 +55,7 @@ func exitCodeText(code *int) string {
 	return strconv.Itoa(*code)
 }
 
-// answersURL returns the answers to a request in the API.
+// answersURL returns the URL of the answers to a request in the API.
 func answersURL(id string, run bool, document string) templ.SafeURL {
 	return at(ofRun(run), "api", "v1", "requests", id, document)
 }

@@ -62,7 +62,7 @@ func runText(r view.RunRow) string {
 // errorPosition matches the manifest position at the start of an error: a key, a line and a column.
 var errorPosition = regexp.MustCompile(`^([^\s:]+:\d+(?::\d+)?): (\S.*)$`)
 
-// messageFirst returns a text with the position of an error behind its message.
+// messageFirst moves the position at the start of an error to the end of its first line.
 func messageFirst(text string) string {
 	line, rest, _ := strings.Cut(text, "\n")
 	m := errorPosition.FindStringSubmatch(line)
@@ -82,8 +82,8 @@ func eventID(e view.Event) string {
 	return strconv.FormatUint(e.Seq, 10) + "-" + texts.Cut(e.ID, 40)
 }
 
-// eventLink returns the page with the details of an event, the zero value where there is none. Answers to
-// requests have a run id, but no page of a run.
+// eventLink returns a link to the details of an event, the zero value if there are none. An answer to a request has
+// a run id, but no page of a run.
 func eventLink(e view.Event) Link {
 	switch {
 	case e.Kind == model.KindEnsure && e.CorrelationID != "":

@@ -38,11 +38,11 @@ func compressed(t testing.TB, text string, open func(io.Writer) (io.WriteCloser,
 	return out.String()
 }
 
-// bzipped is what bzip2 made of a tar of app/tool, which has the text tool.
+// bzipped is a tar.bz2 in base64 with the file app/tool. Go has no bzip2 compressor.
 const bzipped = `QlpoOTFBWSZTWRdDJkgAAHN7hMkQAEJAAP+AAEBgBN4AAACACCAAdQlSZPTUDTQ09RpkElGppoGg0D1A/3OLMhBOQCRXW4ntCRSCSCKwiM8XaSKwAZHD6a7Pi6A2PKorQO6VDAmPJ1I+WQt9e6uSD8XckU4UJAXQyZIA`
 
-// TestFormats unpacks each format by its extension, by its content where the name has no
-// extension, and by format, whatever the name says.
+// TestFormats detects each format by extension, by content without an extension, and by the
+// format property.
 func TestFormats(t *testing.T) {
 	plain := packTar(t, regular("app/tool", "tool\n", 0o755))
 	bz2, err := base64.StdEncoding.DecodeString(bzipped)
@@ -61,7 +61,7 @@ func TestFormats(t *testing.T) {
 	}
 }
 
-// TestHugeDictionaries refuses archives that need more memory than any compressor asks for.
+// TestHugeDictionaries refuses archives that need more memory than maxWindow to decompress.
 func TestHugeDictionaries(t *testing.T) {
 	text := xzipped(t, packTar(t, regular("a", "x", 0o644)))
 	at := strings.Index(text, "\x21\x01") + 2

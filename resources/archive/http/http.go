@@ -57,7 +57,8 @@ func New(o Options) Provider {
 // Name is http.
 func (Provider) Name() string { return name }
 
-// IsManageable requires an http or https URL, and no extension of an unknown format.
+// IsManageable requires an http or https URL, and a format or a name without an unsupported
+// extension.
 func (Provider) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
 	s, ok := spec.(*archive.Spec)
 	if !ok {

@@ -89,6 +89,7 @@ func (g *Graph) waitForUnknown() {
 // come in front of n. What is in the graph already is not added again. Its error
 // is that of Build.
 func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, error) {
+	g.number(found.Resources)
 	fresh := slices.DeleteFunc(slices.Clone(found.Resources), func(res *resource.Resource) bool {
 		have := g.byRef[res.Ref()]
 		return have != nil && have.Resource.IsSame(res)
@@ -105,6 +106,25 @@ func (g *Graph) Expand(n *Node, found resource.Expansion, known Known) (*Graph, 
 	}
 
 	return Build(all, known)
+}
+
+// number gives each resource that includes a manifest the next free number, if the graph has another resource with its
+// name. Manifests that are read during the run do not know each other.
+func (g *Graph) number(found []*resource.Resource) {
+	taken := map[model.Ref]*resource.Resource{}
+	for _, res := range found {
+		for res.Type.Include != nil {
+			have := taken[res.Ref()]
+			if n := g.byRef[res.Ref()]; have == nil && n != nil {
+				have = n.Resource
+			}
+			if have == nil || have.IsSame(res) {
+				break
+			}
+			res.Instance = max(res.Instance, 1) + 1
+		}
+		taken[res.Ref()] = res
+	}
 }
 
 // declared returns the nodes in the order of their declaration.

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// diary makes a directory of the stranger that only they may enter.
+// diary makes a directory of another user with mode 0700.
 func diary(t *testing.T, path string) {
 	t.Helper()
 	hosttest.MakeTree(t, filepath.Dir(path), filepath.Base(path)+"/", filepath.Base(path)+"/diary")
@@ -35,7 +35,7 @@ func stillTheirs(t *testing.T, path string) {
 	}
 }
 
-// TestSystemTargetOfAStrangerAppears has a stranger make the target during the inspection.
+// TestSystemTargetOfAStrangerAppears lets another user make the target during the inspection.
 func TestSystemTargetOfAStrangerAppears(t *testing.T) {
 	hosttest.NeedRoot(t)
 	target := hosttest.Foreign(t) + "/ex"
@@ -46,7 +46,7 @@ func TestSystemTargetOfAStrangerAppears(t *testing.T) {
 	stillTheirs(t, target)
 }
 
-// TestSystemTargetExchangedForALink has a stranger exchange the target with a link all the time.
+// TestSystemTargetExchangedForALink lets another user swap the target and a link all the time.
 func TestSystemTargetExchangedForALink(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)
@@ -66,8 +66,8 @@ func TestSystemTargetExchangedForALink(t *testing.T) {
 	stillTheirs(t, target)
 }
 
-// TestSystemPreserveLeavesDirectoriesOfStrangers has a directory of a stranger in the
-// target, for which the archive has another owner and mode.
+// TestSystemPreserveLeavesDirectoriesOfStrangers unpacks an archive with another owner and
+// mode for an existing directory of another user.
 func TestSystemPreserveLeavesDirectoriesOfStrangers(t *testing.T) {
 	hosttest.NeedRoot(t)
 	home := hosttest.Foreign(t)

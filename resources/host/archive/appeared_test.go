@@ -10,7 +10,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
-// during is a context that calls a function once, when it is first asked whether it ended.
+// during is a context that calls a function at the first call of Err.
 type during struct {
 	context.Context
 	do func()
@@ -52,7 +52,7 @@ func TestTargetAppearsDuringTheInspection(t *testing.T) {
 	}
 }
 
-// TestTargetBelowAFile refuses a target that cannot be made, and makes nothing.
+// TestTargetBelowAFile refuses a target that is a file.
 func TestTargetBelowAFile(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()

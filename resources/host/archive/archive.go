@@ -26,7 +26,7 @@ var (
 	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
 	// of it, or replace another one.
 	ErrUnsafeEntry = names.ErrUnsafe
-	// ErrLeadsOut is a link that leads out of the target, which is also ErrUnsafeEntry.
+	// ErrLeadsOut is an ErrUnsafeEntry: a link that leads out of the target.
 	ErrLeadsOut = names.ErrLeadsOut
 	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
@@ -48,8 +48,8 @@ type Limits struct {
 	Entries int
 	// Names bounds the bytes of names and targets of links.
 	Names int64
-	// LinksOut allows symbolic links that lead out of the target. They are made, and no
-	// entry goes through them.
+	// LinksOut allows symbolic links that lead out of the target. No entry is written
+	// through them.
 	LinksOut bool
 }
 
@@ -105,8 +105,9 @@ type Owner struct {
 // Options are what Extract restores.
 type Options struct {
 	// Preserve restores modes with setuid, setgid and sticky bits, and owners, also
-	// of existing directories of root and the running user. Without it the modes are less
-	// the umask and these bits, the process owns all, and existing directories stay as they are.
+	// of existing directories of root and the running user. Without it, the umask and these
+	// bits are removed from the modes, the process owns all, and existing directories keep
+	// owner and mode.
 	Preserve bool
 	// ResolveOwner returns the owner of an entry on this machine. Preserve needs it.
 	ResolveOwner func(Owner) (uid, gid int)
@@ -127,9 +128,8 @@ func (a *Archive) Inspect(ctx context.Context, target *os.Root, limits Limits) (
 	})
 }
 
-// Extract unpacks the archive into the directory at path, which it makes if it is missing,
-// once Inspect has accepted it, and makes it durable. It checks everything again while
-// it writes. Existing files, links and empty directories are replaced, never
+// Extract unpacks the archive into the directory at path after Inspect accepted it, and
+// syncs the file system. It creates a missing directory. It checks everything again while it writes. Existing files, links and empty directories are replaced, never
 // written through; directories stay. Modes and times of directories come last.
 // After an error that Inspect does not return a part of the archive is in there.
 func (a *Archive) Extract(ctx context.Context, disk *files.Disk, path string, limits Limits, o Options) (Index, error) {
@@ -224,7 +224,7 @@ func (a *Archive) scan(ctx context.Context, target *os.Root, limits Limits, link
 	}
 	err = fmt.Errorf("as %s it is %w%s", a.format, err, sniff(a.file))
 	if found := a.detect(); found != 0 && found != a.format {
-		err = fmt.Errorf("%w (set format: %s if that is what you want)", err, found)
+		err = fmt.Errorf("%w (to unpack it, set format: %s)", err, found)
 	}
 
 	return c.index, err

@@ -15,13 +15,14 @@ import (
 	"github.com/ulikunitz/xz"
 )
 
-// maxWindow is the most that a decompressor keeps in memory: xz -9 needs 64 MiB, and
-// zstd --long 128 MiB.
+// maxWindow limits the memory of a decompressor: xz -9 needs 64 MiB, zstd --long 128 MiB.
 const maxWindow = 128 << 20
 
-// Detect returns the format of a content by its first bytes, zero for none. It needs 512
-// bytes of a tar without compression.
-func Detect(start []byte) Format {
+// detect returns the format by the content, zero if it is unknown.
+func (a *Archive) detect() Format {
+	var block [512]byte
+	n, _ := a.file.ReadAt(block[:], 0)
+	start := block[:n]
 	for _, known := range []struct {
 		magic  string
 		format Format
@@ -39,8 +40,8 @@ func Detect(start []byte) Format {
 	return 0
 }
 
-// isTarHeader reports whether a block has the checksum of a tar header, or is empty as the
-// first block of a tar without entries.
+// isTarHeader reports whether a block has the checksum of a tar header. An empty block counts:
+// it begins a tar without entries.
 func isTarHeader(block []byte) bool {
 	const size, at, length = 512, 148, 8
 	if len(block) < size {
@@ -58,18 +59,10 @@ func isTarHeader(block []byte) bool {
 	return err == nil && want == sum || sum == length*' ' && len(text) == 0
 }
 
-// detect returns the format of the archive.
-func (a *Archive) detect() Format {
-	var start [512]byte
-	n, _ := a.file.ReadAt(start[:], 0)
-
-	return Detect(start[:n])
-}
-
-// decompress returns the content of a compressed tar. The caller calls closed when it is done.
-func decompress(source io.Reader, format Format) (content io.Reader, closed func(), err error) {
+// decompress returns the content of a compressed tar. The caller must call release.
+func decompress(source io.Reader, format Format) (content io.Reader, release func(), err error) {
 	in := buffered(source)
-	closed = func() {}
+	release = func() {}
 	switch format {
 	case TarGz:
 		content, err = gzip.NewReader(in)
@@ -83,18 +76,18 @@ func decompress(source io.Reader, format Format) (content io.Reader, closed func
 		var d *zstd.Decoder
 		d, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
 		if err == nil {
-			content, closed = d, d.Close
+			content, release = d, d.Close
 		}
 	}
 	if err != nil {
 		return nil, nil, archiveError(err)
 	}
 
-	return content, closed, nil
+	return content, release, nil
 }
 
-// checkWindow refuses an xz that needs too much memory, by the header of its first block: a
-// size, flags, sizes that may be absent, and the filter with its dictionary.
+// checkWindow refuses an xz with a dictionary larger than maxWindow. It reads the header of the
+// first block only: a size, flags, two optional sizes, and the filter with its dictionary.
 func checkWindow(in *bufio.Reader) error {
 	const streamHeader, longest, lzma2 = 12, 1024, 0x21
 	start, err := in.Peek(streamHeader + longest)
@@ -113,9 +106,9 @@ func checkWindow(in *bufio.Reader) error {
 		rest = rest[n:]
 	}
 	if len(rest) < 3 || rest[0] != lzma2 {
-		return nil // xz reads no other filter
+		return nil // the xz package refuses other filters
 	}
-	// The last bit selects two or three times a power of two.
+	// The size is 2 or 3 (by the lowest bit) times a power of two.
 	if bits := rest[2]; bits > 40 || int64(2|bits&1)<<(bits/2+11) > maxWindow {
 		return fmt.Errorf("its dictionary is larger than %d MiB", maxWindow>>20)
 	}
@@ -123,20 +116,20 @@ func checkWindow(in *bufio.Reader) error {
 	return nil
 }
 
-// eachCompressed visits the entries of a compressed tar. drain reads on to the checksum at
-// its end.
+// eachCompressed visits the entries of a compressed tar. drain then reads the rest, with the
+// checksum.
 func eachCompressed(source io.Reader, format Format, visit visitor, drain func(io.Reader) error) error {
-	content, closed, err := decompress(source, format)
+	content, release, err := decompress(source, format)
 	if err != nil {
 		return err
 	}
-	defer closed()
-	whole := &endReader{r: content}
-	if err := eachEntry(whole, visit); err != nil {
+	defer release()
+	end := &endReader{r: content}
+	if err := eachEntry(end, visit); err != nil {
 		return err
 	}
-	// The end mark shows that the archive was not cut between two entries. A gzip shows it itself.
-	if whole.ended && format != TarGz {
+	// Without the end mark, the tar may have been cut between two entries. gzip detects this itself.
+	if end.ended && format != TarGz {
 		return fmt.Errorf("%w: the end mark is missing: the archive was cut short", ErrNotArchive)
 	}
 

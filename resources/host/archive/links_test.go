@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
-// TestLinksOut unpacks links that lead out of the target. No entry goes through them, of the
-// same archive or of the next one.
+// TestLinksOut unpacks links that lead out of the target. No entry of this archive or a later
+// one is written through them.
 func TestLinksOut(t *testing.T) {
 	t.Parallel()
 	base := t.TempDir()

@@ -30,10 +30,9 @@ type Archive struct {
 	Checksum string
 }
 
-// Open opens the archive at path, no link, and reads its checksum. A format of zero is
-// detected by the content. Of an archive
-// that somebody other than root and the running user may write to it opens a
-// private copy, in the state directory of disk.
+// Open opens the archive at path, which must not be a link, and reads its checksum. It detects
+// a zero format by the content. If users other than root and the running user may write to the
+// archive, it opens a private copy in the state directory of disk.
 func Open(ctx context.Context, disk *files.Disk, path string, format Format) (*Archive, error) {
 	entry, err := disk.Look(path)
 	if err != nil {

@@ -110,7 +110,7 @@ func TestRunEnvironment(t *testing.T) {
 	}
 }
 
-// TestRunSetsHome checks the variables that a service of systemd lacks.
+// TestRunSetsHome checks the variables that systemd does not set for services of root.
 func TestRunSetsHome(t *testing.T) {
 	account, err := exec.Command("getent", "passwd", strconv.Itoa(os.Geteuid())).Output()
 	fields := strings.Split(strings.TrimSpace(string(account)), ":")

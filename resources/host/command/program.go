@@ -27,7 +27,7 @@ func Environ() []string {
 	})
 }
 
-// IsHidden reports whether commands and manifests must not see a variable.
+// IsHidden reports whether a variable is hidden from commands and manifests.
 func IsHidden(name string) bool {
 	return name == "NOTIFY_SOCKET" || slices.ContainsFunc([]string{"MUSTER_", "NATS_", "WATCHDOG_"}, func(own string) bool { return strings.HasPrefix(name, own) })
 }
@@ -50,8 +50,8 @@ func environment(c Command) []string {
 	return env
 }
 
-// missingAccount returns HOME, USER and LOGNAME of muster's account, except for variables
-// that env has. A service of systemd that runs as root starts without them.
+// missingAccount returns HOME, USER and LOGNAME of the running user if env lacks them. systemd
+// does not set them for services of root.
 func missingAccount(env []string) (missing []string) {
 	account, err := user.Current()
 	if err != nil {
@@ -141,8 +141,8 @@ func findProgram(name, dir string, env []string) (string, error) {
 		if err == nil {
 			return program, nil
 		}
-		// A directory of PATH that muster cannot search says nothing about the program.
-		if _, absent := os.Stat(program); absent == nil && refused == nil {
+		// Skip directories that muster cannot search: the program may not exist there.
+		if _, statErr := os.Stat(program); statErr == nil && refused == nil {
 			refused = fmt.Errorf("%s %w: %w", program, ErrNotExecutable, err)
 		}
 	}

@@ -13,14 +13,14 @@ const operators = "|&;<>"
 // end within.
 var operator = regexp.MustCompile(`^(.*\|.*|&|&&|.*;|<|>>?|[0-9]*>>?(&[0-9]|/.*))$`)
 
-// variable matches the beginning of an expansion that double quotes do not prevent.
+// variable matches the start of an expansion, which double quotes do not prevent.
 var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|\()`)
 
-// expansion matches what a shell replaces in a word without quotes: a home directory, a
-// pattern of file names, or a list in braces.
+// expansion matches the parts of an unquoted word that a shell expands: a home directory, a
+// file name pattern, or a list in braces.
 var expansion = regexp.MustCompile(`^~[A-Za-z0-9_.-]*(/|$)|[*?]|\[[^\]]+\]|\{[^{}]*(,|\.\.)[^{}]*\}`)
 
-// expandable lists the characters that begin an expansion.
+// expandable lists the first characters of expansions.
 const expandable = "~*?[{"
 
 // quoted stands for a quoted character.
@@ -31,9 +31,9 @@ const quoted = 'q'
 //   - an operator that is a word without quotes, a word with a pipe in it, or a word that
 //     ends in a semicolon
 //   - $NAME, $( or a backtick outside single quotes
-//   - ~, *, ?, [a-z] or {a,b} outside quotes; URLs are left out
+//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs
 //
-// Inserted parts do not count.
+// It ignores inserted parts.
 func ShellSyntax(line string, inserted ...[2]int) string {
 	if !strings.ContainsAny(line, operators+expandable+"$`") {
 		return ""
@@ -71,8 +71,8 @@ func ShellSyntax(line string, inserted ...[2]int) string {
 	return ""
 }
 
-// wordSyntax returns the part of a word that a shell would act on. In masked each quoted
-// character is replaced.
+// wordSyntax returns the part of a word that a shell would act on. masked is the word with its
+// quoted characters replaced.
 func wordSyntax(word string, masked []byte, isQuoted bool) string {
 	if !isQuoted && operator.MatchString(word) {
 		return word

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -14,7 +15,7 @@ func TestPackageArch(t *testing.T) {
 	}
 	root := t.TempDir()
 	path := filepath.Join(root, "var/lib/dpkg/status")
-	const status = "Package: debconf\nArchitecture: all\n\nPackage: dpkg\nStatus: install ok installed\nArchitecture: i386\n\nPackage: zsh\nArchitecture: amd64\n"
+	status := "Package: debconf\nArchitecture: all\nProvides: " + strings.Repeat("x", 100_000) + "\n\nPackage: dpkg\nStatus: install ok installed\nArchitecture: i386\n\nPackage: zsh\nArchitecture: amd64\n"
 	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(status), 0o644)); err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ import (
 // maxFactFile is the largest fact file.
 const maxFactFile = 4 << 20
 
-// ErrIgnored is a program, or a file ending in .yml, among the fact files.
+// ErrIgnored is a program or a .yml file in facts.d.
 var ErrIgnored = errors.New("not read for facts")
 
 // readCustom reads the fact files of a configuration directory. A broken one, or
@@ -86,8 +86,7 @@ func listFactFiles(dir string) ([]string, error) {
 	return paths, nil
 }
 
-// checkIgnored returns an ErrIgnored for the programs in a directory of fact files, and one
-// for the files ending in .yml.
+// checkIgnored returns one ErrIgnored for the programs in a directory and one for its .yml files.
 func checkIgnored(dir string) []error {
 	entries, _ := os.ReadDir(dir) // listFactFiles returns the error
 	var programs, renamed []string
@@ -108,7 +107,7 @@ func checkIgnored(dir string) []error {
 		errs = append(errs, fmt.Errorf("%s: programs are %w: %s (let a timer write their output to a .json or .yaml file there)", dir, ErrIgnored, names(programs)))
 	}
 	if len(renamed) > 0 {
-		errs = append(errs, fmt.Errorf("%s: files ending in .yml are %w: %s (rename them to end in .yaml)", dir, ErrIgnored, names(renamed)))
+		errs = append(errs, fmt.Errorf("%s: .yml files are %w: %s (rename them to .yaml)", dir, ErrIgnored, names(renamed)))
 	}
 
 	return errs

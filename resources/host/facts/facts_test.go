@@ -151,14 +151,14 @@ func TestProgramsAmongFactFiles(t *testing.T) {
 	}
 }
 
-// TestFactFilesEndingInYml has a file that CCM ignores too: it gives no facts, and a warning.
+// TestFactFilesEndingInYml checks that .yml files give a warning and no facts, as in CCM.
 func TestFactFilesEndingInYml(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir+"/facts.d/20-b.yaml", "role: db\n")
 	write(t, dir+"/facts.d/30-c.yml", "role: web\nonly: yml\n")
 	write(t, dir+"/facts.d/.40.yml", "role: hidden\n")
 	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
-	want := dir + "/facts.d: files ending in .yml are not read for facts: 30-c.yml (rename them to end in .yaml)"
+	want := dir + "/facts.d: .yml files are not read for facts: 30-c.yml (rename them to .yaml)"
 	if len(errs) != 1 || !errors.Is(errs[0], facts.ErrIgnored) || !strings.Contains(errs[0].Error(), want) || found["role"] != "db" || found["only"] != nil {
 		t.Errorf("%q, role %v", errs, found["role"])
 	}

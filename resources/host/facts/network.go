@@ -56,8 +56,7 @@ func addressFacts(interfaces net.InterfaceStatList, routes4, routes6 string) map
 	return network
 }
 
-// globalAddresses returns the addresses that other hosts can reach: without loopback and
-// link-local addresses.
+// globalAddresses returns all addresses except loopback and link-local ones.
 func globalAddresses(interfaces net.InterfaceStatList) []any {
 	out := []any{}
 	for _, i := range interfaces {

@@ -17,19 +17,19 @@ import (
 	"github.com/musterfleet/muster/resources/host/trust"
 )
 
-// The extended attributes that a replacement takes over from the old file, beside those
-// of users. Others, such as security.ima, belong to one content.
+// The extended attributes that a new file takes over from the file that it replaces, with the
+// access control list. Others, such as security.ima, depend on the content.
 const (
 	capabilities = "security.capability"
 	label        = "security.selinux"
 	userPrefix   = "user."
 )
 
-// maxAttribute is the size of the largest extended attribute on Linux, and of a list of names.
+// maxAttribute is the maximum size of an extended attribute, and of a list of their names, on Linux.
 const maxAttribute = 64 << 10
 
-// inherits reports whether a replacement takes over the extended attributes of an old file.
-// Users who are not trusted cannot pass theirs on to the file of another user.
+// inherits reports whether a new file takes over the extended attributes of the old one. An
+// untrusted user must not pass attributes on to the file of another user.
 func inherits(dir *paths.Dir, name string, old int, a Attrs) bool {
 	var st unix.Stat_t
 	if old < 0 || paths.Retry(func() error { return unix.Fstat(old, &st) }) != nil || kindOf(&st) != File {
@@ -39,8 +39,7 @@ func inherits(dir *paths.Dir, name string, old int, a Attrs) bool {
 	return dir.Keeps(filepath.Join(dir.Path(), name), &st) == nil && (st.Uid == a.UID || trust.PartyOf(0, st.Uid) == trust.Trusted)
 }
 
-// KeepsCapabilities reports whether the file at path has capabilities that Write with these
-// attributes keeps.
+// KeepsCapabilities reports whether the file at path has capabilities that Write would keep.
 func (d *Disk) KeepsCapabilities(path string, a Attrs) bool {
 	at, err := changing(path, d.paths.Parent)
 	if err != nil {
@@ -57,43 +56,47 @@ func (d *Disk) KeepsCapabilities(path string, a Attrs) bool {
 	return err == nil && inherits(at.Dir, at.Name, old, a)
 }
 
-// carry sets the extended attributes of a temporary file: those of the file that it
-// replaces, or the default label of a new one.
+// carry copies the extended attributes of the old file to the temporary file f. If inherits is
+// false, it sets the default label instead.
 func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name string, old int, a Attrs, o WriteOptions) error {
 	if !inherits(dir, name, old, a) {
 		return d.labelDefault(ctx, f, filepath.Join(dir.Path(), name))
 	}
-	list, err := read(func(b []byte) (int, error) { return unix.Listxattr(procPath(old), b) })
+	list, err := readAttribute(func(b []byte) (int, error) { return unix.Listxattr(procPath(old), b) })
 	if err != nil && err != unix.ENOTSUP {
 		return fmt.Errorf("could not read extended attributes: %w", err)
 	}
-	for name := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
-		if !slices.Contains([]string{capabilities, label, accessList}, name) && !strings.HasPrefix(name, userPrefix) || name == capabilities && o.DropCapabilities {
+	for key := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
+		if !isCarried(key) || key == capabilities && o.DropCapabilities {
 			continue
 		}
-		value, err := attribute(old, name)
+		value, err := attribute(old, key)
 		if errors.Is(err, unix.ENODATA) {
 			continue // removed since
 		}
 		if err == nil {
-			err = setAttribute(f, name, value)
+			err = setAttribute(f, key, value)
 		}
 		if err != nil {
-			return fmt.Errorf("could not keep the extended attribute %s: %w", name, err)
+			return fmt.Errorf("could not keep the extended attribute %s: %w", key, err)
 		}
 	}
 
 	return nil
 }
 
-// attribute returns the value of an extended attribute, also by an O_PATH descriptor.
-func attribute(fd int, name string) ([]byte, error) {
-	return read(func(b []byte) (int, error) { return unix.Getxattr(procPath(fd), name, b) })
+func isCarried(key string) bool {
+	return slices.Contains([]string{capabilities, label, accessList}, key) || strings.HasPrefix(key, userPrefix)
 }
 
-// read calls a system call that returns the size for a buffer of none. Most files have no
-// attributes.
-func read(call func(b []byte) (int, error)) ([]byte, error) {
+// attribute returns an extended attribute of a file. fd may be an O_PATH descriptor.
+func attribute(fd int, name string) ([]byte, error) {
+	return readAttribute(func(b []byte) (int, error) { return unix.Getxattr(procPath(fd), name, b) })
+}
+
+// readAttribute returns the result of a system call. It asks for the size first, because most
+// files have no attributes.
+func readAttribute(call func(b []byte) (int, error)) ([]byte, error) {
 	if n, err := call(nil); n == 0 || err != nil {
 		return nil, err
 	}
@@ -106,7 +109,7 @@ func read(call func(b []byte) (int, error)) ([]byte, error) {
 	return value[:n], nil
 }
 
-// setAttribute sets an extended attribute of a temporary file, unless it has that value.
+// setAttribute sets an extended attribute of a temporary file unless it already has the value.
 func setAttribute(f *os.File, name string, value []byte) error {
 	if now, err := attribute(int(f.Fd()), name); err == nil && slices.Equal(now, value) {
 		return nil
@@ -121,9 +124,10 @@ func setAttribute(f *os.File, name string, value []byte) error {
 	return nil
 }
 
-// The entries of an access control list that the permissions of a file are.
+// The format of an access control list: a version, and entries that each begin with two words,
+// the tag and the permissions.
 const (
-	listVersion  = 4 // bytes before the entries
+	listVersion  = 4
 	listEntry    = 8
 	listGroup    = 0x04
 	listMask     = 0x10
@@ -131,8 +135,8 @@ const (
 	bytesPerWord = 2
 )
 
-// masked returns an access control list that allows nothing but to the owner, until the mode
-// of the file is set.
+// masked returns an access control list that grants access to the owner only. The later chmod
+// sets the mask from the mode.
 func masked(list []byte) []byte {
 	list = slices.Clone(list)
 	group := []byte(nil)
@@ -155,8 +159,8 @@ func masked(list []byte) []byte {
 	return list
 }
 
-// labelDefault sets the label that the policy of the machine has for a path. A label that
-// cannot be found or set is a warning: the file then has the label of its directory.
+// labelDefault sets the default SELinux label of a path. If that fails, it logs a warning, and
+// the file keeps the label of its directory.
 func (d *Disk) labelDefault(ctx context.Context, f *os.File, path string) error {
 	if d.label == nil {
 		return nil

@@ -45,7 +45,7 @@ func bindService() string {
 	return string(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(out, 1<<10), 0))
 }
 
-// furnished makes a file with all attributes that a replacement keeps.
+// furnished makes a file with all attributes that Write keeps, and another attribute.
 func furnished(t *testing.T, path string, uid int) {
 	t.Helper()
 	hosttest.MakeTree(t, filepath.Dir(path), filepath.Base(path))
@@ -90,7 +90,7 @@ func TestSystemWriteKeepsAttributes(t *testing.T) {
 			if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o640 {
 				t.Errorf("the mode is %v, %v", info.Mode(), err)
 			}
-			// A mode without permissions of the group leaves the list without effect.
+			// A mode without group permissions disables the list.
 			a.Mode = 0o600
 			if err := h.WriteWith(t.Context(), path, strings.NewReader("newer"), a, files.WriteOptions{DropCapabilities: true}); err != nil {
 				t.Fatal(err)
@@ -101,8 +101,8 @@ func TestSystemWriteKeepsAttributes(t *testing.T) {
 	}
 }
 
-// TestSystemWriteTakesNothingFromStrangers replaces a file of a stranger by one of root,
-// and a file of root that the stranger may have moved into their directory.
+// TestSystemWriteTakesNothingFromStrangers replaces a file of another user with a file of root,
+// and a file of root that the user may have moved into their directory.
 func TestSystemWriteTakesNothingFromStrangers(t *testing.T) {
 	hosttest.NeedRoot(t)
 	for name, c := range map[string]struct {
@@ -134,7 +134,7 @@ func TestSystemWriteTakesNothingFromStrangers(t *testing.T) {
 	}
 }
 
-// TestSystemNewFileHasTheDefaultLabel asks for the label of the final path.
+// TestSystemNewFileHasTheDefaultLabel checks that the label belongs to the final path.
 func TestSystemNewFileHasTheDefaultLabel(t *testing.T) {
 	hosttest.NeedRoot(t)
 	path := t.TempDir() + "/f"

@@ -47,7 +47,7 @@ func hasAttribute(t *testing.T, path, name, want string) {
 	}
 }
 
-// TestLabelFails writes a file although the policy cannot be asked for its label.
+// TestLabelFails writes a file although its default label is unknown.
 func TestLabelFails(t *testing.T) {
 	t.Parallel()
 	disk := files.New(files.Options{Label: func(context.Context, string) (string, error) { return "", errors.New("no policy") }})

@@ -16,13 +16,12 @@ var errShared = errors.New("others may exchange files in the directory")
 
 // WriteOptions change how WriteWith writes a file.
 type WriteOptions struct {
-	// Check gets the path of the new file, complete with its owner and mode, before that
-	// replaces the old one. After an error of Check, or a change of the file by Check, the
-	// old file is unchanged. The new file is in the same directory; where others may exchange
-	// it there, Check gets a copy by the same name in a private directory, and the bytes of
-	// the copy are written.
+	// Check receives the path of the complete new file before it replaces the old one. If Check
+	// fails or changes the file, the old file stays. The new file is in the same directory. If
+	// other users could replace it there, Check receives a copy with the same name in a private
+	// directory instead, and the copy is written.
 	Check func(path string) error
-	// DropCapabilities leaves out the capabilities of the old file.
+	// DropCapabilities removes the capabilities of the file.
 	DropCapabilities bool
 }
 

@@ -17,8 +17,8 @@ type Options struct {
 	StateDir string
 	// Log gets warnings and what was cleared up. Nil discards.
 	Log *slog.Logger
-	// Label returns the default SELinux label of a path, empty for none. Nil is a machine
-	// without SELinux.
+	// Label returns the default SELinux label of a path, or the empty string. It is nil on a
+	// machine without SELinux.
 	Label func(ctx context.Context, path string) (string, error)
 }
 
@@ -33,7 +33,7 @@ type Disk struct {
 	buffers buffers
 	// replaced are given back after they were replaced.
 	replaced replaced
-	// Units are the unit files of systemd that were changed.
+	// Units counts changes of systemd unit files.
 	Units UnitFiles
 }
 

@@ -70,9 +70,9 @@ func TestSystemRemoveAllStopsAtMounts(t *testing.T) {
 	}
 }
 
-// TestSystemRemoveAllOfWhatIsMountedElsewhere removes, by another path, a directory
-// with a mount point in it: the system refuses to remove that, by whichever path.
-func TestSystemRemoveAllOfWhatIsMountedElsewhere(t *testing.T) {
+// TestSystemRemoveAllByAnotherPath removes a directory with a mount point by another path, by
+// which the mount is not visible. The kernel refuses to remove a mount point by any path.
+func TestSystemRemoveAllByAnotherPath(t *testing.T) {
 	hosttest.NeedRoot(t)
 	base := t.TempDir()
 	hosttest.MakeTree(t, base, "alias/", "t/", "t/d/", "t/d/a", "t/d/sub/")
@@ -88,8 +88,8 @@ func TestSystemRemoveAllOfWhatIsMountedElsewhere(t *testing.T) {
 	}
 }
 
-// TestSystemRemoveAllMeetsANewMount mounts a directory in a tree while that is removed.
-// Whatever the order of both, the mounted files stay.
+// TestSystemRemoveAllMeetsANewMount mounts a directory in a tree during its removal. The mounted
+// files must stay, in any order of both.
 func TestSystemRemoveAllMeetsANewMount(t *testing.T) {
 	hosttest.NeedRoot(t)
 	for range 20 {

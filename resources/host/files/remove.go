@@ -31,10 +31,9 @@ func (d *Disk) Remove(path string) error {
 }
 
 // RemoveAll removes path and everything below it without following links; a
-// missing one is not an error. A mount point on or below path is mounts.ErrMounted,
-// before anything is removed. Entries that cannot be removed stay, and the first error is
-// returned. When ctx ends, removed entries stay removed. The root
-// directory wraps ErrRefused.
+// missing path is not an error. If path or anything below it is a mount point, RemoveAll
+// removes nothing and returns mounts.ErrMounted. Entries that cannot be removed stay, and the
+// first error is returned. RemoveAll stops when ctx ends. The root directory is ErrRefused.
 func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
 		if err := trees.Remove(ctx, dir, name); err != nil {
@@ -45,8 +44,8 @@ func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	})
 }
 
-// MayReplace returns mounts.ErrMounted if path, or anything below it, is a mount point:
-// the path can then neither be replaced nor removed.
+// MayReplace returns mounts.ErrMounted if path or anything below it is a mount point, so that
+// path can be neither replaced nor removed.
 func (d *Disk) MayReplace(path string) error {
 	at, err := changing(path, d.paths.Parent)
 	switch {
@@ -60,8 +59,7 @@ func (d *Disk) MayReplace(path string) error {
 	return mounts.Refuse(at.Dir.Fd(), at.Name)
 }
 
-// MountsBelow returns the mount points below the directory at path, which may be one
-// itself.
+// MountsBelow returns the mount points below the directory at path, without path itself.
 func (d *Disk) MountsBelow(path string) ([]mounts.Point, error) {
 	dir, err := d.paths.Dir(path)
 	if err != nil {
@@ -72,7 +70,7 @@ func (d *Disk) MountsBelow(path string) ([]mounts.Point, error) {
 	return mounts.Below(dir.Fd(), ".")
 }
 
-// busy returns the error of a system call on a name, with the mount where that is the cause.
+// busy returns mounts.ErrMounted if a mount caused the error of a system call, else the error.
 func busy(dir *paths.Dir, name string, err error) error {
 	if errors.Is(err, unix.EBUSY) {
 		if mounted := mounts.Refuse(dir.Fd(), name); mounted != nil {

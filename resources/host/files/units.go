@@ -7,8 +7,8 @@ import (
 	"sync"
 )
 
-// unitDirs returns the unit directories of the system.
-func unitDirs() []string {
+// UnitDirs returns the unit directories of the system, highest precedence first.
+func UnitDirs() []string {
 	return []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
 }
 
@@ -17,23 +17,23 @@ func unitSuffixes() []string {
 	return []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
 }
 
-// IsUnitFile reports whether systemd reads the file at path only after a daemon-reload: a unit
-// file, a drop-in, or a directory of either.
+// IsUnitFile reports whether systemd needs a daemon-reload after a change at path: a unit file,
+// a drop-in, or a directory of these.
 func IsUnitFile(path string) bool {
-	path = filepath.Clean(path)
+	dirs, path := UnitDirs(), filepath.Clean(path)
 	dir, name := filepath.Dir(path), filepath.Base(path)
 	switch {
-	case slices.Contains(unitDirs(), path):
+	case slices.Contains(dirs, path):
 		return true
-	case slices.Contains(unitDirs(), dir):
+	case slices.Contains(dirs, dir):
 		return strings.HasSuffix(name, ".d") || slices.Contains(unitSuffixes(), filepath.Ext(name))
 	default:
-		return filepath.Ext(name) == ".conf" && strings.HasSuffix(dir, ".d") && slices.Contains(unitDirs(), filepath.Dir(dir))
+		return filepath.Ext(name) == ".conf" && strings.HasSuffix(dir, ".d") && slices.Contains(dirs, filepath.Dir(dir))
 	}
 }
 
-// UnitFiles counts the changes of unit files, and which of them systemd has read since. It is
-// safe for concurrent use. The zero value has none.
+// UnitFiles counts the changes of unit files, and how many of them systemd has read. It is safe
+// for concurrent use.
 type UnitFiles struct {
 	mu            sync.Mutex
 	changed, read int
@@ -49,7 +49,7 @@ func (u *UnitFiles) NoteChange(path string) {
 	u.changed++
 }
 
-// Changes returns the number of changes so far. Take it before a daemon-reload, for NoteRead.
+// Changes returns the number of changes so far. Call it before a daemon-reload, for NoteRead.
 func (u *UnitFiles) Changes() int {
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -57,14 +57,14 @@ func (u *UnitFiles) Changes() int {
 	return u.changed
 }
 
-// NoteRead records that systemd has read the first changes.
+// NoteRead records that systemd has read this number of changes.
 func (u *UnitFiles) NoteRead(changes int) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	u.read = max(u.read, changes)
 }
 
-// ArePending reports whether unit files changed that systemd has not read.
+// ArePending reports whether systemd has not read all changes.
 func (u *UnitFiles) ArePending() bool {
 	u.mu.Lock()
 	defer u.mu.Unlock()

@@ -38,16 +38,15 @@ func (b *buffers) get() *[copyBuffer]byte {
 
 // Write puts content at path atomically: a temporary file in the same
 // directory, content, owner, mode, fsync, rename, fsync of the directory.
-// Anything but a directory at path is replaced, never written through. The new file keeps
-// the SELinux label, access control list, capabilities and user attributes of an old one
-// that belongs to the same owner, root or the running user. Memory is constant. An error
-// leaves nothing behind and path unchanged, except when only the fsync of the directory
-// failed. A missing parent is ErrNoParent.
+// Anything but a directory at path is replaced, never written through. If the old file belongs
+// to the new owner, root or the running user, the new file keeps its SELinux label, access
+// control list, capabilities and user attributes. Memory is constant. After an error, path is
+// unchanged, unless only the fsync of the directory failed. A missing parent is ErrNoParent.
 func (d *Disk) Write(ctx context.Context, path string, content io.Reader, a Attrs) error {
 	return d.write(ctx, path, content, a, WriteOptions{})
 }
 
-// write is Write with options. A check needs a directory where others may exchange nothing.
+// write is Write with options. It returns errShared if others could replace the file that a check reads.
 func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attrs, o WriteOptions) error {
 	old := -1
 	defer func() { d.replaced.release(old) }()
@@ -79,8 +78,6 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 		if err != nil {
 			// If this fails too, the next run removes the file.
 			_ = unix.Unlinkat(dir.Fd(), temp, 0)
-			_ = unix.Close(old)
-			old = -1
 		}
 		return err
 	})
@@ -90,9 +87,9 @@ func (d *Disk) write(ctx context.Context, path string, content io.Reader, a Attr
 // way must not look like another failure each time, which would be reported again.
 func tempShown(dir *paths.Dir) string { return dir.Path() + "/" + tempPrefix + "*" }
 
-// fill writes a temporary file: its content, owner, extended attributes and mode, in this
-// order. No other user may read incomplete content, a change of owner clears mode bits and
-// capabilities, and the mode limits an access control list.
+// fill writes the content, owner, extended attributes and mode of a temporary file, in this
+// order: no other user may read incomplete content, a change of owner clears mode bits and
+// capabilities, and the mode sets the mask of an access control list.
 func (b *buffers) fill(ctx context.Context, f *os.File, content io.Reader, a Attrs, carry func() error) error {
 	if err := DropLists(int(f.Fd())); err != nil {
 		return err

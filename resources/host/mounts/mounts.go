@@ -1,4 +1,4 @@
-// Package mounts reads which file systems are mounted where, and refuses to remove mount points.
+// Package mounts reads the mount table and refuses the removal of mount points.
 package mounts
 
 import (
@@ -10,8 +10,8 @@ import (
 
 // Mount is what is mounted somewhere. Mounts can be compared.
 type Mount struct {
-	// ID is the number of the mount; the kernel uses it again once it is free. Parent is the
-	// number of the mount that has the mount point.
+	// ID is the number of the mount. The kernel reuses the numbers of unmounted ones. Parent is
+	// the ID of the mount that contains the mount point.
 	ID, Parent string
 	// Device is major and minor number of the file system, and Root the path in it.
 	Device, Root string

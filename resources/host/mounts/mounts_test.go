@@ -78,7 +78,7 @@ func TestIsWithin(t *testing.T) {
 
 func TestBelow(t *testing.T) {
 	t.Parallel()
-	// /alias is /srv by another path, and /srv/app has a file system and a file mounted below.
+	// /alias is a bind mount of /srv. A file system and a file are mounted below /srv/app.
 	table := Parse([]byte(captured + `50 27 254:0 /srv /alias rw - ext4 /dev/root rw
 51 27 0:40 / /srv/app/data rw - tmpfs none rw
 52 51 0:41 / /srv/app/data/deep rw - tmpfs none rw

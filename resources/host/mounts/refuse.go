@@ -15,10 +15,10 @@ import (
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
-// ErrMounted is a path that cannot be removed or replaced because it is a mount point.
+// ErrMounted is the error for a mount point, which can be neither removed nor replaced.
 var ErrMounted = errors.New("is a mount point")
 
-// mountedError is ErrMounted with the mount.
+// mountedError wraps ErrMounted and names the mount point and the remedy.
 type mountedError struct{ mount Mount }
 
 func (e mountedError) Error() string {
@@ -27,18 +27,18 @@ func (e mountedError) Error() string {
 		source = fmt.Sprintf("its source, %s of device %s", e.mount.Root, e.mount.Device)
 	}
 
-	return fmt.Sprintf("%s %s, and cannot be removed or replaced: unmount it (umount %s), or manage %s", e.mount.Path, ErrMounted, e.mount.Path, source)
+	return fmt.Sprintf("%s %s and cannot be removed or replaced: unmount it (umount %s), or manage %s", e.mount.Path, ErrMounted, e.mount.Path, source)
 }
 
 // Unwrap returns ErrMounted and EBUSY, the error of the system.
 func (e mountedError) Unwrap() []error { return []error{ErrMounted, unix.EBUSY} }
 
-// Refuse returns ErrMounted if a name in an open directory, or anything below it, is a
-// mount point.
+// Refuse returns ErrMounted if a name in an open directory or anything below it is a mount
+// point.
 func Refuse(dir int, name string) error {
 	found, err := Below(dir, name)
 	if err == nil && len(found) > 0 {
-		err = found[0].Refuse()
+		err = found[0].Err()
 	}
 
 	return err
@@ -46,16 +46,16 @@ func Refuse(dir int, name string) error {
 
 // Point is a mount point in a tree.
 type Point struct {
-	// Path is its path relative to the top of the tree, empty for the top itself.
+	// Path is relative to the top of the tree, and empty for the top itself.
 	Path  string
 	mount Mount
 }
 
-// Refuse returns ErrMounted.
-func (p Point) Refuse() error { return mountedError{p.mount} }
+// Err returns an ErrMounted that names the mount point.
+func (p Point) Err() error { return mountedError{p.mount} }
 
-// Below returns the mount points on or below a name in an open directory, in order. The
-// name "." returns those below the directory itself.
+// Below returns the mount points at or below a name in an open directory, sorted by path. For
+// the name "." it returns the mount points below the directory, without the directory itself.
 func Below(dir int, name string) ([]Point, error) {
 	id, err := ID(dir)
 	if err != nil {
@@ -73,7 +73,7 @@ func Below(dir int, name string) ([]Point, error) {
 	return below(Parse(text), id, at, name), nil
 }
 
-// below is Below for a directory at a path of a mount.
+// below is Below for the directory at path dir on the mount id.
 func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 	byID := make(map[string]Mount, len(table))
 	for m := range table {
@@ -82,17 +82,17 @@ func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 	in, known := byID[id]
 	target := filepath.Join(in.within(dir), name)
 	for m := range table {
-		// A directory may have several paths, and a mount point on one of them blocks its removal
-		// by all of them. So paths within the file system are compared.
+		// Compare paths within the file system: a directory may have several paths, and a mount
+		// point by one of them blocks its removal by all of them.
 		parent, has := byID[m.Parent]
 		if !known || !has || parent.Device != in.Device {
 			continue
 		}
-		place := parent.within(m.Path)
-		if !IsWithin(place, target) || name == "." && place == target {
+		at := parent.within(m.Path)
+		if !IsWithin(at, target) || name == "." && at == target {
 			continue
 		}
-		out = append(out, Point{strings.TrimPrefix(strings.TrimPrefix(place, target), "/"), m})
+		out = append(out, Point{strings.TrimPrefix(strings.TrimPrefix(at, target), "/"), m})
 	}
 	slices.SortFunc(out, func(a, b Point) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.mount.Path, b.mount.Path))
@@ -101,19 +101,19 @@ func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 	return out
 }
 
-// within returns the path in the file system of a path below the mount.
+// within converts a path below the mount point to a path within the file system.
 func (m Mount) within(path string) string {
 	return filepath.Join(m.Root, strings.TrimPrefix(path, m.Path))
 }
 
-// ID returns the number of the mount that an open file was reached by.
+// ID returns the ID of the mount through which a file was opened.
 func ID(fd int) (string, error) {
 	var st unix.Statx_t
 	err := paths.Retry(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) })
 	if err == nil && st.Mask&unix.STATX_MNT_ID != 0 {
 		return strconv.FormatUint(st.Mnt_id, 10), nil
 	}
-	// Kernels before 5.8 tell it only here.
+	// statx of kernels before 5.8 does not return it.
 	text, err := os.ReadFile("/proc/self/fdinfo/" + strconv.Itoa(fd))
 	if err != nil {
 		return "", err

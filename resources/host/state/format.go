@@ -78,7 +78,7 @@ func (d *Dir) OpenState(write bool) error {
 	return os.WriteFile(path, []byte(stateFormat+"\n"), 0o600)
 }
 
-// maxFormat limits the bytes read from the format file and shown in errors.
+// maxFormat is the maximum size of the format file.
 const maxFormat = 80
 
 // readStart returns the first maxFormat bytes of a file.

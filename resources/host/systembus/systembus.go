@@ -63,7 +63,7 @@ func BecauseOf(ctx context.Context, err error) error {
 	return err
 }
 
-// IsOffline reports whether the running systemd manages the units of another root.
+// IsOffline reports whether systemd is offline or manages the units of another root.
 func IsOffline(root string) bool { return isChroot(root) || os.Getenv("SYSTEMD_OFFLINE") != "" }
 
 // isChroot reports whether the first process has another root.

@@ -34,7 +34,7 @@ type directoryID struct{ dev, inode uint64 }
 // neither descriptors nor stack.
 type removal struct {
 	levels []level
-	// mount is the mount that the tree is on. No other one is entered.
+	// mount is the ID of the mount of the tree. The removal never enters another mount.
 	mount string
 	// stuck are the directories that cannot be emptied.
 	stuck   map[directoryID]bool
@@ -55,7 +55,7 @@ type level struct {
 	whole, removed, failed bool
 }
 
-// RemovePath is Remove of a path. A missing one is no error.
+// RemovePath is Remove for a path. A missing path is not an error.
 func RemovePath(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
@@ -73,10 +73,9 @@ func RemovePath(ctx context.Context, path string) error {
 	return Remove(ctx, in, filepath.Base(path))
 }
 
-// Remove removes a name in a directory, with everything below it, without following
-// links. It returns mounts.ErrMounted before it removes anything if there is a mount
-// point. Entries that cannot be removed stay, and the first error is returned. When ctx
-// ends, removed entries stay removed.
+// Remove removes a name in a directory and everything below it, without following links. If it
+// finds a mount point, it removes nothing and returns mounts.ErrMounted. Entries that cannot be
+// removed stay, and the first error is returned. Remove stops when ctx ends.
 func Remove(ctx context.Context, in *paths.Dir, name string) error {
 	mount, err := mounts.ID(in.Fd())
 	if err == nil {
@@ -261,8 +260,8 @@ func (r *removal) path() string {
 	return path
 }
 
-// open opens the directory with a name in an open one. It returns mounts.ErrMounted for a
-// directory on another mount, which was mounted during the removal.
+// open opens a directory by its name in an open one. It returns mounts.ErrMounted for a
+// directory that was mounted during the removal.
 func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	fd := -1
 	err := paths.Retry(func() (err error) {

@@ -8,6 +8,9 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
+// commandType is the only type with read-only requests.
+const commandType = "exec"
+
 // ParseRequest reads an ensure request in JSON or YAML. It is strict: unknown
 // keys are errors. Besides the request it returns the properties with their
 // places, for DecodeOne. The error is model.Problems; the request has only its id
@@ -24,6 +27,10 @@ func ParseRequest(name string, data []byte) (model.EnsureRequest, document.Value
 	}
 	r.need("protocol", r.out.Protocol, "\"protocol\": \""+model.ProtocolEnsureRequest+"\"")
 	r.need("type", r.out.Type, "\"type\": \"file\"")
+	if r.out.Check && r.out.Type != commandType {
+		check, _ := r.root.Get("check")
+		r.problems.Add(check.Pos, "", "`check` is for the type %s, not %s", commandType, r.out.Type)
+	}
 	if len(r.problems) > 0 {
 		return r.onlyID(), none, Report(r.problems)
 	}
@@ -73,13 +80,11 @@ func (r *request) field(e document.Entry) {
 		}
 		r.out.Expires = at
 	case "noop":
-		yes, err := strconv.ParseBool(e.Value.Text)
-		if err != nil || e.Value.Kind != document.Bool {
-			r.problems.Add(e.Value.Pos, "", "`noop` must be true or false")
-		}
-		r.out.Noop = yes
+		r.out.Noop = r.bool(e)
+	case "check":
+		r.out.Check = r.bool(e)
 	default:
-		known := []string{"protocol", "type", "properties", "id", "expires", "noop"}
+		known := []string{"protocol", "type", "properties", "id", "expires", "noop", "check"}
 		r.problems = append(r.problems, document.Unknown(e.Pos, "key", e.Key, " in the request", known))
 	}
 }
@@ -90,6 +95,15 @@ func (r *request) text(e document.Entry) string {
 	}
 
 	return e.Value.Text
+}
+
+func (r *request) bool(e document.Entry) bool {
+	yes, err := strconv.ParseBool(e.Value.Text)
+	if err != nil || e.Value.Kind != document.Bool {
+		r.problems.Add(e.Value.Pos, "", "`%s` must be true or false", e.Key)
+	}
+
+	return yes
 }
 
 func (r *request) need(key, have, example string) {

@@ -59,7 +59,7 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	for _, argv := range commands(requests) {
 		err := p.changer().Change(ctx, env, argv...)
 		if broken, rest := unavailable(err, requests); len(broken) > 0 {
-			// apt changes nothing before this package is gone, which only dpkg removes.
+			// apt refuses all changes until dpkg has removed this package.
 			if err = p.changer().Change(ctx, env, removal(broken)...); err == nil && len(rest) > 0 {
 				err = p.ChangeAll(ctx, env, rest)
 			}
@@ -73,11 +73,11 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return nil
 }
 
-// forceRemoval makes dpkg remove a package although files of it may be missing.
+// forceRemoval makes dpkg remove a package that needs to be reinstalled first.
 const forceRemoval = "--force-remove-reinstreq"
 
-// unavailable returns the request to remove a package that apt wants to reinstall first, but has no
-// archive of, and the other requests.
+// unavailable returns the request to remove a package that apt must reinstall first but cannot
+// download, and the other requests.
 func unavailable(err error, requests []pkg.Request) (broken, rest []pkg.Request) {
 	var f *pkg.Failure
 	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrBroken) || len(f.Packages) == 0 {

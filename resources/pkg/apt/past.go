@@ -9,18 +9,18 @@ import (
 	"github.com/musterfleet/muster/resources/pkg"
 )
 
-// past are the simulations of a run. The lock of the type guards it.
+// past caches the simulations of a run. The lock of the type guards it.
 type past struct {
 	run string
-	// repositories and packages identify what the simulations were based on.
+	// repositories and packages identify the state that the simulations are valid for.
 	repositories, packages string
-	// removals are what accepted requests would remove besides.
+	// removals are the additional removals of accepted requests.
 	removals map[string][]pkg.Package
 	// refusals are the errors of requests that no repository can meet.
 	refusals map[string]error
 }
 
-// follow forgets the simulations of another run, and those that are outdated.
+// follow drops the simulations of other runs and outdated ones.
 func (p *past) follow(run string) {
 	repositories, packages := stamps(sourcesFile, sourcesDir, listsDir, "/etc/apt/preferences", "/etc/apt/preferences.d", "/etc/apt/apt.conf.d"), stamps(dpkgStatus)
 	if run == "" || run != p.run || repositories != p.repositories {
@@ -43,7 +43,8 @@ func (p *past) refused(requests []pkg.Request) error {
 	return nil
 }
 
-// accepted returns what requests would remove besides, if they were simulated together.
+// accepted returns the additional removals of requests. done is false if the requests were not
+// simulated together.
 func (p *past) accepted(requests []pkg.Request) (removed []pkg.Package, done bool) {
 	removed, done = p.removals[key(requests...)]
 
@@ -73,7 +74,7 @@ func (p *past) note(requests []pkg.Request, removed []pkg.Package, err error) {
 	}
 }
 
-// key identifies requests by the commands for them.
+// key identifies requests by their commands.
 func key(requests ...pkg.Request) string {
 	var b strings.Builder
 	for _, argv := range commands(requests) {
@@ -86,7 +87,7 @@ func key(requests ...pkg.Request) string {
 	return b.String()
 }
 
-// stamps identifies the present content of files and directories.
+// stamps identifies the content of files and directories by time and size.
 func stamps(paths ...string) string {
 	var b strings.Builder
 	for _, path := range paths {

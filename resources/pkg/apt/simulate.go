@@ -18,9 +18,9 @@ var (
 	removes   = regexp.MustCompile(`^(?:Remv|Purg) (\S+) \[([^\]]*)\]`)
 )
 
-// Simulate runs apt-get -s, which needs no root. If apt would install another package for a
-// name, the error is ErrNoPackage. Within a run a repeated simulation runs no command, as long as
-// packages and repositories are the same.
+// Simulate runs apt-get -s, which does not need root. If apt would install another package for a
+// name, the error is ErrNoPackage. Results are cached within a run until packages or repositories
+// change.
 func (p *Provider) Simulate(ctx context.Context, env resource.Env, requests []pkg.Request) ([]pkg.Package, error) {
 	p.past.follow(env.RunID)
 	if err := p.past.refused(requests); err != nil {

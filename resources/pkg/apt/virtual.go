@@ -11,10 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// provides is the output of dpkg-query about what packages provide, a line a package.
+// provides is the format of dpkg-query: one line per package with its state and provided names.
 const provides = `${Package}\t${db:Status-Status}\t${Provides}\n`
 
-// CheckAbsent runs dpkg-query once for all packages, and apt-cache where one of them provides a name
+// CheckAbsent runs dpkg-query once. It runs apt-cache only if a package provides one of the names
 // or a name ends with a plus. A name with a candidate in a repository is a real package.
 func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
 	lines, _, err := pkg.Ask(ctx, env, "dpkg-query", "-W", "-f="+provides)
@@ -43,34 +43,45 @@ func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []st
 		case len(found[name]) > 0:
 			out[name] = pkg.Virtual(name, found[name])
 		case isPlus && (candidates[bare] != "" || isInstalled(lines, bare)):
-			out[name] = fmt.Errorf("%w: %s, which apt would read as an installation of %s: leave out the + to remove it", pkg.ErrNoPackage, name, bare)
+			out[name] = fmt.Errorf("%w: %s, which apt would read as install %s: remove the +", pkg.ErrNoPackage, name, bare)
 		}
 	}
 
 	return out, nil
 }
 
-// isInstalled reports whether lines of provides have a package that is installed.
+// isInstalled reports whether a package is installed, by lines of provides.
 func isInstalled(lines []string, name string) bool {
 	return slices.ContainsFunc(lines, func(line string) bool {
-		f := strings.SplitN(line, "\t", 3)
-		return f[0] == name && len(f) == 3 && f[1] != "not-installed" && f[1] != "config-files"
+		found, _, ok := parseProvides(line)
+		return ok && found == name
 	})
+}
+
+// parseProvides returns the package of a line of provides, and the names that it provides. ok is
+// false if the package is not installed.
+func parseProvides(line string) (name, provided string, ok bool) {
+	f := strings.SplitN(line, "\t", 3)
+	if len(f) != 3 || f[1] == "not-installed" || f[1] == "config-files" {
+		return "", "", false
+	}
+
+	return f[0], f[2], true
 }
 
 // providersOf returns the installed packages that provide names.
 func providersOf(lines, names []string) map[string][]string {
 	out := map[string][]string{}
 	for _, line := range lines {
-		f := strings.SplitN(line, "\t", 3)
-		if len(f) != 3 || f[1] == "not-installed" || f[1] == "config-files" {
+		provider, list, ok := parseProvides(line)
+		if !ok {
 			continue
 		}
-		for provided := range strings.SplitSeq(f[2], ",") {
+		for provided := range strings.SplitSeq(list, ",") {
 			provided, _, _ = strings.Cut(strings.TrimSpace(provided), " ")
 			for _, name := range names {
-				if provided != "" && pkg.WithoutNative(name) == provided && f[0] != provided {
-					out[name] = append(out[name], f[0])
+				if provided != "" && pkg.WithoutNative(name) == provided && provider != provided {
+					out[name] = append(out[name], provider)
 				}
 			}
 		}

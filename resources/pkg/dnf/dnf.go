@@ -83,8 +83,8 @@ func (p *Provider) ChangeAll(ctx context.Context, env resource.Env, requests []p
 	return p.changeLocks(ctx, env, requests)
 }
 
-// named gives the packages of an error the names that requests have for them: rpm reports them
-// without an architecture.
+// named replaces the packages of an error by the names in the requests. rpm reports names without
+// an architecture.
 func named(err error, requests []pkg.Request) error {
 	var f *pkg.Failure
 	if !errors.As(err, &f) {
@@ -248,9 +248,8 @@ func (*Provider) Watches() []watch.Point {
 	return out
 }
 
-// VersionCmp compares as rpm does: epoch, version and, when both have one,
-// release. Versions that rpm takes for equal although they differ, 01 and 1,
-// are compared as text.
+// VersionCmp compares as rpm does, and then as text: epoch, version and, if both have one,
+// release.
 func (*Provider) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
 	return version.CompareRPMStrictly(a, b, ignoreTrailingZeroes)
 }

@@ -172,7 +172,7 @@ func (p *Provider) changeLocks(ctx context.Context, env resource.Env, requests [
 	return p.versionlock(ctx, env, without(old, added), "delete")
 }
 
-// CheckHolds runs the plugin, which may be configured and not installed.
+// CheckHolds runs the plugin, because it may be configured but not installed.
 func (p *Provider) CheckHolds(ctx context.Context, env resource.Env) error {
 	if _, err := p.readLocks(); err != nil {
 		return err

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// CheckAbsent runs rpm once, and dnf where an installed package provides a name. A name that a package
-// of a repository has too is not virtual.
+// CheckAbsent runs rpm once, and dnf for each name that an installed package provides. A name of a
+// package in a repository is not virtual.
 func (p *Provider) CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error) {
 	argv := append([]string{"rpm", "-q", "--whatprovides", "--queryformat", `=%{NAME}[ %{PROVIDES}]\n`, "--"}, names...)
 	lines, _, err := pkg.Ask(ctx, env, argv...)

@@ -23,8 +23,7 @@ func orderDeb(a, b Version) int {
 	return cmp.Or(CompareNumbers(a.Epoch, b.Epoch), debText(a.Upstream, b.Upstream), debText(a.Release, b.Release))
 }
 
-// debText compares non-digits character by character and digits by value,
-// in turn.
+// debText alternates: it compares non-digits by character and digits by value.
 func debText(a, b string) int {
 	for a != "" || b != "" {
 		var difference int

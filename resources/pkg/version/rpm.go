@@ -10,8 +10,8 @@ func CompareRPM(a, b string) (int, error) {
 	return Compare(a, b, false, cutRelease, orderRPM)
 }
 
-// CompareRPMStrictly compares as CompareRPM does. Versions that rpm takes for equal although
-// they differ, such as 01 and 1, are compared as text.
+// CompareRPMStrictly compares as CompareRPM does. If rpm treats different versions as equal, such
+// as 01 and 1, it compares them as text.
 func CompareRPMStrictly(a, b string, ignoreTrailingZeroes bool) (int, error) {
 	return Compare(a, b, ignoreTrailingZeroes, cutRelease, func(a, b Version) int {
 		return cmp.Or(orderRPM(a, b), compareParts(a, b, strings.Compare))

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// The schemes that versions can have.
+// The version schemes.
 const (
 	Deb    = "deb"
 	RPM    = "rpm"
@@ -16,8 +16,9 @@ const (
 // Schemes returns the names of all schemes.
 func Schemes() []string { return []string{Deb, RPM, Semver} }
 
-// CompareBy compares two versions by a scheme: -1, 0 or 1. Without a scheme it is Semver where
-// both are semantic versions, else Deb. The error wraps ErrInvalid, or names the unknown scheme.
+// CompareBy compares two versions by a scheme and returns -1, 0 or 1. Without a scheme it uses
+// Semver if both are semantic versions, else Deb. The error wraps ErrInvalid or names the unknown
+// scheme.
 func CompareBy(scheme, a, b string) (order int, err error) {
 	switch scheme {
 	case "":
@@ -58,7 +59,7 @@ func Upstream(text string) string {
 // semver is a semantic version (2.0.0) without its build.
 type semver struct{ core, pre []string }
 
-// parseSemver reads a semantic version, with or without a v before it.
+// parseSemver parses a semantic version with an optional v prefix.
 func parseSemver(text string) (v semver, err error) {
 	plain, build, hasBuild := strings.Cut(strings.TrimPrefix(text, "v"), "+")
 	core, pre, hasPre := strings.Cut(plain, "-")
@@ -72,14 +73,14 @@ func parseSemver(text string) (v semver, err error) {
 		valid = valid && areIdentifiers(pre, true)
 	}
 	if !valid {
-		return v, fmt.Errorf("%w: %q is no semantic version", ErrInvalid, text)
+		return v, fmt.Errorf("%w: %q is not a semantic version", ErrInvalid, text)
 	}
 
 	return v, nil
 }
 
-// areIdentifiers reports whether a text is identifiers between dots. Numbers of a
-// pre-release have no leading zero.
+// areIdentifiers reports whether a text consists of identifiers separated by dots. Numbers in a
+// pre-release must not have leading zeroes.
 func areIdentifiers(text string, isPre bool) bool {
 	for id := range strings.SplitSeq(text, ".") {
 		if id == "" || strings.Trim(id, "0123456789-ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz") != "" {
@@ -100,7 +101,7 @@ func isNumber(text string) bool {
 	return digits != "" && rest == "" && (digits == "0" || digits[0] != '0')
 }
 
-// compareSemver compares by precedence: a build does not count.
+// compareSemver compares by precedence, which ignores the build.
 func compareSemver(a, b string) (int, error) {
 	va, err := parseSemver(a)
 	if err != nil {
@@ -127,7 +128,7 @@ func compareSemver(a, b string) (int, error) {
 	return cmp.Compare(len(va.pre), len(vb.pre)), nil
 }
 
-// compareIdentifiers compares identifiers of a pre-release: numbers come before texts.
+// compareIdentifiers compares two identifiers of a pre-release. A number is less than a text.
 func compareIdentifiers(a, b string) int {
 	switch aNumber, bNumber := isNumber(a), isNumber(b); {
 	case aNumber && bNumber:

@@ -96,7 +96,7 @@ func (t *target) compare(ctx context.Context) error {
 	return nil
 }
 
-// removed returns the paths that ensure and purge remove.
+// removed returns the paths that ensure: absent or purge would remove.
 func (t *target) removed() []string {
 	switch meta := t.state.Metadata; {
 	case t.absent():
@@ -108,8 +108,8 @@ func (t *target) removed() []string {
 	}
 }
 
-// checkMounts returns mounts.ErrMounted if a path to remove is on another mount than the
-// target, or a file to write is a mount point.
+// checkMounts returns mounts.ErrMounted if a path to remove is on another mount than the target,
+// or if a file to write is a mount point.
 func (t *target) checkMounts(removed []string, due []file) error {
 	if len(removed) == 0 && len(due) == 0 {
 		return nil
@@ -122,10 +122,10 @@ func (t *target) checkMounts(removed []string, due []file) error {
 		at := filepath.Join(t.spec.Name, point.Path)
 		on := func(path string) bool { return mounts.IsWithin(path, at) }
 		if i := slices.IndexFunc(removed, on); i >= 0 {
-			return fmt.Errorf("could not remove %s: %w", removed[i], point.Refuse())
+			return fmt.Errorf("could not remove %s: %w", removed[i], point.Err())
 		}
 		if slices.ContainsFunc(due, func(f file) bool { return f.path == at }) {
-			return point.Refuse()
+			return point.Err()
 		}
 	}
 

@@ -103,8 +103,7 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	return nil
 }
 
-// afterOptions returns arguments with a separator before the names if one of these begins with a
-// hyphen, as -.mount does.
+// afterOptions inserts -- before the names if a name begins with a hyphen, such as -.mount.
 func afterOptions(args []string) []string {
 	first := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "--") })
 	if first < 0 || !slices.ContainsFunc(args[first:], func(arg string) bool { return strings.HasPrefix(arg, "-") }) {
@@ -114,8 +113,8 @@ func afterOptions(args []string) []string {
 	return slices.Insert(slices.Clone(args), first, "--")
 }
 
-// reenable makes the links of the [Install] sections of services, and removes others. systemctl
-// reenable does not find units that are linked from elsewhere.
+// reenable makes the links of the [Install] sections of services and removes all others. With
+// linked units it disables and enables, because systemctl reenable does not find them.
 func (c *changer) reenable(ctx context.Context, env resource.Env, names []string) error {
 	if len(linkedUnits(c.reader.root, names)) == 0 {
 		return c.change(ctx, env, service.Reenable, names...)

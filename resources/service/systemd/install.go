@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,17 +14,17 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// defaultTarget is a link that systemctl set-default makes, which enables nothing.
+// defaultTarget is the link of systemctl set-default. It enables nothing.
 const defaultTarget = "default.target"
 
-// maxUnitFile is the largest unit file in bytes, maxLinks the longest chain of links to one.
+// maxUnitFile limits the size of a unit file in bytes, maxLinks the length of a chain of links to it.
 const (
 	maxUnitFile = 1 << 20
 	maxLinks    = 16
 )
 
-// differingLinks returns the links that enable a unit and those that its [Install] section asks
-// for, both nil where they are the same or where that is not certain.
+// differingLinks returns the links that enable a unit and the links of its [Install] section.
+// Both are nil if they are the same or cannot be compared.
 func (r *reader) differingLinks(unit string, l links) (made, wanted []string) {
 	i, ok := readInstall(r.root, unit)
 	if !ok {
@@ -37,15 +38,15 @@ func (r *reader) differingLinks(unit string, l links) (made, wanted []string) {
 	return made, wanted
 }
 
-// install is what the [Install] section of a unit asks for.
+// install is the [Install] section of a unit.
 type install struct {
 	unit, prefix, instance string
-	// links are below /etc/systemd/system.
+	// links are paths relative to /etc/systemd/system.
 	links []string
 }
 
-// comparable returns sorted links without those that are not compared: how systemd names the
-// aliases of an instance is not certain, and old versions do not know UpheldBy=.
+// comparable returns the sorted links without the ones that depend on the version of systemd:
+// aliases of instances, and UpheldBy=.
 func (i install) comparable(links []string) []string {
 	out := slices.DeleteFunc(slices.Clone(links), func(link string) bool {
 		isAlias := !strings.Contains(link, "/")
@@ -56,8 +57,8 @@ func (i install) comparable(links []string) []string {
 	return slices.Compact(out)
 }
 
-// readInstall reads the [Install] sections of a unit file and its drop-ins. ok is false where
-// there is none, or where one has what only systemd can resolve.
+// readInstall reads the [Install] sections of a unit file and its drop-ins. ok is false if there
+// is no unit file, or if only systemd can resolve a value.
 func readInstall(root, unit string) (i install, ok bool) {
 	i.unit = unit
 	bare := strings.TrimSuffix(unit, filepath.Ext(unit))
@@ -103,7 +104,8 @@ func readInstall(root, unit string) (i install, ok bool) {
 	return i, true
 }
 
-// expand resolves the specifiers of a name. known is false for those that depend on the machine.
+// expand resolves the specifiers of a name. known is false for a specifier that depends on the
+// machine.
 func (i install) expand(name string) (expanded string, known bool) {
 	var b strings.Builder
 	for rest := name; ; {
@@ -142,7 +144,7 @@ func (i install) expand(name string) (expanded string, known bool) {
 }
 
 // parseInstall adds the values of the [Install] section of a unit file. An empty value removes
-// those before it.
+// the earlier values of its key.
 func parseInstall(text string, values map[string][]string) {
 	section := ""
 	text = strings.ReplaceAll(text, "\\\n", " ")
@@ -167,15 +169,10 @@ func parseInstall(text string, values map[string][]string) {
 	}
 }
 
-// loadDirs returns the directories of unit files, the most important first.
-func loadDirs() []string {
-	return []string{etcUnits, "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system"}
-}
-
 // findUnit returns the text of a unit file.
 func findUnit(root, name string) (text string, found bool) {
-	for _, dir := range loadDirs() {
-		text, err := readBelow(root, filepath.Join("/", dir, name))
+	for _, dir := range files.UnitDirs() {
+		text, err := readBelow(root, filepath.Join(dir, name))
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -185,13 +182,13 @@ func findUnit(root, name string) (text string, found bool) {
 	return "", false
 }
 
-// dropIns returns the texts of the drop-ins of a unit by any of its names, in the order of their
-// names; of one name, that in the first directory counts.
+// dropIns returns the texts of the drop-ins of a unit, sorted by file name. Of several files with
+// one name, the first directory wins.
 func dropIns(root string, names []string) []string {
 	paths := map[string]string{}
 	for _, name := range names {
-		for _, dir := range loadDirs() {
-			at := filepath.Join("/", dir, name+".d")
+		for _, dir := range files.UnitDirs() {
+			at := filepath.Join(dir, name+".d")
 			for _, entry := range entries(filepath.Join(root, at)) {
 				if base := entry.Name(); strings.HasSuffix(base, ".conf") && paths[base] == "" {
 					paths[base] = filepath.Join(at, base)
@@ -200,12 +197,7 @@ func dropIns(root string, names []string) []string {
 		}
 	}
 	var out []string
-	bases := make([]string, 0, len(paths))
-	for base := range paths {
-		bases = append(bases, base)
-	}
-	slices.Sort(bases)
-	for _, base := range bases {
+	for _, base := range slices.Sorted(maps.Keys(paths)) {
 		if text, err := readBelow(root, paths[base]); err == nil {
 			out = append(out, text)
 		}
@@ -214,7 +206,7 @@ func dropIns(root string, names []string) []string {
 	return out
 }
 
-// readBelow reads a file, and follows links of it below root.
+// readBelow reads a file below root and follows links below root.
 func readBelow(root, path string) (string, error) {
 	for range maxLinks {
 		target, err := os.Readlink(filepath.Join(root, path))
@@ -231,16 +223,17 @@ func readBelow(root, path string) (string, error) {
 	return string(text), err
 }
 
-// maskObstacle returns why a unit cannot be masked: the mask is a link in place of its file.
+// maskObstacle returns an error if a unit cannot be masked, because its file is in the place of
+// the mask.
 func maskObstacle(root, unit string) error {
 	path := filepath.Join("/", etcUnits, unit)
 	target, err := os.Readlink(filepath.Join(root, path))
-	if _, missing := os.Lstat(filepath.Join(root, path)); missing != nil || err == nil && target == os.DevNull {
+	if _, statErr := os.Lstat(filepath.Join(root, path)); statErr != nil || err == nil && target == os.DevNull {
 		return nil
 	}
 
 	return resource.PrerequisiteError{
 		Needs: []string{resource.EmptiedNeed(filepath.Dir(path))},
-		Err:   fmt.Errorf("the mask is a link at %s, where its unit file is: move that to /usr/local/lib/systemd/system or remove it first, or set enable: false instead of masked: true", path),
+		Err:   fmt.Errorf("its unit file is at %s, where the mask must be: move the file to /usr/local/lib/systemd/system, remove it, or set enable: false instead of masked: true", path),
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/service"
 )
 
@@ -16,7 +17,7 @@ const etcUnits = "etc/systemd/system"
 // mask.
 type links struct {
 	enabling, masked map[string]struct{}
-	// made are the links in /etc/systemd/system that enable each unit, below that directory.
+	// made are the links in /etc/systemd/system that enable each unit, relative to that directory.
 	made map[string][]string
 }
 
@@ -88,7 +89,7 @@ func entries(dir string) []os.DirEntry {
 // unitDirs returns when each unit directory last changed.
 func unitDirs(root string) map[string]time.Time {
 	out := map[string]time.Time{}
-	for _, dir := range []string{"etc/systemd/system", "run/systemd/system", "usr/local/lib/systemd/system", "usr/lib/systemd/system", "lib/systemd/system", "etc/init.d"} {
+	for _, dir := range append(files.UnitDirs(), "/etc/init.d") {
 		dir = filepath.Join(root, dir)
 		if info, err := os.Stat(dir); err == nil {
 			out[dir] = info.ModTime()

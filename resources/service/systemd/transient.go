@@ -11,12 +11,12 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// transients is the folder with records of stopped transient units. Such a unit no longer exists, so
-// only the record distinguishes it from a wrong name.
+// transients is the folder of the records of stopped transient units. systemd forgets these
+// units; the record distinguishes them from wrong names.
 const transients = "transients"
 
-// rememberTransient returns a func that records which of some services were transient units and
-// are gone. Call it after they were stopped.
+// rememberTransient finds the transient units among services. Call the returned function after
+// the stop: it records the units that no longer exist.
 func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
 	exists := func(unit string) bool {
 		_, err := os.Lstat(filepath.Join(c.reader.root, "run/systemd/transient", unit))

@@ -6,7 +6,7 @@ import (
 	"text/template"
 )
 
-// checkNull refuses to print a null argument, which the function would write as <nil>.
+// checkNull returns an error for a null argument, which fmt would print as <nil>.
 func checkNull(function string, args []any) error {
 	if i := slices.Index(args, nil); i >= 0 {
 		return fmt.Errorf("argument %d of %s is null", i+1, function)
@@ -15,7 +15,7 @@ func checkNull(function string, args []any) error {
 	return nil
 }
 
-// addPrinters replaces the functions that print values of any kind.
+// addPrinters replaces the functions that print values of any type.
 func addPrinters(functions template.FuncMap) {
 	for name, print := range map[string]func(...any) string{
 		"print": fmt.Sprint, "println": fmt.Sprintln, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,

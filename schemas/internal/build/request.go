@@ -18,6 +18,7 @@ func ensureRequest(types resource.Types) *jsonschema.Schema {
 		field{"id", &jsonschema.Schema{Type: "string", Description: "Identifies the request; a repeated id is not executed again"}},
 		field{"expires", &jsonschema.Schema{Type: "string", Format: "date-time", Description: "Time after which the request is not executed"}},
 		field{"noop", &jsonschema.Schema{Type: "boolean", Description: "Only report what would change"}},
+		field{"check", &jsonschema.Schema{Type: "boolean", Description: "The command only reads: it runs and does not count as a change; for the type exec"}},
 	)
 	s.Required = []string{"protocol", "type", "properties"}
 	s.Definitions = jsonschema.Definitions{}

@@ -1,6 +1,7 @@
-// Command natsserver is a nats-server with JetStream for a machine of the rigs.
-// It listens on the loopback interface, on the port that is its first argument,
-// and stores below the directory that is its second.
+// Command natsserver is a nats-server for a machine of the rigs.
+//
+//	natsserver PORT DIRECTORY  listens on the port of the loopback interface, with JetStream
+//	natsserver -c FILE         has the configuration of a file, and reloads it at SIGHUP
 package main
 
 import (
@@ -20,18 +21,33 @@ func main() {
 
 func run(args []string) error {
 	if len(args) != 2 {
-		return fmt.Errorf("usage: natsserver PORT DIRECTORY")
+		return fmt.Errorf("usage: natsserver PORT DIRECTORY, or natsserver -c FILE")
 	}
-	port, err := strconv.Atoi(args[0])
+	opts, err := options(args[0], args[1])
 	if err != nil {
 		return err
 	}
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: args[1]})
+	s, err := server.NewServer(opts)
 	if err != nil {
 		return err
+	}
+	if args[0] == "-c" {
+		s.ConfigureLogger()
 	}
 	s.Start()
 	s.WaitForShutdown()
 
 	return nil
+}
+
+func options(first, second string) (*server.Options, error) {
+	if first == "-c" {
+		return server.ProcessConfigFile(second)
+	}
+	port, err := strconv.Atoi(first)
+	if err != nil {
+		return nil, err
+	}
+
+	return &server.Options{Host: "127.0.0.1", Port: port, JetStream: true, StoreDir: second}, nil
 }

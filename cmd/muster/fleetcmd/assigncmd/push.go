@@ -54,14 +54,14 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Checks the whole manifest first, and pushes nothing that is not valid. A directory with manifest.yaml at its root is pushed as a bundle of all its files (without .git and the like), and so is a manifest that names files beside itself. What is assigned already is not pushed again.\n\n" +
 		"  muster fleet push --group web motd.yaml\n" +
 		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
-		"  muster fleet push --all --noop sshd.yaml                  only report what would change\n" +
-		"  muster fleet push --group web --preview ./site/           show what would change, and ask\n" +
-		"  muster fleet push --all --wait sshd.yaml                  and wait until every node runs it\n" +
-		"  render | muster fleet push --group web --name site -      from standard input")
+		"  muster fleet push --all --noop sshd.yaml              only report changes\n" +
+		"  muster fleet push --group web --preview ./site/       show changes, and ask\n" +
+		"  muster fleet push --all --wait sshd.yaml              wait for every node\n" +
+		"  render | muster fleet push --group web --name site -  from standard input")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
-	cmd.Flag("yes", "Do not ask for confirmation of --noop, --preview, all nodes of a fleet, and groups that no known node is in").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
@@ -100,17 +100,8 @@ func (c *pushCommand) run(ctx context.Context) error {
 	if err := c.confirmNoop(ctx, store, push, nodes); err != nil {
 		return err
 	}
-	if c.preview {
-		fleetcli.WarnUnknown(c.Log, push.Targets, nodes)
-	}
-	if err := c.confirmUnknown(push.Targets, nodes); err != nil {
+	if err := c.confirmTargets(push.Targets, nodes); err != nil {
 		return err
-	}
-	// A preview asks anyway.
-	if c.All() && !c.preview && !c.yes {
-		if err := fleetcli.ConfirmAll(c.Env, "nothing was pushed", len(nodes)); err != nil {
-			return err
-		}
 	}
 	if err := c.confirmPreview(ctx, store, signer, push, nodes); err != nil {
 		return err
@@ -160,6 +151,23 @@ func (c *pushCommand) run(ctx context.Context) error {
 	}
 
 	return waited
+}
+
+// confirmTargets asks before a push to groups that no known node is in, or to all nodes. A preview asks later anyway.
+func (c *pushCommand) confirmTargets(targets []fleet.Target, nodes []model.Node) error {
+	if c.preview {
+		fleetcli.WarnUnknown(c.Log, targets, nodes)
+		return nil
+	}
+	if c.yes {
+		return nil
+	}
+	err := fleetcli.ConfirmUnknown(c.Env, "pushed", targets, nodes)
+	if err == nil && c.All() {
+		err = fleetcli.ConfirmAll(c.Env, "pushed", len(nodes))
+	}
+
+	return err
 }
 
 // prepare reads and checks everything that is pushed.

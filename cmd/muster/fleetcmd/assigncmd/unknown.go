@@ -2,32 +2,12 @@ package assigncmd
 
 import (
 	"log/slog"
-	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
-
-// confirmUnknown asks on a terminal before a push to groups that no known node is in, where the fleet has nodes:
-// they may come later, or the name is mistyped. A preview asks anyway.
-func (c *pushCommand) confirmUnknown(targets []fleet.Target, nodes []model.Node) error {
-	if c.yes || c.preview || len(nodes) == 0 || !c.CanAsk() {
-		return nil
-	}
-	var why []string
-	for _, t := range fleetcli.Unknown(targets, nodes) {
-		if t.Group != "" {
-			why = append(why, fleetcli.NoSuchGroup(t, nodes).Error())
-		}
-	}
-	if len(why) == 0 {
-		return nil
-	}
-
-	return c.Confirm("nothing was pushed", strings.Join(why, ", "))
-}
 
 // warnUnknown warns of what was pushed to targets that no known node is in; where the fleet has nodes, with the
 // command that takes it back.

@@ -12,6 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/manifest"
 )
 
 // validateCommand is muster validate: what a push checks, of files.
@@ -84,7 +85,9 @@ func (c *validateCommand) run(ctx context.Context) error {
 
 // unread returns the error of a manifest that cannot be read.
 func unread(name string, err error) error {
-	if errors.Is(err, source.ErrNoManifest) {
+	var missing *manifest.NoManifestError
+	if errors.As(err, &missing) && len(missing.Others) != 1 {
+		missing.Others = nil
 		return fmt.Errorf("%w; a directory is one manifest with its files: name those of several, as in muster validate *.yaml", err)
 	}
 

@@ -27,8 +27,10 @@ type aim struct {
 	all, yes      bool
 	// named is that there are the flags of groups, and of all.
 	named bool
-	// refusesUnknown is that a node that is named must be known, and a group have a known node, unless yes.
+	// refusesUnknown refuses unknown nodes and asks for confirmation of unknown groups, unless yes.
 	refusesUnknown bool
+	// readsOnly is set if the command writes nothing: unknown nodes are an error.
+	readsOnly bool
 	// judgesUnknown is that the command says itself which targets nobody is.
 	judgesUnknown bool
 }
@@ -41,11 +43,7 @@ func (a *aim) add(env *cli.Env, cmd *fisk.CmdClause, named bool) {
 		cmd.Flag("group", "Target group, with the nodes that join it later; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&a.groups)
 		cmd.Flag("all", "Target all nodes, with those that join later").UnNegatableBoolVar(&a.all)
 	}
-	yes := "Do not ask before all nodes of a fleet of more than ten are meant"
-	if a.refusesUnknown {
-		yes += "; also write about nodes and groups that are not known"
-	}
-	cmd.Flag("yes", yes).Short('y').UnNegatableBoolVar(&a.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&a.yes)
 	a.AddOn(cmd)
 }
 
@@ -141,37 +139,49 @@ func (a *aim) begin(ctx context.Context, nodes []string, sign *fleetcli.Signing,
 	return out, err
 }
 
-// find is selectNodes; it warns of targets that nobody is, or refuses them, and asks before all
-// nodes are meant.
+// find selects the nodes. It warns of unknown targets, and asks before unknown or many nodes are written about.
 func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
 	out, err := selectNodes(ctx, store, on, list)
-	if err != nil {
+	switch {
+	case err != nil:
 		return out, err
+	case a.readsOnly:
+		return out, fleetcli.NoSuchTargets(out.targets, out.known)
 	}
-	if err := a.refuseUnknown(ctx, store, out); err != nil {
+	if err := a.confirm(out); err != nil {
 		return out, err
 	}
 	if !out.byExpression && !a.judgesUnknown {
 		fleetcli.WarnUnknown(a.Log, list, out.known)
 	}
-	if out.isAll && !a.yes {
-		return out, fleetcli.ConfirmAll(a.Env, "nothing was written", len(out.known))
-	}
 
 	return out, nil
 }
 
-// refuseUnknown returns the error of nodes that are named and not known, and of groups that no known node is
-// in, nil with --yes.
-func (a *aim) refuseUnknown(ctx context.Context, store *fleetcli.Store, found selected) error {
-	if !a.refusesUnknown || a.yes {
+// confirm asks before unknown targets, all nodes, or many nodes that match an expression are written about. It asks
+// nothing with --yes.
+func (a *aim) confirm(found selected) error {
+	const did = "written"
+	if a.yes {
 		return nil
 	}
-	if err := fleetcli.NoSuchTargets(found.targets, found.known); err != nil {
-		return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
+	if a.refusesUnknown {
+		nodes := slices.DeleteFunc(slices.Clone(found.targets), func(t fleet.Target) bool { return t.Node == "" })
+		if err := fleetcli.NoSuchTargets(nodes, found.known); err != nil {
+			return fmt.Errorf("%w\nnothing was written; --yes writes it before they are known", err)
+		}
+		if err := fleetcli.ConfirmUnknown(a.Env, did, found.targets, found.known); err != nil {
+			return err
+		}
 	}
-
-	return nil
+	switch {
+	case found.isAll:
+		return fleetcli.ConfirmAll(a.Env, did, len(found.known))
+	case found.byExpression && len(found.targets) > fleet.MaxUnconfirmed:
+		return fleetcli.Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
+	default:
+		return nil
+	}
 }
 
 // written is what was written under one key; without a revision there is nothing under it.

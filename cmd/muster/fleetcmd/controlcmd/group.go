@@ -50,7 +50,7 @@ func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("+NAME adds nodes to a group; NAME- removes them from a group that this command added. Groups in a node's agent.yaml stay. Waits for reachable nodes to confirm; unreachable nodes are listed and apply the change later. A node needs NATS permissions for a new group, see muster fleet permissions.\n\n" +
 		"Where several groups assign a manifest of one name, groups added here win over groups in agent.yaml. --order shows the order of each node, the group that wins first. --order A,B sets it, --order default resets it.\n\n" +
 		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3\n  muster fleet group web01 --order\n  muster fleet group web01 --order canary,web")
-	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
+	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
 	c.add(env, cmd, false)
 	cmd.Flag("order", "Show which group wins, or set the order").UnNegatableBoolVar(&c.order)
@@ -94,7 +94,7 @@ func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
 
 // showOrder prints the groups of nodes, the winning group first.
 func (c *groupCommand) showOrder(ctx context.Context, nodes []string) error {
-	c.refusesUnknown, c.yes = true, false
+	c.readsOnly = true
 	found, err := c.begin(ctx, nodes, nil, nil)
 	if err != nil {
 		return err

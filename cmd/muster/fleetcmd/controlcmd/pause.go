@@ -31,12 +31,12 @@ type pauseCommand struct {
 func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pauseCommand{}
 	cmd := parent.Command("pause", "Have nodes observe and change nothing for a while")
-	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume. The command waits until the nodes say that they are paused; those that cannot be reached are named, and pause when they are back. Exit code 0: every node that can be reached confirmed it within --timeout.\n\n" +
+	cmd.HelpLong("A paused node runs no new assignment, repairs no drift and refuses requests. It still reports drift and finishes a run in progress. The pause ends at --until, or with muster fleet resume; the node then catches up. Waits for reachable nodes to confirm; unreachable nodes are listed and pause later. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
 	c.refusesUnknown = true
 	c.add(env, cmd, true)
-	cmd.Flag("until", "When it ends by itself: a duration from now, such as 2h, or a time").PlaceHolder("TIME").StringVar(&c.until)
+	cmd.Flag("until", "End the pause after a duration, such as 2h, or at a time (default: no end)").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)
 	c.addWait(cmd)
 	c.AddSigning(cmd)
@@ -83,6 +83,9 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
 	})
+	if len(done) > 0 && p.Until.IsZero() {
+		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
+	}
 	waited := c.await(ctx, c.Env, found.store, found.known, done)
 	shown := print.Text(model.Paused{Until: p.Until, By: p.By, Reason: p.Reason}.String())
 	err = c.Print.Result(c.Format, done, func() {

@@ -43,7 +43,7 @@ func (s syntax) isChange(arg string) bool {
 
 // parse returns the nodes and the edit of the arguments.
 func (a *aim) parse(args []string, s syntax) (nodes []string, e edit, err error) {
-	if !a.Given("on") && !a.Given("node") {
+	if len(args) > 0 && !a.Given("on") && !a.Given("node") {
 		nodes, args = []string{cli.NodeID(args[0])}, args[1:]
 		for len(args) > 1 && !s.isChange(args[0]) {
 			nodes, args = append(nodes, cli.NodeID(args[0])), args[1:]

@@ -38,9 +38,11 @@ type ensureCommand struct {
 	fleetcli.Signing
 	timeout time.Duration
 	// grace is how much longer answers are awaited.
-	grace   time.Duration
-	queue   time.Duration
-	noop    bool
+	grace time.Duration
+	queue time.Duration
+	noop  bool
+	// check marks a command that only reads.
+	check   bool
 	request string
 	// place is where a document declares the resource.
 	place model.Position
@@ -61,7 +63,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet ensure exec 'systemctl reload nginx' --group web --timeout 30s\n" +
 		"  muster fleet ensure service nginx --ensure running --on 'group(\"web\") && labels.rack == \"a3\"'\n" +
 		"  muster fleet ensure request restart.json --node web01        a request as a document")
-	c.AddAim(env, cmd, "a request to")
+	c.AddAim(env, cmd)
 	c.AddOldGroup(cmd)
 	cmd.Flag("timeout", "Time limit, of each batch; nodes do not start the request after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
@@ -87,6 +89,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		// Help of a command shows its own flags only.
 		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --continue, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
 	}
+	c.addCheck(cmd.GetCommand("exec"))
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
@@ -100,6 +103,11 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cancel.Arg("id", "Id of the request").Required().StringVar(&c.CancelID)
 	c.AddKill(cancel)
 	cancel.Action(env.Action(c.cancel))
+}
+
+// addCheck adds the flag.
+func (c *ensureCommand) addCheck(cmd *fisk.CmdClause) {
+	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
 }
 
 // checkGroup returns the error of a --group that may be meant for the resource, as it once was, beside other
@@ -158,6 +166,8 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	switch {
 	case err != nil:
 		return err
+	case (req.Check || c.check) && (req.Noop || c.noop):
+		return cli.Usagef("--check runs the command and --noop does not: give one of them")
 	case limits != nil && c.queue > 0:
 		return cli.Usagef("nodes execute what is queued whenever they come back, in no batch: give --batch or --queue")
 	}
@@ -168,7 +178,7 @@ func (c *ensureCommand) run(ctx context.Context, req model.EnsureRequest, proper
 	}
 	aim, err := c.Find(ctx, store, on, list, c.matched())
 	if err == nil && !req.Noop {
-		err = c.ConfirmAll(c.Env, aim)
+		err = c.Aim.Confirm(c.Env, aim)
 	}
 	if err != nil {
 		return err
@@ -272,7 +282,7 @@ func names(list []fleet.Target) []string {
 // complete fills in the fields that a request lacks.
 func (c *ensureCommand) complete(r model.EnsureRequest) model.EnsureRequest {
 	r.ID = cmp.Or(c.From, r.ID, ksuid.New().String())
-	r.Noop = cli.Noop(r.Noop || c.noop)
+	r.Noop, r.Check = cli.Noop(r.Noop || c.noop), r.Check || c.check
 
 	return r
 }

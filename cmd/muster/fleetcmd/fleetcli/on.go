@@ -17,14 +17,13 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ConfirmAll asks before what means all nodes of a fleet that is not small; the error begins with
-// nothing, what was not done.
-func ConfirmAll(env *cli.Env, nothing string, nodes int) error {
+// ConfirmAll asks before a change for all nodes of a fleet that is not small; did is its verb, such as "pushed".
+func ConfirmAll(env *cli.Env, did string, nodes int) error {
 	if nodes <= fleet.MaxUnconfirmed {
 		return nil
 	}
 
-	return env.Confirm(nothing, fmt.Sprintf("this is for all %d nodes", nodes))
+	return Confirm(env, did, fmt.Sprintf("this is for all %d nodes", nodes))
 }
 
 // On is the flag of a target expression.
@@ -37,7 +36,7 @@ type On struct {
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
-	cmd.Flag("strict", "Fail if the expression names a fact, label, group or package that no node has").UnNegatableBoolVar(&o.Strict)
+	cmd.Flag("strict", "Fail on names that no node has").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.

@@ -43,7 +43,7 @@ func TestMoreThanAreRead(t *testing.T) {
 func TestIsBy(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"anna": true, "anna@desk": true, "anna (dashboard)": true, "anna (oidc 42)": true, "annabel@desk": false, "bob@anna": false, "": false} {
-		if got := isBy(by, "anna"); got != want {
+		if got := describe.IsBy(by, "anna"); got != want {
 			t.Errorf("%q: %t", by, got)
 		}
 	}

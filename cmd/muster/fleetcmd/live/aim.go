@@ -22,11 +22,11 @@ type Aim struct {
 	yes bool
 }
 
-// AddAim adds the flags; what is what is not asked about with --yes.
-func (a *Aim) AddAim(env *cli.Env, cmd *fisk.CmdClause, what string) {
+// AddAim adds the flags.
+func (a *Aim) AddAim(env *cli.Env, cmd *fisk.CmdClause) {
 	a.AddTargets(env, cmd)
 	a.AddOn(cmd)
-	cmd.Flag("yes", "Do not ask for confirmation of "+what+" all nodes of a fleet").Short('y').UnNegatableBoolVar(&a.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&a.yes)
 }
 
 // Aimed is whom a request is sent to.
@@ -91,13 +91,22 @@ func (a Aimed) Sender() model.Sender {
 	return out
 }
 
-// ConfirmAll asks before a request to all of a fleet that is not small.
-func (a *Aim) ConfirmAll(env *cli.Env, to Aimed) error {
-	if to.all <= fleet.MaxUnconfirmed || a.yes {
+// Confirm asks before a request to groups that no known node is in, or to all nodes of a fleet that is not small.
+func (a *Aim) Confirm(env *cli.Env, to Aimed) error {
+	const did = "sent"
+	if a.yes {
+		return nil
+	}
+	if !to.selected {
+		if err := fleetcli.ConfirmUnknown(env, did, to.List, to.Known); err != nil {
+			return err
+		}
+	}
+	if to.all <= fleet.MaxUnconfirmed {
 		return nil
 	}
 
-	return env.Confirm("nothing was sent", fmt.Sprintf("the request is for all %d nodes", to.all))
+	return fleetcli.Confirm(env, did, fmt.Sprintf("the request is for all %d nodes", to.all))
 }
 
 // Warn warns of targets that nobody is in, and of nodes that do not answer. It returns what

@@ -42,7 +42,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("run", "Have nodes run what is assigned to them, now")
 	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and answer with the results; equal ones are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
-	c.AddAim(env, cmd, "a run on")
+	c.AddAim(env, cmd)
 	cmd.Flag("manifest", "Run this manifest, by its name; repeatable. Default: all that is assigned").PlaceHolder("NAME").HintAction(env.CompleteManifests).StringsVar(&c.manifests)
 	cmd.Flag("noop", "Show what would change, and change nothing").UnNegatableBoolVar(&c.noop)
 	c.AddBatches(cmd)
@@ -110,7 +110,7 @@ func (c *runCommand) run(ctx context.Context) error {
 	}
 	to, err := c.Find(ctx, store, on, list, matched)
 	if err == nil && !req.Noop {
-		err = c.ConfirmAll(c.Env, to)
+		err = c.Aim.Confirm(c.Env, to)
 	}
 	if err != nil {
 		return err

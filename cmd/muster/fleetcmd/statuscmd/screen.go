@@ -158,7 +158,7 @@ func several[T any](p screen, name string, all []T, text func(T) string) {
 func next(s summary.Summary) []string {
 	var out []string
 	for _, state := range s.States {
-		if state.State != fleet.StatusOK && len(out) == 0 {
+		if state.State != fleet.StatusOK && state.State != fleet.StatusNoManifest && len(out) == 0 {
 			out = append(out, "fleet describe "+state.First[0])
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // ErrUnsafe is an entry that would land outside of the target, or lead out of it.
 var ErrUnsafe = errors.New("unsafe entry")
 
-// ErrLeadsOut is a link that leads out of the target, which is also ErrUnsafe.
+// ErrLeadsOut is an ErrUnsafe: a link that leads out of the target.
 var ErrLeadsOut = errors.New("a link leads out of the target")
 
 // linkError is ErrLeadsOut with the target of the link.
@@ -54,7 +54,8 @@ func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/
 // CheckTarget accepts a link that first goes up, at most to the target
 // directory, and then only down. The links it may pass on the way down are
 // checked too, so no chain of links leads out. A .. after a name could, because
-// that name may be a link. The error wraps ErrUnsafe, and ErrLeadsOut for a valid target.
+// that name may be a link. The error wraps ErrUnsafe, and ErrLeadsOut unless the target itself
+// is invalid.
 func CheckTarget(name, target string) error {
 	down := target
 	for strings.HasPrefix(down, "../") {

@@ -2,7 +2,7 @@ package packages
 
 import (
 	"bufio"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
@@ -11,13 +11,12 @@ import (
 	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
-// Limits of a database: other programs write it.
+// Limits of a database, which other programs write.
 const (
 	maxPackages = 100_000
 	maxLine     = 1 << 20
 )
 
-// errTooMany reports a database with too many packages.
 var errTooMany = fmt.Errorf("more than %d packages are installed", maxPackages)
 
 // parseDpkg returns the unpacked packages of a dpkg status file.
@@ -35,16 +34,18 @@ func parseDpkg(r io.Reader) ([]model.Package, error) {
 		p, state = model.Package{Manager: version.Deb}, ""
 		return nil
 	}
+	_ = end() // begins the first package
 	lines := bufio.NewScanner(r)
 	lines.Buffer(nil, maxLine)
-	err := end()
-	for err == nil && lines.Scan() {
+	for lines.Scan() {
 		field, value, _ := strings.Cut(lines.Text(), ":")
 		value = strings.TrimSpace(value)
 		switch field {
 		case "":
 			if lines.Text() == "" {
-				err = end()
+				if err := end(); err != nil {
+					return nil, err
+				}
 			}
 		case "Package":
 			p.Name = value
@@ -57,10 +58,10 @@ func parseDpkg(r io.Reader) ([]model.Package, error) {
 		}
 	}
 
-	return out, errors.Join(err, lines.Err(), end())
+	return out, cmp.Or(lines.Err(), end())
 }
 
-// isUnpacked reports whether the files of a package with a status are on the disk.
+// isUnpacked reports whether a package with a status has its files on the disk.
 func isUnpacked(status string) bool {
 	words := strings.Fields(status)
 	if len(words) != 3 {
@@ -74,10 +75,10 @@ func isUnpacked(status string) bool {
 	}
 }
 
-// rpmFormat is the output of rpm, a line for each package.
+// rpmFormat prints one line per package.
 const rpmFormat = `%{NAME}\t%|EPOCH?{%{EPOCH}:}|%{VERSION}-%{RELEASE}\t%{ARCH}\n`
 
-// parseRPM reads lines of rpmFormat. The keys of repositories are no packages.
+// parseRPM returns the packages in lines of rpmFormat. It skips the keys of repositories, which rpm lists as packages.
 func parseRPM(text string) ([]model.Package, error) {
 	var out []model.Package
 	for line := range strings.Lines(text) {
