@@ -25,7 +25,7 @@ const (
 
 // repeat calls ask until a call is answered or ctx ends. While the first call has no answer it calls ask again, after
 // repeatAfter and then after each pause; all calls wait for an answer at the same time. ask calls heard when answers
-// arrive: then it is not called again. A silent server is left for another one.
+// arrive, which ends the calls. The client leaves a silent server for another one.
 func repeat[T any](ctx context.Context, s *Store, pause time.Duration, ask func(ctx context.Context, heard func()) (T, error)) (T, error) {
 	type result struct {
 		value T
@@ -66,8 +66,8 @@ func repeat[T any](ctx context.Context, s *Store, pause time.Duration, ask func(
 	}
 }
 
-// isUnanswered reports whether an error is that of a request without an answer that may be sent again: the answer may be
-// lost with a connection, or the first message of two with one id is still in progress.
+// isUnanswered reports whether a request had no answer and can be sent again. An answer may be lost with a connection, and
+// the first of two messages with one id may be in progress.
 func (s *Store) isUnanswered(err error) bool {
 	const duplicateInProgress jetstream.ErrorCode = 10158
 	var refused *jetstream.APIError

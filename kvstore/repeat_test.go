@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// TestAMessageIsSentAgain tests that a message whose acknowledgement is lost is sent again and stored once.
+// TestAMessageIsSentAgain tests that the store sends a message again after it lost the acknowledgement, and stores it once.
 func TestAMessageIsSentAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
@@ -31,7 +31,7 @@ func TestAMessageIsSentAgain(t *testing.T) {
 	}
 }
 
-// TestAPageIsReadAgain tests that a batch read without an answer, and one whose answers cease, are sent again.
+// TestAPageIsReadAgain tests that the store repeats a batch read without an answer, and continues after an incomplete one.
 func TestAPageIsReadAgain(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

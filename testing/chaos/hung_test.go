@@ -15,7 +15,7 @@ import (
 )
 
 // TestOneHungServer stops one of three servers, which keeps its connections: first the leader of the assignments, then the
-// server that the client is connected to. Reads and writes go on, each write is stored once, and the silent server is named.
+// server of the client. Reads and writes continue, the cluster stores each write once, and names the silent server.
 func TestOneHungServer(t *testing.T) {
 	t.Parallel()
 	servers, admin := startServers(t, 3)
