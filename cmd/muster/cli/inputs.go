@@ -145,10 +145,7 @@ func (i Inputs) givenFacts() (extra []map[string]any, err error) {
 	for _, file := range i.factFiles {
 		more, err := facts.ReadFile(file)
 		if err != nil {
-			if mended := FileError("--facts", file, err); mended != err {
-				return nil, mended
-			}
-			return nil, fmt.Errorf("--facts: %w", err)
+			return nil, FileError("--facts", file, fmt.Errorf("--facts: %w", err))
 		}
 		extra = append(extra, more)
 	}

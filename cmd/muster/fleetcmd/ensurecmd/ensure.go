@@ -89,7 +89,6 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		// Help of a command shows its own flags only.
 		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --continue, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
 	}
-	c.addCheck(cmd.GetCommand("exec"))
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
@@ -103,11 +102,6 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cancel.Arg("id", "Id of the request").Required().StringVar(&c.CancelID)
 	c.AddKill(cancel)
 	cancel.Action(env.Action(c.cancel))
-}
-
-// addCheck adds the flag.
-func (c *ensureCommand) addCheck(cmd *fisk.CmdClause) {
-	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
 }
 
 // checkGroup returns the error of a --group that may be meant for the resource, as it once was, beside other
