@@ -43,7 +43,7 @@ func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
 	cmd.Flag("noop", "Show what would run, and run nothing").UnNegatableBoolVar(&c.noop)
-	c.addCheck(cmd)
+	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
 	c.AddContinue(cmd)
@@ -76,9 +76,6 @@ func (c *execCommand) run(ctx context.Context) error {
 	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
 	if c.shell {
 		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
-	}
-	if c.check {
-		queued = append(queued, "--check")
 	}
 	c.queued = c.Command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)
