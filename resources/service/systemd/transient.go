@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// transients is the folder of the records of stopped transient units. Such a unit no longer
-// exists; the record distinguishes it from a wrong name.
+// transients is the folder of the records of stopped transient units. systemd forgets these
+// units; the record distinguishes them from wrong names.
 const transients = "transients"
 
 // rememberTransient finds the transient units among services. Call the returned function after
