@@ -47,7 +47,6 @@ func otherHints() map[string]string {
 	return map[string]string{
 		"muster fleet history --on":        ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet",
 		"muster fleet history --reverse":   ": the newest is last, --limit N shows the last N",
-		"muster fleet history --by":        ": BY is a column of it; the audit of the dashboard searches by who, too",
 		"muster fleet status --node":       nodes,
 		"muster fleet status --group":      nodes,
 		"muster fleet status --on":         nodes,

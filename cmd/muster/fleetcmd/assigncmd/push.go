@@ -231,7 +231,7 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 	}
 }
 
-// printPrecedence says which assignment wins on nodes that several assignments of the name are for.
+// printPrecedence prints which assignment wins on nodes with several assignments of the pushed name.
 func (c *pushCommand) printPrecedence(ctx context.Context, store *fleetcli.Store, done []fleet.Pushed, nodes []model.Node) {
 	if len(done) == 0 {
 		return
@@ -239,7 +239,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *fleetcli.Store
 	_, name, _ := fleet.ParseKey(done[0].Key)
 	others, err := store.Named(ctx, nil, name)
 	if err != nil {
-		c.Log.Warn("cannot compare the push with other assignments of its name", "error", err)
+		c.Log.Warn("cannot read other assignments of this name", "name", name, "error", err)
 		return
 	}
 	for _, p := range done {

@@ -115,7 +115,7 @@ func (c *ensureCommand) checkGroup(t *resource.Type) error {
 	return cli.Usagef("--group is a target here, beside the others: the group of the %s is --%s; without one, write the targets as --on 'group(\"web\") || node == \"db01\"'", t.Name, own)
 }
 
-// checkUnless rejects a condition, which nodes would run as the guard command of an exec.
+// checkUnless rejects a condition in --unless, because nodes would run it as the guard command of an exec.
 func (c *ensureCommand) checkUnless(t *resource.Type, properties document.Value) error {
 	const guard = "unless"
 	v, given := properties.Get(guard)
@@ -123,7 +123,7 @@ func (c *ensureCommand) checkUnless(t *resource.Type, properties document.Value)
 		return nil
 	}
 
-	return cli.Usagef("--unless is a condition, which a request cannot have; select nodes with --on, or give a guard command")
+	return cli.Usagef("--unless has a condition, but requests have no conditions; select nodes with --on, or give a guard command")
 }
 
 // runDocument sends a request that is a document.

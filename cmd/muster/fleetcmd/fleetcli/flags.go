@@ -126,7 +126,7 @@ func CheckTargets(list []fleet.Target) error {
 }
 
 // ParseTime parses a time, or a duration from now: after it with sign 1, before it
-// with -1. The words today and yesterday mean the first midnight of the day.
+// with -1. The words today and yesterday mean the start of that day, local time.
 func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	if d, err := fisk.ParseDuration(text); err == nil {
 		return now.Add(sign * d).UTC(), nil

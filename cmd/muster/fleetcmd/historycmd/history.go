@@ -119,7 +119,7 @@ func (c *command) check(now time.Time) error {
 	return fleetcli.CheckNameOrKey(c.manifest)
 }
 
-// selected returns the entries before --until and by the user of --by.
+// selected returns the entries that match --until and --by. It changes all.
 func selected[T any](c *command, all []T, at func(T) time.Time, by func(T) string) []T {
 	return slices.DeleteFunc(all, func(one T) bool {
 		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !describe.IsBy(by(one), c.by)
