@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
@@ -96,6 +97,10 @@ func attributes(ctx context.Context, env resource.Env, spec *Spec) (files.Attrs,
 func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Absent {
 		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
+	}
+	if state.Entry.Kind == files.Link {
+		target, err := os.Readlink(spec.Name)
+		state.want.mask = err == nil && target == os.DevNull
 	}
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil

@@ -27,6 +27,9 @@ type Plan struct {
 	// Removes is what the changes remove along with what is asked for. Where another
 	// resource of the run provides one of these, the changes are refused.
 	Removes []string
+	// UndueFor makes nothing due if another resource of the run provides it, because the changes
+	// would undo that. It is empty for most plans.
+	UndueFor string
 	// Fails is why the changes are expected to fail, the error of noop. A run makes
 	// them all the same.
 	Fails error

@@ -11,8 +11,8 @@ import (
 // ErrNotFound is a service that does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
 
-// ErrStopped is an ErrNotFound: a transient unit that muster stopped.
-var ErrStopped = fmt.Errorf("%w: muster stopped it, and a transient unit exists only while it runs", ErrNotFound)
+// ErrStopped is an ErrNotFound: a unit without a file that muster stopped, such as a transient unit.
+var ErrStopped = fmt.Errorf("%w: muster stopped it, and a unit without a file exists only while it runs", ErrNotFound)
 
 // State is the observed state of a service. Its ensure is running or stopped.
 type State struct {

@@ -125,3 +125,49 @@ func TestMaskingAUnitWithAFile(t *testing.T) {
 	n.sh("mkdir -p /usr/local/lib/systemd/system; mv /etc/systemd/system/job.service /usr/local/lib/systemd/system; systemctl daemon-reload; systemctl reenable job 2>/dev/null")
 	n.applies(t, "its file was moved", masked, model.OutcomeChanged, "Would have stopped. Would have disabled. Would have masked")
 }
+
+// TestMaskingAfterTheFileIsRemoved follows the remedies of a refused mask: in one manifest, which the
+// second run finds stable, and by hand.
+func TestMaskingAfterTheFileIsRemoved(t *testing.T) {
+	n := newNode(t)
+	const unit = "[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n"
+	const absent = "    - file: [{/etc/systemd/system/job.service: {ensure: absent}}]\n"
+	start := "mkdir -p /usr/local/lib/systemd/system; rm -f /etc/systemd/system/job.service; printf '" + unit + "' > /etc/systemd/system/job.service; systemctl daemon-reload; systemctl enable --now job 2>/dev/null"
+	twice := func(what, resources string, first ...model.Outcome) {
+		t.Helper()
+		n.sh(start)
+		n.write("/root/units.yaml", "muster:\n  resources:\n"+resources)
+		apply(t, n.Machine, "--noop", "/root/units.yaml")
+		for i := range 2 {
+			for k, tx := range apply(t, n.Machine, "/root/units.yaml") {
+				want := model.OutcomeStable
+				if i == 0 {
+					want = first[k]
+				}
+				if tx.Outcome() != want {
+					t.Errorf("%s, run %d: %s is %s, not %s", what, i+1, tx.Ref(), tx.Outcome(), want)
+				}
+			}
+		}
+		if got := n.sh("systemctl is-active job; systemctl is-enabled job; true"); got != "inactive\nmasked" {
+			t.Errorf("%s: it is %q", what, got)
+		}
+	}
+	twice("the file is removed", absent+"    - service: [{job: {ensure: stopped, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged)
+	twice("it is disabled too", absent+"    - service: [{job: {ensure: stopped, enable: false, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged)
+	twice("the file moves", "    - file: [{/usr/local/lib/systemd/system/job.service: {owner: root, group: root, mode: '0644', content: \""+unit+"\"}}]\n"+absent+
+		"    - service: [{job: {ensure: stopped, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged, model.OutcomeChanged)
+
+	// Without the service, the mask is a file as any other.
+	n.write("/root/units.yaml", "muster:\n  resources:\n"+absent)
+	if got := apply(t, n.Machine, "/root/units.yaml"); got[0].Outcome() != model.OutcomeChanged {
+		t.Errorf("the mask alone is %s", got[0].Outcome())
+	}
+	n.sh(start + "; rm /etc/systemd/system/job.service /usr/local/lib/systemd/system/job.service")
+	n.applies(t, "stopped, systemd did not read the removal", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.sh(start + "; rm /etc/systemd/system/job.service; systemctl daemon-reload")
+	n.applies(t, "stopped after the removal", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.refuses("it is to run", unitsOf("job: {}"), "service not found")
+	n.sh(start + "; rm /etc/systemd/system/job.service")
+	n.applies(t, "systemd did not read the removal", unitsOf("job: {ensure: stopped, masked: true}"), model.OutcomeChanged, "Would have stopped. Would have masked")
+}

@@ -50,13 +50,16 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	return judge(n, up, due, refresh, until)
 }
 
-// Plan returns what is due to a resource. A panic of its type is an error, and so
-// is a change that would remove what another resource provides.
+// Plan returns what is due to a resource. A panic of its type is an error, and so is a change
+// that would remove what another resource provides.
 func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
 	err = Protect(func() (err error) {
 		due, err = n.Resource.Type.Plan(spec, state, refresh)
 		return err
 	})
+	if due.UndueFor != "" && u.Graph.ProviderBeside(n, due.UndueFor) != nil {
+		return resource.Plan{}, nil
+	}
 	for _, what := range due.Removes {
 		if p := u.Graph.ProviderBeside(n, what); p != nil && err == nil {
 			err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)

@@ -62,18 +62,9 @@ func (i install) comparable(links []string) []string {
 func readInstall(root, unit string) (i install, ok bool) {
 	i.unit = unit
 	bare := strings.TrimSuffix(unit, filepath.Ext(unit))
-	prefix, instance, isInstance := strings.Cut(bare, "@")
+	prefix, instance, _ := strings.Cut(bare, "@")
 	i.prefix, i.instance = prefix, instance
-	names := []string{unit}
-	if isInstance {
-		names = append(names, prefix+"@"+filepath.Ext(unit))
-	}
-	var text string
-	for _, name := range names {
-		if text, ok = findUnit(root, name); ok {
-			break
-		}
-	}
+	text, names, ok := unitFile(root, unit)
 	if !ok {
 		return i, false
 	}
@@ -167,6 +158,23 @@ func parseInstall(text string, values map[string][]string) {
 		}
 		values[key] = append(values[key], words...)
 	}
+}
+
+// unitFile returns the text of the file of a unit, and the names that its file may have: an
+// instance may have the file of its template.
+func unitFile(root, unit string) (text string, names []string, found bool) {
+	suffix := filepath.Ext(unit)
+	names = []string{unit}
+	if prefix, _, isInstance := strings.Cut(strings.TrimSuffix(unit, suffix), "@"); isInstance {
+		names = append(names, prefix+"@"+suffix)
+	}
+	for _, name := range names {
+		if text, found = findUnit(root, name); found {
+			break
+		}
+	}
+
+	return text, names, found
 }
 
 // findUnit returns the text of a unit file.

@@ -172,6 +172,9 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 		}
 	}
 	state, err = stateOf(name, u.active, answer)
+	if errors.Is(err, service.ErrNotFound) {
+		return r.withoutFile(name, u), u.id, err
+	}
 	if u.job && errors.Is(err, resource.ErrUnsettled) {
 		err = queued{err}
 	}
@@ -189,6 +192,22 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	}
 
 	return state, u.id, nil
+}
+
+// withoutFile returns the state of a unit that still runs although its file is gone, nil for any
+// other missing unit.
+func (r *reader) withoutFile(name string, u unit) *service.State {
+	if u.active != "active" && u.active != activating {
+		return nil
+	}
+	state, err := stateOf(name, u.active, "disabled")
+	if err != nil {
+		return nil
+	}
+	state.Metadata.UnitFile, state.Outdated = notFound, u.needReload
+	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+
+	return state
 }
 
 // isEnabled returns what the files say now.
