@@ -201,7 +201,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	a.delivery = &delivery.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
-		Failed: func(err error) { a.status.SetUnstored(status.UnstoredReports, err) },
+		Failed: func(err error) { a.status.SetUnstored(model.UnstoredReports, err) },
 	}
 	a.givesBack = o.GiveBack
 	a.heartbeat = &status.Heartbeat{

@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"context"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -36,8 +37,8 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 		return found
 	}
 	eventually(t, "the revision is active", func() bool { return stored().Manifests[key].Revision == revision && running.State().Outbox == 0 })
-	if s := running.State(); s.Unstored != "" {
-		t.Errorf("before: %s", s.Unstored)
+	if s := running.State(); len(s.Unstored) > 0 {
+		t.Errorf("before: %q", s.Unstored)
 	}
 
 	free := kvtest.FillServer(t, operator)
@@ -45,7 +46,7 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 		running.Requests().Ensure(t.Context(), nil, n.request(id, id, "while it is full", ""), func(model.EnsureResponse) {})
 	}
 	eventually(t, "both are named", func() bool {
-		text := running.State().Unstored
+		text := fmt.Sprint(running.State().Unstored)
 		return strings.Contains(text, "reports not stored since ") && strings.Contains(text, "state not stored since ") &&
 			strings.Contains(text, "no room in JetStream") && strings.Contains(text, "/healthz")
 	})
@@ -58,9 +59,12 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 	}
 
 	free()
-	eventually(t, "all is stored", func() bool { s := running.State(); return s.Outbox == 0 && s.Unstored == "" && stored().Outbox == 0 })
-	if text := stored().Unstored; text != "" {
-		t.Errorf("the stored state has %s", text)
+	eventually(t, "all is stored", func() bool {
+		s := running.State()
+		return s.Outbox == 0 && len(s.Unstored) == 0 && stored().Outbox == 0
+	})
+	if text := stored().Unstored; len(text) > 0 {
+		t.Errorf("the stored state has %q", text)
 	}
 	seen, ensured := map[string]int{}, 0
 	for r, err := range operator.Reports(t.Context(), reports.Filter{Node: n.config.Node}) {

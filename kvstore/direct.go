@@ -148,24 +148,16 @@ func ask(nc *nats.Conn, subject string, body []byte, most int) (answers chan *na
 	return answers, stop, nil
 }
 
-// repeatAfter is the time without an answer after which a request is sent again. In a cluster, the server that received
-// it may hang, and the next request may reach another server.
-const repeatAfter = 2 * time.Second
-
-// Request sends a read-only request and waits for the answer, for at most RequestTimeout. It repeats the request every
-// repeatAfter.
+// Request sends a read-only request and waits for the answer, for at most RequestTimeout. It sends the request again while
+// there is no answer.
 func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats.Msg, error) {
 	caller := ctx
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
-	var reply *nats.Msg
-	var err error
-	for again := true; again; again = errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
-		try, stop := context.WithTimeout(ctx, repeatAfter)
-		reply, err = s.nc.RequestWithContext(try, subject, data)
-		stop()
-	}
+	reply, err := repeat(ctx, s, readAgain, func(ctx context.Context, _ func()) (*nats.Msg, error) {
+		return s.nc.RequestWithContext(ctx, subject, data)
+	})
 	if errors.Is(err, context.DeadlineExceeded) && caller.Err() == nil {
 		err = s.unanswered(err)
 	}
@@ -174,19 +166,6 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	}
 
 	return reply, done(err)
-}
-
-// unanswered adds the connected server to the error of a request without an answer, and whether that server still answers.
-func (s *Store) unanswered(err error) error {
-	name := s.nc.ConnectedServerName()
-	switch {
-	case name == "":
-		return err
-	case s.nc.FlushTimeout(repeatAfter/2) != nil:
-		return fmt.Errorf("%w: the server %s does not answer", err, name)
-	default:
-		return fmt.Errorf("%w: the server %s answers, but JetStream does not: check /healthz of each server", err, name)
-	}
 }
 
 // refused counts answers that were refused.

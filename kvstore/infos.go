@@ -1,10 +1,12 @@
 package kvstore
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
@@ -172,6 +174,59 @@ func (s *Store) LastStored(ctx context.Context, streams ...string) ([]LastStored
 	}
 
 	return out, nil
+}
+
+// silentAfter is how long a server is silent before it counts as hung or away: the servers of a stream exchange a message
+// each second.
+const silentAfter = 5 * time.Second
+
+// SilentServers returns the servers of streams that do not answer the leaders of these streams, with the time of their
+// last answer, or of the election of a leader that had none.
+func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error) {
+	found, err := s.Infos(ctx, "")
+	if err != nil {
+		return nil, err
+	}
+	alive, silent, names := map[string]bool{}, map[string]time.Time{}, map[string]string{} // by peer id, but alive by name
+	for _, info := range found {
+		if info == nil || info.Cluster == nil {
+			continue
+		}
+		alive[info.Cluster.Leader] = true
+		for _, replica := range info.Cluster.Replicas {
+			if !strings.Contains(replica.Name, " ") { // as in "Server name unknown at this time"
+				names[replica.Peer] = replica.Name
+			}
+			since, isSilent := silence(info, replica)
+			if !isSilent {
+				alive[replica.Name] = true
+			}
+			if info.TimeStamp.Sub(since) > silentAfter && since.After(silent[replica.Peer]) {
+				silent[replica.Peer] = since
+			}
+		}
+	}
+	out := map[string]time.Time{}
+	for peer, since := range silent {
+		if name := cmp.Or(names[peer], peer); !alive[name] {
+			out[name] = since
+		}
+	}
+
+	return out, nil
+}
+
+// silence returns since when a replica does not answer the leader of its stream: since the election of a leader that had no
+// answer.
+func silence(info *api.StreamInfo, replica *api.PeerInfo) (since time.Time, isSilent bool) {
+	switch {
+	case replica.Active > silentAfter:
+		return info.TimeStamp.Add(-replica.Active), true
+	case replica.Active == 0 && !replica.Current && info.Cluster.LeaderSince != nil:
+		return *info.Cluster.LeaderSince, true
+	default:
+		return info.TimeStamp, false
+	}
 }
 
 // StreamEnd returns the last sequence of a stream that keeps a subject, 0 where nothing is stored. Its leader says

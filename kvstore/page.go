@@ -40,8 +40,7 @@ func (s *Store) Page(ctx context.Context, a answer.Asked, batch int) (Page, erro
 
 // page reads what a request asks for, which is as many messages as batch.
 func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map[string]any) (Page, error) {
-	first := a.From
-	out := Page{Next: first}
+	out := Page{Next: a.From}
 	if err := s.Bind(ctx, a.Stream); err != nil {
 		return out, err
 	}
@@ -53,19 +52,42 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 	defer cancel()
 	subject := s.places.InUse().DirectGet(a.Stream, "")
 	ctx, done := s.denials.Permitted(ctx, To(subject))
-	defer func() { _ = done(nil) }()
+	out, err = repeat(ctx, s, readAgain, func(ctx context.Context, heard func()) (Page, error) {
+		return s.pageOnce(ctx, a, batch, subject, body, heard)
+	})
+	if err != nil && out.Next == 0 {
+		out.Next = a.From
+	}
+
+	return out, done(err)
+}
+
+// pageOnce reads a page by one request. Messages that are not followed by another answer for repeatAfter are a page with
+// more behind it.
+func (s *Store) pageOnce(ctx context.Context, a answer.Asked, batch int, subject string, body []byte, heard func()) (Page, error) {
+	first := a.From
+	out := Page{Next: first}
 	answers, stop, err := ask(s.nc, subject, body, batch+1)
 	if err != nil {
 		return out, err
 	}
 	defer stop()
-	size := 0
+	size, idle := 0, time.NewTimer(repeatAfter)
+	defer idle.Stop()
 	for received := 0; ; received++ {
 		var reply *nats.Msg
 		select {
 		case reply = <-answers:
+			heard()
+			idle.Reset(repeatAfter)
+		case <-idle.C:
+			if out.More = len(out.Messages) > 0; out.More {
+				return out, nil
+			}
+			received--
+			continue
 		case <-ctx.Done():
-			return out, done(ctx.Err())
+			return out, ctx.Err()
 		}
 		m, err := s.refused.decode(a, reply)
 		before := size

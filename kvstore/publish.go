@@ -5,11 +5,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"github.com/nats-io/nuid"
 
 	"github.com/musterfleet/muster/kvstore/answer"
 )
@@ -36,8 +38,9 @@ func NewDeletion(subject string) *nats.Msg {
 	return m
 }
 
-// Publish stores a message in a stream of the fleet and returns its sequence. The
-// error wraps model.ErrTooLarge, ErrFormat, ErrNotPermitted or ErrFull.
+// Publish stores a message in a stream of the fleet and returns its sequence. It sends a message without an answer again;
+// a value of an operator is stored once all the same. The error wraps model.ErrTooLarge, ErrFormat, ErrNotPermitted,
+// ErrNoRoom or ErrFull.
 func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (uint64, error) {
 	if err := s.Ready(ctx); err != nil {
 		return 0, err
@@ -45,22 +48,100 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 	if err := s.sizes.CheckMessage("the message", m.Data); err != nil {
 		return 0, err
 	}
-	permitted, done := s.denials.Permitted(ctx, To(m.Subject))
-	ack, err := s.JetStream().PublishMsg(permitted, m, opts...)
+	limited, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	permitted, done := s.denials.Permitted(limited, To(m.Subject))
+	publish := s.publish
+	if stream := s.streamOfOperators(m.Subject); stream != "" {
+		publish = func(ctx context.Context, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
+			return s.publishOnce(ctx, stream, m, opts)
+		}
+	}
+	sequence, err := publish(permitted, m, opts)
 	if err = done(err); err != nil {
 		return 0, s.full(m.Subject, s.ExplainUnstored(ctx, m.Subject, s.Routed(ctx, m.Subject, err)))
 	}
 
+	return sequence, nil
+}
+
+// publish sends a message until it is acknowledged or ctx ends. The stream may store it several times.
+func (s *Store) publish(ctx context.Context, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
+	ack, err := repeat(ctx, s, repeatAfter, func(ctx context.Context, _ func()) (*jetstream.PubAck, error) {
+		again := *m // the client changes its headers
+		again.Header = maps.Clone(m.Header)
+		return s.JetStream().PublishMsg(ctx, &again, opts...)
+	})
+	if err != nil {
+		return 0, err
+	}
+
 	return ack.Sequence, nil
+}
+
+// streamOfOperators returns the stream of a key that operators write, empty for another subject. Each value is a revision.
+func (s *Store) streamOfOperators(subject string) string {
+	for _, bucket := range []string{s.names.Manifests(), s.names.Control()} {
+		if strings.HasPrefix(subject, KVSubject(bucket, "")) {
+			return KVStream(bucket)
+		}
+	}
+
+	return ""
+}
+
+// onceTries is how often a value is sent with another expected sequence, because others write the same key.
+const onceTries = 5
+
+// publishOnce is publish of a value that the stream stores once: the server refuses a second copy by the expected
+// sequence of the key. If it refuses a copy, the newest value of the key shows whether that is another copy.
+func (s *Store) publishOnce(ctx context.Context, stream string, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
+	id := nuid.Next()
+	m.Header.Set(nats.MsgIdHdr, id)
+	isExpected := len(opts) > 0
+	for try := 1; ; try++ {
+		if !isExpected {
+			newest, err := s.newest(ctx, m.Subject)
+			if err != nil {
+				return 0, err
+			}
+			opts = []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(newest)}
+		}
+		sequence, err := s.publish(ctx, m, opts)
+		if !IsReplaced(err) {
+			return sequence, err
+		}
+		if current, failed := s.CurrentMessage(ctx, stream, m.Subject); failed == nil && current.Header.Get(nats.MsgIdHdr) == id {
+			return current.Sequence, nil
+		}
+		if isExpected || try == onceTries {
+			return 0, err
+		}
+	}
 }
 
 // Newest returns the sequence of the newest message of a subject that the user may publish to, 0 for none, as the leader
 // of its stream has it: a replica that lags answers with an older one. It stores nothing. The error wraps
 // ErrNotPermitted.
 func (s *Store) Newest(ctx context.Context, subject string) (uint64, error) {
+	if err := s.Ready(ctx); err != nil {
+		return 0, err
+	}
+	limited, cancel := context.WithTimeout(ctx, publishTimeout)
+	defer cancel()
+	permitted, done := s.denials.Permitted(limited, To(subject))
+	newest, err := s.newest(permitted, subject)
+	if err = done(err); err != nil {
+		return 0, s.ExplainUnstored(ctx, subject, s.Routed(ctx, subject, err))
+	}
+
+	return newest, nil
+}
+
+func (s *Store) newest(ctx context.Context, subject string) (uint64, error) {
 	for again := 0; ; again++ {
 		// No message has this sequence, so it is refused, with the one that is expected.
-		_, err := s.Publish(ctx, NewMsg(subject, nil), jetstream.WithExpectLastSequencePerSubject(math.MaxInt64))
+		_, err := s.publish(ctx, NewMsg(subject, nil), []jetstream.PublishOpt{jetstream.WithExpectLastSequencePerSubject(math.MaxInt64)})
 		if !IsReplaced(err) {
 			return 0, fmt.Errorf("newest message of %s: %w", subject, cmp.Or(err, errNotCompared))
 		}

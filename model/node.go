@@ -55,9 +55,16 @@ type NodeState struct {
 	DroppedFrom   uint64     `json:"dropped_from,omitempty"`
 	DroppedTo     uint64     `json:"dropped_to,omitempty"`
 	DroppedRanges []SeqRange `json:"dropped_ranges,omitempty" jsonschema_description:"Ranges of seq that were dropped, in order"`
-	// Unstored is why the server does not store the state or reports of the node. Only answers have it.
-	Unstored string `json:"unstored,omitempty" jsonschema_description:"Why the NATS server does not store the state or reports of the node; only in answers to requests"`
+	// Unstored is why the server does not store the state or the reports of the node, by UnstoredState and
+	// UnstoredReports. Only answers have it.
+	Unstored map[string]string `json:"unstored,omitempty" jsonschema_description:"Why the NATS server does not store the state or the reports of the node; only in answers to requests"`
 }
+
+// The keys of NodeState.Unstored.
+const (
+	UnstoredState   = "state"
+	UnstoredReports = "reports"
+)
 
 // Node is a node as the fleet knows it.
 type Node struct {

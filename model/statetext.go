@@ -108,7 +108,7 @@ func (p *plainText) activity(s *NodeState) {
 		p.decode(&s.DroppedRanges)
 	}
 	if p.accept(`,"unstored":`) {
-		s.Unstored = p.text()
+		p.decode(&s.Unstored)
 	}
 }
 

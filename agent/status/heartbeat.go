@@ -115,11 +115,11 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 			}
 			h.Log.Log(ctx, level, "cannot store node state, will retry", "error", err, "retry", d)
 			if ctx.Err() == nil {
-				h.Node.SetUnstored(UnstoredState, err)
+				h.Node.SetUnstored(model.UnstoredState, err)
 			}
 			continue
 		}
-		h.Node.SetUnstored(UnstoredState, nil)
+		h.Node.SetUnstored(model.UnstoredState, nil)
 		failing = false
 		wait.Reset()
 		retry = time.Time{}

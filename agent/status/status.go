@@ -127,7 +127,7 @@ func (n *Node) Describe(out *model.AgentStatus) {
 	out.Node, out.Groups, out.Version, out.Started, out.Outbox = c.Node, append([]string{}, c.Groups...), n.version, n.started, n.waiting()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	out.Health, out.Notices = sum(n.health), append(n.problems.list(), n.unstored.list()...)
+	out.Health, out.Notices = sum(n.health), append(n.problems.list(), slices.Sorted(maps.Values(n.unstored.reasons()))...)
 	out.Watches, out.Polled, out.Flapping, out.Clock, out.Stopping = n.watches, n.polled, n.flapping, n.clock.Offset(), n.stopping
 	out.Paused = n.paused
 	out.Manifests = []model.AssignedManifest{}

@@ -2,26 +2,14 @@ package status
 
 import (
 	"fmt"
-	"maps"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
 )
 
-// Unstored names documents that the server does not store.
-type Unstored string
-
-// The documents that a node stores.
-const (
-	UnstoredState   Unstored = "state"
-	UnstoredReports Unstored = "reports"
-)
-
-// unstored has the documents that the server does not store.
-type unstored map[Unstored]failure
+// unstored has the documents that the server does not store, by the keys of model.NodeState.Unstored.
+type unstored map[string]failure
 
 // failure is the last error, and the time of the first one.
 type failure struct {
@@ -29,18 +17,18 @@ type failure struct {
 	text  string
 }
 
-// list returns a line for each of the documents.
-func (u unstored) list() []string {
-	var out []string
-	for _, what := range slices.Sorted(maps.Keys(u)) {
-		out = append(out, fmt.Sprintf("%s not stored since %s: %s", what, u[what].since.Format(time.RFC3339), u[what].text))
+// reasons returns a line for each of the documents.
+func (u unstored) reasons() map[string]string {
+	out := make(map[string]string, len(u))
+	for what, f := range u {
+		out[what] = fmt.Sprintf("%s not stored since %s: %s", what, f.since.Format(time.RFC3339), f.text)
 	}
 
 	return out
 }
 
 // SetUnstored records why the server does not store documents; nil ends it.
-func (n *Node) SetUnstored(what Unstored, err error) {
+func (n *Node) SetUnstored(what string, err error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	before, is := n.unstored[what]
@@ -64,7 +52,7 @@ func (n *Node) Answer() model.NodeState {
 	s := n.State()
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	s.Unstored = strings.Join(n.unstored.list(), "; ")
+	s.Unstored = n.unstored.reasons()
 
 	return s
 }

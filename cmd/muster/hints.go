@@ -45,15 +45,15 @@ func (l line) otherFlag(flag string) string {
 func otherHints() map[string]string {
 	const nodes, targets = ": it is of the whole fleet; muster fleet nodes takes --node, --group and --on, and muster fleet describe NODE shows one", ": targets are --node NODE, --group GROUP, --on EXPR and --all"
 	return map[string]string{
-		"muster fleet history --on":      ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet",
-		"muster fleet history --reverse": ": the newest is last, --limit N shows the last N",
-		"muster fleet history --by":      ": BY is a column of it; the audit of the dashboard searches by who, too",
-		"muster fleet status --node":     nodes,
-		"muster fleet status --group":    nodes,
-		"muster fleet status --on":       nodes,
-		"muster fleet exec --limit":      targets,
-		"muster fleet run --limit":       targets,
-		"muster fleet exec --queue":      ": muster fleet ensure exec COMMAND --queue DURATION queues a command",
+		"muster fleet history --on":        ": it is of a node (NAME), of groups (--group GROUP), or of the whole fleet",
+		"muster fleet history --reverse":   ": the newest is last, --limit N shows the last N",
+		"muster fleet status --node":       nodes,
+		"muster fleet status --group":      nodes,
+		"muster fleet status --on":         nodes,
+		"muster fleet exec --limit":        targets,
+		"muster fleet run --limit":         targets,
+		"muster fleet ensure exec --check": ": muster fleet exec --check -- COMMAND runs a command that only reads",
+		"muster fleet exec --queue":        ": muster fleet ensure exec COMMAND --queue DURATION queues a command",
 	}
 }
 

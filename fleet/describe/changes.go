@@ -33,6 +33,14 @@ type ControlChange struct {
 	Signed bool `json:"signed,omitempty"`
 }
 
+// IsBy reports whether the author of a change is a user, with or without the host or the source
+// after the name.
+func IsBy(author, user string) bool {
+	rest, is := strings.CutPrefix(author, user)
+
+	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
+}
+
 // Changes describes revisions of control keys: those that have a part of a key, a name or a text, whatever the
 // case of its letters; all for an empty one.
 func Changes(all []model.Entry, search string) []ControlChange {

@@ -192,7 +192,8 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 	}
 }
 
-// unevaluated returns the keys of literal values and of control, which Excluded evaluates.
+// unevaluated returns the keys that Mapping must not evaluate: literal properties, and control,
+// which Excluded evaluates.
 func unevaluated(t *resource.Type) []string {
 	out := []string{syntax.KeyControl}
 	for i := range t.Properties {

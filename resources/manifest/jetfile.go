@@ -52,8 +52,8 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 // renderedName is what the places of a rendered list are called.
 func renderedName(path string) string { return path + " (rendered)" }
 
-// numbersOfTemplates warns of each owner and group that is a number from a template: an
-// index that was printed instead of a name gives the resource to another account.
+// numbersOfTemplates warns about an owner or group that a template printed as a number. It is
+// often an index instead of a name, and would select another account.
 func numbersOfTemplates(declared, properties document.Value) (warnings model.Problems) {
 	for _, key := range []string{"owner", "group"} {
 		text, _ := declared.Get(key)

@@ -72,8 +72,8 @@ type Resolved struct {
 	// Static reports whether nothing but the document and Inputs.Data went in, so
 	// resolving it again returns the same.
 	Static bool
-	// Inputs are the paths of the files that the document is made from beside its own
-	// text: included manifests, and the files that its expressions read before the run.
+	// Inputs are the paths of the included manifests and of the files that expressions read
+	// before the run.
 	Inputs []string
 
 	// own are the resources that the document itself declares.
@@ -81,7 +81,7 @@ type Resolved struct {
 	// values are the properties of own as resolved.
 	values []document.Value
 	dir    string
-	// ccm reports whether the section of the document is ccm.
+	// ccm reports whether the document has the section ccm instead of muster.
 	ccm bool
 }
 

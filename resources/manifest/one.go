@@ -32,13 +32,14 @@ func (l *Loader) ResolveQuestion(ctx context.Context, typ string, properties doc
 	return l.resolveOne(ctx, typ, properties, in, resource.DecodeQuestion)
 }
 
-// ResolveDeclared is ResolveOne for a resource of the local user: its values may hold expressions, which are
-// evaluated with in.Data and the facts, and control decides whether it is managed.
+// ResolveDeclared is ResolveOne for a resource of the local user. It evaluates expressions with
+// in.Data and the facts, and control may exclude the resource.
 func (l *Loader) ResolveDeclared(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
 	return l.resolveDeclared(ctx, typ, properties, in, resource.Decode)
 }
 
-// ResolveDeclaredQuestion is ResolveDeclared for a resource that is only observed: no property is required.
+// ResolveDeclaredQuestion is ResolveDeclared for a resource that is only observed. It requires no
+// properties.
 func (l *Loader) ResolveDeclaredQuestion(ctx context.Context, typ string, properties document.Value, in Inputs) (*Resolved, error) {
 	return l.resolveDeclared(ctx, typ, properties, in, resource.DecodeQuestion)
 }
@@ -59,7 +60,7 @@ func (l *Loader) resolveDeclared(ctx context.Context, typ string, properties doc
 	return b.finish(ctx, in)
 }
 
-// dropNameWarnings removes the warnings about a name, which only matter in what runs repeatedly.
+// dropNameWarnings removes the warnings about the name, which matter only for repeated runs.
 func (b *build) dropNameWarnings() {
 	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
 }
@@ -78,7 +79,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	return b.finish(ctx, in)
 }
 
-// CompileCondition returns why a text is not a condition as in control, which decides whether a resource is managed.
+// CompileCondition returns an error if a text is not a condition of control.
 func (l *Loader) CompileCondition(text string) error {
 	return l.session(syntax.Empty(""), Inputs{}).CompileCondition(text)
 }

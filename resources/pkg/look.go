@@ -103,8 +103,7 @@ func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvide
 	return states, errs
 }
 
-// checkAbsent sets NotAbsent of packages with ensure absent or purged that are not installed under
-// their name, but under another one.
+// checkAbsent sets NotAbsent of packages with ensure absent or purged that are not installed.
 func checkAbsent(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec, states []*State) error {
 	checker, ok := p.(AbsenceChecker)
 	var names []string

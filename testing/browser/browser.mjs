@@ -167,6 +167,57 @@ await step('who asked, beside a long command', async (p) => {
   if (process.env.SHOTS) await p.screenshot({ path: path.join(process.env.SHOTS, 'requests-long.png') });
 });
 
+await step('rows of one line', async (p) => {
+  await p.setViewportSize({ width: 1280, height: 900 });
+  for (const [url, rows, most] of [
+    ['/nodes', '#live tbody tr', 36],
+    ['/manifests', '#live tbody tr', 36],
+    ['/manifests/nginx?tab=runs', '#live tbody tr', 36],
+    ['/events', '#live .rows > li:not(:has(.parts))', 30],
+  ]) {
+    await p.goto(base + url, { waitUntil: 'load' });
+    const heights = await p.evaluate((rows) => [...document.querySelectorAll(rows)].map((r) => r.getBoundingClientRect().height), rows);
+    is(heights.length > 0, true, 'whether there are rows on ' + url);
+    is(heights.filter((h) => h > most).join(' '), '', `rows of ${url} higher than ${most} pixels`);
+  }
+});
+
+await step('suggestions of the search field', async (p) => {
+  await p.goto(base + '/');
+  await p.keyboard.press('/');
+  is(await focused(p), 'find', 'after /');
+  const options = () => p.evaluate(() => [...document.querySelectorAll('#found option')].map((o) => o.value));
+  const node = failed.split('/')[0];
+  await p.keyboard.type(node.slice(0, -1));
+  await p.waitForFunction((text) => {
+    const all = [...document.querySelectorAll('#found option')];
+    return all.length > 0 && all.every((o) => o.value.includes(text));
+  }, node.slice(0, -1));
+  is((await options()).length <= 8, true, 'whether there are at most eight suggestions');
+  await p.keyboard.type(node.slice(-1));
+  await p.waitForFunction((node) => [...document.querySelectorAll('#found option')].some((o) => o.value === node), node);
+  // A browser inserts the suggestion that is chosen.
+  await p.evaluate((node) => {
+    const find = document.querySelector('#find');
+    find.value = node;
+    find.dispatchEvent(new InputEvent('input', { bubbles: true, inputType: 'insertReplacementText' }));
+  }, node);
+  await p.waitForURL('**/nodes/' + node);
+  await p.goto(base + '/');
+  await p.fill('#find', node);
+  await p.press('#find', 'Enter');
+  await p.waitForURL('**/nodes?q=' + node);
+  await p.fill('#find', 'nothing-has-this-name');
+  await p.waitForFunction(() => document.querySelectorAll('#found option').length === 0);
+});
+
+await step('nodes without a manifest', async (p) => {
+  await p.goto(base + '/nodes?on=' + encodeURIComponent('state != "no-manifest"'));
+  is(await p.getAttribute('#on', 'aria-invalid'), null, 'the mark of the field');
+  await p.goto(base + '/nodes?state=no-manifest');
+  is((await p.textContent('.chip[aria-current]')).includes('No manifest'), true, 'whether the filter is shown as chosen');
+});
+
 await step('the theme', async (p) => {
   await p.goto(base + '/');
   for (const theme of ['light', 'dark']) {

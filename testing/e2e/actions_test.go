@@ -88,7 +88,7 @@ func (s *site) cookie(token string) string {
 	return s.sessions[token]
 }
 
-// form sends a form as a browser does in which somebody signed in.
+// form sends a form as a browser with a session does.
 func (s *site) form(path, token string, fields url.Values, headers ...string) (*http.Response, string) {
 	s.t.Helper()
 	return s.do(http.MethodPost, path, strings.NewReader(fields.Encode()), append([]string{"Content-Type", "application/x-www-form-urlencoded", "Accept", "text/html", "Cookie", s.cookie(token), "Sec-Fetch-Site", "same-origin"}, headers...)...)

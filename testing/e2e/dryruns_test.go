@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
-// dryRun is a dry run of a command that changes the machine otherwise. In its arguments "\x00" is a space
-// within a word. Each run of the command calls prepare first.
+// dryRun is a dry run of a command. "\x00" in its arguments is a space within a word. prepare runs
+// before each run of the command.
 type dryRun struct {
 	args    string
 	stdin   string
@@ -38,8 +38,8 @@ func words(line string) []string {
 	return out
 }
 
-// TestDryRunsChangeNothing runs each entry point twice: as a dry run it must leave the
-// machine as it is, without the mark of a dry run it must change the machine.
+// TestDryRunsChangeNothing runs each command twice: the dry run must change nothing, and the same
+// command without noop must change something.
 func TestDryRunsChangeNothing(t *testing.T) {
 	dir, server := t.TempDir(), natstest.Start(t)
 	h := here{dir: dir, url: server.URL()}

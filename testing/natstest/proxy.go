@@ -36,6 +36,25 @@ func (s *Server) CutOnce(tb testing.TB, text string) string {
 	})
 }
 
+// DropAnswer returns the URL of a proxy in front of the server that drops the answer to the first message on a subject.
+func (s *Server) DropAnswer(tb testing.TB, subject string) string {
+	tb.Helper()
+	var isSent, isArmed atomic.Bool
+
+	return s.proxied(tb, func(line string) string {
+		if parts := strings.Split(line, " "); (parts[0] == "MSG" || parts[0] == "HMSG") && isArmed.Swap(false) {
+			parts[2] = "999999" // the client ignores messages of unknown subscriptions
+			line = strings.Join(parts, " ")
+		}
+		return line
+	}, func(line string) bool {
+		if strings.HasPrefix(strings.TrimPrefix(line, "H"), "PUB "+subject+" ") && !isSent.Swap(true) {
+			isArmed.Store(true)
+		}
+		return true
+	})
+}
+
 // proxied returns the URL of a proxy in front of the server. It changes the lines that the server sends, and closes
 // the connection instead of passing on what a client sends where passes reports false.
 func (s *Server) proxied(tb testing.TB, changed func(line string) string, passes func(line string) bool) string {

@@ -118,8 +118,8 @@ type Result struct {
 	CPU time.Duration
 }
 
-// commandTime bounds each command in a machine, and so a test that hangs. The limit of
-// "go test" covers all tests of a package: on a busy machine it would end tests that only wait.
+// commandTime limits each command in a machine. The limit of "go test" covers all tests of a
+// package and would end waiting tests on a busy machine.
 const commandTime = 10 * time.Minute
 
 // Run runs a command in the machine and waits until it ends. It fails the test when the

@@ -16,20 +16,19 @@ import (
 )
 
 const (
-	// environFile holds variables for expressions, in the working directory.
+	// environFile is a file in the working directory with variables for expressions.
 	environFile = ".env"
 	// maxEnvironFile is its maximum size in bytes.
 	maxEnvironFile = 1 << 20
 )
 
-// AddReadEnv adds --no-read-env to a command. By default its expressions see the variables
-// of the file .env in the working directory.
+// AddReadEnv adds --read-env to a command, which is on by default.
 func (e *Env) AddReadEnv(cmd *fisk.CmdClause) {
 	cmd.Flag("read-env", "Read variables for expressions from .env in the working directory").Default("true").BoolVar(&e.readEnv)
 }
 
-// environ returns the environment that expressions see. The environment of the process wins
-// over the file.
+// environ returns the variables for expressions. The environment of the process wins over the
+// file.
 func (e *Env) environ() map[string]string {
 	out := Environ()
 	if !e.readEnv {
@@ -47,7 +46,7 @@ func (e *Env) environ() map[string]string {
 	return out
 }
 
-// readEnvironFile reads the file. A file that another user may change is skipped with a
+// readEnvironFile returns the variables of the file. It skips a file that another user may write to, with a
 // warning.
 func (e *Env) readEnvironFile() map[string]string {
 	path, err := filepath.Abs(environFile)
@@ -55,7 +54,7 @@ func (e *Env) readEnvironFile() map[string]string {
 		return map[string]string{}
 	}
 	author, err := trust.AuthorIn(filepath.Dir(path))
-	// Anyone may put the file into a directory such as /tmp.
+	// Any user can create the file in a directory such as /tmp.
 	author.Everybody = false
 	var text []byte
 	if err == nil {
@@ -69,7 +68,7 @@ func (e *Env) readEnvironFile() map[string]string {
 	}
 	out, invalid := parseEnviron(string(text))
 	for _, line := range invalid {
-		e.Log.Warn("line of the environment file skipped: write NAME=value", "at", path+":"+strconv.Itoa(line))
+		e.Log.Warn("invalid line of the environment file skipped, write NAME=value", "at", path+":"+strconv.Itoa(line))
 	}
 	for name := range out {
 		if command.IsHidden(name) {
@@ -83,8 +82,8 @@ func (e *Env) readEnvironFile() map[string]string {
 // assignment matches a line of an environment file: a name and a value.
 var assignment = regexp.MustCompile(`^(?:export[ \t]+)?([A-Za-z_][A-Za-z0-9_.-]*)[ \t]*=[ \t]*(.*)$`)
 
-// parseEnviron returns the variables of an environment file, and the numbers of its invalid
-// lines. A later line wins. Values are not expanded.
+// parseEnviron returns the variables of an environment file, and the numbers of the invalid
+// lines. The last line with a name wins. Variables in values are not expanded.
 func parseEnviron(text string) (variables map[string]string, invalid []int) {
 	variables = map[string]string{}
 	for i, line := range strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n") {
@@ -107,7 +106,7 @@ func parseEnviron(text string) (variables map[string]string, invalid []int) {
 	return variables, invalid
 }
 
-// environValue returns a value without its quotes, escapes and comment.
+// environValue returns a value without quotes, escapes and comment. ok is false if a quote is not closed, or text follows it.
 func environValue(text string) (value string, ok bool) {
 	if text == "" || text[0] != '"' && text[0] != '\'' {
 		value, _, _ = strings.Cut(" "+text, " #")

@@ -6,7 +6,6 @@ import (
 	"testing"
 )
 
-// TestParseEnviron has the lines of an environment file.
 func TestParseEnviron(t *testing.T) {
 	const text = "\ufeff# comment\n\nA=1\r\nexport B = two words  # comment\nC='x # $Y \\n'\nD=\"a\\nb \\\"q\\\" \\x\" # comment\nE=\n F=#1\nG=a#b\nA=2\nH.i-j=k=l\n" +
 		"no assignment\n1A=x\nI=\"open\nJ='a' b\n=x\nK=''"

@@ -31,8 +31,7 @@ type Env struct {
 	Flags Flags
 	Log   *slog.Logger
 
-	// readEnv reports whether expressions see the variables of .env, and fileEnviron has them
-	// once they were read.
+	// readEnv is --read-env. fileEnviron caches the variables of .env, nil before the first read.
 	readEnv     bool
 	fileEnviron map[string]string
 

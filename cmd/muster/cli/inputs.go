@@ -32,16 +32,16 @@ type Inputs struct {
 	Data     string
 	MaxDepth int
 
-	// NoSystemFacts leaves out the facts of the machine. Environ holds facts that win over those, and NAME=VALUE in
-	// FactArguments win over all others.
+	// NoSystemFacts omits the facts of the machine. Environ has facts that win over them. FactArguments are facts as
+	// NAME=VALUE, which win over all others.
 	NoSystemFacts bool
 	Environ       map[string]string
 	FactArguments []string
 
 	facts, factFiles []string
-	// isData and isHiera report whether --data and --hiera are given. Given cannot tell: a property data has the
-	// flag --data as well.
-	isData, isHiera bool
+	// isData, isHiera and isDataFile report whether these flags of external data are set. Env.Given cannot tell, because
+	// a property can have the flag --data.
+	isData, isHiera, isDataFile bool
 }
 
 // AddFacts adds --fact and --facts.
@@ -64,21 +64,21 @@ func (i *Inputs) CheckMaxDepth() error {
 	return nil
 }
 
-// envHiera names the data of scripts that were written for CCM.
+// envHiera is the variable with the source of external data in scripts for CCM.
 const envHiera = "CCM_HIERA_DATA"
 
-// AddData adds --data, with its name in CCM.
+// AddData adds --data, and its hidden alias --hiera.
 func (i *Inputs) AddData(cmd *fisk.CmdClause, help string) {
 	i.AddOnlyData(cmd, help)
 	i.AddHiera(cmd, "The same as --data").Hidden()
 }
 
-// AddOnlyData adds --data.
+// AddOnlyData adds --data without --hiera.
 func (i *Inputs) AddOnlyData(cmd *fisk.CmdClause, help string) {
 	cmd.Flag("data", help).PlaceHolder("SOURCE").IsSetByUser(&i.isData).StringVar(&i.Data)
 }
 
-// AddHiera adds --hiera, the name of --data where that flag may be a property of a resource.
+// AddHiera adds --hiera, the name of --data in commands that have --data as a property of a resource.
 func (i *Inputs) AddHiera(cmd *fisk.CmdClause, help string) *fisk.FlagClause {
 	flag := cmd.Flag("hiera", help).PlaceHolder("SOURCE").IsSetByUser(&i.isHiera)
 	flag.StringVar(&i.Data)
@@ -86,24 +86,31 @@ func (i *Inputs) AddHiera(cmd *fisk.CmdClause, help string) *fisk.FlagClause {
 	return flag
 }
 
-// AddDataFile adds -D and --data-file, other names of --data in CCM.
+// AddDataFile adds --data-file, an alias of --data.
 func (i *Inputs) AddDataFile(cmd *fisk.CmdClause) {
-	cmd.Flag("data-file", "The same as --data").Short('D').PlaceHolder("SOURCE").IsSetByUser(&i.isHiera).StringVar(&i.Data)
+	cmd.Flag("data-file", "The same as --data").Short('D').PlaceHolder("SOURCE").IsSetByUser(&i.isDataFile).StringVar(&i.Data)
 }
 
-// DataSource returns the source of external data, empty for none: --data, --hiera or CCM_HIERA_DATA. The flag
-// names it in errors.
-func (i *Inputs) DataSource() (source, flag string, err error) {
-	switch {
-	case i.isData && i.isHiera:
-		return "", "", Usagef("--hiera is another name of --data, give one of them")
-	case i.isData:
-		return cmp.Or(i.Data, Stdin), "--data", nil
-	case i.isHiera:
-		return cmp.Or(i.Data, Stdin), "--hiera", nil
-	default:
+// DataSource returns the source of external data from a flag or CCM_HIERA_DATA, and the name of that flag or variable for
+// errors. The source is empty if there is no external data.
+func (i *Inputs) DataSource() (source, name string, err error) {
+	for _, flag := range []struct {
+		name  string
+		isSet bool
+	}{{"--data", i.isData}, {"--hiera", i.isHiera}, {"--data-file", i.isDataFile}} {
+		switch {
+		case !flag.isSet:
+		case name != "":
+			return "", "", Usagef("%s is an alias of %s; remove one of them", flag.name, name)
+		default:
+			name = flag.name
+		}
+	}
+	if name == "" {
 		return os.Getenv(envHiera), envHiera, nil
 	}
+
+	return cmp.Or(i.Data, Stdin), name, nil
 }
 
 // Facts gathers the node's facts and overrides them with those of the flags.
@@ -121,11 +128,11 @@ func (i Inputs) givenFacts() (extra []map[string]any, err error) {
 	pairs := slices.Concat(i.facts, i.FactArguments)
 	for at, pair := range pairs {
 		if name, _, ok := strings.Cut(pair, "="); !ok || name == "" {
-			what := "--fact"
+			kind := "--fact"
 			if at >= len(i.facts) {
-				what = "fact"
+				kind = "fact"
 			}
-			return nil, Usagef("%s %q: write it as name=value", what, pair)
+			return nil, Usagef("%s %q: write it as name=value", kind, pair)
 		}
 	}
 	if len(i.Environ) > 0 {
@@ -138,10 +145,7 @@ func (i Inputs) givenFacts() (extra []map[string]any, err error) {
 	for _, file := range i.factFiles {
 		more, err := facts.ReadFile(file)
 		if err != nil {
-			if mended := FileError("--facts", file, err); mended != err {
-				return nil, mended
-			}
-			return nil, fmt.Errorf("--facts: %w", err)
+			return nil, FileError("--facts", file, fmt.Errorf("--facts: %w", err))
 		}
 		extra = append(extra, more)
 	}

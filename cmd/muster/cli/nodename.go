@@ -6,19 +6,17 @@ import (
 	"github.com/choria-io/fisk"
 )
 
-// NodeID returns the id of a node for a host name: WEB01.Example.COM is WEB01_Example_COM, as
-// an agent names itself by default. Ids contain no dots, so they stay as they are.
+// NodeID returns the default node id of a host name: WEB01.Example.COM becomes WEB01_Example_COM. It returns
+// an id unchanged.
 func NodeID(name string) string { return strings.ReplaceAll(name, ".", "_") }
 
-// nodeNames is the value of a flag or an argument that names nodes. It implements fisk.Value.
+// nodeNames is a fisk.Value that maps host names to node ids.
 type nodeNames struct {
-	set func(string)
-	// isCumulative is set for values that may be repeated.
+	set          func(id string)
 	isCumulative bool
 	text         string
 }
 
-// Set implements fisk.Value.
 func (n *nodeNames) Set(name string) error {
 	n.text = NodeID(name)
 	n.set(n.text)
@@ -26,7 +24,6 @@ func (n *nodeNames) Set(name string) error {
 	return nil
 }
 
-// String implements fisk.Value.
 func (n *nodeNames) String() string { return n.text }
 
 // IsCumulative reports whether the flag or argument may be repeated.
@@ -35,12 +32,12 @@ func (n *nodeNames) IsCumulative() bool { return n.isCumulative }
 // setter is a flag or an argument.
 type setter interface{ SetValue(fisk.Value) }
 
-// NodeVar makes a flag or an argument take the id or the host name of one node.
+// NodeVar makes a flag or an argument take the id or host name of one node.
 func NodeVar(of setter, id *string) {
-	of.SetValue(&nodeNames{set: func(name string) { *id = name }})
+	of.SetValue(&nodeNames{set: func(given string) { *id = given }})
 }
 
 // NodesVar makes a flag or an argument take the ids or host names of nodes.
 func NodesVar(of setter, ids *[]string) {
-	of.SetValue(&nodeNames{set: func(name string) { *ids = append(*ids, name) }, isCumulative: true})
+	of.SetValue(&nodeNames{set: func(given string) { *ids = append(*ids, given) }, isCumulative: true})
 }

@@ -23,18 +23,18 @@ type Decode func(*resource.Type, document.Value, model.Position) (*resource.Reso
 
 // TypeCommands describes the commands that AddTypes adds.
 type TypeCommands struct {
-	// Taken are the names of flags that properties cannot have: these are --TYPE-PROPERTY.
+	// Taken are reserved flag names. A property with such a name has the flag --TYPE-PROPERTY.
 	Taken []string
 	// Decode checks the properties.
 	Decode Decode
-	// Evaluated reports whether values may hold expressions, which Act evaluates; nil means that they are literal.
+	// Evaluated reports whether Act evaluates expressions in values; nil means that values are literal.
 	Evaluated func() bool
 	// Question marks commands that only observe. They set no defaults and accept no second argument.
 	Question bool
-	// More, if set, adds flags to the command of a type. The function that it returns adds the entries of those
-	// flags to the properties.
+	// More, if set, adds flags to the command of a type. It returns a function that adds the values of these flags to
+	// the properties.
 	More func(cmd *fisk.CmdClause, typ *resource.Type) func(document.Value) (document.Value, error)
-	// Act gets the properties that are set.
+	// Act runs the command with the properties that are set.
 	Act func(ctx context.Context, typ *resource.Type, properties document.Value) error
 }
 
@@ -81,7 +81,7 @@ func (e *Env) AddTypes(parent *fisk.CmdClause, o TypeCommands) {
 	}
 }
 
-// given returns the properties that the command line sets. The second argument is nil if the command has none.
+// given returns the properties on the command line. second is nil if the command has no second argument.
 func given(name string, flags []*propertyFlag, second *propertyFlag) (document.Value, error) {
 	v := document.Value{Kind: document.Map}
 	v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
@@ -100,7 +100,7 @@ func given(name string, flags []*propertyFlag, second *propertyFlag) (document.V
 	return v, nil
 }
 
-// addArgument adds the argument behind the name.
+// addArgument adds the second argument, which sets the property t.Argument.
 func addArgument(cmd *fisk.CmdClause, t *resource.Type) *propertyFlag {
 	p, _ := t.Property(t.Argument)
 	f := &propertyFlag{Property: p, name: flagOf(p.Key)}
@@ -109,8 +109,8 @@ func addArgument(cmd *fisk.CmdClause, t *resource.Type) *propertyFlag {
 	return f
 }
 
-// splitOwner returns the entries with an owner as in user:group as owner and group, unless the group is given. The
-// colons of an expression do not count.
+// splitOwner splits an owner such as user:group into the properties owner and group, unless the group is given. It ignores
+// colons in expressions.
 func splitOwner(t *resource.Type, v document.Value) document.Value {
 	owner, _ := v.Get("owner")
 	_, hasGroup := v.Get("group")
@@ -134,7 +134,7 @@ func splitOwner(t *resource.Type, v document.Value) document.Value {
 
 var expressions = regexp.MustCompile(`\{\{.*?\}\}|\$\{.*?\}`)
 
-// withDefaults returns the entries with the values that commands set by default.
+// withDefaults returns the entries and the default values of flags.
 func withDefaults(t *resource.Type, v document.Value) []document.Entry {
 	if ensure, _ := v.Get("ensure"); ensure.Text == model.EnsureAbsent {
 		return v.Entries
@@ -263,7 +263,7 @@ func (f *propertyFlag) add(cmd *fisk.CmdClause) {
 	}
 }
 
-// bind has a flag set the property.
+// bind makes a flag set the property.
 func (f *propertyFlag) bind(clause *fisk.FlagClause, short string) {
 	clause.IsSetByUser(&f.set).PlaceHolder(f.placeHolder())
 	if short != "" {

@@ -230,7 +230,7 @@ func (c *lsCommand) print(entries []model.Entry, invalid int, none string) {
 	}
 	c.Print.Table([]string{"TARGET", "NAME", "REVISION", "DIGEST", "AGE", "BY", "TERMS"}, rows, none)
 	if unusable > 0 {
-		c.Print.Remark("%s stored with forbidden headers: no node runs the value; push again, or remove it with muster fleet rm KEY", print.Count(unusable, "assignment"))
+		c.Print.Remark("%s with invalid headers: nodes do not run it; push it again, or remove it with muster fleet rm KEY", print.Count(unusable, "assignment"))
 	}
 	if invalid > 0 {
 		c.Print.Remark("%s: keys are node.<node>.<name> or group.<group>.<name>; nodes ignore others, muster fleet rm KEY removes one", print.Count(invalid, "invalid key"))

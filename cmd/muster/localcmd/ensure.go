@@ -126,11 +126,11 @@ func requestInputs(ctx context.Context, env *cli.Env, loader *manifest.Loader, i
 	return inputs, err
 }
 
-// hieraFile holds the data of requests, in the working directory.
+// hieraFile is a file in the working directory with the data of requests.
 const hieraFile = ".hiera"
 
-// requestData returns the data of a request: --data, or the file .hiera if only root and the user who runs
-// muster may write to it.
+// requestData returns the data of a request: from the flags, or from .hiera. It skips a .hiera that users other than root
+// and the caller may write to, with a warning.
 func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (map[string]any, error) {
 	source, flag, err := in.DataSource()
 	if err != nil {

@@ -21,7 +21,7 @@ const (
 	flagUnless = "unless"
 )
 
-// guard is the property of a guard command. Its flag is --exec-unless, because --unless is a condition.
+// guard is the property with the guard command of an exec. Its flag is --exec-unless, because --unless is a condition.
 const guard = "unless"
 
 // moreFlags are the flags of muster ensure that set properties without a flag of the same name.
@@ -81,13 +81,13 @@ func (m *moreFlags) entries(v document.Value) (document.Value, error) {
 	return v, nil
 }
 
-// conditions adds control. A text of --unless that is not a condition is the guard command of an exec.
+// conditions adds the property control. A text in --unless that is not a condition becomes the guard command of an exec.
 func (m *moreFlags) conditions(v document.Value) (document.Value, error) {
 	control := document.Entry{Key: "control", Value: document.Value{Kind: document.Map}}
 	if m.ifExpr.set {
 		control.Value.Entries = append(control.Value.Entries, m.ifExpr.entry(flagIf))
 	}
-	invalid := error(nil)
+	var invalid error
 	_, hasGuard := m.typ.Property(guard)
 	if m.unless.set && hasGuard {
 		invalid = m.Loader(nil).CompileCondition(m.unless.text)
@@ -121,17 +121,18 @@ func (m *moreFlags) conditions(v document.Value) (document.Value, error) {
 // checkGuard warns about a guard command in --unless, and rejects an invalid condition.
 func (m *moreFlags) checkGuard(v document.Value, invalid error) error {
 	if _, twice := v.Get(guard); twice {
-		return cli.Usagef("a guard command is given twice: --unless and --exec-unless")
+		return cli.Usagef("two guard commands: remove --unless or --exec-unless")
 	}
 	if conditionLike.MatchString(cli.OutsideExpressions(m.unless.text)) {
 		return cli.Usagef("--unless is not a valid expression: %w; correct it, or give a guard command with --exec-unless", invalid)
 	}
-	m.Log.Warn("--unless is a condition; its text is not an expression and runs as a guard command: write --exec-unless")
+	m.Log.Warn("--unless takes an expression; running its text as a guard command, write --exec-unless")
 
 	return nil
 }
 
-// conditionLike matches texts with a name of expressions, or with the call of a function at their beginning.
+// conditionLike matches texts that probably are expressions: they contain Facts, Data, Environ or lookup, or begin with a
+// function call.
 var conditionLike = regexp.MustCompile(`^\W*(Facts|Data|Environ)\b|^\W*\w+\(|\b(Facts|Data|Environ)\.\w|\blookup\(`)
 
 // healthCheck adds the check of --check.
@@ -164,8 +165,8 @@ func (m *moreFlags) healthCheck(v document.Value) (document.Value, error) {
 	return v, nil
 }
 
-// content adds the content of --content-file. Its expressions are evaluated, so only the user, root and the owner of
-// the working directory may be able to write to the file.
+// content adds the content of --content-file. muster evaluates its expressions, so it rejects a file that users other than
+// the caller, root and the owner of the working directory may write to.
 func (m *moreFlags) content(v document.Value) (document.Value, error) {
 	const key = "content"
 	if !m.contentFile.set {

@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 )
 
-// hieraCommand is muster hiera parse, the name that muster data resolve has in scripts for CCM.
+// hieraCommand is muster hiera parse, which scripts for CCM use instead of muster data resolve.
 type hieraCommand struct {
 	queryCommand
 	systemFacts, environFacts, variables bool
@@ -56,7 +56,7 @@ func (c *hieraCommand) run(ctx context.Context) error {
 	return c.printVariables(data)
 }
 
-// printVariables prints data as variables, which a shell can read. A query selects a mapping.
+// printVariables prints a mapping as variables that a shell can read.
 func (c *hieraCommand) printVariables(data map[string]any) error {
 	text, err := json.Marshal(data)
 	if err != nil {
@@ -77,18 +77,18 @@ func (c *hieraCommand) printVariables(data map[string]any) error {
 	return nil
 }
 
-// notOfNames matches the characters that the name of a variable cannot have.
-var notOfNames = regexp.MustCompile(`[^A-Z0-9_]`)
+// invalidInNames matches the characters that are invalid in variable names.
+var invalidInNames = regexp.MustCompile(`[^A-Z0-9_]`)
 
 func variableName(prefix, key string) string {
 	if prefix != "" {
 		key = prefix + "_" + key
 	}
 
-	return notOfNames.ReplaceAllString(strings.ToUpper(key), "_")
+	return invalidInNames.ReplaceAllString(strings.ToUpper(key), "_")
 }
 
-// plainValue matches the values that need no quotes in a shell.
+// plainValue matches values that need no quotes in a shell.
 var plainValue = regexp.MustCompile(`^[\w@%+=:,./-]*$`)
 
 // quoted returns a value for a shell, in quotes if it needs them.

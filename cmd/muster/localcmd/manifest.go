@@ -83,7 +83,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	return do(opened{resolved, source, session})
 }
 
-// externalData returns the data of --data, which the author may own too.
+// externalData returns the external data of a manifest. A file of the author is trusted.
 func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (map[string]any, error) {
 	source, flag, err := in.DataSource()
 	if err != nil || source == "" {

@@ -21,12 +21,13 @@ import (
 // envSession names the session that ensure commands share.
 const envSession = "MUSTER_SESSION_STORE"
 
-// envSessionOfCCM names it in scripts that were written for CCM.
+// envSessionOfCCM is the name of envSession in scripts for CCM.
 const envSessionOfCCM = "CCM_SESSION_STORE"
 
+// sessionDir returns the directory of the session, empty for no session.
 func sessionDir() string { return cmp.Or(os.Getenv(envSession), os.Getenv(envSessionOfCCM)) }
 
-// openStore opens the store in a directory. An empty directory becomes a new session.
+// openStore opens the session in a directory. It creates a session in an empty directory.
 func openStore(ctx context.Context, h *host.Host, dir string) (*session.Store, error) {
 	if empty, err := h.IsEmpty(dir); err == nil && empty {
 		return session.New(ctx, h, dir)

@@ -67,6 +67,14 @@ func TestAnswers(t *testing.T) {
 		"/audit/assignments":                 `{"changes":[{"key":"group.web.app","revision":9,"at":"2026-01-02T03:04:05Z","kind":"removed","by":"bob@desk"},{"key":"stray","revision":8,"at":"2026-01-02T03:04:05Z","kind":"refused","problem":"its key is not `,
 		"/audit/assignments?search=ASSIGNED": `{"changes":[{"key":"group.web.app","revision":3,"at":"2026-01-02T03:04:05Z","kind":"assigned","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e"}],"matching":1,"more":true}`,
 		"/audit/assignments?limit=1":         `"by":"bob@desk"}],"matching":3,"more":true}`,
+		"/audit/assignments?by=bob":          `"kind":"removed","by":"bob@desk"}],"matching":1,`,
+		"/audit/assignments?by=bo":           `"changes":[],"matching":0,`,
+		"/audit/nodes?by=bob":                `"by":"bob (dashboard)","text":"resumed"}],"matching":1,`,
+		"/audit/assignments?since=2026-01-02T03:04:05Z&until=2026-01-02T03:04:06Z": `"matching":3,`,
+		"/audit/assignments?since=2026-01-02T04:04:05.001%2B01:00":                 `"changes":[],"matching":0,`,
+		"/audit/assignments?until=2026-01-02T03:04:05Z":                            `"changes":[],"matching":0,`,
+		"/audit/nodes?since=2026-01-02T03:04:05Z":                                  `"matching":2,`,
+		"/audit/nodes?until=2026-01-02T03:04:05Z":                                  `"changes":[],"matching":0,`,
 		"/audit/nodes":                       `{"changes":[{"key":"node.web01.pause","revision":9,"at":"2026-01-02T03:04:05Z","kind":"resumed","by":"bob (dashboard)","text":"resumed"},{"key":"group.db.labels","revision":8,`,
 		"/audit/nodes?search=RACK&limit=1":   `{"changes":[{"key":"group.db.labels","revision":8,"at":"2026-01-02T03:04:05Z","kind":"written","by":"\u003cscript\u003ealert(\"1\")\u003c/script\u003e","text":"labels rack=a3"}],"matching":1,"more":true}`,
 		"/audit/nodes?limit=1":               `"text":"resumed"}],"matching":2,"more":true}`,
@@ -170,6 +178,8 @@ func TestBounds(t *testing.T) {
 		"/assignments/nope/history":              "path.key",
 		"/audit/assignments?limit=501":           "query.limit",
 		"/audit/nodes?limit=501":                 "query.limit",
+		"/audit/nodes?since=yesterday":           "query.since",
+		"/audit/assignments?until=12":            "query.until",
 		"/registrations?service=" + long(129):    "query.service",
 	} {
 		r := get(t, h, path)

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
+	"time"
 
 	"github.com/danielgtaylor/huma/v2"
 
@@ -26,7 +28,19 @@ type keyInput struct {
 
 type auditInput struct {
 	Search string `query:"search" maxLength:"200" doc:"A part of a key, a name or a text"`
+	By     string `query:"by" maxLength:"200" doc:"Only changes by this user, with or without the host after the name"`
 	Limit  int    `query:"limit" minimum:"1" maximum:"500" default:"100"`
+	// Since and Until are by the clock of the server.
+	Since time.Time `query:"since" doc:"Only changes that the server stored at this time or later"`
+	Until time.Time `query:"until" doc:"Only changes that the server stored before this time"`
+}
+
+// selected returns the changes within the times and by the user of a query.
+func selected[T any](in *auditInput, all []T, of func(T) (at time.Time, by string)) []T {
+	return slices.DeleteFunc(all, func(c T) bool {
+		at, by := of(c)
+		return !in.Since.IsZero() && at.Before(in.Since) || !in.Until.IsZero() && !at.Before(in.Until) || in.By != "" && !describe.IsBy(by, in.By)
+	})
 }
 
 type registrationsInput struct {
@@ -102,14 +116,14 @@ func (a *api) addSource(routes huma.API) {
 	huma.Register(routes, operation("audit-assignments", "/audit/assignments", "What was assigned and removed, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[assignmentChanges], error) {
 		return ask(ctx, a, "audit of assignments", "", func(ctx context.Context) (assignmentChanges, error) {
 			all, more, err := a.Source.Assigned(ctx)
-			found := describe.Assignments(all, in.Search)
+			found := selected(in, describe.Assignments(all, in.Search), func(c describe.AssignmentChange) (time.Time, string) { return c.Time, c.By })
 			return assignmentChanges{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})
 	huma.Register(routes, operation("audit-nodes", "/audit/nodes", "What operators wrote about nodes and groups, the newest first", sourceErrors[1:]...), func(ctx context.Context, in *auditInput) (*answer[changes], error) {
 		return ask(ctx, a, "audit of nodes and groups", "", func(ctx context.Context) (changes, error) {
 			all, more, err := a.Source.Control(ctx)
-			found := describe.Changes(all, in.Search)
+			found := selected(in, describe.Changes(all, in.Search), func(c describe.ControlChange) (time.Time, string) { return c.Time, c.By })
 			return changes{found[:min(len(found), in.Limit)], len(found), more}, err
 		})
 	})

@@ -217,7 +217,12 @@ func (a *Archive) scan(ctx context.Context, target *os.Root, limits Limits, link
 	case 0:
 		return c.index, fmt.Errorf("it is %w of a known format%s", ErrNotArchive, sniff(a.file))
 	default:
-		err = eachCompressed(source, a.format, c.visit(visit), c.drain)
+		if a.format == TarXz {
+			err = checkXZ(&sourceReader{ctx: ctx, r: io.NewSectionReader(a.file, 0, c.archive.Size())})
+		}
+		if err == nil {
+			err = eachCompressed(source, a.format, c.visit(visit), c.drain)
+		}
 	}
 	if !errors.Is(err, ErrNotArchive) {
 		return c.index, err

@@ -1,12 +1,9 @@
 package archive
 
 import (
-	"bufio"
 	"bytes"
 	"compress/bzip2"
 	"compress/gzip"
-	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -69,9 +66,7 @@ func decompress(source io.Reader, format Format) (content io.Reader, release fun
 	case TarBz2:
 		content = bzip2.NewReader(in)
 	case TarXz:
-		if err = checkWindow(in); err == nil {
-			content, err = xz.NewReader(in)
-		}
+		content, err = xz.NewReader(in)
 	default:
 		var d *zstd.Decoder
 		d, err = zstd.NewReader(in, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxWindow(maxWindow))
@@ -84,36 +79,6 @@ func decompress(source io.Reader, format Format) (content io.Reader, release fun
 	}
 
 	return content, release, nil
-}
-
-// checkWindow refuses an xz with a dictionary larger than maxWindow. It reads the header of the
-// first block only: a size, flags, two optional sizes, and the filter with its dictionary.
-func checkWindow(in *bufio.Reader) error {
-	const streamHeader, longest, lzma2 = 12, 1024, 0x21
-	start, err := in.Peek(streamHeader + longest)
-	if len(start) < streamHeader+2 {
-		return err
-	}
-	flags, rest := start[streamHeader+1], start[streamHeader+2:]
-	for _, present := range []byte{0x40, 0x80} {
-		if flags&present == 0 {
-			continue
-		}
-		_, n := binary.Uvarint(rest)
-		if n <= 0 {
-			return errors.New("the header of its first block is damaged")
-		}
-		rest = rest[n:]
-	}
-	if len(rest) < 3 || rest[0] != lzma2 {
-		return nil // the xz package refuses other filters
-	}
-	// The size is 2 or 3 (by the lowest bit) times a power of two.
-	if bits := rest[2]; bits > 40 || int64(2|bits&1)<<(bits/2+11) > maxWindow {
-		return fmt.Errorf("its dictionary is larger than %d MiB", maxWindow>>20)
-	}
-
-	return nil
 }
 
 // eachCompressed visits the entries of a compressed tar. drain then reads the rest, with the

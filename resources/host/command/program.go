@@ -50,8 +50,8 @@ func environment(c Command) []string {
 	return env
 }
 
-// missingAccount returns those of HOME, USER and LOGNAME that env lacks, for the running user.
-// systemd does not set them for services of root.
+// missingAccount returns HOME, USER and LOGNAME of the running user if env lacks them. systemd
+// does not set them for services of root.
 func missingAccount(env []string) (missing []string) {
 	account, err := user.Current()
 	if err != nil {

@@ -56,8 +56,8 @@ func (d *Disk) KeepsCapabilities(path string, a Attrs) bool {
 	return err == nil && inherits(at.Dir, at.Name, old, a)
 }
 
-// carry copies the extended attributes of the old file to the temporary file f. Without an old
-// file, or one that may not pass them on, it sets the default label.
+// carry copies the extended attributes of the old file to the temporary file f. If inherits is
+// false, it sets the default label instead.
 func (d *Disk) carry(ctx context.Context, f *os.File, dir *paths.Dir, name string, old int, a Attrs, o WriteOptions) error {
 	if !inherits(dir, name, old, a) {
 		return d.labelDefault(ctx, f, filepath.Join(dir.Path(), name))

@@ -45,7 +45,7 @@ func bindService() string {
 	return string(binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(out, 1<<10), 0))
 }
 
-// furnished makes a file with all attributes that Write keeps, and one that it does not keep.
+// furnished makes a file with all attributes that Write keeps, and another attribute.
 func furnished(t *testing.T, path string, uid int) {
 	t.Helper()
 	hosttest.MakeTree(t, filepath.Dir(path), filepath.Base(path))

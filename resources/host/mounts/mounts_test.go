@@ -84,6 +84,8 @@ func TestBelow(t *testing.T) {
 52 51 0:41 / /srv/app/data/deep rw - tmpfs none rw
 53 27 254:0 /etc/motd /srv/app/f rw - ext4 /dev/root rw
 54 27 254:0 /self /self rw - ext4 /dev/root rw
+60 99 0:50 / /chroot/proc rw - proc proc rw
+61 99 254:0 /srv /chroot/s/sub rw - ext4 /dev/root rw
 `))
 	for _, c := range []struct{ id, dir, name, want string }{
 		{"27", "/srv", "app", "/srv/app/data"},
@@ -97,6 +99,9 @@ func TestBelow(t *testing.T) {
 		{"51", "/srv/app/data", "srv", ""},
 		{"27", "/", "self", "/self"},
 		{"54", "/self", ".", ""},
+		// The table of a process in a chroot lacks the mount of its root.
+		{"99", "/chroot", "s", "/chroot/s/sub"},
+		{"99", "/chroot/s", ".", "/chroot/s/sub"},
 		{"99", "/srv", "app", ""},
 	} {
 		got := ""

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,14 +64,23 @@ func Below(dir int, name string) ([]Point, error) {
 	}
 	at, err := os.Readlink("/proc/self/fd/" + strconv.Itoa(dir))
 	if err != nil {
-		return nil, err
+		return nil, withoutProc(err)
 	}
 	text, err := os.ReadFile(path)
 	if err != nil {
-		return nil, err
+		return nil, withoutProc(err)
 	}
 
 	return below(Parse(text), id, at, name), nil
+}
+
+// withoutProc names the remedy if /proc is not mounted.
+func withoutProc(err error) error {
+	if !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+
+	return fmt.Errorf("could not check for mount points: mount /proc (mount -t proc proc /proc): %w", err)
 }
 
 // below is Below for the directory at path dir on the mount id.
@@ -80,12 +90,17 @@ func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 		byID[m.ID] = m
 	}
 	in, known := byID[id]
+	if !known {
+		// In a chroot the table lacks the mount of / unless / is a mount point. It has the mounts on it.
+		in = Mount{ID: id, Root: "/", Path: "/"}
+		byID[id] = in
+	}
 	target := filepath.Join(in.within(dir), name)
 	for m := range table {
 		// Compare paths within the file system: a directory may have several paths, and a mount
 		// point by one of them blocks its removal by all of them.
 		parent, has := byID[m.Parent]
-		if !known || !has || parent.Device != in.Device {
+		if !has || parent.Device != in.Device {
 			continue
 		}
 		at := parent.within(m.Path)

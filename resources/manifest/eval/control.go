@@ -35,7 +35,8 @@ func (r *Resolver) Excluded(ctx context.Context, properties document.Value) (rea
 	return reason, ok
 }
 
-// CompileCondition returns why a text is not a condition: it does not compile, or its value is never true or false.
+// CompileCondition returns an error if a text does not compile, or if its value is never true or
+// false.
 func (w *World) CompileCondition(text string) error {
 	p := w.Program(expression.Bare(text), false)
 	if p.Message != "" {

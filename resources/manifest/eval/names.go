@@ -24,8 +24,8 @@ var (
 	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
 )
 
-// missingHint returns the remedy for a path that is not set: a near one of the known keys, or the path
-// with what allows that.
+// missingHint returns the remedy for a path that is not set: the nearest known key, or the path
+// with an operator such as ?? nil.
 func missingHint(path string, known []string, allowed string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
 	unset := "write `" + path + allowed + "` where it may be unset"

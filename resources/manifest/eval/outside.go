@@ -21,7 +21,7 @@ func (w *World) SetDynamic() {
 	w.mu.Unlock()
 }
 
-// NoteInput records that the document is made from the file at a path.
+// NoteInput records a file as an input of the document.
 func (w *World) NoteInput(path string) {
 	for w.Outer != nil {
 		w = w.Outer
@@ -34,8 +34,8 @@ func (w *World) NoteInput(path string) {
 	w.inputs[path] = struct{}{}
 }
 
-// Inputs returns the paths of the files that the document, and the documents that it
-// includes, are made from, sorted.
+// Inputs returns the sorted paths of the input files of the document and of the documents that
+// it includes.
 func (w *World) Inputs() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

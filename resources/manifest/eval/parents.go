@@ -11,7 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 )
 
-// noteData notes paths of data that are read. A path that only a document around this one has is a warning.
+// noteData records that an expression reads paths of the data. It warns of a path that only a
+// parent document sets.
 func (sc *Scope) noteData(paths ...[]string) {
 	if sc.Quiet || sc.phase == InData || sc.Outer == nil {
 		return
@@ -31,7 +32,7 @@ func (sc *Scope) noteData(paths ...[]string) {
 
 const notInherited = "child manifests do not inherit data: pass it with `data` of the apply resource"
 
-// OutsideWarnings returns the warnings about data that only documents around this one have.
+// OutsideWarnings returns the warnings about data that only parent documents set.
 func (w *World) OutsideWarnings() model.Problems {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -44,8 +45,8 @@ func (w *World) OutsideWarnings() model.Problems {
 	return out.Sorted()
 }
 
-// onlyOutside returns the part of a path that the data of the document lack, and the nearest document around it that
-// has that part. The document is empty if there is none.
+// onlyOutside returns the first part of a path that the data lack, and the nearest parent document
+// that sets it. The document is empty if no parent sets it.
 func (sc *Scope) onlyOutside(path []string) (name, document string) {
 	for end := range path {
 		part := path[:end+1]
@@ -63,7 +64,7 @@ func (sc *Scope) onlyOutside(path []string) (name, document string) {
 	return "", ""
 }
 
-// outsideHint returns the remedy for a path of data, Data.a or data.a, that only a document around this one has.
+// outsideHint returns the remedy for a path, Data.a or data.a, that only a parent document sets.
 func (sc *Scope) outsideHint(path string) string {
 	root, rest, _ := strings.Cut(path, ".")
 	if !strings.EqualFold(root, expression.NameData) || sc.phase == InData {
@@ -76,10 +77,10 @@ func (sc *Scope) outsideHint(path string) string {
 	return ""
 }
 
-// dataRead finds the paths of data that a template reads.
+// dataRead matches the paths of data that a template reads.
 var dataRead = regexp.MustCompile(`\b[Dd]ata(?:\.((?:\w+\.)*\w+)|\s*\[?\s*"(\w+)")`)
 
-// noteTexts notes the data that the texts of a template read.
+// noteTexts calls noteData for the texts of a template.
 func (t *templates) noteTexts() {
 	for _, text := range t.texts {
 		for _, found := range dataRead.FindAllStringSubmatch(text, -1) {

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
-// registered is the list that the function registrations returns. Its items are mappings.
+// registered is the list of mappings that the function registrations returns.
 type registered []any
 
 // newRegistered makes the list. Each field has a second key in CamelCase, as manifests of CCM

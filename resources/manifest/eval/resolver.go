@@ -27,8 +27,7 @@ type Resolver struct {
 	Missing []string
 	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
 	Forgiving bool
-	// SkipLackingFacts drops a value in which a fact is missing: the value is marked Late and
-	// Failed, and no problem is added.
+	// SkipLackingFacts marks a value with a missing fact as Late and Failed, without a problem.
 	SkipLackingFacts bool
 	// CompileOnly evaluates nothing: only expressions that are not valid are found.
 	CompileOnly bool

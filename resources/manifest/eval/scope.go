@@ -39,7 +39,7 @@ type Scope struct {
 	Reveal func(model.Secret) string
 	// text returns the text of a secret.
 	text func(model.Secret) string
-	// nesting bounds texts of expressions that render others.
+	// nesting limits texts that render other texts.
 	nesting nesting
 	// secret reports whether the data hold any.
 	secret bool
@@ -51,11 +51,11 @@ type Scope struct {
 	work int64
 	// used reports whether a secret came out of a function or a template since it was reset.
 	used bool
-	// At is the position of the expression that is evaluated.
+	// At is the position of the current expression.
 	At model.Position
-	// Quiet drops warnings, for a resource that is excluded.
+	// Quiet drops warnings, for an excluded resource.
 	Quiet bool
-	// noFact reports whether lookup found no fact since it was reset.
+	// noFact reports whether lookup missed a fact since the last reset.
 	noFact bool
 }
 
@@ -188,8 +188,8 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	return v, err
 }
 
-// lacksFact reports whether the program that ran last failed because a fact is missing.
-// gaveNothing reports whether it returned nothing instead.
+// lacksFact reports whether the last program failed or returned null because a fact is missing.
+// gaveNothing reports whether it returned null.
 func (sc *Scope) lacksFact(ctx context.Context, p *expression.Program, gaveNothing bool) bool {
 	if sc.noFact {
 		return true

@@ -17,21 +17,21 @@ const (
 	extExpressions = ".templ"
 )
 
-// maxNesting is how deep texts of expressions may render others, maxExpressions how many
-// expressions the outermost text and all texts in it may have.
+// maxNesting limits the depth of texts that render other texts. maxExpressions limits the
+// expressions of the outermost text and all texts within it.
 const (
 	maxNesting     = 10
 	maxExpressions = 100_000
 )
 
-// nesting is the position of a scope in texts of expressions that render others.
+// nesting is the depth of a scope in texts that render other texts.
 type nesting struct {
 	depth int
-	// expressions counts those of the outermost text and all texts in it.
+	// expressions counts the expressions of the outermost text and all texts within it.
 	expressions *int
 }
 
-// namesTemplate reports whether the argument of template is the path of a file with an extension.
+// namesTemplate reports whether the argument of template is a path with this extension.
 func namesTemplate(text, extension string) bool {
 	return strings.HasSuffix(text, extension) && !strings.Contains(text, "\n") && !template.IsJet(text) && !expression.MayHoldExpression(text)
 }
@@ -75,7 +75,7 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 	return out.String(), nil
 }
 
-// nested returns a scope for the expressions of a text that an expression of this scope renders.
+// nested returns the scope for the expressions of a text that this scope renders.
 func (sc *Scope) nested(ctx context.Context) *Scope {
 	data, _ := sc.data.(map[string]any)
 	inner := sc.ScopeWith(ctx, sc.phase, data, sc.outputs, sc.text)
@@ -88,7 +88,7 @@ func (sc *Scope) nested(ctx context.Context) *Scope {
 	return inner
 }
 
-// part returns the text of one expression.
+// part evaluates one expression and returns its text.
 func (t *templates) part(ctx context.Context, inner *Scope, source template.Template, p expression.Part) (string, error) {
 	if *inner.nesting.expressions++; *inner.nesting.expressions > maxExpressions {
 		return "", errTooMuchWork
@@ -124,7 +124,7 @@ func (t *templates) part(ctx context.Context, inner *Scope, source template.Temp
 	return value.Text, nil
 }
 
-// invalidPart is the error of an expression that is invalid on every node.
+// invalidPart returns the error of an expression that is invalid on every node.
 func invalidPart(source template.Template, at int, hint, message string) error {
 	return expression.WithHint(&template.Error{Pos: placeIn(source, at), Message: message, Syntax: true}, hint)
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// Registrations returns what the function registrations asks for; each of its
 	// words may be the wildcard *.
 	Registrations ReadRegistrations
-	// Warn receives the warnings of documents of data.
+	// Warn receives the warnings about data documents.
 	Warn func(model.Problem)
 	// Options are what sources are fetched with, and keys and files are read with by
 	// expressions.
@@ -79,7 +79,7 @@ type World struct {
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
-	// outside are the warnings about data that only documents around this one have, by path.
+	// outside are the warnings about data that only parent documents set, by path.
 	outside map[string]model.Problem
 
 	// Absent reports whether the node the manifest is for is not there to be asked (Check);
@@ -87,8 +87,7 @@ type World struct {
 	Absent, Unsure bool
 	// Relative are the files that expressions read beside the manifest, for Check alone.
 	Relative []string
-	// inputs are the paths of this machine that were read for the document and for the
-	// documents that it includes; the outermost World has them.
+	// inputs are the paths of the input files. The outermost World has them.
 	inputs map[string]struct{}
 }
 

@@ -27,11 +27,11 @@ type Program struct {
 	Refs []resource.Reference
 	// Fields are the outputs that it names.
 	Fields []field
-	// DataPaths are the constant paths of the data that it reads.
+	// DataPaths are the constant paths that it reads below Data.
 	DataPaths [][]string
 	// Message and hint say why it does not compile.
 	Message, Hint string
-	// OfValue are the functions that take the value of @validate as first argument.
+	// OfValue are the functions with the value of @validate as first argument.
 	OfValue []string
 	// refused reports whether it is well formed and asks for what there is not.
 	refused bool
@@ -133,7 +133,7 @@ func (p *Program) Visit(node *ast.Node) {
 	}
 }
 
-// readData notes that a key is read of a value, if that is a constant path of the data.
+// readData records that a key of a value is read, if the value is a constant path below Data.
 func (p *Program) readData(of, key ast.Node) {
 	name, isText := key.(*ast.StringNode)
 	if path, is := dataPath(of); is && isText {
@@ -217,7 +217,7 @@ func (p *Program) Advice(opened string) string {
 	}
 }
 
-// call notes the call of a function.
+// call records the call of a function.
 func (p *Program) call(n *ast.CallNode) {
 	callee, ok := n.Callee.(*ast.IdentifierNode)
 	if !ok {
@@ -287,8 +287,8 @@ func (p *Program) Missing(vars map[string]any) (path string, known []string, is 
 	return c.path, c.known, c.path != "" && !c.ok && !c.optional
 }
 
-// MissingAt explains the error of a key that is read from a value that is missing or null:
-// path leads to that value, key is the key. is is false for any other error.
+// MissingAt explains the error of reading key from a missing or null value at path. is is false for
+// any other error.
 func (p *Program) MissingAt(err error, vars map[string]any) (path, key string, known []string, is bool) {
 	var at *file.Error
 	if !errors.As(err, &at) || !strings.HasPrefix(at.Message, "cannot fetch ") {
@@ -311,8 +311,8 @@ func (p *Program) Lacks(name string, value any) bool {
 	return found.path != ""
 }
 
-// lacking finds the first chain without a value. With a location it looks only at the chain
-// before the key that is read there.
+// lacking finds the first chain without a value. If at is set, it checks only the chain before
+// the key at this location.
 type lacking struct {
 	vars map[string]any
 	at   *file.Location
@@ -354,8 +354,8 @@ type chain struct {
 	optional bool
 }
 
-// follow walks a chain. Its path is empty if the node is not a chain or begins with a name
-// that vars do not have.
+// follow walks a chain. Its path is empty if the node is not a chain or its first name is not in
+// vars.
 func follow(node ast.Node, vars map[string]any) chain {
 	switch n := node.(type) {
 	case *ast.IdentifierNode:

@@ -39,8 +39,7 @@ func checkAnnotations(ctx context.Context, w *eval.World, data map[string]any, t
 	return a.out
 }
 
-// value checks a value at a path of the data. below is the value that it was merged into,
-// nil for none.
+// value checks a value at a path of the data. below is the value that it was merged into, or nil.
 func (a *annotations) value(ctx context.Context, v document.Node, path []string, below any) {
 	for key, value := range v.Entries() {
 		at := append(path[:len(path):len(path)], key.Text())
@@ -51,7 +50,7 @@ func (a *annotations) value(ctx context.Context, v document.Node, path []string,
 		under, _ := expression.Find(below, []string{key.Text()})
 		a.value(ctx, value, at, under)
 	}
-	// The items of this list follow the items below.
+	// A merge appends the items of this list to the list below.
 	appended, _ := below.([]any)
 	i := len(appended) - 1
 	for item := range v.Items() {
@@ -64,7 +63,7 @@ func (a *annotations) value(ctx context.Context, v document.Node, path []string,
 	}
 }
 
-// comments returns the comments above a key that begin in its column, and those behind it.
+// comments returns the comments above a key that begin in its column, and the comments after it.
 func (a *annotations) comments(key model.Position) []string {
 	var out []string
 	for _, c := range syntax.CommentsAbove(a.lines, key) {

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/syntax"
 )
 
-// defaultOverride is the only entry of a hierarchy without an order.
+// defaultOverride is the only entry of the default order.
 const defaultOverride = "default"
 
 // Resolved are the data of a document.
@@ -29,7 +29,7 @@ type Resolved struct {
 // of the hierarchy, external data over all.
 //
 // With merge first, the first match replaces the keys of the base that it has;
-// with deep, every match is merged into it as Merge does, so the last match wins.
+// with deep, every match is merged into it in order, so the last match wins.
 func Resolve(ctx context.Context, w *eval.World, external map[string]any) Resolved {
 	r := eval.Resolver{Scope: w.Scope(ctx, eval.InData, nil, nil)}
 	data := r.Object(ctx, w.Doc.Data)
@@ -64,11 +64,11 @@ func Resolve(ctx context.Context, w *eval.World, external map[string]any) Resolv
 type override struct {
 	name   string
 	values document.Node
-	// below are the data that it was merged into, nil if it replaced their keys.
+	// below are the data that it was merged into, nil with merge first.
 	below map[string]any
 }
 
-// matches returns the overrides that the hierarchy names, in its order.
+// matches returns the overrides named by the hierarchy, in order.
 func matches(ctx context.Context, r *eval.Resolver) []override {
 	var out []override
 	seen := map[string]bool{}
@@ -92,7 +92,7 @@ func matches(ctx context.Context, r *eval.Resolver) []override {
 	return out
 }
 
-// entries returns the entries of the order of a document.
+// entries returns the entries of the order, or the default order.
 func entries(doc *syntax.Document) iter.Seq[document.Value] {
 	if doc.Order.Len() == 0 {
 		return slices.Values([]document.Value{{Kind: document.String, Text: defaultOverride}})
@@ -144,8 +144,8 @@ func checkUnused(ctx context.Context, w *eval.World, matches []override) model.P
 	return r.Problems
 }
 
-// Merge returns base with over merged into it; neither is changed. Mappings are
-// merged, a list is appended to a list, any other value replaces the one of base.
+// Merge returns base with over merged into it and changes neither. It merges mappings, appends
+// lists, and replaces any other value.
 func Merge(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	maps.Copy(out, base)

@@ -32,7 +32,7 @@ func YAML(o Manifest) ([]byte, error) {
 	root := document.Value{Kind: document.Map}
 	section := "muster"
 	if o.CCM && slices.ContainsFunc(o.Values, rendersLate) {
-		section = "ccm" // the name decides what the function template renders
+		section = "ccm" // the section selects the language of template
 	}
 	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
 		data, err := expression.ToValue(o.Data, model.Position{})
@@ -46,7 +46,7 @@ func YAML(o Manifest) ([]byte, error) {
 	return encode(root)
 }
 
-// rendersLate reports whether an expression that stays in the properties calls template.
+// rendersLate reports whether an unevaluated expression in the properties calls template.
 func rendersLate(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {

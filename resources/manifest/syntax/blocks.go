@@ -123,8 +123,8 @@ func (b *Blocks) single(t *resource.Type, e document.Entry) {
 	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
-// list is the form of items name: properties. Defaults hold for the whole block. Of several
-// defaults with one property, those before a resource win over those after it.
+// list is the form of items name: properties. Defaults apply to the whole block. If several
+// defaults set one property, the last one before a resource wins, else the last one after it.
 func (b *Blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	var defaults []document.Entry
 	type named struct {
@@ -185,7 +185,7 @@ func (b *Blocks) add(t *resource.Type, e document.Entry, defaults []document.Ent
 	b.Declare(Declared{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Pos, Entries: entries}})
 }
 
-// addMissing returns the properties, completed from more.
+// addMissing adds entries for properties that are not set yet.
 func addMissing(t *resource.Type, properties, more []document.Entry) []document.Entry {
 	out := slices.Clip(properties)
 	for _, e := range more {

@@ -22,7 +22,7 @@ const (
 type comment struct {
 	Text string
 	Pos  model.Position
-	// within reports whether it is inside a value of several lines.
+	// within reports whether it is inside a multi-line value.
 	within bool
 }
 
@@ -33,7 +33,8 @@ func (c comment) word() string {
 	return word
 }
 
-// Check returns the check of a comment, and the text behind it; empty if it checks nothing.
+// Check returns the check of a comment and the text after it. Both are empty if the comment
+// checks nothing.
 func Check(text string) (annotation, rest string) {
 	word, rest, _ := strings.Cut(text, " ")
 	switch word {
@@ -99,7 +100,7 @@ func (d *Document) CheckComments() model.Problems {
 	return m.out
 }
 
-// misplaced finds these comments.
+// misplaced finds comments that look like checks but check nothing.
 type misplaced struct {
 	lines  [][]byte
 	behind Behind
@@ -156,7 +157,7 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// Behind finds the comments behind values. The keys must be given in the order of the document.
+// Behind finds the comments after values. Call it for the keys in the order of the document.
 type Behind struct {
 	// Lines are the lines of the document.
 	Lines [][]byte
@@ -174,8 +175,8 @@ func (b *Behind) Key(at model.Position) []comment {
 	return slices.DeleteFunc(found, func(c comment) bool { return c.within })
 }
 
-// at returns the comments behind what begins at a place, up to the line where a quoted text or
-// a flow collection ends that begins there. Each line counts once.
+// at returns the comments after a key or item that begins at a position: on its line, and on the
+// following lines of a quoted text or flow collection. It returns each line once.
 func (b *Behind) at(at model.Position) []comment {
 	if at.Line <= b.read {
 		return nil
@@ -195,7 +196,7 @@ func (b *Behind) at(at model.Position) []comment {
 	return nil
 }
 
-// meantOn returns the comments of a line that are meant to check something, from an offset on.
+// meantOn returns the comments of a line, from an offset, that look like checks.
 func meantOn(line []byte, from int, at model.Position, within bool) []comment {
 	var out []comment
 	found := trailing.FindAllSubmatchIndex(line[from:], -1)
@@ -215,7 +216,7 @@ func meantOn(line []byte, from int, at model.Position, within bool) []comment {
 	return out
 }
 
-// lineState records the quoted text and the flow collections that are open at the end of a line.
+// lineState is the open quoted text and flow collections at the end of a line.
 type lineState struct {
 	quote byte
 	depth int
@@ -223,7 +224,7 @@ type lineState struct {
 
 func (s *lineState) open() bool { return s.quote != 0 || s.depth > 0 }
 
-// comment reads a line and returns where the space before its comment is, -1 for none.
+// comment reads a line and returns the offset of the space before its comment, or -1.
 func (s *lineState) comment(line []byte) int {
 	starts := true // whether a value may begin here
 	for i := 0; i < len(line); i++ {

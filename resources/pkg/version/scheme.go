@@ -128,7 +128,7 @@ func compareSemver(a, b string) (int, error) {
 	return cmp.Compare(len(va.pre), len(vb.pre)), nil
 }
 
-// compareIdentifiers compares identifiers of a pre-release. Numbers come before text.
+// compareIdentifiers compares two identifiers of a pre-release. A number is less than a text.
 func compareIdentifiers(a, b string) int {
 	switch aNumber, bNumber := isNumber(a), isNumber(b); {
 	case aNumber && bNumber:

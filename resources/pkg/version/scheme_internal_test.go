@@ -17,7 +17,7 @@ func TestParseDeb(t *testing.T) {
 	}
 }
 
-// TestSemver covers the order of semver.org, the v before a version, and what is no semantic
+// TestSemver covers the order of semver.org, the v prefix, and texts that are not a semantic
 // version.
 func TestSemver(t *testing.T) {
 	ascending := []string{"0.9.9", "1.0.0-alpha", "1.0.0-alpha.1", "1.0.0-alpha.beta", "1.0.0-beta", "1.0.0-beta.2", "1.0.0-beta.11", "1.0.0-rc.1", "v1.0.0", "1.9.0", "1.10.0", "1.10.99999999999999999999"}

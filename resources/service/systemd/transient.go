@@ -15,8 +15,8 @@ import (
 // transient units, and units whose file was removed. A record distinguishes them from a wrong name.
 const transients = "transients"
 
-// rememberTransient finds the units among services that exist only while they run. Call the returned function after
-// the stop: it records the units that no longer exist.
+// rememberTransient finds the units among services that exist only while they run. Call the
+// returned function after the stop: it records the units that no longer exist.
 func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
 	exists := func(unit string) bool {
 		_, err := os.Lstat(filepath.Join(c.reader.root, "run/systemd/transient", unit))

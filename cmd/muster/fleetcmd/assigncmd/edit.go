@@ -41,7 +41,7 @@ func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 		"  EDITOR='sed -i s/debug/info/' muster fleet edit motd --yes")
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.owner.AddOwner(env, cmd)
-	cmd.Flag("yes", "Do not ask for confirmation of the changes").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show also what would change on the nodes, as muster fleet preview does; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("timeout", "Maximum time to wait for --preview").Default("5m").DurationVar(&c.timeout)

@@ -54,10 +54,10 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Checks the whole manifest first, and pushes nothing that is not valid. A directory with manifest.yaml at its root is pushed as a bundle of all its files (without .git and the like), and so is a manifest that names files beside itself. What is assigned already is not pushed again.\n\n" +
 		"  muster fleet push --group web motd.yaml\n" +
 		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
-		"  muster fleet push --all --noop sshd.yaml                  only report what would change\n" +
-		"  muster fleet push --group web --preview ./site/           show what would change, and ask\n" +
-		"  muster fleet push --all --wait sshd.yaml                  and wait until every node runs it\n" +
-		"  render | muster fleet push --group web --name site -      from standard input")
+		"  muster fleet push --all --noop sshd.yaml              only report changes\n" +
+		"  muster fleet push --group web --preview ./site/       show changes, and ask\n" +
+		"  muster fleet push --all --wait sshd.yaml              wait for every node\n" +
+		"  render | muster fleet push --group web --name site -  from standard input")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
 	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
@@ -231,7 +231,7 @@ func (c *pushCommand) print(done []fleet.Pushed) {
 	}
 }
 
-// printPrecedence says which assignment wins on nodes that several assignments of the name are for.
+// printPrecedence prints which assignment wins on nodes with several assignments of the pushed name.
 func (c *pushCommand) printPrecedence(ctx context.Context, store *fleetcli.Store, done []fleet.Pushed, nodes []model.Node) {
 	if len(done) == 0 {
 		return
@@ -239,7 +239,7 @@ func (c *pushCommand) printPrecedence(ctx context.Context, store *fleetcli.Store
 	_, name, _ := fleet.ParseKey(done[0].Key)
 	others, err := store.Named(ctx, nil, name)
 	if err != nil {
-		c.Log.Warn("cannot compare the push with other assignments of its name", "error", err)
+		c.Log.Warn("cannot read other assignments of this name", "name", name, "error", err)
 		return
 	}
 	for _, p := range done {

@@ -41,7 +41,7 @@ func AddRm(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("Nodes stop maintaining that state, and undo nothing.\n\n" +
 		"  muster fleet rm node.web01.motd\n  muster fleet rm motd --group web --node web01")
 	cmd.Arg("name", "Names, with --node, --group or --all; or keys (see muster fleet ls)").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
-	cmd.Flag("yes", "Do not ask for confirmation of all nodes of a fleet").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddTargets(env, cmd)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)

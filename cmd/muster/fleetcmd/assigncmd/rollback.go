@@ -39,7 +39,7 @@ func AddRollback(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.AddOwner(env, cmd)
 	cmd.Flag("to", "Revision to assign again (default: the last that differs)").PlaceHolder("N").Uint64Var(&c.to)
-	cmd.Flag("yes", "Do not ask for confirmation: of what is signed, or where noop would end what is enforced").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))

@@ -51,7 +51,7 @@ func AddSign(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
 	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
 	cmd.Flag("digest", "Sign the content with this digest, terms included, and do not ask").PlaceHolder("DIGEST").StringVar(&c.digest)
-	cmd.Flag("yes", "Do not ask for confirmation").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Flag("renew", "Sign it as new, without the signatures that are there").UnNegatableBoolVar(&c.renew)
 	c.AddSigning(cmd)
 	c.AddFormat(cmd)

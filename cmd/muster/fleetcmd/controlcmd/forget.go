@@ -42,7 +42,7 @@ func AddForget(env *cli.Env, parent *fisk.CmdClause) {
 	c.AddOn(cmd)
 	cmd.Flag("reports", "Remove the reports of the nodes, too").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also a node that was seen lately; its agent stores its state again").UnNegatableBoolVar(&c.force)
-	cmd.Flag("yes", "Do not ask before more than one node is forgotten").Short('y').UnNegatableBoolVar(&c.yes)
+	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))
 }

@@ -37,7 +37,7 @@ type grouped struct {
 	Groups []string `json:"groups"`
 	// Order lists the groups that win over the others.
 	Order []string `json:"order,omitempty"`
-	// Nodes are what the nodes do that come into groups, or leave them.
+	// Nodes are the confirmations of the nodes.
 	Nodes []confirmation `json:"nodes,omitempty"`
 	// left are the groups that it had before.
 	left []string
@@ -63,7 +63,7 @@ func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 // defaultOrder resets the order of groups.
 const defaultOrder = "default"
 
-// takeOrder removes the order from the arguments and returns it; isSet is false if there is none.
+// takeOrder removes the order from the arguments and returns it. isSet is false if the arguments have no order.
 func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 	at := slices.IndexFunc(c.args, func(arg string) bool { return arg == defaultOrder || strings.Contains(arg, ",") })
 	if !c.order || at < 0 {
@@ -77,7 +77,7 @@ func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 	return order, true
 }
 
-// parseGroups returns the nodes, the changes, and the order of groups to set.
+// parseGroups returns the nodes, and the changes of groups and of their order.
 func (c *groupCommand) parseGroups() (nodes []string, e edit, err error) {
 	order, isSet := c.takeOrder()
 	if c.order && !slices.ContainsFunc(c.args, groupSyntax.isChange) {
@@ -207,7 +207,7 @@ func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state
 	}
 }
 
-// warnOrder warns of groups in the order that the node is not in.
+// warnOrder logs a warning for each group in the order without this node.
 func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node) {
 	for _, name := range now.Order {
 		if !slices.Contains(now.Groups, name) && !slices.Contains(state.Groups, name) {

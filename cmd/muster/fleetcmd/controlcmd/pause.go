@@ -31,7 +31,7 @@ type pauseCommand struct {
 func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pauseCommand{}
 	cmd := parent.Command("pause", "Have nodes observe and change nothing for a while")
-	cmd.HelpLong("A paused node runs nothing that was assigned since, repairs no drift and refuses requests; drift is still reported, and a run in progress ends. What it missed it does when the pause is over: at --until, or with muster fleet resume. The command waits until the nodes say that they are paused; those that cannot be reached are named, and pause when they are back. Exit code 0: every node that can be reached confirmed it within --timeout.\n\n" +
+	cmd.HelpLong("A paused node runs no new assignment, repairs no drift and refuses requests. It still reports drift and finishes a run in progress. The pause ends at --until, or with muster fleet resume; the node then catches up. Waits for reachable nodes to confirm; unreachable nodes are listed and pause later. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
 	c.refusesUnknown = true

@@ -19,7 +19,7 @@ const joinSettling = time.Second
 type regrouping struct {
 	key          string
 	joined, left []string
-	// order lists the groups that must win over the others; empty if the order is not set.
+	// order lists the groups that must win over the others; empty if the order does not change.
 	order []string
 	// since is since when the node is in all that it joined, zero while it is not.
 	since time.Time
@@ -53,7 +53,7 @@ func (r *regrouping) Status(n model.Node, known, settled bool) pausestate.Status
 	return pausestate.Pending()
 }
 
-// isOrdered reports whether the groups of a node are in the order that was set.
+// isOrdered reports whether the groups of a node begin with the groups in order that it has.
 func (r *regrouping) isOrdered(n model.Node) bool {
 	want := slices.DeleteFunc(slices.Clone(r.order), func(g string) bool { return !slices.Contains(n.Groups, g) })
 

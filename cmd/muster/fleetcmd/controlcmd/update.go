@@ -19,7 +19,7 @@ type edit struct {
 	// set are names with their values; a group has none.
 	set    map[string]string
 	remove []string
-	// order is the order of groups to set, if setsOrder is true; empty resets it.
+	// order replaces the order of groups if setsOrder is true; an empty order resets it.
 	order     []string
 	setsOrder bool
 }

@@ -89,7 +89,6 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		// Help of a command shows its own flags only.
 		cmd.GetCommand(t.Name).HelpLong("Targets are --node NODE, --group GROUP and --all, or --on EXPR. For --yes, --timeout, --queue, --noop, --batch, --max-failures, --continue, --json and --yaml see muster fleet ensure --help. Properties of the resource that are called as one of them are --" + strings.Join(cli.TypeFlags(t, taken), ", --") + ".")
 	}
-	c.addCheck(cmd.GetCommand("exec"))
 	document := cmd.Command("request", "Send an ensure request that is a document, JSON or YAML")
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
@@ -105,11 +104,6 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cancel.Action(env.Action(c.cancel))
 }
 
-// addCheck adds the flag.
-func (c *ensureCommand) addCheck(cmd *fisk.CmdClause) {
-	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
-}
-
 // checkGroup returns the error of a --group that may be meant for the resource, as it once was, beside other
 // targets: it would widen them.
 func (c *ensureCommand) checkGroup(t *resource.Type) error {
@@ -121,7 +115,7 @@ func (c *ensureCommand) checkGroup(t *resource.Type) error {
 	return cli.Usagef("--group is a target here, beside the others: the group of the %s is --%s; without one, write the targets as --on 'group(\"web\") || node == \"db01\"'", t.Name, own)
 }
 
-// checkUnless rejects a condition, which nodes would run as the guard command of an exec.
+// checkUnless rejects a condition in --unless, because nodes would run it as the guard command of an exec.
 func (c *ensureCommand) checkUnless(t *resource.Type, properties document.Value) error {
 	const guard = "unless"
 	v, given := properties.Get(guard)
@@ -129,7 +123,7 @@ func (c *ensureCommand) checkUnless(t *resource.Type, properties document.Value)
 		return nil
 	}
 
-	return cli.Usagef("--unless is a condition, which a request cannot have; select nodes with --on, or give a guard command")
+	return cli.Usagef("--unless has a condition, but requests have no conditions; select nodes with --on, or give a guard command")
 }
 
 // runDocument sends a request that is a document.

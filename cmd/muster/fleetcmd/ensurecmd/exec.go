@@ -32,18 +32,18 @@ const endGrace = 5 * time.Second
 func AddExec(env *cli.Env, parent *fisk.CmdClause) {
 	c := &execCommand{ensureCommand: ensureCommand{Env: env, together: true, grace: endGrace}}
 	cmd := parent.Command("exec", "Run a command on many nodes, now, and show equal output once")
-	cmd.HelpLong("Runs the command with these arguments, as they are, on each node that the targets name; with --shell their text is handed to a shell there. Exit code 0: every node answered, and the command ended with 0 on each.\n\n" +
+	cmd.HelpLong("Runs the command with its arguments on each target node; --shell passes their text to a shell there. Write -- before the command, so that muster does not read its flags. Exit code 0: every node answered, and the command exited with 0 on each.\n\n" +
 		"  muster fleet exec --all -- uptime -p\n" +
 		"  muster fleet exec --group web --shell -- 'df -h / | tail -1'\n" +
-		"  muster fleet exec --on 'labels.rack == \"a3\"' -- systemctl is-system-running\n" +
+		"  muster fleet exec --on 'state == \"failed\"' --check -- systemctl --failed\n" +
 		"  muster fleet exec --node web01 --timeout 10m -- apt-get update")
 	cmd.Arg("command", "Command and its arguments, after --").StringsVar(&c.words)
 	c.AddAim(env, cmd)
-	cmd.Flag("shell", "Hand the text to a shell").UnNegatableBoolVar(&c.shell)
+	cmd.Flag("shell", "Pass the text to a shell").UnNegatableBoolVar(&c.shell)
 	cmd.Flag("timeout", "Time limit, of each batch; a command is ended after it").Default("2m").DurationVar(&c.timeout)
 	cli.OldFlag(cmd, "within").DurationVar(&c.timeout)
-	cmd.Flag("noop", "Send it, and execute it nowhere: nodes answer that they would").UnNegatableBoolVar(&c.noop)
-	c.addCheck(cmd)
+	cmd.Flag("noop", "Show what would run, and run nothing").UnNegatableBoolVar(&c.noop)
+	cmd.Flag("check", "Do not count the command as a change").UnNegatableBoolVar(&c.check)
 	c.AddBatches(cmd)
 	c.AddResume(cmd)
 	c.AddContinue(cmd)
@@ -76,9 +76,6 @@ func (c *execCommand) run(ctx context.Context) error {
 	queued := []string{"ensure", "exec", shellquote.Join(c.words...)}
 	if c.shell {
 		queued = []string{"ensure", "exec", "--provider", "shell", strings.Join(c.words, " ")}
-	}
-	if c.check {
-		queued = append(queued, "--check")
 	}
 	c.queued = c.Command(queued...)
 	properties := commandLine(c.words, c.shell, c.timeout)

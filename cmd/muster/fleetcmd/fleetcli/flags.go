@@ -34,9 +34,9 @@ type Owner struct{ targets Targets }
 
 // AddOwner adds the flags.
 func (o *Owner) AddOwner(env *cli.Env, cmd *fisk.CmdClause) {
-	cli.NodesVar(cmd.Flag("node", "The assignment of that name of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &o.targets.nodes)
-	cmd.Flag("group", "The assignment of that name of this group").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&o.targets.groups)
-	cmd.Flag("all", "The assignment of that name of all nodes").UnNegatableBoolVar(&o.targets.all)
+	cli.NodesVar(cmd.Flag("node", "Select the assignment of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &o.targets.nodes)
+	cmd.Flag("group", "Select the assignment of this group").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&o.targets.groups)
+	cmd.Flag("all", "Select the assignment of all nodes").UnNegatableBoolVar(&o.targets.all)
 }
 
 // KeyOr returns the key of a name where the flags say whose it is, else the name or key itself.
@@ -126,7 +126,7 @@ func CheckTargets(list []fleet.Target) error {
 }
 
 // ParseTime parses a time, or a duration from now: after it with sign 1, before it
-// with -1. The words today and yesterday mean the first midnight of the day.
+// with -1. The words today and yesterday mean the start of that day, local time.
 func ParseTime(text string, now time.Time, sign time.Duration) (time.Time, error) {
 	if d, err := fisk.ParseDuration(text); err == nil {
 		return now.Add(sign * d).UTC(), nil

@@ -29,14 +29,14 @@ func ConfirmAll(env *cli.Env, did string, nodes int) error {
 // On is the flag of a target expression.
 type On struct {
 	expression string
-	// Strict makes warnings about an expression errors.
+	// Strict turns warnings about the expression into errors.
 	Strict bool
 }
 
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
-	cmd.Flag("strict", "Fail if the expression names a fact, label, group or package that no node has").UnNegatableBoolVar(&o.Strict)
+	cmd.Flag("strict", "Fail on names that no node has").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.
@@ -135,10 +135,10 @@ func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.No
 	return found, strict(err)
 }
 
-// strictCode is the exit code of an expression that is strict and has warnings.
+// strictCode is the exit code for warnings with --strict.
 const strictCode = 2
 
-// StrictError returns the error of warnings with --strict, nil for no warnings.
+// StrictError returns the error for warnings with --strict, nil for no warnings.
 func StrictError(warnings []string) error {
 	if len(warnings) == 0 {
 		return nil
@@ -147,7 +147,7 @@ func StrictError(warnings []string) error {
 	return strict(fmt.Errorf("%w: %s", fleet.ErrStrict, strings.Join(warnings, "; ")))
 }
 
-// strict gives the error of a strict expression its exit code.
+// strict adds the exit code to an error that wraps fleet.ErrStrict.
 func strict(err error) error {
 	if errors.Is(err, fleet.ErrStrict) {
 		return &cli.ExitError{Code: strictCode, Err: err}

@@ -3,7 +3,10 @@ package fleetcli
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
@@ -21,6 +24,8 @@ type Unstored struct {
 	States, Reports string
 	// Since is the time of the last stored state if a node confirms that later ones are not stored.
 	Since time.Time
+	// Silent has the NATS servers that do not answer the others, with the time of the last answer.
+	Silent map[string]time.Time
 	// LastReport is the time of the last stored report.
 	LastReport time.Time
 }
@@ -28,6 +33,9 @@ type Unstored struct {
 // Lines returns the reasons.
 func (u Unstored) Lines() []string {
 	var out []string
+	for _, server := range slices.Sorted(maps.Keys(u.Silent)) {
+		out = append(out, SilentServer(server, u.Silent[server]))
+	}
 	for _, text := range []string{u.States, u.Reports} {
 		if text != "" {
 			out = append(out, text)
@@ -37,11 +45,19 @@ func (u Unstored) Lines() []string {
 	return out
 }
 
+// SilentServer returns a problem: a NATS server that is silent since a time.
+func SilentServer(name string, since time.Time) string {
+	return fmt.Sprintf("the server %s does not answer the other NATS servers since %s: check whether it runs and its /healthz, and restart it if it hangs", name, since.Local().Format(model.TimeFormat))
+}
+
 // FindUnstored looks for states and reports that the server does not store. Only administrators can ask nodes for the
 // reason.
 func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.Node]) (out Unstored, err error) {
 	names := s.Names()
 	states, reports := kvstore.KVStream(names.Nodes()), names.Reports()
+	if out.Silent, err = s.SilentServers(ctx); err != nil {
+		return out, err
+	}
 	last, err := s.LastStored(ctx, states, reports)
 	if err != nil {
 		return out, err
@@ -93,7 +109,7 @@ func askUnstored(ctx context.Context, s *kvstore.Store, node string) string {
 		var state model.NodeState
 		_ = json.Unmarshal(reply.Data, &state) // an older agent answers otherwise
 
-		return state.Unstored
+		return state.Unstored[model.UnstoredState]
 	}
 
 	return ""

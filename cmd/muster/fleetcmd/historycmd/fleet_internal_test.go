@@ -39,11 +39,11 @@ func TestMoreThanAreRead(t *testing.T) {
 	}
 }
 
-// TestIsBy tests that a user is found with and without a host, and that no other name matches.
+// TestIsBy tests that a user matches with and without a host, and that no other name matches.
 func TestIsBy(t *testing.T) {
 	t.Parallel()
 	for by, want := range map[string]bool{"anna": true, "anna@desk": true, "anna (dashboard)": true, "anna (oidc 42)": true, "annabel@desk": false, "bob@anna": false, "": false} {
-		if got := isBy(by, "anna"); got != want {
+		if got := describe.IsBy(by, "anna"); got != want {
 			t.Errorf("%q: %t", by, got)
 		}
 	}

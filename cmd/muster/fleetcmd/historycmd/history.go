@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
+	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
@@ -47,7 +48,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet history group.web.motd --json\n" +
 		"  muster fleet history --node motd               of a node that is called like a manifest")
 	cmd.Arg("name", "A node, a manifest by its name or key, or the key of a pause, labels or groups").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
-	cli.NodeVar(cmd.Flag("node", "Of a node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
+	cli.NodeVar(cmd.Flag("node", "Show the history of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
 	cmd.Flag("group", "Of what is assigned to a group, and its pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	cmd.Flag("event", "Of the whole fleet or of groups, those of this EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
@@ -118,18 +119,11 @@ func (c *command) check(now time.Time) error {
 	return fleetcli.CheckNameOrKey(c.manifest)
 }
 
-// selected returns the entries before --until and by the user of --by.
+// selected returns the entries that match --until and --by. It changes all.
 func selected[T any](c *command, all []T, at func(T) time.Time, by func(T) string) []T {
 	return slices.DeleteFunc(all, func(one T) bool {
-		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !isBy(by(one), c.by)
+		return !c.to.IsZero() && !at(one).Before(c.to) || c.by != "" && !describe.IsBy(by(one), c.by)
 	})
-}
-
-// isBy reports whether a change is by a user, with or without the host or the source behind the name.
-func isBy(by, user string) bool {
-	rest, is := strings.CutPrefix(by, user)
-
-	return is && (rest == "" || rest[0] == '@' || rest[0] == ' ')
 }
 
 // checkGroups checks the groups.

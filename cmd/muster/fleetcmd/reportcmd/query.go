@@ -198,8 +198,10 @@ func (c *queryCommand) withStore(ctx context.Context, ask func(*fleetcli.Store) 
 	if err != nil {
 		return err
 	}
-	if err := fleetcli.StrictError(answer.Warnings); c.Strict && err != nil {
-		return err
+	if c.Strict {
+		if err := fleetcli.StrictError(answer.Warnings); err != nil {
+			return err
+		}
 	}
 	if !c.IsDocument() {
 		for _, text := range answer.Warnings {

@@ -52,21 +52,21 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 	return out, nil
 }
 
-// emptyColumns names the columns of facts and labels that none of the rows has.
+// emptyColumns returns warnings about columns of facts and labels that no row has.
 func (c *queryCommand) emptyColumns(rows []query.Node, all []model.Node) (out []string) {
 	if len(rows) == 0 {
 		return nil
 	}
-	whose := "no node has"
+	none := "no node has"
 	if len(rows) < len(all) {
-		whose = "none of these nodes has"
+		none = "none of these nodes has"
 	}
 	for _, column := range c.shown {
 		name, _, _ := strings.Cut(column, ".")
 		if name != "facts" && name != "labels" || slices.ContainsFunc(rows, func(n query.Node) bool { return n.Value(column) != nil }) {
 			continue
 		}
-		out = append(out, whose+" "+column)
+		out = append(out, none+" "+column)
 	}
 
 	return out

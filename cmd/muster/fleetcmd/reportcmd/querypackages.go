@@ -57,9 +57,9 @@ func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e ta
 	if err := fleetcli.UndecidedError(found); err != nil {
 		out.Incomplete = append(out.Incomplete, err.Error())
 	}
-	for what, names := range map[string][]string{"no inventory is stored": m.Unstored, "cannot read the inventory": m.Unreadable, "cannot tell whether packages match": m.Undecided} {
+	for problem, names := range map[string][]string{"no inventory is stored": m.Unstored, "cannot read the inventory": m.Unreadable, "cannot tell whether packages match": m.Undecided} {
 		if len(names) > 0 {
-			out.Incomplete = append(out.Incomplete, missing(what, names))
+			out.Incomplete = append(out.Incomplete, missing(problem, names))
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(m.Partial)) {

@@ -45,7 +45,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 		"  muster fleet reports\n  muster fleet reports --outcome failed --since 2d --no-follow\n  muster fleet reports --cause drift --kind transaction\n  muster fleet reports --no-follow --reverse --limit 20\n  muster fleet reports --node web01 --kind transaction --json | jq .data.error")
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
-	cli.NodesVar(cmd.Flag("node", "Node whose reports are shown; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
+	cli.NodesVar(cmd.Flag("node", "Show reports of this node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
 	cmd.Flag("group", "Group whose nodes' reports are shown, of those that are in it now; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)

@@ -14,13 +14,12 @@ import (
 )
 
 const (
-	// maxAnswerBytes is how much of the stream is read for the answers to one request.
+	// maxAnswerBytes limits the bytes that are read from the stream for one request.
 	maxAnswerBytes = 32 << 20
-	// answersFor is how long the answers to a request are kept after they were read, and maxAnswered for
-	// how many requests.
+	// answersFor is the lifetime of a request in the cache of answers, and maxAnswered its maximum number of requests.
 	answersFor, maxAnswered = 30 * time.Second, 4
-	// answersBefore is how long before the first known answer reading begins: servers of a cluster can
-	// store answers in another order.
+	// answersBefore is the time before the first known answer at which reading starts, because the times of servers in a
+	// cluster differ.
 	answersBefore = 10 * time.Second
 )
 
@@ -52,7 +51,7 @@ func (s source) Answers(ctx context.Context, r view.RequestRow) (view.Answers, e
 	return out, nil
 }
 
-// Answers returns the answers to a request, or api.ErrBusy. They are read again once there are others.
+// Answers returns the answers to a request, or api.ErrBusy. The cache misses when the request has new answers.
 func (g gated) Answers(ctx context.Context, r view.RequestRow) (view.Answers, error) {
 	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
 
@@ -61,7 +60,7 @@ func (g gated) Answers(ctx context.Context, r view.RequestRow) (view.Answers, er
 	})
 }
 
-// newAnswer returns the answer of a node that was stored at a time.
+// newAnswer returns the answer of a node.
 func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answer {
 	out := view.Answer{Node: node, Time: stored, Outcome: describe.Outcome(r), Text: describe.Answer(r), Runs: r.Runs}
 	if r.State == nil {
@@ -75,7 +74,7 @@ func newAnswer(node string, stored time.Time, r model.EnsureResponse) view.Answe
 	return out
 }
 
-// exitCode returns the exit code of a command, nil where none ran.
+// exitCode returns the exit code of a command, nil if no command ran.
 func exitCode(t *model.Transaction) *int {
 	var code int
 	switch v := t.Outputs["exit_code"].(type) {

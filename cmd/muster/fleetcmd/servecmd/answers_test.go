@@ -35,8 +35,8 @@ func answerOf(t *testing.T, node, request string, code int, stdout string) model
 	return r
 }
 
-// TestRequestPages tests that a request of a command shows the output and exit code of each node, and that
-// every link to it leads to a page.
+// TestRequestPages tests that the page of an exec request shows the output and exit code of each node, and that
+// every link to the request leads to a page.
 func TestRequestPages(t *testing.T) {
 	t.Parallel()
 	_, store := kvtest.New(t)

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/testing/kvtest"
 )
 
-// TestBlind tests that pages, the API and metrics say that the server has no data while NATS is away, and that
-// they show the last known state then.
+// TestBlind tests that pages, the API and metrics report missing data while NATS is away, and show the last
+// known state.
 func TestBlind(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)

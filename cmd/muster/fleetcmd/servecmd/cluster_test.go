@@ -140,8 +140,27 @@ func TestAServerThatIsCutOffIsNotBelieved(t *testing.T) {
 			strings.Contains(text, "NATS does not say how current this is: no server that is in charge of the stream of reports, the bucket MUSTER_NODES, the bucket MUSTER_MANIFESTS answers"), text
 	})
 	servers[0].Start(t)
+	servers[1].Start(t)
 	kvtest.Eventually(t, "it is over", func() (bool, string) {
 		problems := f.to.Progress().Problems
 		return len(problems) == 0, strings.Join(problems, "; ")
 	})
+}
+
+// TestASilentServerIsNamed tests that the dashboard names the server of a cluster that does not answer the others.
+func TestASilentServerIsNamed(t *testing.T) {
+	t.Parallel()
+	servers := natstest.StartCluster(t, "")
+	nc := servers[2].Connect(t)
+	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(nc, "") })
+	kvtest.Eventually(t, "provisioned", func() (bool, string) {
+		_, err := store.Apply(t.Context(), provision.Options{Replicas: 3})
+		return err == nil, fmt.Sprint(err)
+	})
+	s := serveFleet(t, store, access.Options{})
+	s.complete()
+	servers[0].Stop()
+	shows(t, s, "the server n0 does not answer the other NATS servers since ", "/healthz")
+	servers[0].Start(t)
+	showsNothing(t, s)
 }

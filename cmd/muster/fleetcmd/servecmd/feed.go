@@ -29,12 +29,12 @@ const (
 	// listPause is how often nodes are looked for that are no more, and assignments are listed although
 	// none has changed.
 	listPause = 5 * time.Minute
-	// streamPause is how often the streams are checked, recheckPause how soon after a check without a clear result.
+	// streamPause is the time between checks of the streams, recheckPause the time after a check without a clear result.
 	streamPause  = 10 * time.Second
 	recheckPause = 2 * time.Second
 	// settlePause is how long assignments may change before they are listed again.
 	settlePause = 100 * time.Millisecond
-	// checkPatience is how long reading waits for the first check of the streams.
+	// checkPatience is the maximum time that reading waits for the first check of the streams.
 	checkPatience = 5 * time.Second
 	// nodesPatience is how long the reports wait for the nodes, which are shown first.
 	nodesPatience = 5 * time.Second
@@ -52,8 +52,8 @@ type feed struct {
 	// look is how often the streams are looked at.
 	look time.Duration
 	log  *slog.Logger
-	// checked is closed when the streams were checked once, listed when the nodes were listed once, begun when
-	// the newest reports were added.
+	// checked is closed after the first check of the streams, listed after the first list of nodes, begun when the
+	// newest reports were added.
 	checked, listed, begun chan struct{}
 	isListed               sync.Once
 	isBegun                bool
@@ -83,7 +83,7 @@ func (f *feed) run(ctx context.Context) error {
 	var all sync.WaitGroup
 	all.Go(func() { f.watchConnection(ctx) })
 	all.Go(func() { stop(f.watchStreams(ctx)) })
-	// A stream that is created again while it is read is noticed only if it was checked before.
+	// A stream that is created again during the read is noticed only after a check.
 	wait(ctx, f.checked, checkPatience)
 	all.Go(func() { f.persist(ctx, "nodes", f.listNodes) })
 	all.Go(func() {

@@ -29,7 +29,7 @@ type gated struct {
 	away func() error
 	// registrations are those that were read last: they may be many.
 	registrations *recent.Values[[]registration.Registration]
-	// answers are the answers to requests that were read last.
+	// answers caches the answers to requests.
 	answers *recent.Values[view.Answers]
 }
 

@@ -91,7 +91,8 @@ func (f *feed) watchStreams(ctx context.Context) (err error) {
 	}
 }
 
-// judgeBlind says whether a server is in charge of the states of nodes: without one no node can store its state.
+// judgeBlind marks the fleet as blind while the stream of node states has no leader, because then no node can store its
+// state.
 func (f *feed) judgeBlind(nodes age) {
 	const reason = "leader"
 	switch {
@@ -102,8 +103,8 @@ func (f *feed) judgeBlind(nodes age) {
 	}
 }
 
-// awaitCheck waits until the streams have to be checked again: at once after NATS was away, as a server that
-// starts may have another store, and soon if an answer was missing or a sequence went back.
+// awaitCheck waits until the next check of the streams. The check is due at once after NATS was away, because the server
+// may have another store now, and after recheckPause if an answer was missing or a sequence went back.
 func (f *feed) awaitCheck(ctx context.Context, last seen, reconnected time.Time) error {
 	pause := f.look
 	for _, a := range last {

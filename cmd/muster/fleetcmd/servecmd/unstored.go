@@ -3,6 +3,7 @@ package servecmd
 import (
 	"cmp"
 	"context"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 )
@@ -14,7 +15,9 @@ func (f *feed) judgeStored(ctx context.Context) {
 		return
 	}
 	found, err := fleetcli.FindUnstored(ctx, f.store, f.to.All())
+	f.judgeServers(found.Silent, f.unstored.Silent)
 	if err != nil {
+		f.unstored.Silent = found.Silent
 		return // the missing leader is shown
 	}
 	if found.LastReport.Equal(f.unstored.LastReport) {
@@ -33,5 +36,21 @@ func (f *feed) judgeStored(ctx context.Context) {
 		f.to.Sees(states)
 	} else {
 		f.to.Blind(states, found.Since)
+	}
+}
+
+// judgeServers shows the servers that did not answer at this check and the last one: a new leader has heard of none yet.
+func (f *feed) judgeServers(now, before map[string]time.Time) {
+	const about = "silent server "
+	for name := range before {
+		if _, still := now[name]; !still {
+			f.to.Clear(about + name)
+		}
+	}
+	for name := range now {
+		if since, is := before[name]; is {
+			now[name] = since // the text stays
+			f.to.Problem(about+name, fleetcli.SilentServer(name, since))
+		}
 	}
 }

@@ -34,7 +34,7 @@ func TestTheServerStoresNothing(t *testing.T) {
 	pingable(t, kvtest.Bind(t, srv), func() model.NodeState {
 		answer := model.NodeState{Node: "web01"}
 		if full.Load() {
-			answer.Unstored = fmt.Sprint("state not stored since then: ", putState())
+			answer.Unstored = map[string]string{model.UnstoredState: fmt.Sprint("state not stored since then: ", putState()), model.UnstoredReports: "no room"}
 		}
 		return answer
 	})

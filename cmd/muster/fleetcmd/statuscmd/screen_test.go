@@ -114,7 +114,7 @@ func TestPictureKeepsUp(t *testing.T) {
 	gone := nodesChange("web03", 0)
 	gone.Gone = true
 	p.apply(gone)
-	for at, want := range map[time.Time]string{now: "2: 2 ok", now.Add(time.Hour): "2: 1 unreachable, 1 ok"} {
+	for at, want := range map[time.Time]string{now: "2: 2 no-manifest", now.Add(time.Hour): "2: 1 unreachable, 1 no-manifest"} {
 		if got := states(p.summary(at)); got != want {
 			t.Errorf("at %s: %s, want %s", at, got, want)
 		}

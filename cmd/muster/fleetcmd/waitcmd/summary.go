@@ -60,8 +60,8 @@ func progress(name string, statuses []fleet.RolloutStatus) string {
 	}
 }
 
-// nowhere returns the error of a manifest that applies to none of its nodes.
-func nowhere(name string, names kvstore.Names, statuses []fleet.RolloutStatus) error {
+// appliesNowhere returns the error of a manifest that applies to none of its nodes.
+func appliesNowhere(name string, names kvstore.Names, statuses []fleet.RolloutStatus) error {
 	hint := "see " + names.Run("fleet group NODE --order")
 	if !slices.ContainsFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusOverridden }) {
 		hint = "check its condition, see " + names.Run("fleet facts NODE")

@@ -357,7 +357,7 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	names := store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
 	case t.Targets == 0:
-		return nowhere(name, names, statuses)
+		return appliesNowhere(name, names, statuses)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Rejected:
 		return fmt.Errorf("%s was rejected by %d of %d nodes", name, t.Rejected, t.Targets)
 	case t.NotUpToDate() > 0 && t.NotUpToDate() == t.Failed:
