@@ -19,8 +19,8 @@ import (
 // message may be lost.
 const renewals = 3
 
-// longestWait bounds the wait when nothing is registered, and longestTTL the TTL that renewals are for: a longer one
-// is renewed as often, in case the server lost the registration.
+// longestWait bounds the wait when nothing is registered. longestTTL bounds the time between renewals, in case the
+// server lost the registration.
 const (
 	longestWait = time.Hour
 	longestTTL  = 24 * time.Hour

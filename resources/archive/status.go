@@ -40,7 +40,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 		if err != nil {
 			return nil, err
 		}
-		state.outdated = last.outdated(spec, state.past)
+		state.outdated = last.outdated(spec, state.past, env.RunID)
 	}
 
 	return state, nil

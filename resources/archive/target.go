@@ -7,7 +7,9 @@ import (
 	"regexp"
 	"slices"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // target records the archives that were unpacked to one location, the last one at the end.
@@ -23,6 +25,8 @@ type unpacked struct {
 	Checksum string `json:"checksum"`
 	// Run is the id of the run, empty outside of one.
 	Run string `json:"run,omitempty"`
+	// Adopted means that muster found the target and did not unpack the archive.
+	Adopted bool `json:"adopted,omitempty"`
 }
 
 const (
@@ -51,9 +55,14 @@ func recallTarget(h *host.Host, spec *Spec) (target, error) {
 	return t, err
 }
 
+// index returns the index of the declared archive, -1 if it was not unpacked.
+func (t target) index(spec *Spec) int {
+	return slices.IndexFunc(t.Unpacked, func(u unpacked) bool { return u.Archive == spec.Name && u.Checksum == spec.wantedChecksum() })
+}
+
 // outdated returns the checksum of the unpacked archive if the declared checksum differs,
-// else the empty string.
-func (t target) outdated(spec *Spec, past record) string {
+// else the empty string. run is the id of the current run.
+func (t target) outdated(spec *Spec, past record, run string) string {
 	want, last := spec.wantedChecksum(), len(t.Unpacked)-1
 	if want == "" {
 		return ""
@@ -65,11 +74,12 @@ func (t target) outdated(spec *Spec, past record) string {
 		}
 		return ""
 	}
-	own := slices.IndexFunc(t.Unpacked, func(u unpacked) bool { return u.Archive == spec.Name && u.Checksum == want })
+	own := t.index(spec)
 	for i := last; i > own; i-- {
 		// Archives of one run belong to one manifest and do not replace each other.
 		u := t.Unpacked[i]
-		if u.Checksum != want && (own < 0 || u.Run == "" || u.Run != t.Unpacked[own].Run) {
+		together := u.Run != "" && (own >= 0 && u.Run == t.Unpacked[own].Run || own < 0 && u.Adopted && u.Run == run)
+		if u.Checksum != want && !together {
 			return u.Checksum
 		}
 	}
@@ -91,4 +101,24 @@ func rememberTarget(ctx context.Context, h *host.Host, spec *Spec, last unpacked
 	t.Unpacked = t.Unpacked[max(len(t.Unpacked)-maxUnpacked, 0):]
 
 	return h.Remember(ctx, targets, t.Target, t)
+}
+
+// Adopt records the declared checksum of an archive that was unpacked without a record:
+// by another program, or before the state directory was lost. The next checksum differs from it.
+func (Type) Adopt(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+	if env.Host.StateDir() == "" || spec.Ensure == model.EnsureAbsent || spec.ExtractParent == "" || spec.Checksum == "" {
+		return nil
+	}
+	t, err := recallTarget(env.Host, spec)
+	if err != nil || t.index(spec) >= 0 {
+		return err
+	}
+	want := spec.wantedChecksum()
+	known := state.Metadata.Checksum == want || state.past.Extracted && state.past.Checksum == want
+	if spec.Creates != "" && !known {
+		env.Log.WarnContext(ctx, "unpacked archive has no record, assuming the declared checksum; to unpack it again, remove the creates path",
+			"archive", spec.Name, "creates", spec.Creates)
+	}
+
+	return rememberTarget(ctx, env.Host, spec, unpacked{Archive: spec.Name, Checksum: want, Run: env.RunID, Adopted: true})
 }

@@ -119,17 +119,45 @@ func TestParts(t *testing.T) {
 }
 
 // TestUnpackedByOthers checks that archives unpacked by other programs, or without a checksum, stay.
+// A run records the declared checksum of such an archive, so that the next version is unpacked.
 func TestUnpackedByOthers(t *testing.T) {
-	v := newVersions(t)
-	withFile("opt/app/bin/tool", "0\n")(t, v.dir)
 	more := typetest.Properties{"creates": markerOfApp, "cleanup": true}
-	if _, plan := v.one(t, 1, more).due(); !plan.Empty() {
-		t.Errorf("noop says %q", plan.Message())
+	for _, adopted := range []int{1, 2} {
+		v := newVersions(t)
+		withFile("opt/app/bin/tool", "0\n")(t, v.dir)
+		o := v.one(t, adopted, more)
+		state, plan := o.due()
+		if !plan.Empty() {
+			t.Errorf("noop says %q", plan.Message())
+		}
+		check(t, o.typ.Adopt(t.Context(), o.env, o.spec, state))
+		if _, plan := o.due(); !plan.Empty() {
+			t.Errorf("after the adoption noop says %q", plan.Message())
+		}
+		v.becomes(t, 3-adopted, more, downloaded+". "+again+". "+cleanedUp)
+		v.becomes(t, adopted, more, downloaded+". "+again+". "+cleanedUp)
 	}
-	v = newVersions(t)
+	v := newVersions(t)
 	v.becomes(t, 1, more, downloaded+". "+extracted+". "+cleanedUp)
 	more["checksum"] = nil
 	if _, plan := v.one(t, 2, more).due(); !plan.Empty() {
 		t.Errorf("without a checksum noop says %q", plan.Message())
+	}
+}
+
+// TestAdoptedParts adopts two archives that other programs unpacked to one target.
+func TestAdoptedParts(t *testing.T) {
+	v := newVersions(t)
+	withFile("opt/app/bin/tool", "0\n")(t, v.dir)
+	for _, run := range []string{"first", "second"} {
+		for version := range 2 {
+			o := v.one(t, version+1, typetest.Properties{"name": "DIR/part-" + strconv.Itoa(version) + ".tar.gz", "creates": markerOfApp, "cleanup": true})
+			o.env.RunID = run
+			state, plan := o.due()
+			if !plan.Empty() {
+				t.Errorf("in the %s run, part %d is due: %s", run, version, plan.Message())
+			}
+			check(t, o.typ.Adopt(t.Context(), o.env, o.spec, state))
+		}
 	}
 }

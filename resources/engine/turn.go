@@ -131,8 +131,16 @@ func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction
 
 func (r *run) stable(ctx context.Context, n *graph.Node, t *model.Transaction, refresh bool) {
 	r.outputs.keep(n, resource.Outcome{})
-	if refresh && !r.IsNoop(n) {
+	if r.IsNoop(n) {
+		return
+	}
+	if refresh {
 		r.refreshes.Made(ctx, n)
+	}
+	if adopt := n.Resource.Type.Adopt; adopt != nil && !r.opts.Check {
+		if err := adopt(ctx, r.Env(n), r.observer.Spec(n), r.observer.State(n)); err != nil {
+			r.opts.Env.Log.WarnContext(ctx, "resource not recorded", "resource", n.Ref.String(), "error", r.ErrorText(n, err))
+		}
 	}
 }
 

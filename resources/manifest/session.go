@@ -49,7 +49,7 @@ type shared struct {
 	aliases map[model.Ref]model.Ref
 	// sensitive are the resources whose values are not shown.
 	sensitive map[model.Ref]bool
-	// included are the resources whose manifests were read.
+	// included are resources with a manifest that was read.
 	included []*resource.Resource
 	// including are all resources that include a manifest, without repetitions.
 	including []*resource.Resource

@@ -195,6 +195,12 @@ type Inclusion struct {
 	Noop, HealthCheckOnly, DenyApply bool
 }
 
+// Adopter records a resource that a run found in its desired state, as if muster had
+// changed it. The engine calls it at the end of the resource, never in noop.
+type Adopter[S Spec, T State] interface {
+	Adopt(ctx context.Context, env Env, spec S, state T) error
+}
+
 // Includer returns the manifest that a resource includes. Its resources become
 // part of the run, before the one that includes them, which is observed after
 // their turns (Env.Children).

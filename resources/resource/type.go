@@ -34,6 +34,7 @@ type Type struct {
 	Relations  func(spec Spec) Relations
 	Outputs    func(spec Spec, state State, outcome Outcome) map[string]any
 	Include    func(spec Spec) Inclusion
+	Adopt      func(ctx context.Context, env Env, spec Spec, state State) error
 
 	// Properties are those of a spec, the common ones first.
 	Properties []Property
@@ -143,6 +144,11 @@ func adaptOrder[S Spec, T State, P Provider](t *Type, c Contract[S, T, P]) {
 	if v, ok := c.(Outputter[S, T]); ok {
 		t.Outputs = func(spec Spec, state State, outcome Outcome) map[string]any {
 			return v.Outputs(spec.(S), state.(T), outcome)
+		}
+	}
+	if v, ok := c.(Adopter[S, T]); ok {
+		t.Adopt = func(ctx context.Context, env Env, spec Spec, state State) error {
+			return v.Adopt(ctx, env, spec.(S), state.(T))
 		}
 	}
 	if v, ok := c.(Includer[S]); ok {

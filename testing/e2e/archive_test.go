@@ -256,3 +256,39 @@ muster:
 		t.Errorf("the run after that: exit code %d\n%s", code, text)
 	}
 }
+
+// TestLostRecordOfAnArchive loses the state directory between two versions. muster records the
+// declared version with a warning, once, and unpacks the next one.
+func TestLostRecordOfAnArchive(t *testing.T) {
+	server := webtest.Start(t)
+	dir := t.TempDir()
+	uid, gid := hosttest.Owner(t)
+	ensure := func(state string, version int, args ...string) string {
+		content := string(hosttest.TarGz(t, 0o755, "bin/app", strconv.Itoa(version)))
+		server.Put("/app.tar.gz", webtest.Text(content))
+		return muster(t, state, append([]string{"ensure", "archive", dir + "/app.tar.gz", "--url", server.URL + "/app.tar.gz", "--checksum", fmt.Sprintf("%x", sha256.Sum256([]byte(content))),
+			"--extract-parent", dir + "/opt", "--creates", dir + "/opt/bin/app", "--cleanup", "--owner", uid, "--group", gid}, args...)...)
+	}
+	holds := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(dir + "/opt/bin/app"); err != nil || string(got) != want {
+			t.Errorf("version %q is unpacked, not %s: %v", got, want, err)
+		}
+	}
+	const warning = "unpacked archive has no record"
+	ensure(t.TempDir(), 1)
+	holds("1")
+	state := t.TempDir()
+	if out := ensure(state, 2, "--noop"); !strings.Contains(out, "stable") || strings.Contains(out, warning) {
+		t.Errorf("noop prints %s", out)
+	}
+	if out := ensure(state, 2); !strings.Contains(out, "stable") || !strings.Contains(out, warning) {
+		t.Errorf("the first run prints %s", out)
+	}
+	if out := ensure(state, 2); !strings.Contains(out, "stable") || strings.Contains(out, warning) {
+		t.Errorf("the second run prints %s", out)
+	}
+	holds("1")
+	ensure(state, 3)
+	holds("3")
+}

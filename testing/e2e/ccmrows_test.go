@@ -64,7 +64,7 @@ func differences(page string) []string {
 	return out
 }
 
-// runExample runs the script of an archive among its files. The file want has what is printed.
+// runExample runs the script of an archive beside its files, and compares the output with the file want.
 func runExample(t *testing.T, archive string) {
 	t.Helper()
 	s := newShow(t, "nats://127.0.0.1:1")

@@ -19,7 +19,7 @@ func addressOf(r registration.Registration) string {
 	return texts.Row(r.Endpoint())
 }
 
-// ttlOf returns how long a registration is kept.
+// ttlOf returns the time to live of a registration.
 func ttlOf(r registration.Registration) string {
 	if r.TTL == model.Never {
 		return "until withdrawn"
