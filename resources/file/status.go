@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/musterfleet/muster/model"
@@ -99,8 +98,7 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
 	}
 	if state.Entry.Kind == files.Link {
-		target, err := os.Readlink(spec.Name)
-		state.want.mask = err == nil && target == os.DevNull
+		state.want.mask = files.IsMask(spec.Name)
 	}
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil

@@ -1,6 +1,7 @@
 package files
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -30,6 +31,13 @@ func IsUnitFile(path string) bool {
 	default:
 		return filepath.Ext(name) == ".conf" && strings.HasSuffix(dir, ".d") && slices.Contains(dirs, filepath.Dir(dir))
 	}
+}
+
+// IsMask reports whether a link leads to /dev/null, as the mask of a unit does.
+func IsMask(path string) bool {
+	target, err := os.Readlink(path)
+
+	return err == nil && target == os.DevNull
 }
 
 // UnitFiles counts the changes of unit files, and how many of them systemd has read. It is safe
