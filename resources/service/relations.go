@@ -24,6 +24,18 @@ func (Type) Relations(spec *Spec) resource.Relations {
 	return out
 }
 
+// unitFiles returns the words for the unit file of a service, and for its drop-ins.
+func unitFiles(spec *Spec) []string {
+	var out []string
+	for _, word := range relations(spec) {
+		if strings.HasPrefix(word, resource.PathNeed("")) {
+			out = append(out, word, word+"/")
+		}
+	}
+
+	return out
+}
+
 // relations returns what may provide a service.
 func relations(spec *Spec) []string {
 	bare, suffix := cutSuffix(spec.Name)

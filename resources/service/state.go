@@ -25,7 +25,7 @@ type State struct {
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
 	// Links are the links that enable a service, and Install the links of its [Install] section.
-	// Both are nil unless they differ.
+	// Both are nil unless they differ. Install is empty for a section that was removed.
 	Links, Install []string `json:"-"`
 	// Missing marks a service that does not exist.
 	Missing bool `json:"-"`

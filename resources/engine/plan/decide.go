@@ -127,12 +127,14 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 // judge decides on a plan that the type made of the state.
 func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
 	empty := due.Empty()
-	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}
+	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until, More: up.changerOf(n, due.ComparedWith)}
 	switch {
 	case empty && until != nil:
 		return unknown(until)
 	case empty && !refresh && up.awaitsUnknown(n):
 		return unknown(up.pendingBefore(n))
+	case empty && change.More != nil:
+		return unknown(change.More)
 	case due.Missing != nil && up.IsNoop(n):
 		if p, _ := up.providerOf(n, due.Missing); p != nil {
 			return unknown(up.Results.of(p).Until)

@@ -24,18 +24,20 @@ const (
 )
 
 // differingLinks returns the links that enable a unit and the links of its [Install] section.
-// Both are nil if they are the same or cannot be compared.
-func (r *reader) differingLinks(unit string, l links) (made, wanted []string) {
+// Both are nil if they are the same or cannot be compared. A unit without an [Install] section may
+// have links of an administrator: they differ only if muster made one, and not for linked units,
+// which reenable cannot turn into static units.
+func (r *reader) differingLinks(env resource.Env, unit string, l links) (made, wanted []string) {
 	i, ok := readInstall(r.root, unit)
 	if !ok {
 		return nil, nil
 	}
 	made, wanted = i.comparable(l.made[unit]), i.comparable(i.links)
-	if len(wanted) == 0 || slices.Equal(made, wanted) {
+	if slices.Equal(made, wanted) || len(wanted) == 0 && (!wasEnabled(env, unit, made) || len(linkedUnits(r.root, []string{unit})) > 0) {
 		return nil, nil
 	}
 
-	return made, wanted
+	return made, append([]string{}, wanted...)
 }
 
 // install is the [Install] section of a unit.
@@ -229,6 +231,21 @@ func readBelow(root, path string) (string, error) {
 	text, err := files.Read(filepath.Join(root, path), maxUnitFile)
 
 	return string(text), err
+}
+
+// enableObstacle returns an error if a unit that systemd knows only by a link cannot be enabled,
+// because its file has no [Install] section.
+func enableObstacle(root, unit string) error {
+	linked := linkedUnits(root, []string{unit})
+	if i, ok := readInstall(root, unit); !ok || len(i.links) > 0 || len(linked) == 0 {
+		return nil
+	}
+	path := linked[0].target
+
+	return resource.PrerequisiteError{
+		Needs: []string{resource.PathNeed(path)},
+		Err:   fmt.Errorf("its unit file %s has no [Install] section: leave enable unset", path),
+	}
 }
 
 // maskObstacle returns an error if a unit cannot be masked, because its file is in the place of

@@ -184,8 +184,11 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	state.Since = r.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
 	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+	if strings.HasPrefix(answer, "linked") {
+		state.Obstacles.Enable = enableObstacle(r.root, u.id)
+	}
 	if answer == "enabled" {
-		state.Links, state.Install = r.differingLinks(u.id, links)
+		state.Links, state.Install = r.differingLinks(env, u.id, links)
 	}
 	if !u.canReload {
 		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")
