@@ -151,7 +151,10 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	if d.Until != nil {
 		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
 	}
-	if r.wouldReloadUnits(n) {
+	if d.More != nil {
+		t.NoopMessage += ", and possibly more once " + d.More.Ref.String() + " is applied"
+	}
+	if r.wouldReloadUnits(n, d.Plan) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"
 	}
 	t.Changes = r.changes(n, d.Plan)
@@ -256,7 +259,7 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 	for i, c := range batch {
 		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
 	}
-	if slices.ContainsFunc(nodes, r.wouldReloadUnits) {
+	if slices.ContainsFunc(batch, func(c apply.Change) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
 		if err := r.opts.Env.Host.ExpectUnitChange(ctx); err != nil {
 			return err
 		}

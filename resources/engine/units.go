@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -12,7 +13,13 @@ import (
 // ran one. It also runs after an interrupt, because later runs find the files up to date.
 func (r *run) reloadUnits(ctx context.Context) {
 	h := r.opts.Env.Host
-	if h == nil || r.opts.Env.Scope.Unchanging() {
+	if h == nil {
+		return
+	}
+	if r.opts.Env.Scope.Unchanging() {
+		if h.OwesUnitReload() {
+			r.opts.Env.Log.WarnContext(ctx, "systemd would reload its unit files, because an earlier run was killed before the daemon-reload")
+		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
@@ -26,9 +33,13 @@ func (r *run) reloadUnits(ctx context.Context) {
 	}
 }
 
-// wouldReloadUnits reports whether a change of n causes a daemon-reload, because n provides or
-// removes a unit file.
-func (r *run) wouldReloadUnits(n *graph.Node) bool {
+// wouldReloadUnits reports whether the changes of a plan cause a daemon-reload, because they write
+// or remove a unit file.
+func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
+	reloads := r.opts.Env.Host.WouldReloadUnits
+	if due.Paths != nil {
+		return slices.ContainsFunc(due.Paths, reloads)
+	}
 	if n.Resource.Type.Relations == nil {
 		return false
 	}
@@ -39,11 +50,9 @@ func (r *run) wouldReloadUnits(n *graph.Node) bool {
 			words = append(words, p.What)
 		}
 	}
-	for _, word := range words {
-		if path, ok := strings.CutPrefix(word, resource.PathNeed("")); ok && r.opts.Env.Host.WouldReloadUnits(path) {
-			return true
-		}
-	}
 
-	return false
+	return slices.ContainsFunc(words, func(word string) bool {
+		path, ok := strings.CutPrefix(word, resource.PathNeed(""))
+		return ok && reloads(path)
+	})
 }

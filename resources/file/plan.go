@@ -56,6 +56,9 @@ func planAbsent(spec *Spec, state *State) (plan resource.Plan, err error) {
 		removal.Message = "Would have removed the directory"
 	}
 	plan.Add(removal)
+	if state.want.mask {
+		plan.UndueFor = resource.MaskNeed(spec.Name)
+	}
 
 	return plan, state.want.obstacle
 }

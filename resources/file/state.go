@@ -74,6 +74,8 @@ type wanted struct {
 	obstacle error
 	// capabilities reports whether the file has capabilities that a replacement keeps.
 	capabilities bool
+	// mask marks a link to /dev/null, by which systemd masks a unit.
+	mask bool
 	// notEmpty marks a directory with entries.
 	notEmpty bool
 	// before and after are the texts for a diff.

@@ -97,6 +97,9 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	if state.Entry.Kind != files.Absent {
 		state.want.obstacle = resource.MayReplace(env.Host, spec.Name)
 	}
+	if state.Entry.Kind == files.Link {
+		state.want.mask = files.IsMask(spec.Name)
+	}
 	if state.Entry.Kind != files.Directory || spec.Force {
 		return nil
 	}

@@ -33,7 +33,14 @@ func canReload() bool {
 
 // WouldReloadUnits reports whether a change of the file at path causes a daemon-reload.
 func (h *Host) WouldReloadUnits(path string) bool {
-	return h != nil && files.IsUnitFile(path) && canReload()
+	return h != nil && canReload() && files.IsUnitFile(path)
+}
+
+// OwesUnitReload reports whether ReloadUnits would run a daemon-reload for a killed run.
+func (h *Host) OwesUnitReload() bool {
+	_, recorded, err := Recall[bool](h, unitRecords, pendingUnits)
+
+	return err == nil && recorded && !h.expectsUnits.Load() && canReload()
 }
 
 // ReloadUnits runs a daemon-reload if unit files changed since the last one, or if a killed run

@@ -27,6 +27,16 @@ type Plan struct {
 	// Removes is what the changes remove along with what is asked for. Where another
 	// resource of the run provides one of these, the changes are refused.
 	Removes []string
+	// ComparedWith is the content that the state was compared with. Where a resource before would
+	// change it, noop does not know whether more is due. A word that ends with a slash stands for
+	// everything below a directory.
+	ComparedWith []string
+	// UndueFor makes nothing due if another resource of the run provides it, because the changes
+	// would undo that. It is empty for most plans.
+	UndueFor string
+	// Paths lists the files that the changes write or remove. Types set it if their Relations do not
+	// name each file.
+	Paths []string
 	// Fails is why the changes are expected to fail, the error of noop. A run makes
 	// them all the same.
 	Fails error

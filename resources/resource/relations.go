@@ -96,5 +96,8 @@ func above(path string) []string {
 // PathNeed returns the word for something at a path.
 func PathNeed(path string) string { return "path:" + path }
 
+// MaskNeed returns the word for a mask, the link to /dev/null in the place of a unit file.
+func MaskNeed(path string) string { return "mask:" + path }
+
 // EmptiedNeed returns the word for a directory without entries.
 func EmptiedNeed(directory string) string { return "emptied:" + directory }

@@ -76,10 +76,14 @@ func planOf(changes []model.Change, message string) resource.Plan {
 	if len(changes) == 0 {
 		return resource.Plan{}
 	}
+	paths := make([]string, len(changes))
+	for i, change := range changes {
+		paths[i] = change.Property
+	}
 	if more := len(changes) - maxChanges; more > 0 {
 		changes = append(changes[:maxChanges:maxChanges], model.Change{Action: changes[0].Action, Property: fmt.Sprintf("… %d more", more)})
 	}
 	changes[0].Message = message
 
-	return resource.Plan{Changes: changes}
+	return resource.Plan{Changes: changes, Paths: slices.Compact(paths)}
 }

@@ -27,6 +27,9 @@ func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, er
 		o = Obstacles{Reload: o.Reload}
 	}
 	err = errors.Join(planRun(&plan, spec, state, o, refresh), planEnable(&plan, spec, state, o, unmasks))
+	if is(spec.Enable, true) && state.Metadata.Enabled {
+		plan.ComparedWith = unitFiles(spec)
+	}
 	if is(spec.Masked, true) && masked != "masked" {
 		plan.Add(model.Change{Action: string(Mask), Message: "Would have masked", Property: "masked", From: "false", To: "true"})
 		err = errors.Join(err, cannot(spec, "masked", state.Obstacles.Mask))
@@ -68,8 +71,12 @@ func planRun(plan *resource.Plan, spec *Spec, state *State, o Obstacles, refresh
 // a masked one would is unknown until it is unmasked.
 func planEnable(plan *resource.Plan, spec *Spec, state *State, o Obstacles, unmasks bool) error {
 	if is(spec.Enable, true) && state.Metadata.Enabled && !unmasks && state.Install != nil {
+		message := "Would have enabled again, because its links differ from its [Install] section"
+		if len(state.Install) == 0 {
+			message = "Would have removed the links that enable it, because its unit file has no [Install] section anymore"
+		}
 		plan.Add(model.Change{
-			Action: string(Reenable), Message: "Would have enabled again, because its links differ from its [Install] section", Property: "enable",
+			Action: string(Reenable), Message: message, Property: "enable",
 			From: strings.Join(state.Links, " "), To: strings.Join(state.Install, " "),
 		})
 		return nil

@@ -28,8 +28,8 @@ const (
 // one service.
 type ServiceProvider interface {
 	resource.Provider
-	// Status reads whether a service runs and whether it starts at boot. A missing
-	// service is ErrNotFound.
+	// Status reads whether a service runs and whether it starts at boot. A missing service is
+	// ErrNotFound, together with a state if the service still runs.
 	Status(ctx context.Context, env resource.Env, service string) (*State, error)
 	// StatusAll is Status for many with one command. Both results have the length
 	// of services.

@@ -8,7 +8,7 @@ import (
 )
 
 // Relations order a service after the files of its unit, those of the unit it
-// starts, and the package of its name.
+// starts, and the package of its name. A masked service provides its mask.
 func (Type) Relations(spec *Spec) resource.Relations {
 	needs := relations(spec)
 	switch bare, suffix := cutSuffix(spec.Name); suffix {
@@ -16,7 +16,24 @@ func (Type) Relations(spec *Spec) resource.Relations {
 		needs = append(needs, files(bare+".service")...)
 	}
 
-	return resource.Relations{Needs: resource.Needs(needs...)}
+	out := resource.Relations{Needs: resource.Needs(needs...)}
+	if is(spec.Masked, true) {
+		out.Provides = resource.Provides(resource.MaskNeed("/etc/systemd/system/" + UnitName(spec.Name)))
+	}
+
+	return out
+}
+
+// unitFiles returns the words for the unit file of a service, and for its drop-ins.
+func unitFiles(spec *Spec) []string {
+	var out []string
+	for _, word := range relations(spec) {
+		if strings.HasPrefix(word, resource.PathNeed("")) {
+			out = append(out, word, word+"/")
+		}
+	}
+
+	return out
 }
 
 // relations returns what may provide a service.

@@ -11,8 +11,8 @@ import (
 // ErrNotFound is a service that does not exist on the machine.
 var ErrNotFound = errors.New("service not found")
 
-// ErrStopped is an ErrNotFound: a transient unit that muster stopped.
-var ErrStopped = fmt.Errorf("%w: muster stopped it, and a transient unit exists only while it runs", ErrNotFound)
+// ErrStopped is an ErrNotFound: a unit without a file that muster stopped, such as a transient unit.
+var ErrStopped = fmt.Errorf("%w: muster stopped it, and a unit without a file exists only while it runs", ErrNotFound)
 
 // State is the observed state of a service. Its ensure is running or stopped.
 type State struct {
@@ -25,7 +25,7 @@ type State struct {
 	// start, or restarts each time it ends.
 	Starting bool `json:"-"`
 	// Links are the links that enable a service, and Install the links of its [Install] section.
-	// Both are nil unless they differ.
+	// Both are nil unless they differ. Install is empty for a section that was removed.
 	Links, Install []string `json:"-"`
 	// Missing marks a service that does not exist.
 	Missing bool `json:"-"`

@@ -62,6 +62,8 @@ func missing(p ServiceProvider, spec *Spec, state *State, err error) (*State, er
 	switch {
 	case !errors.Is(err, ErrNotFound):
 		return state, err
+	case state != nil && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
+		return state, nil
 	case spec.isGone(), errors.Is(err, ErrStopped) && spec.Ensure == EnsureStopped && !is(spec.Enable, true):
 		return &State{
 			CommonState: model.CommonState{Ensure: EnsureStopped}, Missing: true,

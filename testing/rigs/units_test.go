@@ -80,11 +80,78 @@ func TestUnitFilesAreReadAfterAKill(t *testing.T) {
 		t.Fatalf("muster was not killed: %s%s", r.Stdout, r.Stderr)
 	}
 	n.write("/root/killed", "")
+	n.calls()
+	for range 2 {
+		if r := n.Run("muster", "apply", "--noop", "/root/units.yaml"); r.Code != 0 || !strings.Contains(r.Stderr, "would reload its unit files") {
+			t.Errorf("noop does not predict the reload: exit code %d\n%s", r.Code, r.Stderr)
+		}
+	}
+	if got := count(n.calls(), "daemon-reload"); got != 0 {
+		t.Errorf("noop: %d reloads", got)
+	}
 	for i, want := range []int{1, 0} {
 		n.calls()
 		apply(t, n.Machine, "/root/units.yaml")
 		if got := count(n.calls(), "daemon-reload"); got != want {
 			t.Errorf("run %d: %d reloads, not %d", i+1, got, want)
+		}
+	}
+}
+
+// TestLinkedUnitFilesAreRead changes files that are unit files and drop-ins only by links to them.
+func TestLinkedUnitFilesAreRead(t *testing.T) {
+	n := newNode(t)
+	n.sh(noBus)
+	n.sh(`mkdir -p /opt/v1/d /etc/systemd/system/app.service.d; ln -s v1 /opt/app; printf '[Service]\nExecStart=/bin/sleep infinity\n' > /opt/app/app.service; touch /opt/app/own.conf
+/usr/bin/systemctl link /opt/app/app.service; ln -s /opt/app/d /etc/systemd/system/job-.service.d; ln -s /opt/app/own.conf /etc/systemd/system/app.service.d/10.conf
+printf '[Service]\nExecStart=/bin/sleep infinity\n' > /etc/systemd/system/job-a.service; /usr/bin/systemctl daemon-reload; /usr/bin/systemctl start app job-a`)
+	for path, reloads := range map[string]int{"/opt/app/app.service": 1, "/opt/v1/app.service": 1, "/opt/app/d/10.conf": 1, "/opt/app/own.conf": 1, "/opt/app/other.conf": 0, "/opt/app/other.service": 0} {
+		for _, value := range []string{"a", "b"} {
+			n.write("/root/units.yaml", "muster:\n  resources:\n    - file: [{"+path+": {content: \"[Unit]\\nDescription="+value+"\\n[Service]\\nExecStart=\\nExecStart=/bin/sleep infinity\\n\", owner: root, group: root, mode: '0644'}}]\n")
+			n.calls()
+			would := apply(t, n.Machine, "--noop", "/root/units.yaml")
+			if says := strings.Contains(would[0].NoopMessage, "daemon-reload"); says != (reloads > 0) {
+				t.Errorf("%s, %s, noop: %q", path, value, would[0].NoopMessage)
+			}
+			for i, want := range []int{reloads, 0} {
+				apply(t, n.Machine, "/root/units.yaml")
+				if got := count(n.calls(), "daemon-reload"); got != want {
+					t.Errorf("%s, %s, run %d: %d reloads, not %d", path, value, i+1, got, want)
+				}
+			}
+			if got := n.sh("/usr/bin/systemctl show -p NeedDaemonReload --value app.service job-a.service"); strings.Contains(got, "yes") {
+				t.Errorf("%s, %s: systemd needs a reload: %q", path, value, got)
+			}
+		}
+	}
+}
+
+// TestScaffoldsRemoveUnitFiles predicts the reload after the removal of unit files by a scaffold, by
+// ensure: absent and by purge.
+func TestScaffoldsRemoveUnitFiles(t *testing.T) {
+	n := newNode(t)
+	n.sh(noBus)
+	n.sh("mkdir -p /root/all/job.service.d /root/none; printf '[Unit]\nDescription=a\n' > /root/all/job.service.d/20.conf; echo text > /root/none/job.txt")
+	for what, c := range map[string]struct {
+		removal string
+		reloads int
+	}{
+		"absent":                    {"{/etc/systemd/system: {ensure: absent, source: /root/all}}", 1},
+		"purge":                     {"{/etc/systemd/system/job.service.d: {source: /root/none, purge: true}}", 1},
+		"absent, of another folder": {"{/etc/systemd/system: {ensure: absent, source: /root/none}}", 0},
+	} {
+		n.sh("mkdir -p /etc/systemd/system/job.service.d; cp /root/all/job.service.d/20.conf /etc/systemd/system/job.service.d; cp /root/none/job.txt /etc/systemd/system; /usr/bin/systemctl daemon-reload")
+		n.write("/root/units.yaml", "muster:\n  resources:\n    - scaffold: ["+c.removal+"]\n")
+		n.calls()
+		would := apply(t, n.Machine, "--noop", "/root/units.yaml")
+		if says := strings.Contains(would[0].NoopMessage, "daemon-reload"); says != (c.reloads > 0) {
+			t.Errorf("%s, noop: %q", what, would[0].NoopMessage)
+		}
+		for i, want := range []int{c.reloads, 0} {
+			apply(t, n.Machine, "/root/units.yaml")
+			if got := count(n.calls(), "daemon-reload"); got != want {
+				t.Errorf("%s, run %d: %d reloads, not %d", what, i+1, got, want)
+			}
 		}
 	}
 }

@@ -125,3 +125,102 @@ func TestMaskingAUnitWithAFile(t *testing.T) {
 	n.sh("mkdir -p /usr/local/lib/systemd/system; mv /etc/systemd/system/job.service /usr/local/lib/systemd/system; systemctl daemon-reload; systemctl reenable job 2>/dev/null")
 	n.applies(t, "its file was moved", masked, model.OutcomeChanged, "Would have stopped. Would have disabled. Would have masked")
 }
+
+// TestMaskingAfterTheFileIsRemoved follows the remedies of a refused mask: in one manifest, which the
+// second run finds stable, and by hand.
+func TestMaskingAfterTheFileIsRemoved(t *testing.T) {
+	n := newNode(t)
+	const unit = "[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n"
+	const absent = "    - file: [{/etc/systemd/system/job.service: {ensure: absent}}]\n"
+	start := "mkdir -p /usr/local/lib/systemd/system; rm -f /etc/systemd/system/job.service; printf '" + unit + "' > /etc/systemd/system/job.service; systemctl daemon-reload; systemctl enable --now job 2>/dev/null"
+	twice := func(what, resources string, first ...model.Outcome) {
+		t.Helper()
+		n.sh(start)
+		n.write("/root/units.yaml", "muster:\n  resources:\n"+resources)
+		apply(t, n.Machine, "--noop", "/root/units.yaml")
+		for i := range 2 {
+			for k, tx := range apply(t, n.Machine, "/root/units.yaml") {
+				want := model.OutcomeStable
+				if i == 0 {
+					want = first[k]
+				}
+				if tx.Outcome() != want {
+					t.Errorf("%s, run %d: %s is %s, not %s", what, i+1, tx.Ref(), tx.Outcome(), want)
+				}
+			}
+		}
+		if got := n.sh("systemctl is-active job; systemctl is-enabled job; true"); got != "inactive\nmasked" {
+			t.Errorf("%s: it is %q", what, got)
+		}
+	}
+	twice("the file is removed", absent+"    - service: [{job: {ensure: stopped, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged)
+	twice("it is disabled too", absent+"    - service: [{job: {ensure: stopped, enable: false, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged)
+	twice("the file moves", "    - file: [{/usr/local/lib/systemd/system/job.service: {owner: root, group: root, mode: '0644', content: \""+unit+"\"}}]\n"+absent+
+		"    - service: [{job: {ensure: stopped, masked: true}}]\n", model.OutcomeChanged, model.OutcomeChanged, model.OutcomeChanged)
+
+	// Without the service, the mask is a file as any other.
+	n.write("/root/units.yaml", "muster:\n  resources:\n"+absent)
+	if got := apply(t, n.Machine, "/root/units.yaml"); got[0].Outcome() != model.OutcomeChanged {
+		t.Errorf("the mask alone is %s", got[0].Outcome())
+	}
+	n.sh(start + "; rm /etc/systemd/system/job.service /usr/local/lib/systemd/system/job.service")
+	n.applies(t, "stopped, systemd did not read the removal", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.sh(start + "; rm /etc/systemd/system/job.service; systemctl daemon-reload")
+	n.applies(t, "stopped after the removal", unitsOf("job: {ensure: stopped}"), model.OutcomeChanged, "Would have stopped")
+	n.refuses("it is to run", unitsOf("job: {}"), "service not found")
+	n.sh(start + "; rm /etc/systemd/system/job.service")
+	n.applies(t, "systemd did not read the removal", unitsOf("job: {ensure: stopped, masked: true}"), model.OutcomeChanged, "Would have stopped. Would have masked")
+}
+
+// TestInstallChangesInTheRun changes the [Install] section by a file of the same run: noop says that it
+// does not know whether the service is enabled again.
+func TestInstallChangesInTheRun(t *testing.T) {
+	n := newNode(t)
+	const path, more = "/etc/systemd/system/job.service", "/etc/systemd/system/job.service.d/10.conf"
+	manifest := func(file, text, service string) {
+		n.write("/root/units.yaml", "muster:\n  resources:\n    - file: [{"+file+": {content: \""+text+"\", owner: root, group: root, mode: '0644'}}]\n    - service: [{job: {enable: true, "+service+"}}]\n")
+	}
+	unit := func(target string) string {
+		return "[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=" + target + "\\n"
+	}
+	expect := func(what, message string, real model.Outcome) {
+		t.Helper()
+		if would := apply(t, n.Machine, "--noop", "/root/units.yaml"); would[1].NoopMessage != message {
+			t.Errorf("%s, noop: %q, not %q", what, would[1].NoopMessage, message)
+		}
+		for _, want := range []model.Outcome{real, model.OutcomeStable} {
+			if got := apply(t, n.Machine, "/root/units.yaml"); got[1].Outcome() != want {
+				t.Errorf("%s: %s, not %s: %+v", what, got[1].Outcome(), want, got[1])
+			}
+		}
+	}
+	n.sh("mkdir -p /etc/systemd/system/job.service.d")
+	manifest(path, unit("multi-user.target"), "")
+	expect("not enabled", "unknown until file#"+path+" is applied", model.OutcomeChanged)
+	expect("nothing changes", "", model.OutcomeStable)
+	manifest(path, unit("graphical.target"), "")
+	expect("another target", "unknown until file#"+path+" is applied", model.OutcomeChanged)
+	manifest(more, "[Install]\\nWantedBy=basic.target\\n", "")
+	expect("a drop-in", "unknown until file#"+more+" is applied", model.OutcomeChanged)
+	manifest(path, unit("rescue.target"), "subscribe: [file#"+path+"]")
+	expect("with a restart", "Would have restarted, and possibly more once file#"+path+" is applied", model.OutcomeRefreshed)
+	if got := n.sh("cd /etc/systemd/system; find . -name 'job.service' -type l | sort | tr '\\n' ' '"); got != "./basic.target.wants/job.service ./rescue.target.wants/job.service" {
+		t.Errorf("the links are %q", got)
+	}
+	n.sh("printf '[Service]\\nExecStart=/bin/sleep infinity\\n' > " + path + "; rm -r /etc/systemd/system/job.service.d; systemctl daemon-reload")
+	removed := "Would have removed the links that enable it, because its unit file has no [Install] section anymore"
+	n.applies(t, "no section anymore", unitsOf("job: {enable: true}"), model.OutcomeChanged, removed)
+	if got := n.sh("systemctl is-enabled job"); got != "static" {
+		t.Errorf("without a section it is %q", got)
+	}
+	// An administrator can start a unit without a section at boot by a link.
+	n.sh("systemctl add-wants timers.target job.service 2>/dev/null")
+	n.applies(t, "a link by hand", unitsOf("job: {enable: true}"), model.OutcomeStable, "")
+
+	n.sh("mkdir -p /opt/app; printf '[Service]\\nExecStart=/bin/sleep infinity\\n[Install]\\nWantedBy=multi-user.target\\n' > /opt/app/far.service; systemctl link /opt/app/far.service 2>/dev/null")
+	n.applies(t, "a linked unit", unitsOf("far: {enable: true}"), model.OutcomeChanged, "Would have started. Would have enabled")
+	n.sh("sed -i '/Install/,$d' /opt/app/far.service; systemctl daemon-reload")
+	n.applies(t, "a linked unit without a section", unitsOf("far: {enable: true}"), model.OutcomeStable, "")
+	n.applies(t, "it is disabled", unitsOf("far: {enable: false}"), model.OutcomeChanged, "Would have disabled")
+	n.refuses("it is enabled without a section", unitsOf("far: {enable: true}"), "far cannot be enabled: its unit file /opt/app/far.service has no [Install] section: leave enable unset")
+}

@@ -50,13 +50,16 @@ func Decide(n *graph.Node, obs Observation, up *Upstream) Decision {
 	return judge(n, up, due, refresh, until)
 }
 
-// Plan returns what is due to a resource. A panic of its type is an error, and so
-// is a change that would remove what another resource provides.
+// Plan returns what is due to a resource. A panic of its type is an error, and so is a change
+// that would remove what another resource provides.
 func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (due resource.Plan, err error) {
 	err = Protect(func() (err error) {
 		due, err = n.Resource.Type.Plan(spec, state, refresh)
 		return err
 	})
+	if due.UndueFor != "" && u.Graph.ProviderBeside(n, due.UndueFor) != nil {
+		return resource.Plan{}, nil
+	}
 	for _, what := range due.Removes {
 		if p := u.Graph.ProviderBeside(n, what); p != nil && err == nil {
 			err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
@@ -124,12 +127,14 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 // judge decides on a plan that the type made of the state.
 func judge(n *graph.Node, up *Upstream, due resource.Plan, refresh bool, until *graph.Node) Decision {
 	empty := due.Empty()
-	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until}
+	change := Decision{Kind: Change, Plan: due, Refresh: refresh, Until: until, More: up.changerOf(n, due.ComparedWith)}
 	switch {
 	case empty && until != nil:
 		return unknown(until)
 	case empty && !refresh && up.awaitsUnknown(n):
 		return unknown(up.pendingBefore(n))
+	case empty && change.More != nil:
+		return unknown(change.More)
 	case due.Missing != nil && up.IsNoop(n):
 		if p, _ := up.providerOf(n, due.Missing); p != nil {
 			return unknown(up.Results.of(p).Until)

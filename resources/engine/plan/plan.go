@@ -68,7 +68,9 @@ type Decision struct {
 	// Until is the resource after which an Unknown one is known; of a Change in noop,
 	// after which its guards can be believed, nil where they can be already.
 	Until *graph.Node
-	For   Need
+	// More is, of a Change in noop, the resource that may make more due; nil for none.
+	More *graph.Node
+	For  Need
 	// Creator is the node that a Wait for Creator is for.
 	Creator *graph.Node
 	Err     error

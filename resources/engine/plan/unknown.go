@@ -150,6 +150,24 @@ func (u *Upstream) outdatedUntil(n *graph.Node, empty bool) *graph.Node {
 	return nil
 }
 
+// changerOf returns the last resource before n that would provide or remove any of words, nil for
+// none and for a run that is no noop.
+func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
+	if len(words) == 0 || !u.IsNoop(n) {
+		return nil
+	}
+	for _, p := range slices.Backward(u.Graph.Nodes()) {
+		until := u.effectOf(p, n)
+		if until != nil && slices.ContainsFunc(words, func(word string) bool {
+			return provides(p, word) || slices.ContainsFunc(p.Relations.Removes, meets(word))
+		}) {
+			return until
+		}
+	}
+
+	return nil
+}
+
 // implicitCreator returns the resource that creates on its way what is missing,
 // and that can go first because it waits for nothing. An observation shows what
 // is missing, so the order of the document is left only where it would fail.
@@ -197,9 +215,14 @@ func bringsAnything(n *graph.Node) bool {
 // provides reports whether n provides what is needed; a need that ends with a
 // slash is one for anything below a directory.
 func provides(n *graph.Node, need string) bool {
-	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool {
-		return p.What == need || strings.HasSuffix(need, "/") && strings.HasPrefix(p.What, need)
-	})
+	return slices.ContainsFunc(n.Relations.Provides, func(p resource.Provision) bool { return meets(need)(p.What) })
+}
+
+// meets returns whether a word meets a need.
+func meets(need string) func(word string) bool {
+	return func(word string) bool {
+		return word == need || strings.HasSuffix(need, "/") && strings.HasPrefix(word, need)
+	}
 }
 
 // Move carries the results over to a graph that has more nodes.

@@ -1,10 +1,20 @@
 package files
 
 import (
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/musterfleet/muster/resources/host/paths"
+)
+
+// The suffixes of drop-ins and of their directories.
+const (
+	dropInSuffix    = ".conf"
+	dropInDirSuffix = ".d"
 )
 
 // UnitDirs returns the unit directories of the system, highest precedence first.
@@ -18,18 +28,77 @@ func unitSuffixes() []string {
 }
 
 // IsUnitFile reports whether systemd needs a daemon-reload after a change at path: a unit file,
-// a drop-in, or a directory of these.
-func IsUnitFile(path string) bool {
-	dirs, path := UnitDirs(), filepath.Clean(path)
-	dir, name := filepath.Dir(path), filepath.Base(path)
-	switch {
-	case slices.Contains(dirs, path):
-		return true
-	case slices.Contains(dirs, dir):
-		return strings.HasSuffix(name, ".d") || slices.Contains(unitSuffixes(), filepath.Ext(name))
-	default:
-		return filepath.Ext(name) == ".conf" && strings.HasSuffix(dir, ".d") && slices.Contains(dirs, filepath.Dir(dir))
+// a drop-in, or a directory of these. systemd may find the file by a link.
+func IsUnitFile(path string) bool { return isUnitPath(path) || isLinkedUnit(path, UnitDirs()) }
+
+// isLinkedUnit reports whether systemd reads the file at path by a link: a unit file or drop-in
+// that is a link, a drop-in directory that is one, or a link above these.
+func isLinkedUnit(path string, dirs []string) bool {
+	suffix, links := filepath.Ext(path), paths.Links{}
+	if suffix != dropInSuffix && !slices.Contains(unitSuffixes(), suffix) {
+		return false
 	}
+	path, _ = links.Resolve(filepath.Clean(path))
+	leads := func(at, to string) bool {
+		_, target := links.Resolve(at)
+		return target == to
+	}
+	for _, dir := range dirs {
+		_, real := links.Resolve(dir)
+		if rel, isBelow := strings.CutPrefix(path, real+"/"); isBelow && isUnitBelow(rel) {
+			return true
+		}
+		for _, entry := range list(dir) {
+			at := filepath.Join(dir, entry.Name())
+			switch isLink, isDropInDir := entry.Type()&fs.ModeSymlink != 0, strings.HasSuffix(at, dropInDirSuffix); {
+			case isLink && isDropInDir && suffix == dropInSuffix && leads(at, filepath.Dir(path)):
+				return true
+			case isLink && isUnitBelow(entry.Name()) && leads(at, path):
+				return true
+			case !isLink && isDropInDir && slices.ContainsFunc(list(at), func(e fs.DirEntry) bool {
+				return e.Type()&fs.ModeSymlink != 0 && leads(filepath.Join(at, e.Name()), path)
+			}):
+				return true
+			}
+		}
+	}
+
+	return false
+}
+
+// list returns the entries of a directory, none if it cannot be read.
+func list(dir string) []fs.DirEntry {
+	entries, _ := os.ReadDir(dir)
+
+	return entries
+}
+
+// isUnitPath reports whether a path names a unit file, a drop-in, or a directory of these.
+func isUnitPath(path string) bool {
+	path = filepath.Clean(path)
+
+	return slices.ContainsFunc(UnitDirs(), func(dir string) bool {
+		rel, isBelow := strings.CutPrefix(path, dir+"/")
+		return path == dir || isBelow && isUnitBelow(rel)
+	})
+}
+
+// isUnitBelow reports whether a path relative to a unit directory names a unit file, a drop-in,
+// or a directory of drop-ins.
+func isUnitBelow(rel string) bool {
+	dir, name, isDeeper := strings.Cut(rel, "/")
+	if isDeeper {
+		return strings.HasSuffix(dir, dropInDirSuffix) && !strings.Contains(name, "/") && filepath.Ext(name) == dropInSuffix
+	}
+
+	return strings.HasSuffix(rel, dropInDirSuffix) || slices.Contains(unitSuffixes(), filepath.Ext(rel))
+}
+
+// IsMask reports whether a link leads to /dev/null, as the mask of a unit does.
+func IsMask(path string) bool {
+	target, err := os.Readlink(path)
+
+	return err == nil && target == os.DevNull
 }
 
 // UnitFiles counts the changes of unit files, and how many of them systemd has read. It is safe

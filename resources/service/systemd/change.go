@@ -56,8 +56,18 @@ func (c *changer) changeMany(ctx context.Context, env resource.Env, action servi
 	switch action {
 	case service.Disable:
 		return c.disable(ctx, env, names...)
+	case service.Enable:
+		if err := c.change(ctx, env, action, names...); err != nil {
+			return err
+		}
+		c.rememberLinks(ctx, env, names)
+		return nil
 	case service.Reenable:
-		return c.reenable(ctx, env, names)
+		if err := c.reenable(ctx, env, names); err != nil {
+			return err
+		}
+		c.rememberLinks(ctx, env, names)
+		return nil
 	case service.Stop:
 		defer c.rememberTransient(ctx, env, names)()
 	case service.Unmask:

@@ -24,18 +24,20 @@ const (
 )
 
 // differingLinks returns the links that enable a unit and the links of its [Install] section.
-// Both are nil if they are the same or cannot be compared.
-func (r *reader) differingLinks(unit string, l links) (made, wanted []string) {
+// Both are nil if they are the same or cannot be compared. A unit without an [Install] section may
+// have links of an administrator: they differ only if muster made one, and not for linked units,
+// which reenable cannot turn into static units.
+func (r *reader) differingLinks(env resource.Env, unit string, l links) (made, wanted []string) {
 	i, ok := readInstall(r.root, unit)
 	if !ok {
 		return nil, nil
 	}
 	made, wanted = i.comparable(l.made[unit]), i.comparable(i.links)
-	if len(wanted) == 0 || slices.Equal(made, wanted) {
+	if slices.Equal(made, wanted) || len(wanted) == 0 && (!wasEnabled(env, unit, made) || len(linkedUnits(r.root, []string{unit})) > 0) {
 		return nil, nil
 	}
 
-	return made, wanted
+	return made, append([]string{}, wanted...)
 }
 
 // install is the [Install] section of a unit.
@@ -62,18 +64,9 @@ func (i install) comparable(links []string) []string {
 func readInstall(root, unit string) (i install, ok bool) {
 	i.unit = unit
 	bare := strings.TrimSuffix(unit, filepath.Ext(unit))
-	prefix, instance, isInstance := strings.Cut(bare, "@")
+	prefix, instance, _ := strings.Cut(bare, "@")
 	i.prefix, i.instance = prefix, instance
-	names := []string{unit}
-	if isInstance {
-		names = append(names, prefix+"@"+filepath.Ext(unit))
-	}
-	var text string
-	for _, name := range names {
-		if text, ok = findUnit(root, name); ok {
-			break
-		}
-	}
+	text, names, ok := unitFile(root, unit)
 	if !ok {
 		return i, false
 	}
@@ -169,6 +162,23 @@ func parseInstall(text string, values map[string][]string) {
 	}
 }
 
+// unitFile returns the text of the file of a unit, and the names that its file may have: an
+// instance may have the file of its template.
+func unitFile(root, unit string) (text string, names []string, found bool) {
+	suffix := filepath.Ext(unit)
+	names = []string{unit}
+	if prefix, _, isInstance := strings.Cut(strings.TrimSuffix(unit, suffix), "@"); isInstance {
+		names = append(names, prefix+"@"+suffix)
+	}
+	for _, name := range names {
+		if text, found = findUnit(root, name); found {
+			break
+		}
+	}
+
+	return text, names, found
+}
+
 // findUnit returns the text of a unit file.
 func findUnit(root, name string) (text string, found bool) {
 	for _, dir := range files.UnitDirs() {
@@ -221,6 +231,21 @@ func readBelow(root, path string) (string, error) {
 	text, err := files.Read(filepath.Join(root, path), maxUnitFile)
 
 	return string(text), err
+}
+
+// enableObstacle returns an error if a unit that systemd knows only by a link cannot be enabled,
+// because its file has no [Install] section.
+func enableObstacle(root, unit string) error {
+	linked := linkedUnits(root, []string{unit})
+	if i, ok := readInstall(root, unit); !ok || len(i.links) > 0 || len(linked) == 0 {
+		return nil
+	}
+	path := linked[0].target
+
+	return resource.PrerequisiteError{
+		Needs: []string{resource.PathNeed(path)},
+		Err:   fmt.Errorf("its unit file %s has no [Install] section: leave enable unset", path),
+	}
 }
 
 // maskObstacle returns an error if a unit cannot be masked, because its file is in the place of

@@ -172,6 +172,9 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 		}
 	}
 	state, err = stateOf(name, u.active, answer)
+	if errors.Is(err, service.ErrNotFound) {
+		return r.withoutFile(name, u), u.id, err
+	}
 	if u.job && errors.Is(err, resource.ErrUnsettled) {
 		err = queued{err}
 	}
@@ -181,14 +184,33 @@ func (r *reader) state(ctx context.Context, env resource.Env, name string, u uni
 	state.Since = r.booted.at().Add(u.activeSince)
 	state.Outdated = u.needReload || u.load == notFound
 	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+	if strings.HasPrefix(answer, "linked") {
+		state.Obstacles.Enable = enableObstacle(r.root, u.id)
+	}
 	if answer == "enabled" {
-		state.Links, state.Install = r.differingLinks(u.id, links)
+		state.Links, state.Install = r.differingLinks(env, u.id, links)
 	}
 	if !u.canReload {
 		state.Obstacles.Reload = errors.New("its unit has no ExecReload: set refresh to restart or reload-or-restart")
 	}
 
 	return state, u.id, nil
+}
+
+// withoutFile returns the state of a unit that still runs although its file is gone, nil for any
+// other missing unit.
+func (r *reader) withoutFile(name string, u unit) *service.State {
+	if u.active != "active" && u.active != activating {
+		return nil
+	}
+	state, err := stateOf(name, u.active, "disabled")
+	if err != nil {
+		return nil
+	}
+	state.Metadata.UnitFile, state.Outdated = notFound, u.needReload
+	state.Obstacles.Mask = maskObstacle(r.root, u.id)
+
+	return state
 }
 
 // isEnabled returns what the files say now.

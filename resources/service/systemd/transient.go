@@ -11,27 +11,31 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// transients is the folder of the records of stopped transient units. systemd forgets these
-// units; the record distinguishes them from wrong names.
+// transients is the folder of the records of stopped units that existed only while they ran:
+// transient units, and units whose file was removed. A record distinguishes them from a wrong name.
 const transients = "transients"
 
-// rememberTransient finds the transient units among services. Call the returned function after
-// the stop: it records the units that no longer exist.
+// rememberTransient finds the units among services that exist only while they run. Call the
+// returned function after the stop: it records the units that no longer exist.
 func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names []string) func() {
 	exists := func(unit string) bool {
 		_, err := os.Lstat(filepath.Join(c.reader.root, "run/systemd/transient", unit))
 		return err == nil
 	}
+	hasFile := func(unit string) bool {
+		_, _, found := unitFile(c.reader.root, unit)
+		return found
+	}
 	var units []string
 	for _, unit := range unitNames(names) {
-		if exists(unit) {
+		if exists(unit) || !hasFile(unit) {
 			units = append(units, unit)
 		}
 	}
 
 	return func() {
 		for _, unit := range units {
-			if exists(unit) {
+			if exists(unit) || hasFile(unit) {
 				continue
 			}
 			if err := env.Host.Remember(ctx, transients, unit, true); err != nil && !errors.Is(err, state.ErrNone) {
@@ -41,7 +45,7 @@ func (c *changer) rememberTransient(ctx context.Context, env resource.Env, names
 	}
 }
 
-// wasTransient reports whether muster stopped a transient unit of this name.
+// wasTransient reports whether muster stopped a unit of this name that existed only while it ran.
 func wasTransient(env resource.Env, unit string) bool {
 	if env.Host == nil {
 		return false

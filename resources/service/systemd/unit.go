@@ -95,6 +95,8 @@ func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	switch answer = u.unitFile; {
 	case u.load == notFound || answer == "":
 		return notFound, !script
+	case answer == "bad": // the file is gone, and systemd did not notice it yet
+		return answer, false
 	case answer == "generated":
 		return answer, !script
 	case strings.HasPrefix(answer, "masked"):
