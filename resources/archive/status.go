@@ -2,10 +2,12 @@ package archive
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -36,6 +38,11 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 	}
 	if spec.ExtractParent != "" {
 		state.want.target = targetObstacle(env, spec.ExtractParent)
+		if created, err := env.Host.Follow(spec.Creates); spec.Creates != "" && err == nil && created.Kind == files.File && state.want.target == nil {
+			if err := env.Host.MayReplace(spec.Creates); errors.Is(err, mounts.ErrMounted) {
+				state.want.target = err
+			}
+		}
 		last, err := recallTarget(env.Host, spec)
 		if err != nil {
 			return nil, err

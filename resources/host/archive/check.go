@@ -7,9 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 
 	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
@@ -24,12 +26,24 @@ type checker struct {
 	// links are those of the archive; dirs are parent directories of its entries
 	// that are known to be inside of the target.
 	links, dirs map[string]bool
+	// mounts are the mount points below the target.
+	mounts []mounts.Point
 	// names counts the bytes of names.
 	names int64
 }
 
 func newChecker(target *os.Root, limits Limits) *checker {
-	return &checker{target: target, limits: limits.orDefaults(), links: map[string]bool{}, dirs: map[string]bool{".": true}}
+	c := &checker{target: target, limits: limits.orDefaults(), links: map[string]bool{}, dirs: map[string]bool{".": true}}
+	if target == nil {
+		return c
+	}
+	// Without a list of mounts, the system refuses to replace a mount point.
+	if dir, err := target.Open("."); err == nil {
+		c.mounts, _ = mounts.Below(int(dir.Fd()), ".")
+		_ = dir.Close()
+	}
+
+	return c
 }
 
 // visit returns a visitor that checks an entry and hands it on with a clean name
@@ -115,6 +129,11 @@ func (c *checker) check(e *entry) (err error) {
 	if err := c.count(e.name + e.target); err != nil {
 		return err
 	}
+	if e.kind != directory {
+		if err := c.mounted(e.name); err != nil {
+			return err
+		}
+	}
 	switch e.kind {
 	case directory:
 		return c.inside(e.name)
@@ -133,6 +152,15 @@ func (c *checker) check(e *entry) (err error) {
 		if e.target, err = c.place(target); err != nil {
 			return fmt.Errorf("the hard link to %q: %w", target, err)
 		}
+	}
+
+	return nil
+}
+
+// mounted returns mounts.ErrMounted if a name in the target is a mount point.
+func (c *checker) mounted(name string) error {
+	if i := slices.IndexFunc(c.mounts, func(p mounts.Point) bool { return p.Path == name }); i >= 0 {
+		return c.mounts[i].Err()
 	}
 
 	return nil
