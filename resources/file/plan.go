@@ -1,7 +1,9 @@
 package file
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -121,19 +123,13 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 	if !spec.managesContent() {
 		plan.Changes = attributeChanges(actionSetAttributes, spec, state, state.Entry, allBits)
-		setMessage(plan, "Would have updated attributes")
+		setMessage(plan, "Would have updated attributes"+state.want.attributesMessage(false))
 		if !plan.Empty() && state.Entry.Links > 1 {
 			return resource.Plan{}, fmt.Errorf("%s %w", spec.Name, files.ErrLinks)
 		}
-		return plan, state.Entry.MayChange(state.want.attrs)
+		return plan, cmp.Or(state.Entry.MayChange(state.want.attrs), state.want.carried.Err)
 	}
-	message := "Would have updated the file"
-	switch {
-	case state.want.capabilities && spec.DropCapabilities:
-		message += " and removed its capabilities"
-	case state.want.capabilities:
-		message += " and preserved its capabilities"
-	}
+	message := "Would have updated the file" + state.want.attributesMessage(spec.DropCapabilities)
 	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 		if spec.Validator != "" {
@@ -142,8 +138,27 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
 	setMessage(plan, message)
+	if state.want.obstacle == nil && !plan.Empty() && !spec.DropCapabilities {
+		return plan, state.want.carried.Err
+	}
 
 	return plan, state.want.obstacle
+}
+
+// attributesMessage returns what a message adds about the extended attributes of a file.
+func (w wanted) attributesMessage(dropCapabilities bool) string {
+	lost, c := w.carried.Lost, w.carried
+	switch {
+	case c.Capabilities && dropCapabilities:
+		lost = append([]string{"capabilities"}, lost...)
+	case c.Capabilities:
+		return " and preserved its capabilities"
+	}
+	if len(lost) == 0 {
+		return ""
+	}
+
+	return " and removed its " + strings.Join(lost, " and ")
 }
 
 // allBits are the permissions with setuid, setgid and sticky, which make a

@@ -72,8 +72,8 @@ type wanted struct {
 	size   int64
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
-	// capabilities reports whether the file has capabilities that a replacement keeps.
-	capabilities bool
+	// carried describes the extended attributes of a file that changes its content or owner.
+	carried files.Carried
 	// mask marks a link to /dev/null, by which systemd masks a unit.
 	mask bool
 	// notEmpty marks a directory with entries.

@@ -51,6 +51,9 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 		state.want.obstacle = resource.Obstacle(env.Host, spec.Name, spec.Ensure == EnsureDirectory)
 	}
 	if spec.Ensure == EnsureDirectory || !spec.managesContent() {
+		if e, want := state.Entry, state.want.attrs; e.Kind == files.File && (e.UID != want.UID || e.GID != want.GID) {
+			state.want.carried = env.Host.Carried(spec.Name, want, true)
+		}
 		return state, nil
 	}
 
@@ -129,7 +132,7 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	}
 	if state.Entry.Kind != files.Absent && (found != want.digest || len(attributeChanges(actionStore, spec, state, state.Entry, allBits)) > 0) {
 		want.obstacle = resource.MayReplace(env.Host, spec.Name)
-		want.capabilities = env.Host.KeepsCapabilities(spec.Name, want.attrs)
+		want.carried = env.Host.Carried(spec.Name, want.attrs, false)
 	}
 	// Sensitive content is not even read for a diff.
 	if found == want.digest || spec.Sensitive {

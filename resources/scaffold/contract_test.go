@@ -302,7 +302,7 @@ func obstacleCases() []typetest.Case {
 		{Name: "jet, fails", Setup: put("src/d/f", "a\n  [[ Nope ]]"), Properties: of(), Error: `d/f:2: identifier "Nope" not available`},
 		{Name: "go, not valid", Setup: put("src/d/f", "a\n  {{ if }}"), Properties: of("engine", "go"), Error: "d/f:2: missing value for if"},
 		{Name: "go, fails", Setup: put("src/d/f", "a\n  {{ fail \"so\" }}"), Properties: of("engine", "go"), Error: "d/f:2: <fail \"so\">: error calling fail: so"},
-		{Name: "go, a missing key", Setup: put("src/f", "a\n{{ .Data.no }}"), Properties: of("engine", "go"), Error: "f: line 2 of the result has <no value>: a key is missing"},
+		{Name: "go, a missing key", Setup: put("src/f", "a\n{{ .Data.no }}"), Properties: of("engine", "go"), Error: "f:2: `.Data.no` is missing or null"},
 		{Name: "a partial fails", Setup: put("src/_partials/p", "[[ Nope ]]", "src/f", `[[ render("_partials/p", .) ]]`), Properties: of(), Error: `f:1: render: _partials/p:1: identifier "Nope" not available`},
 		{Name: "a partial out of the source", Setup: put("secret", "x", "src/f", `[[ render("../secret", .) ]]`), Properties: of(), Error: `f:1: render: there is no template "../secret" in the source`},
 		{Name: "written out of the target", Setup: put("src/f", `[[ write("../w", "x") ]]`), Properties: of(), Error: "/w is not in target directory"},

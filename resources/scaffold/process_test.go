@@ -211,7 +211,7 @@ func TestFunctions(t *testing.T) {
 func TestValues(t *testing.T) {
 	data := map[string]any{"i": 3, "f": 1.0, "b": true, "t": "a\xff\x00", "l": []any{1, nil}, "m": map[string]any{"k": 2.5}, "n": nil}
 	for engine, tc := range map[string]struct{ text, want string }{
-		"go":  {`{{ range $k, $v := .Data }}{{ $k }}:{{ printf "%T" $v }} {{ end }}{{ .Data.t }}{{ .Data.l }}`, "b:bool f:float64 i:int l:[]interface {} m:map[string]interface {} n:<nil> t:string a\xff\x00[1 <nil>]"},
+		"go":  {`{{ range $k, $v := .Data }}{{ $k }}:{{ printf "%T" $v }} {{ end }}{{ .Data.t }}{{ .Data.l | toJson }}`, "b:bool f:float64 i:int l:[]interface {} m:map[string]interface {} n:<nil> t:string a\xff\x00[1,null]"},
 		"jet": {`[[ Data.i / 2 ]] [[ Data.f / 2 ]] [[ Data.b ]] [[ Data.t ]] [[ len(Data.l) ]] [[ Data.m.k ]]`, "1.5 0.5 true a\xff\x00 2 2.5"},
 	} {
 		s := newSubject(t, put("src/f", tc.text), "engine", engine)

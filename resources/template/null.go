@@ -1,28 +1,49 @@
 package template
 
 import (
+	"fmt"
 	"reflect"
 	"slices"
 	"strings"
 	"text/template/parse"
 
 	"github.com/CloudyKit/jet/v6"
+
+	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // namePrinted is the name of the function that checks printed values.
 const namePrinted = "__printed"
 
 // nullError is the error for a null value, which the libraries would print as <no value> or <nil>.
-type nullError struct{ source string }
+type nullError struct {
+	source string
+	// path is the path of the null value in the printed one, empty if that is null itself.
+	path string
+}
 
 // Error returns the action with the problem.
-func (e *nullError) Error() string { return "`" + e.source + "` is null" }
+func (e *nullError) Error() string {
+	if e.path != "" {
+		return "`" + e.source + "` is null at `" + e.path + "`"
+	}
+
+	return "`" + e.source + "` is null"
+}
 
 func (e *nullError) goHint() string {
+	if e.path != "" {
+		return "give it a value, or write {{ " + e.source + " | toJson }}"
+	}
+
 	return "give it a value, or write {{ " + e.source + " | default \"…\" }}"
 }
 
 func (e *nullError) jetHint() string {
+	if e.path != "" {
+		return "give it a value, or write [[ writeJson(" + e.source + ") ]]"
+	}
+
 	return "give it a value, or write [[ isset(" + e.source + ") ? " + e.source + " : \"…\" ]]"
 }
 
@@ -37,14 +58,23 @@ func clipped(source string) string {
 	return source
 }
 
+// PrintedByGo returns the source of an action that prints, shortened for an error, or the empty string.
+func PrintedByGo(n *parse.ActionNode) string {
+	if len(n.Pipe.Decl) > 0 {
+		return ""
+	}
+
+	return clipped(n.Pipe.String())
+}
+
 // checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
 	Visit(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
-		if !is || len(n.Pipe.Decl) > 0 {
+		if !is || PrintedByGo(n) == "" {
 			return
 		}
-		source := clipped(n.Pipe.String())
+		source := PrintedByGo(n)
 		text := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Text: source}
 		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier(namePrinted).SetPos(n.Pos), text}}
 		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
@@ -53,29 +83,73 @@ func checkPrinted(root *parse.ListNode) {
 
 // printed returns the value of an action, or a nullError.
 func printed(source string, v any) (any, error) {
-	if v == nil {
-		return nil, &nullError{source}
+	if path, found := bounded.FindNull(v); found {
+		return nil, &nullError{source, path}
 	}
 
 	return v, nil
 }
 
-// checkPrinted wraps the value of an action that prints, so that null is an error.
-func (r *rendering) checkPrinted(n *jet.ActionNode) {
+// CheckGo returns an error with a remedy for a value that is or contains null. source is the Go action that prints it.
+func CheckGo(source string, v any) error {
+	path, found := bounded.FindNull(v)
+	switch null := (&nullError{source, path}); {
+	case !found:
+		return nil
+	case path == "":
+		// The library of the caller does not report missing keys.
+		return fmt.Errorf("`%s` is missing or null (write {{ get .Data \"name\" | default \"…\" }} where it may be)", source)
+	default:
+		return fmt.Errorf("%w (%s)", null, null.goHint())
+	}
+}
+
+// CheckJet returns an error with a remedy for a value that is or contains null. source is the Jet action that prints it.
+func CheckJet(source string, v reflect.Value) error {
+	if null := nullInJet(source, v); null != nil {
+		return fmt.Errorf("%w (%s)", null, null.jetHint())
+	}
+
+	return nil
+}
+
+// nullInJet returns an error for a value that is or contains null. Jet prints nothing for a missing key.
+func nullInJet(source string, v reflect.Value) *nullError {
+	if !v.IsValid() || !v.CanInterface() {
+		return nil
+	}
+	if path, found := bounded.FindNull(v.Interface()); found {
+		return &nullError{source, path}
+	}
+
+	return nil
+}
+
+// PrintedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
+func PrintedByJet(n *jet.ActionNode) string {
 	if n.Pipe == nil || n.Pipe.Cmds[0].Exprs != nil {
-		return
+		return ""
 	}
 	for _, next := range n.Pipe.Cmds[1:] {
 		if writer, is := next.BaseExpr.(*jet.IdentifierNode); !is || !slices.Contains([]string{"raw", "unsafe", "safeHtml", "safeJs"}, writer.Ident) {
-			return
+			return ""
 		}
 	}
+
+	return clipped(n.Pipe.Cmds[0].BaseExpr.String())
+}
+
+// checkPrinted wraps the value of an action that prints, so that null is an error.
+func (r *rendering) checkPrinted(n *jet.ActionNode) {
+	source := PrintedByJet(n)
+	if source == "" {
+		return
+	}
 	value := n.Pipe.Cmds[0].BaseExpr
-	source := clipped(value.String())
 	name := r.located(namePrinted, n.NodeBase, func(args jet.Arguments) reflect.Value {
 		v := args.Get(0)
-		if v.IsValid() && v.Kind() == reflect.Interface && v.IsNil() {
-			panic(&nullError{source})
+		if null := nullInJet(source, v); null != nil {
+			panic(null)
 		}
 		return v
 	})

@@ -15,7 +15,7 @@ var errNoFile = errors.New("no such file")
 
 // names are what the tests let templates see.
 func names() template.Names {
-	facts := map[string]any{"nul": nil, "os": "debian", "list": []any{"a", "b"}, "host": map[string]any{"name": "web01"}}
+	facts := map[string]any{"nul": nil, "nulls": []any{1, nil}, "os": "debian", "list": []any{"a", "b"}, "host": map[string]any{"name": "web01"}}
 
 	return template.Names{
 		"Facts": facts, "Environ": map[string]any{"STAGE": "prod"},
@@ -202,6 +202,27 @@ func TestGo(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			// What is stopped for its memory is stopped somewhere.
 			if got := resultOf(goText(t, tc.in)); got != tc.want && !(strings.HasSuffix(tc.want, "memory") && strings.HasSuffix(got, ": "+tc.want)) {
+				t.Errorf("got  %s\nwant %s", got, tc.want)
+			}
+		})
+	}
+}
+
+// TestNullInPrinted checks that a printed mapping or list with null in it is an error.
+func TestNullInPrinted(t *testing.T) {
+	for name, tc := range map[string]struct {
+		render     func(*testing.T, string) (string, error)
+		text, want string
+	}{
+		"go, list":     {goText, "\n{{ list 1 (list nil) }}", "d/main.tmpl:2: `list 1 (list nil)` is null at `[1][0]` (give it a value, or write {{ list 1 (list nil) | toJson }})"},
+		"go, mapping":  {goText, "{{ $d := dict \"b\" 1 \"a\" nil }}{{ $d }}", "d/main.tmpl:1: `$d` is null at `a` (give it a value, or write {{ $d | toJson }})"},
+		"go, function": {goText, "{{ print (list nil) }}", "d/main.tmpl:1: executing \"d/main.tmpl\" at <print (list nil)>: error calling print: argument 1 of print is null at `[0]`"},
+		"go, as JSON":  {goText, "{{ list 1 nil | toJson }}", "[1,null]"},
+		"jet, list":    {jet, "\n[[ Facts.nulls ]]", "d/main.jet:2: `Facts.nulls` is null at `[1]` (give it a value, or write [[ writeJson(Facts.nulls) ]])"},
+		"jet, as JSON": {jet, "[[ writeJson(Facts.nulls) ]]", "[1,null]\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := resultOf(tc.render(t, tc.text)); got != tc.want {
 				t.Errorf("got  %s\nwant %s", got, tc.want)
 			}
 		})

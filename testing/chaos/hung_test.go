@@ -38,7 +38,12 @@ func TestOneHungServer(t *testing.T) {
 	stored := map[string]int{}
 	for round, name := range []func() string{
 		func() string {
-			return kvtest.Must(t, func() ([]kvstore.LastStored, error) { return store.LastStored(t.Context(), "KV_MUSTER_MANIFESTS") })[0].Server
+			var last []kvstore.LastStored
+			kvtest.Eventually(t, "the bucket has a leader", func() (bool, string) {
+				last, err = store.LastStored(t.Context(), "KV_MUSTER_MANIFESTS")
+				return err == nil && len(last) == 1, fmt.Sprint(last, err)
+			})
+			return last[0].Server
 		},
 		nc.ConnectedServerName,
 	} {
@@ -74,10 +79,11 @@ func TestOneHungServer(t *testing.T) {
 			return err == nil && len(silent) == 0, fmt.Sprint(silent, err)
 		})
 	}
-	all, err := store.History(t.Context(), key)
-	if err != nil {
-		t.Fatal(err)
-	}
+	var all []model.Entry
+	kvtest.Eventually(t, "the cluster has leaders again", func() (bool, string) {
+		all, err = store.History(t.Context(), key)
+		return err == nil, fmt.Sprint(err)
+	})
 	found := map[string]int{}
 	for _, e := range all {
 		if found[string(e.Value)]++; found[string(e.Value)] > 1 {

@@ -26,7 +26,7 @@ func TestAKeyWithForbiddenHeadersIsRepaired(t *testing.T) {
 		}
 	}
 	spoil("$KV.MUSTER_MANIFESTS."+signKey, manifest)
-	if list := f.good("fleet", "ls"); !strings.Contains(list, "unusable") || !strings.Contains(list, "push again") {
+	if list := f.good("fleet", "ls"); !strings.Contains(list, "unusable") || !strings.Contains(list, "push it again") {
 		t.Errorf("not marked:\n%s", list)
 	}
 	file := filepath.Join(f.dir, "motd.yaml")

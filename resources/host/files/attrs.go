@@ -14,7 +14,7 @@ import (
 // SetAttrs changes owner and mode of the file or directory at path. A link is
 // ErrLink, a fifo, socket or device ErrNotRegular; neither is followed or
 // opened. A file gets exactly the mode, a directory keeps its special bits. A
-// file with several names that differs is ErrLinks. What is taken from an untrusted user
+// file with several names that differs is ErrLinks. A file keeps its capabilities, as with Write. What is taken from an untrusted user
 // loses its access control lists.
 func (d *Disk) SetAttrs(path string, a Attrs) error {
 	at, err := changing(path, d.paths.Parent)
@@ -68,7 +68,12 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 			return err
 		}
 	}
+	var kept []byte
 	if !owned {
+		// The kernel removes capabilities when the owner or group changes.
+		if kindOf(&st) == File && (st.Uid == a.UID || trust.PartyOf(0, st.Uid) == trust.Trusted) {
+			kept, _ = attribute(fd, capabilities)
+		}
 		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
 		if err != nil {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
@@ -79,6 +84,11 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 		// none from here on.
 		if err := DropLists(fd); err != nil {
 			return err
+		}
+	}
+	if kept != nil {
+		if err := paths.Retry(func() error { return unix.Setxattr(procPath(fd), capabilities, kept, 0) }); err != nil {
+			return fmt.Errorf("could not keep the capabilities: %w", &fs.PathError{Op: "setxattr", Path: path, Err: err})
 		}
 	}
 	// A change of owner may clear bits, so the mode is set again after it.

@@ -39,21 +39,66 @@ func inherits(dir *paths.Dir, name string, old int, a Attrs) bool {
 	return dir.Keeps(filepath.Join(dir.Path(), name), &st) == nil && (st.Uid == a.UID || trust.PartyOf(0, st.Uid) == trust.Trusted)
 }
 
-// KeepsCapabilities reports whether the file at path has capabilities that Write would keep.
-func (d *Disk) KeepsCapabilities(path string, a Attrs) bool {
+// Carried describes what a change of content or owner does to the extended attributes of a file.
+type Carried struct {
+	// Capabilities reports whether the file has capabilities that it keeps.
+	Capabilities bool
+	// Lost names the attributes that the file loses.
+	Lost []string
+	// Err is not nil if this process cannot keep the capabilities.
+	Err error
+}
+
+// Carried returns what Write does to the extended attributes of the file at path. If chown is
+// true, it returns what SetAttrs does when it changes the owner.
+func (d *Disk) Carried(path string, a Attrs, chown bool) (c Carried) {
 	at, err := changing(path, d.paths.Parent)
 	if err != nil {
-		return false
+		return c
 	}
 	defer at.Dir.Close()
 	old := d.replaced.keep(at.Dir, at.Name)
 	if old < 0 {
-		return false
+		return c
 	}
 	defer unix.Close(old)
-	_, err = attribute(old, capabilities)
+	list, err := readAttribute(func(b []byte) (int, error) { return unix.Listxattr(procPath(old), b) })
+	if err != nil {
+		return c
+	}
+	kept := inherits(at.Dir, at.Name, old, a)
+	lose := func(name string) {
+		if !slices.Contains(c.Lost, name) {
+			c.Lost = append(c.Lost, name)
+		}
+	}
+	for key := range strings.SplitSeq(strings.TrimRight(string(list), "\x00"), "\x00") {
+		switch {
+		case key == capabilities && kept:
+			c.Capabilities = true
+			if !maySetCapabilities() {
+				c.Err = fmt.Errorf("%s has capabilities that this user cannot preserve: run muster as root, or remove them (setcap -r)", path)
+			}
+		case key == capabilities:
+			lose("capabilities")
+		case key == accessList && !kept:
+			lose("access control list")
+		case strings.HasPrefix(key, userPrefix) && !kept && !chown:
+			lose("user attributes")
+		}
+	}
+	slices.Sort(c.Lost)
 
-	return err == nil && inherits(at.Dir, at.Name, old, a)
+	return c
+}
+
+// maySetCapabilities reports whether this process has the capability to set file capabilities.
+func maySetCapabilities() bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	err := unix.Capget(&header, &data[0])
+
+	return err == nil && data[0].Effective&(1<<unix.CAP_SETFCAP) != 0
 }
 
 // carry copies the extended attributes of the old file to the temporary file f. If inherits is

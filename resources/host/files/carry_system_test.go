@@ -7,6 +7,7 @@ import (
 	"encoding/binary"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,7 +77,7 @@ func TestSystemWriteKeepsAttributes(t *testing.T) {
 			h, path := hosttest.New(t), t.TempDir()+"/f"
 			furnished(t, path, int(uid))
 			a := files.Attrs{UID: hosttest.Stranger, GID: hosttest.Stranger, Mode: 0o640}
-			if !h.KeepsCapabilities(path, a) {
+			if !h.Carried(path, a, false).Capabilities {
 				t.Error("the capabilities are not announced")
 			}
 			if err := h.Write(t.Context(), path, strings.NewReader("new"), a); err != nil {
@@ -122,8 +123,9 @@ func TestSystemWriteTakesNothingFromStrangers(t *testing.T) {
 			path := dir + "/f"
 			furnished(t, path, c.uid)
 			disk := files.New(files.Options{Label: func(_ context.Context, of string) (string, error) { return "label_of:" + filepath.Base(of), nil }})
-			if disk.KeepsCapabilities(path, c.a) {
-				t.Error("capabilities are announced")
+			carried := disk.Carried(path, c.a, false)
+			if want := []string{"access control list", "capabilities", "user attributes"}; carried.Capabilities || !slices.Equal(carried.Lost, want) {
+				t.Errorf("it announces %+v", carried)
 			}
 			if err := disk.Write(t.Context(), path, strings.NewReader("secret"), c.a); err != nil {
 				t.Fatal(err)

@@ -145,9 +145,6 @@ func (r *rendering) answer(call render.Call) (reply render.Reply) {
 		}
 	}()
 	value, err := r.names.Call(call.Function, args)
-	if text, is := value.(string); is {
-		r.noValue = r.noValue || strings.Contains(text, noValue)
-	}
 	if err == nil {
 		value, err = render.Plain(value)
 	}

@@ -15,12 +15,8 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-const (
-	// writtenMode is the mode of files that templates write by function.
-	writtenMode = 0o644
-	// noValue is what a Go template yields for a missing key.
-	noValue = "<no value>"
-)
+// writtenMode is the mode of files that templates write by function.
+const writtenMode = 0o644
 
 // rendering is what the templates of one scaffold yield.
 type rendering struct {
@@ -41,9 +37,7 @@ type rendering struct {
 	rendered int
 	// failed is the last error of a function.
 	failed error
-	// noValue reports that a function returned these words.
-	noValue bool
-	end     *render.Event
+	end    *render.Event
 }
 
 // The errors of templates that use a secret.
@@ -95,7 +89,7 @@ func (r *rendering) current() string {
 }
 
 // result returns the files that were received, and fails where two have the
-// same path, one is a directory of another, or one lacks a value.
+// same path, or one is a directory of another.
 func (r *rendering) result() ([]file, error) {
 	files, given, texts := r.files, map[string]bool{}, ""
 	if r.flows {
@@ -116,25 +110,11 @@ func (r *rendering) result() ([]file, error) {
 			}
 		}
 		given[f.path] = true
-		if err := r.checkValues(f); err != nil {
-			return nil, err
-		}
 	}
 
 	return slices.DeleteFunc(files, func(f file) bool {
 		return r.spec.SkipEmpty && !f.written && strings.TrimSpace(string(f.content)) == ""
 	}), nil
-}
-
-// checkValues refuses what a Go template yields for a missing key, unless a
-// template, the data or a function has these words: the library has no option for it.
-func (r *rendering) checkValues(f file) error {
-	before, _, found := strings.Cut(string(f.content), noValue)
-	if !found || r.spec.Engine != scaffold.EngineGo || r.noValue || strings.Contains(fmt.Sprint(r.tree.texts, r.names.Values()), noValue) {
-		return nil
-	}
-
-	return fmt.Errorf("%s: line %d of the result has %s: a key is missing, write {{ get .Data \"name\" | default \"…\" }} where it may be", strings.TrimPrefix(f.path, r.spec.Name+"/"), 1+strings.Count(before, "\n"), noValue)
 }
 
 // in adds the template that was being rendered to an error.

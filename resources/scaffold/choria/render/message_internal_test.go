@@ -69,7 +69,7 @@ func TestInOrder(t *testing.T) {
 }
 
 // Calls of the library's functions are found wherever they stand, and nothing
-// that only looks like one.
+// that only looks like one. Printed values are checked.
 func TestPrepareFindsCalls(t *testing.T) {
 	for name, tc := range map[string]struct {
 		r          Request
@@ -78,8 +78,8 @@ func TestPrepareFindsCalls(t *testing.T) {
 		"jet":                {Request{Left: "[[", Right: "]]"}, "é [[ write(\"render\", render(\"write\", .)) ]] write {* render *}", "é [[ __write(\"render\", __render(\"write\", .)) ]] write {* render *}"},
 		"jet, within others": {Request{Left: "[[", Right: "]]"}, "[[- if write(\"a\", \"b\") -]][[ else ]][[ x := Data.write + render(\"a\", .) ]][[ end ]][[ block b(y=render(\"a\", .)) ]][[ write(\"b\", \"\") ]][[ end ]][[ try ]][[ catch e ]][[ \"a\" | write: \"b\" ]][[ end ]]", "[[- if __write(\"a\", \"b\") -]][[ else ]][[ x := Data.write + __render(\"a\", .) ]][[ end ]][[ block b(y=__render(\"a\", .)) ]][[ __write(\"b\", \"\") ]][[ end ]][[ try ]][[ catch e ]][[ \"a\" | __write: \"b\" ]][[ end ]]"},
 		"jet, a range of it": {Request{Left: "[[", Right: "]]"}, "[[ range render(\"a\", .) ]][[ end ]]", "[[ range __in_order(__render(\"a\", .)) ]][[ end ]]"},
-		"go":                 {Request{Go: true, Left: "{{", Right: "}}"}, "é {{ write \"render\" (render \"write\" .) }} write {{/* don't render */}}{{ .write }}{{ $write := 1 }}", "é {{ __write \"render\" (__render \"write\" .) }} write {{/* don't render */}}{{ .write }}{{ $write := 1 }}"},
-		"go, within others":  {Request{Go: true, Left: "<<", Right: ">>"}, "<< define \"write\" >><<- if write \"a\" \"b\" ->><< end >><< end >><< template \"write\" (render \"a\" .) >><< with render \"a\" . >><< . | write \"b\" >><< end >>", "<< define \"write\" >><<- if __write \"a\" \"b\" ->><< end >><< end >><< template \"write\" (__render \"a\" .) >><< with __render \"a\" . >><< . | __write \"b\" >><< end >>"},
+		"go":                 {Request{Go: true, Left: "{{", Right: "}}"}, "é {{ write \"render\" (render \"write\" .) }} write {{/* don't render */}}{{ .write }}{{ $write := 1 }}", "é {{ __write \"render\" (__render \"write\" .) | __printed \"write \\\"render\\\" (render \\\"write\\\" .)\" }} write {{/* don't render */}}{{ .write | __printed \".write\" }}{{ $write := 1 }}"},
+		"go, within others":  {Request{Go: true, Left: "<<", Right: ">>"}, "<< define \"write\" >><<- if write \"a\" \"b\" ->><< end >><< end >><< template \"write\" (render \"a\" .) >><< with render \"a\" . >><< . | write \"b\" >><< end >>", "<< define \"write\" >><<- if __write \"a\" \"b\" ->><< end >><< end >><< template \"write\" (__render \"a\" .) >><< with __render \"a\" . >><< . | __write \"b\" | __printed \". | write \\\"b\\\"\" >><< end >>"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if got, err := tc.r.prepare(tc.text); got != tc.want || err != nil {

@@ -1,6 +1,9 @@
 package render
 
 import (
+	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -11,16 +14,16 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// prepare returns a template that calls own functions, and ranges in order. Its
+// prepare returns a template that calls own functions, checks printed values, and ranges in order. Its
 // error is that of the library.
 func (r *Request) prepare(text string) (string, error) {
-	if strings.Contains(text, "write") || strings.Contains(text, "render") {
-		calls, err := r.calls(text)
+	if strings.Contains(text, r.Left) {
+		insertions, err := r.insertions(text)
 		if err != nil {
 			return "", err
 		}
-		for _, at := range slices.Backward(slices.Sorted(slices.Values(calls))) {
-			text = text[:at] + own + text[at:]
+		for _, at := range slices.Backward(slices.Sorted(maps.Keys(insertions))) {
+			text = text[:at] + insertions[at] + text[at:]
 		}
 	}
 	if !r.Go && strings.Contains(text, "range") {
@@ -30,11 +33,13 @@ func (r *Request) prepare(text string) (string, error) {
 	return text, nil
 }
 
-// calls returns where a template calls the functions of the library.
-func (r *Request) calls(text string) (at []int, err error) {
-	found := func(name string, pos int) {
+// insertions returns the text to insert into a template, by position: a prefix for the functions
+// of the library, and a check of each printed value.
+func (r *Request) insertions(text string) (map[int]string, error) {
+	out := map[int]string{}
+	call := func(name string, pos int) {
 		if name == "write" || name == "render" {
-			at = append(at, pos)
+			out[pos] += own
 		}
 	}
 	if !r.Go {
@@ -43,25 +48,66 @@ func (r *Request) calls(text string) (at []int, err error) {
 			return nil, err
 		}
 		template.Visit(t.Root, func(node any) {
-			if n, is := node.(*jet.IdentifierNode); is {
-				found(n.Ident, int(n.Pos))
+			switch n := node.(type) {
+			case *jet.IdentifierNode:
+				call(n.Ident, int(n.Pos))
+			case *jet.ActionNode:
+				if source := template.PrintedByJet(n); source != "" && n.Set == nil {
+					out[int(n.Pos)] = fmt.Sprintf("%s: %q, %d, ", namePrinted, source, n.Line) + out[int(n.Pos)]
+				}
 			}
 		})
-		return at, nil
+		return out, nil
 	}
 	all, t := map[string]*parse.Tree{}, parse.New("string")
 	// The library knows the functions.
 	t.Mode = parse.SkipFuncCheck
-	_, err = t.Parse(text, r.Left, r.Right, all)
+	_, err := t.Parse(text, r.Left, r.Right, all)
 	for _, t := range all {
 		template.Visit(t.Root, func(node any) {
-			if n, is := node.(*parse.IdentifierNode); is {
-				found(n.Ident, int(n.Pos))
+			switch n := node.(type) {
+			case *parse.IdentifierNode:
+				call(n.Ident, int(n.Pos))
+			case *parse.ActionNode:
+				if source := template.PrintedByGo(n); source != "" {
+					out[endOfAction(text, r.Right, int(n.Pos))] = fmt.Sprintf(" | %s %q", namePrinted, source)
+				}
 			}
 		})
 	}
 
-	return at, err
+	return out, err
+}
+
+// quoted matches the strings and characters of an action.
+var quoted = regexp.MustCompile("\"(?:\\\\.|[^\"\\\\])*\"|'(?:\\\\.|[^'\\\\])*'|`[^`]*`")
+
+// endOfAction returns the position behind the last word of the Go action that includes a position.
+func endOfAction(text, right string, at int) int {
+	blank := quoted.ReplaceAllStringFunc(text[at:], func(s string) string { return strings.Repeat("_", len(s)) })
+	action, _, _ := strings.Cut(blank, right)
+	if strings.HasSuffix(action, " -") {
+		action = strings.TrimSuffix(action, "-")
+	}
+
+	return at + len(strings.TrimRight(action, " \t\r\n"))
+}
+
+// namePrinted is the function that checks each printed value.
+const namePrinted = own + "printed"
+
+// printedByGo returns a printed value, or an error if it is or contains null.
+func printedByGo(source string, v any) (any, error) { return v, template.CheckGo(source, v) }
+
+// printedByJet returns its last argument, a printed value. It panics if that is or contains null.
+func printedByJet(args jet.Arguments) reflect.Value {
+	v := args.Get(2)
+	if err := template.CheckJet(args.Get(0).String(), v); err != nil {
+		// The library does not report where a function was called.
+		panic(fmt.Errorf("Jet Runtime Error (\"string\":%v): %w", args.Get(1), err))
+	}
+
+	return v
 }
 
 // nameInOrder is the function that ranges of Jet templates go through.

@@ -59,10 +59,11 @@ func (r *renderer) render() (err error) {
 	if names := r.functions(); r.request.Go {
 		functions := template.GoFunctions(names)
 		functions["getHostByName"] = func(string) (string, error) { return "", errors.New("templates ask no name service") }
+		functions[namePrinted] = printedByGo
 		r.library, err = library.New(config, functions)
 	} else {
 		functions := template.JetFunctions(names)
-		functions[nameInOrder] = template.InOrder
+		functions[nameInOrder], functions[namePrinted] = template.InOrder, printedByJet
 		r.library, err = library.NewJet(config, functions)
 	}
 	for _, name := range r.request.Templates {
