@@ -17,7 +17,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 		return
 	}
 	if r.opts.Env.Scope.Unchanging() {
-		if h.OwesUnitReload() {
+		if h.IsReloadPending() {
 			r.opts.Env.Log.WarnContext(ctx, "systemd would reload its unit files, because an earlier run was killed before the daemon-reload")
 		}
 		return

@@ -36,8 +36,8 @@ func (h *Host) WouldReloadUnits(path string) bool {
 	return h != nil && canReload() && files.IsUnitFile(path)
 }
 
-// OwesUnitReload reports whether ReloadUnits would run a daemon-reload for a killed run.
-func (h *Host) OwesUnitReload() bool {
+// IsReloadPending reports whether ReloadUnits would run a daemon-reload for a killed run.
+func (h *Host) IsReloadPending() bool {
 	_, recorded, err := Recall[bool](h, unitRecords, pendingUnits)
 
 	return err == nil && recorded && !h.expectsUnits.Load() && canReload()

@@ -177,6 +177,10 @@ func set(t *testing.T, s *spec, word string) {
 		s.plan.Missing = append(s.plan.Missing, value)
 	case "takes":
 		s.plan.Removes = append(s.plan.Removes, value)
+	case "compared":
+		s.plan.ComparedWith = append(s.plan.ComparedWith, value)
+	case "undue":
+		s.plan.UndueFor = value
 	case "refused":
 		s.plan.Fails = errors.New(value)
 	case "unlisted":
@@ -261,6 +265,9 @@ func words(d plan.Decision) string {
 	if d.Kind == plan.Change && d.Until != nil {
 		out += ", provided its guards after " + d.Until.Ref.String()
 	}
+	if d.More != nil {
+		out += ", and more after " + d.More.Ref.String()
+	}
 
 	return out
 }
@@ -286,6 +293,8 @@ var rows = map[string]row{
 	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
 	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
 	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
+	"undue for another":        {lines: []string{"svc b undue=x", "svc a provides=x", "svc c undue=x"}, after: []string{"stable", "not-begun"}, has: "0", want: "stable"},
+	"undue for what is left":   {lines: []string{"svc a provides=y", "svc b undue=x"}, after: []string{"stable"}, has: "0", want: "change set"},
 	"expected to fail":         {lines: []string{"svc b refused=held"}, has: "0", want: "change set"},
 	"foreseen in noop":         {lines: []string{"svc b refused=held"}, has: "0", noop: true, want: "fail: held"},
 
@@ -379,6 +388,13 @@ var rows = map[string]row{
 	"what it reads changes":       {lines: []string{"svc a provides=x", "svc b reads=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
 	"what it reads is removed":    {lines: []string{"svc a removes=x", "svc b reads=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
 	"what satisfies it comes":     {lines: []string{"svc a provides=x", "svc b unless=x"}, after: []string{"planned"}, has: "0", noop: true, want: "unknown until svc#a is applied"},
+	"compared with a change":      {lines: []string{"svc a provides=x", "svc b compared=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
+	"compared with a removal":     {lines: []string{"svc a removes=x/y", "svc b compared=x/"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
+	"compared, and it changes":    {lines: []string{"svc a provides=x", "svc b compared=x"}, after: []string{"planned"}, has: "0", noop: true, want: "change set, and more after svc#a"},
+	"compared, and refreshed":     {lines: []string{"svc a provides=x/y", "svc b compared=x/ subscribe=svc#a"}, after: []string{"planned"}, has: "1", noop: true, want: "change refresh, and more after svc#a"},
+	"compared, nothing changes":   {lines: []string{"svc a provides=x", "svc b compared=x"}, after: []string{"stable"}, has: "1", noop: true, want: "stable"},
+	"compared with another":       {lines: []string{"svc a provides=x/y", "svc b compared=x"}, after: []string{"planned"}, has: "1", noop: true, want: "stable"},
+	"compared, in a real run":     {lines: []string{"svc a provides=x", "svc b compared=x"}, after: []string{"changed"}, has: "0", want: "change set"},
 	"what satisfies it goes":      {lines: []string{"svc a removes=x", "svc b unless=x"}, after: []string{"planned"}, has: "1", noop: true, want: "unknown until svc#a is applied"},
 	"what satisfies it stays":     {lines: []string{"svc a provides=x", "svc b unless=x"}, after: []string{"planned"}, has: "1", noop: true, want: "stable"},
 	"a manifest that is brought":  {lines: []string{"svc a", "apply b"}, after: []string{"planned"}, noop: true, change: func(r *resource.Resource) { expand(r); r.Brings = model.Ref{Type: "svc", Name: "a"} }, want: "unknown until svc#a is applied"},

@@ -19,7 +19,10 @@ const (
 
 // UnitDirs returns the unit directories of the system, highest precedence first.
 func UnitDirs() []string {
-	return []string{"/etc/systemd/system", "/run/systemd/system", "/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system"}
+	return []string{
+		"/etc/systemd/system.control", "/run/systemd/system.control", "/etc/systemd/system", "/etc/systemd/system.attached", "/run/systemd/system", "/run/systemd/system.attached",
+		"/usr/local/lib/systemd/system", "/usr/lib/systemd/system", "/lib/systemd/system",
+	}
 }
 
 // unitSuffixes returns the suffixes of unit files.
