@@ -87,7 +87,7 @@ func rooms() []room {
 		{folder: "resources/host/command", may: []string{"resources/host/paths", "resources/host/files"}},
 		{folder: "resources/host/accounts", may: []string{"resources/host/command"}},
 		{folder: "resources/host/lock", may: []string{"resources/host/paths", "resources/host/state"}, tests: []string{"resources/host/command"}},
-		{folder: "resources/host/archive", may: []string{"resources/host/trust", "resources/host/paths", "resources/host/files"}, tests: []string{"resources/host/..."}},
+		{folder: "resources/host/archive", may: []string{"resources/host/trust", "resources/host/paths", "resources/host/files", "resources/host/mounts"}, tests: []string{"resources/host/..."}},
 		{folder: "resources/host/facts", may: []string{"model", "resources/document", "resources/host/trust", "resources/host/files"}},
 		{folder: "resources/host/systembus"},
 		{folder: "resources/host/watch", may: []string{"resources/host/mounts", "resources/host/paths", "resources/host/systembus"}},
