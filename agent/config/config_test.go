@@ -75,7 +75,9 @@ func TestExampleConfigIsTheConfiguration(t *testing.T) {
 
 func TestConfigProblems(t *testing.T) {
 	for text, want := range map[string]string{
-		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes)",
+		"node: a.b":                             "agent.yaml:1:7: \"a.b\" is not a valid node id (write a_b; a dot would let it match keys of other nodes)",
+		"node: WEB01.Example.COM":               "agent.yaml:1:7: \"WEB01.Example.COM\" is not a valid node id (write WEB01_Example_COM; a dot would let it match keys of other nodes)",
+		"node: a/b.c":                           "agent.yaml:1:7: \"a/b.c\" is not a valid node id (use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes)",
 		"nodee: a":                              "agent.yaml:1:1: unknown key `nodee` (did you mean `node`?)",
 		"zzzzzz: a":                             "agent.yaml:1:1: unknown key `zzzzzz`",
 		"nats:\n  api_prefix: foo API":          "agent.yaml:2:15: `nats.api_prefix` \"foo API\" is no subject (write it as the server's configuration has it, without a dot at the end: fleet.API)",

@@ -32,7 +32,11 @@ func (c *Config) checkPairs() model.Problems {
 func (c *Config) checkKeys() model.Problems {
 	var out model.Problems
 	if model.CheckNode(c.Node, nil) != nil {
-		out.Property("node", "use letters, digits, - and _ only, not beginning with _; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
+		remedy := "use letters, digits, - and _ only, not beginning with _"
+		if id := strings.ReplaceAll(c.Node, ".", "_"); model.CheckNode(id, nil) == nil {
+			remedy = "write " + id
+		}
+		out.Property("node", remedy+"; a dot would let it match keys of other nodes", "%q is not a valid node id", c.Node)
 	}
 	checkGroups(&out, "groups", c.Groups)
 	checkGroups(&out, "groups_order", c.GroupsOrder)
