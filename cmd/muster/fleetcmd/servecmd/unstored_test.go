@@ -68,7 +68,7 @@ func TestTheServerStoresNothing(t *testing.T) {
 	showsNothing(t, s)
 }
 
-// TestOneNodeDoesNotBlind tests that one node of two cannot make the server look full. Two nodes can.
+// TestOneNodeDoesNotBlind tests when reports of nodes blind the dashboard: one of two nodes does not, both do.
 func TestOneNodeDoesNotBlind(t *testing.T) {
 	t.Parallel()
 	srv, store := kvtest.New(t)
