@@ -16,6 +16,8 @@ import (
 const (
 	// maxReports is how many reports are published at a time.
 	maxReports = 200
+	// maxWait is the longest wait between two tries. No event tells when a full store has room again.
+	maxWait = 30 * time.Second
 	// flushTimeout bounds the last delivery.
 	flushTimeout = 5 * time.Second
 )
@@ -80,7 +82,7 @@ func (d *Delivery) Run(ctx context.Context) error {
 			if ctx.Err() == nil {
 				d.failed(err)
 			}
-			if tasks.Pause(ctx, wait.Next(), d.Connected) {
+			if tasks.Pause(ctx, min(wait.Next(), maxWait), d.Connected) {
 				// What is back may need a moment yet, but not the minutes of a long outage.
 				wait.Reset()
 			}

@@ -15,6 +15,9 @@ import (
 // fewNodes is up to how many nodes are read one by one, and not among all others.
 const fewNodes = 50
 
+// maxReason is the maximum size in bytes of a reason that contains text from a node.
+const maxReason = 200
+
 // Facts yields the facts of some nodes, in any order. It skips nodes without stored facts. It may yield a node again if the
 // node stores its facts during the read. An error is the last item.
 func (b Bucket) Facts(ctx context.Context, nodes []string) iter.Seq2[model.NodeFacts, error] {
@@ -91,7 +94,7 @@ func decodeFacts(node string, m kvstore.Message) model.NodeFacts {
 		err = json.Unmarshal(m.Data, &f.Facts)
 	}
 	if err != nil {
-		return model.NodeFacts{Node: node, Unreadable: err.Error()}
+		return model.NodeFacts{Node: node, Unreadable: model.Line(err.Error(), maxReason)}
 	}
 
 	return f

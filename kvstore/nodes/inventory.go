@@ -11,6 +11,7 @@ import (
 	"iter"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
@@ -21,6 +22,9 @@ const (
 	maxInventory      = 64 << 10
 	maxInventoryPlain = 16 << 20
 	maxPackages       = 100_000
+	// maxHead and maxPackage are the maximum size in bytes of the first line and of the line of a package.
+	maxHead    = 4 << 10
+	maxPackage = 1 << 10
 )
 
 // PutInventory stores the packed inventory of a node, without an expiry. An inventory above 64 KiB loses the versions, and
@@ -68,7 +72,7 @@ func packInventory(i model.Inventory) ([]byte, error) {
 
 // pack returns an inventory in gzip: a line of JSON without the packages, and a line per package with its manager, name,
 // version and architecture, separated by tabs. This reads several times faster than JSON. A package with a tab or a line
-// break is skipped.
+// break is skipped, and one above 1 KiB.
 func pack(i model.Inventory) ([]byte, error) {
 	var out, text bytes.Buffer
 	packages := i.Packages
@@ -76,8 +80,8 @@ func pack(i model.Inventory) ([]byte, error) {
 	err := json.NewEncoder(&text).Encode(i)
 	for _, p := range packages {
 		fields := []string{p.Manager, p.Name, p.Version, p.Arch}
-		if !slices.ContainsFunc(fields, func(f string) bool { return strings.ContainsAny(f, "\t\n") }) {
-			text.WriteString(strings.Join(fields, "\t") + "\n")
+		if line := strings.Join(fields, "\t"); strings.Count(line, "\t") < len(fields) && !strings.Contains(line, "\n") && len(line) < maxPackage {
+			text.WriteString(line + "\n")
 		}
 	}
 	w := gzip.NewWriter(&out)
@@ -102,10 +106,10 @@ func unpackInventory(node string, m kvstore.Message) (i model.Inventory) {
 		err = unpack(m.Data, &i)
 	}
 	if err == nil && i.Node != node {
-		err = fmt.Errorf("it names node %q", i.Node)
+		err = fmt.Errorf("it names node %.80q", i.Node)
 	}
 	if err != nil {
-		return model.Inventory{Node: node, Unreadable: err.Error()}
+		return model.Inventory{Node: node, Unreadable: model.Line(err.Error(), maxReason)}
 	}
 
 	return i
@@ -126,17 +130,30 @@ func unpack(data []byte, i *model.Inventory) error {
 	case len(data) > maxInventoryPlain:
 		return fmt.Errorf("it exceeds %d MiB unpacked", maxInventoryPlain>>20)
 	}
-	head, lines, _ := strings.Cut(string(data), "\n")
-	if err := json.Unmarshal([]byte(head), i); err != nil {
+	line, rest, _ := bytes.Cut(data, []byte("\n"))
+	if len(line) > maxHead {
+		return fmt.Errorf("its first line exceeds %d KiB", maxHead>>10)
+	}
+	var head struct { // without packages, because a list of small objects takes far more memory than its text
+		Node, Incomplete string
+		At               time.Time
+	}
+	if err := json.Unmarshal(line, &head); err != nil {
 		return err
 	}
-	i.Packages = nil
+	*i = model.Inventory{Node: head.Node, At: head.At, Incomplete: model.Line(head.Incomplete, maxReason)}
+
+	return unpackPackages(string(rest), i)
+}
+
+// unpackPackages appends the packages of an inventory, one per line.
+func unpackPackages(lines string, i *model.Inventory) error {
 	for line := range strings.Lines(lines) {
 		manager, rest, _ := strings.Cut(strings.TrimSuffix(line, "\n"), "\t")
 		name, rest, _ := strings.Cut(rest, "\t")
 		version, arch, ok := strings.Cut(rest, "\t")
 		switch {
-		case !ok:
+		case !ok, len(line) > maxPackage:
 			return fmt.Errorf("invalid package line %.80q", line)
 		case len(i.Packages) == maxPackages:
 			return fmt.Errorf("it has more than %d packages", maxPackages)

@@ -178,15 +178,15 @@ func decodeInto(r *model.Node, states *model.StateReader, node string, m *kvstor
 		err = states.Decode(m.Data, &r.NodeState)
 	}
 	if err == nil && r.Node != node {
-		err = fmt.Errorf("it names node %q", r.Node)
+		err = fmt.Errorf("it names node %.80q", r.Node)
 	}
 	if err != nil {
-		*r = model.Node{Heard: m.Time, Unreadable: err.Error(), NodeState: model.NodeState{Node: node}}
+		*r = model.Node{Heard: m.Time, Unreadable: model.Line(err.Error(), maxReason), NodeState: model.NodeState{Node: node}}
 		// Without its groups it could be in any.
 		var known struct{ Groups []string }
 		_ = json.Unmarshal(m.Data, &known)
 		r.Groups = known.Groups
-		return fmt.Errorf("%w of node %s: %w", ErrInvalidState, node, err)
+		return fmt.Errorf("%w of node %s: %s", ErrInvalidState, node, r.Unreadable)
 	}
 	r.Silent = r.IsSilent(now)
 

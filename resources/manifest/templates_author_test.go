@@ -46,6 +46,26 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	if got := one(t, content(`"${ readFile('data') + template('{{ readFile \"data\" }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "xx" {
 		t.Errorf("what is only read: %q", got)
 	}
+	dir = beside(t, "t", "${ 1 + 1 } {{ 1 }} [[ 1 ]]", "x", "x")
+	for _, name := range []string{"t", "x"} {
+		if err := os.Chmod(filepath.Join(dir, name), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, in := range map[string]string{
+		"template":             content(`"${ template(readFile('t')) }"`),
+		"template in ccm":      strings.Replace(content(`"${ template('a ' + readFile('t')) }"`), "muster:", "ccm:", 1),
+		"jet of data":          "data: {t: \"${ readFile('t') }\"}\n" + content(`"${ jet(Data.t) }"`),
+		"template of the file": content(`"${ template('{{ readFile \"t\" }}') }"`),
+	} {
+		_, err := resolve(t, in, options(), manifest.Inputs{Dir: dir})
+		if refused := name != "template of the file"; (err != nil) != refused || refused && !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+filepath.Join(dir, "t")) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := one(t, content(`"${ template(readFile('x') + '{{ 2 }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "x2" {
+		t.Errorf("a text without expressions: %q", got)
+	}
 }
 
 // TestDataThatOthersMayWrite has data that a group or everybody may write to, for

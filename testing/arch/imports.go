@@ -183,7 +183,7 @@ func rooms() []room {
 		{folder: "examples", tests: []string{"model", "resources/...", "schemas"}},
 		{folder: "docs", may: []string{"model/...", "fleet/web/api", "resources", "resources/resource", "schemas"}, tests: []string{"resources/..."}},
 		{folder: "cmd/muster", alone: true, may: []string{"model", "resources/...", "cmd/muster/..."}},
-		{folder: "cmd/muster/print", may: []string{"model", "resources/document"}},
+		{folder: "cmd/muster/print", may: []string{"model", "model/safetext", "resources/document"}},
 		{folder: "cmd/muster/cli", may: []string{"model/...", "resources/...", "kvstore/...", "cmd/muster/print"}},
 		{folder: "testing", may: []string{"..."}},
 	}

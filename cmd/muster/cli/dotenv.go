@@ -46,20 +46,15 @@ func (e *Env) environ() map[string]string {
 	return out
 }
 
-// readEnvironFile returns the variables of the file. It skips a file that another user may write to, with a
-// warning.
+// readEnvironFile returns the variables of the file. It skips a file that users other than root and the running user may
+// write to, with a warning.
 func (e *Env) readEnvironFile() map[string]string {
 	path, err := filepath.Abs(environFile)
 	if err != nil {
 		return map[string]string{}
 	}
-	author, err := trust.AuthorIn(filepath.Dir(path))
-	// Any user can create the file in a directory such as /tmp.
-	author.Everybody = false
-	var text []byte
-	if err == nil {
-		text, err = files.ReadTrusted(path, maxEnvironFile, author)
-	}
+	// The variables decide what any manifest does, also one that does not belong to the owner of this directory.
+	text, err := files.ReadTrusted(path, maxEnvironFile, trust.Author{})
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			e.Log.Warn("environment file skipped", "file", path, "error", err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"time"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -140,17 +142,15 @@ func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in 
 		data, err := loader.LoadData(ctx, source, inputs)
 		return data, cli.FileError(flag, source, err)
 	}
-	if _, err := os.Stat(hieraFile); err != nil {
-		return nil, nil
-	}
 	inputs.Author = trust.Author{}
-	data, err := loader.LoadData(ctx, hieraFile, inputs)
-	if errors.Is(err, trust.ErrUntrusted) {
-		env.Log.Warn("data ignored", "file", hieraFile, "error", err)
+	if _, err := files.ReadTrusted(hieraFile, manifest.DefaultMaxBytes, inputs.Author); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) { // any user can make a .hiera in a directory such as /tmp
+			env.Log.Warn("data ignored", "file", hieraFile, "error", err)
+		}
 		return nil, nil
 	}
 
-	return data, err
+	return loader.LoadData(ctx, hieraFile, inputs)
 }
 
 // pipe answers a request; any problem with it is an answer too.

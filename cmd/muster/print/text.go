@@ -5,35 +5,13 @@ import (
 	"regexp"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/safetext"
 )
 
-// Text makes control characters visible: nodes and commands produced the text,
-// and a terminal would obey them.
-func Text(s string) string {
-	s = strings.ToValidUTF8(s, "\ufffd")
-	if strings.IndexFunc(s, isUnsafe) < 0 {
-		return s
-	}
-	var b strings.Builder
-	for _, r := range s {
-		if isUnsafe(r) {
-			fmt.Fprintf(&b, "\\u%04x", r)
-			continue
-		}
-		b.WriteRune(r)
-	}
-
-	return b.String()
-}
-
-// isUnsafe reports whether a terminal may act on r, or reorder the text that
-// follows. A tab does no harm.
-func isUnsafe(r rune) bool {
-	return r != '\t' && (unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r))
-}
+// Text makes control characters visible, see safetext.Text.
+func Text(s string) string { return safetext.Text(s) }
 
 // ours matches what colours text, and the line ends and tabs that are wanted.
 var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
@@ -43,7 +21,7 @@ var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
 // text that nobody thought of does no harm.
 func Visible(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
-	if strings.IndexFunc(s, isUnsafe) < 0 {
+	if safetext.IsSafe(s) {
 		return s
 	}
 	var b strings.Builder

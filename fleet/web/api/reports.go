@@ -94,7 +94,7 @@ func (a *api) addReports(routes huma.API) {
 	huma.Register(routes, operation("request-answers", "/requests/{id}/answers", "The answers of nodes to a request, with the output of commands", sourceErrors[:]...), func(ctx context.Context, in *requestInput) (*answer[view.Answers], error) {
 		return a.answersTo(ctx, in)
 	})
-	csv := operation("request-answers-csv", "/requests/{id}/answers.csv", "The answers of nodes to a request as a table. An apostrophe precedes texts that spreadsheets would take for formulas", sourceErrors[:]...)
+	csv := operation("request-answers-csv", "/requests/{id}/answers.csv", "The answers of nodes to a request as a table. An apostrophe precedes texts that spreadsheets would take for formulas. If answers are missing, the last row has no node and the outcome incomplete", sourceErrors[:]...)
 	csv.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	huma.Register(routes, csv, func(ctx context.Context, in *requestInput) (*table, error) {
 		found, err := a.answersTo(ctx, in)
@@ -102,7 +102,7 @@ func (a *api) addReports(routes huma.API) {
 			return nil, err
 		}
 
-		return newTable("request-"+in.ID+".csv", answersTable(found.Body))
+		return newTable("request-"+in.ID+".csv", answersHeader, answersRows(found.Body))
 	})
 	huma.Register(routes, operation("requests", "/requests", "The requests that nodes answered"), func(context.Context, *struct{}) (*answer[requests], error) {
 		return found(requests{a.Model.Progress(), orEmpty(a.Model.Requests())})

@@ -2,13 +2,12 @@ package api
 
 import (
 	"bytes"
-	"encoding/csv"
 	"mime"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
+	"github.com/musterfleet/muster/model/safetext"
 )
 
 // table is an answer with a table in CSV.
@@ -18,39 +17,37 @@ type table struct {
 	Body        []byte
 }
 
-// newTable returns rows as a CSV file to download.
-func newTable(name string, rows [][]string) (*table, error) {
+// newTable returns a header and rows as a CSV file to download.
+func newTable(name string, header []string, rows [][]safetext.Cell) (*table, error) {
 	var out bytes.Buffer
-	w := csv.NewWriter(&out)
-	if err := w.WriteAll(rows); err != nil {
+	if err := safetext.WriteCSV(&out, header, rows); err != nil {
 		return nil, err
 	}
 
 	return &table{"text/csv; charset=utf-8", mime.FormatMediaType("attachment", map[string]string{"filename": name}), out.Bytes()}, nil
 }
 
-// answersTable returns a header and one row per answer.
-func answersTable(all view.Answers) [][]string {
-	rows := [][]string{{"node", "outcome", "exit_code", "time", "seconds", "text", "stdout", "stderr"}}
+// answersHeader has the columns of answersRows.
+var answersHeader = []string{"node", "outcome", "exit_code", "time", "seconds", "text", "stdout", "stderr"}
+
+// answersRows returns one row per answer. If answers are missing, a last row without a node has the outcome "incomplete"
+// and the reason.
+func answersRows(all view.Answers) [][]safetext.Cell {
+	chosen := func(text string) safetext.Cell { return safetext.Cell{Text: text, Chosen: true} }
+	var rows [][]safetext.Cell
 	for _, a := range all.Answers {
 		code := ""
 		if a.ExitCode != nil {
 			code = strconv.Itoa(*a.ExitCode)
 		}
-		rows = append(rows, []string{
-			cell(a.Node), cell(string(a.Outcome)), code, a.Time.UTC().Format(time.RFC3339), strconv.FormatFloat(a.Duration.Seconds(), 'f', -1, 64),
-			cell(a.Text), cell(a.Stdout), cell(a.Stderr),
+		rows = append(rows, []safetext.Cell{
+			chosen(a.Node), chosen(string(a.Outcome)), {Text: code}, {Text: a.Time.UTC().Format(time.RFC3339)},
+			{Text: strconv.FormatFloat(a.Duration.Seconds(), 'f', -1, 64)}, chosen(a.Text), chosen(a.Stdout), chosen(a.Stderr),
 		})
+	}
+	if all.Incomplete != "" {
+		rows = append(rows, []safetext.Cell{{}, {Text: "incomplete"}, {}, {}, {}, chosen("Some answers are missing: " + all.Incomplete), {}, {}})
 	}
 
 	return rows
-}
-
-// cell returns a text from a node, quoted so that spreadsheets do not evaluate it as a formula.
-func cell(text string) string {
-	if text != "" && strings.ContainsRune("=+-@\t\r", rune(text[0])) {
-		return "'" + text
-	}
-
-	return text
 }

@@ -1,12 +1,14 @@
 package eval
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -64,11 +66,14 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	}
 	path = w.beside(path)
 	read := func() (string, error) {
-		if use == evaluated {
-			text, err := files.ReadTrusted(path, w.Opts.MaxBytes, w.Author)
-			return string(text), err
+		text, untrusted := files.ReadTrusted(path, w.Opts.MaxBytes, w.Author)
+		if untrusted == nil || use == evaluated {
+			return string(text), untrusted
 		}
 		text, err := files.Read(path, w.Opts.MaxBytes)
+		if err == nil && bytes.ContainsAny(text, "{[<") { // delimiters of expressions and templates begin with one of these
+			w.untrusted.Store(string(bytes.TrimSpace(text)), untrusted)
+		}
 		return string(text), err
 	}
 	if running {
@@ -80,6 +85,18 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	w.NoteInput(path)
 
 	return w.cached(string(use)+path, read)
+}
+
+// checkText refuses to evaluate a text of a file whose owner must not decide what muster does.
+func (w *World) checkText(text string) (err error) {
+	w.untrusted.Range(func(part, reason any) bool {
+		if strings.Contains(text, part.(string)) {
+			err = reason.(error)
+		}
+		return err == nil
+	})
+
+	return err
 }
 
 // beside returns the whole path of a file.

@@ -51,6 +51,9 @@ func (sc *Scope) template(ctx context.Context, text string) (any, error) {
 		}
 		return t.expressions(ctx, source)
 	case sc.Doc.IsCCM():
+		if err := sc.checkText(text); err != nil {
+			return nil, err
+		}
 		return t.expressions(ctx, template.Template{Name: expression.NameTemplate, Text: text})
 	}
 	source, err := t.source(expression.NameTemplate, text, template.IsGo)
@@ -96,7 +99,7 @@ func (t *templates) limits() template.Limits {
 // or more than one line.
 func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
 	if isText(text) || strings.Contains(text, "\n") || text == "" {
-		return template.Template{Name: function, Text: text}, nil
+		return template.Template{Name: function, Text: text}, t.checkText(text)
 	}
 	content, err := t.read(text, evaluated)
 	if err != nil {

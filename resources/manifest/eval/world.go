@@ -75,6 +75,8 @@ type World struct {
 	signature func() types.Map
 	// cache holds the files and keys that were read.
 	cache map[string]string
+	// untrusted has the texts of files that the author of the document does not vouch for, with the reasons.
+	untrusted sync.Map
 	// secrets are all that were seen so far, also within what is secret as a whole.
 	secrets []model.Secret
 	isKnown map[model.Secret]bool

@@ -104,7 +104,8 @@ func (c *resumeCommand) end(ctx context.Context, store *fleetcli.Store, by pause
 	from, isKnown := "", false
 	for _, n := range known {
 		isKnown = isKnown || t.Includes(n.NodeState)
-		if t.Node != "" && n.Node == t.Node && n.Paused != nil {
+		// After a restored backup the bucket may lack a pause that nodes keep.
+		if n.Paused != nil && (n.Node == t.Node || n.Paused.From == model.Key(t.String(), model.ControlPause)) {
 			from = n.Paused.From
 		}
 	}
