@@ -24,15 +24,17 @@ const remedy = "check its free disk space and /healthz"
 const (
 	// publishTime is how long a node takes at most to publish a report.
 	publishTime = 5 * time.Second
-	// quietTime is how long a stream stores nothing before that is suspicious; less for nodes with a short state_ttl.
+	// quietTime is how long a stream stores nothing before that is suspicious; less if most nodes have a short state_ttl.
 	quietTime = 30 * time.Second
 	// quietPart is which part of the state_ttl that is.
 	quietPart = 10
 	// maxAsked is how many nodes are asked whether their states are stored.
 	maxAsked = 3
+	// maxWitnesses is how many nodes must report that the server does not store their messages. One node may lie.
+	maxWitnesses = 2
 )
 
-// isQuiet reports whether the stream stored nothing for a suspicious time, by the state_ttl of a node.
+// isQuiet reports whether the stream stored nothing for a suspicious time, by the usual state_ttl of nodes.
 func (l LastStored) isQuiet(ttl time.Duration) bool {
 	quiet := quietTime
 	if ttl > 0 {
@@ -42,18 +44,44 @@ func (l LastStored) isQuiet(ttl time.Duration) bool {
 	return l.Now.Sub(l.At) > quiet
 }
 
-// UnstoredReports returns why reports are probably not stored, empty if they are: nodes store that reports wait after the
-// stream of reports stored its last message.
+// reachableAt returns the nodes with a state_ttl that were reachable at a time, and the median of their state_ttl. One node
+// cannot shorten the median, unless it is alone.
+func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node, median time.Duration) {
+	var ttls []time.Duration
+	for n := range nodes {
+		if ttl := n.SilentAfter.Std(); ttl > 0 && !n.Stopped() && n.Unreadable == "" && !n.IsSilent(at) {
+			found, ttls = append(found, n), append(ttls, ttl)
+		}
+	}
+	if len(ttls) > 0 {
+		slices.Sort(ttls)
+		median = ttls[len(ttls)/2]
+	}
+
+	return found, median
+}
+
+// witnesses returns how many of some reachable nodes must report a problem.
+func witnesses(reachable int) int { return max(1, min(reachable, maxWitnesses)) }
+
+// UnstoredReports returns why reports are probably not stored, empty if they are. Two reachable nodes, or the only one,
+// must have stored that reports wait after the stream of reports stored its last message.
 func UnstoredReports(l LastStored, nodes iter.Seq[*model.Node]) string {
+	reachable, ttl := reachableAt(l.Now, nodes)
+	known := map[string]bool{} // a waiting node counts even if it is silent, or it could outvote the others
+	for _, n := range reachable {
+		known[n.Node] = true
+	}
 	waiting, first := 0, ""
 	for n := range nodes {
-		if n.Outbox > 0 && n.Heard.After(l.At) && l.Now.Sub(n.Heard) > publishTime && l.isQuiet(n.SilentAfter.Std()) && !n.Stopped() {
+		if n.Outbox > 0 && n.Heard.After(l.At) && l.Now.Sub(n.Heard) > publishTime && !n.Stopped() {
+			known[n.Node] = true
 			if waiting++; waiting == 1 {
 				first = n.Node
 			}
 		}
 	}
-	if waiting == 0 {
+	if waiting < witnesses(len(known)) || !l.isQuiet(ttl) {
 		return ""
 	}
 
@@ -65,6 +93,8 @@ type UnstoredStates struct {
 	LastStored
 	// Ask has nodes to ask for the reason, none if nothing is suspicious.
 	Ask []string
+	// Witnesses is how many of these nodes must report that their state is not stored.
+	Witnesses int
 	// isOverdue is set when all of them should have stored their states again.
 	isOverdue bool
 }
@@ -72,25 +102,17 @@ type UnstoredStates struct {
 // FindUnstoredStates looks for the nodes that were reachable when the last state was stored.
 func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredStates {
 	out := UnstoredStates{LastStored: l}
-	var found []*model.Node
-	shortest := time.Duration(0)
-	for n := range nodes {
-		if ttl := n.SilentAfter.Std(); ttl > 0 && !n.Stopped() && n.Unreadable == "" && !n.IsSilent(l.At) {
-			found = append(found, n)
-			if shortest == 0 || ttl < shortest {
-				shortest = ttl
-			}
-		}
-	}
-	if len(found) == 0 || !l.isQuiet(shortest) {
+	found, ttl := reachableAt(l.At, nodes)
+	if len(found) == 0 || !l.isQuiet(ttl) {
 		return out
 	}
+	out.Witnesses = witnesses(len(found))
 	slices.SortFunc(found, func(a, b *model.Node) int { return cmp.Or(b.Heard.Compare(a.Heard), cmp.Compare(a.Node, b.Node)) })
 	for _, n := range found[:min(len(found), maxAsked)] {
 		out.Ask = append(out.Ask, n.Node)
 	}
 	// A heartbeat is at most half of the state_ttl, give or take a tenth.
-	out.isOverdue = l.Now.Sub(l.At) > shortest*2/3
+	out.isOverdue = l.Now.Sub(l.At) > ttl*2/3
 
 	return out
 }
@@ -100,7 +122,7 @@ func (u UnstoredStates) Reason(node, unstored string) string {
 	return fmt.Sprintf("the NATS server %s stores no states of nodes since %s: %s; %s reports: %s", u.Server, at(u.At), remedy, node, unstored)
 }
 
-// Guess returns why states are probably not stored where no node can be asked, empty if they may be.
+// Guess returns why states are probably not stored without enough witnesses, empty if they may be.
 func (u UnstoredStates) Guess() string {
 	if !u.isOverdue {
 		return ""

@@ -80,9 +80,10 @@ func TestOneHungServer(t *testing.T) {
 		})
 	}
 	var all []model.Entry
-	kvtest.Eventually(t, "the cluster has leaders again", func() (bool, string) {
+	// The server that was stopped may answer before it has caught up.
+	kvtest.Eventually(t, "the history has the last value", func() (bool, string) {
 		all, err = store.History(t.Context(), key)
-		return err == nil, fmt.Sprint(err)
+		return err == nil && len(all) > 0 && strings.HasPrefix(string(all[len(all)-1].Value), "1 "), fmt.Sprint(len(all), err)
 	})
 	found := map[string]int{}
 	for _, e := range all {
@@ -90,7 +91,7 @@ func TestOneHungServer(t *testing.T) {
 			t.Errorf("value %q is stored %d times", e.Value, found[string(e.Value)])
 		}
 	}
-	if len(found) < 2 || !strings.HasPrefix(string(all[len(all)-1].Value), "1 ") {
+	if len(found) < 2 {
 		t.Errorf("the history is %v", found)
 	}
 }

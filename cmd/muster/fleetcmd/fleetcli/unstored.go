@@ -22,7 +22,7 @@ const askTimeout = time.Second
 type Unstored struct {
 	// States and Reports are why states and reports are not stored, empty if they are.
 	States, Reports string
-	// Since is the time of the last stored state if a node confirms that later ones are not stored.
+	// Since is the time of the last stored state if enough nodes confirm that later ones are not stored.
 	Since time.Time
 	// Silent has the NATS servers that do not answer the others, with the time of the last answer.
 	Silent map[string]time.Time
@@ -69,11 +69,19 @@ func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.N
 		out.States = suspicious.Guess()
 		return out, nil
 	}
+	said := 0
 	for _, node := range suspicious.Ask {
-		if reason := askUnstored(ctx, s, node); reason != "" {
-			out.States, out.Since = suspicious.Reason(node, reason), last[0].At
-			break
+		reason := askUnstored(ctx, s, node)
+		if reason == "" {
+			continue
 		}
+		if said++; said == suspicious.Witnesses {
+			out.States, out.Since = suspicious.Reason(node, reason), last[0].At
+			return out, nil
+		}
+	}
+	if said > 0 {
+		out.States = suspicious.Guess()
 	}
 
 	return out, nil

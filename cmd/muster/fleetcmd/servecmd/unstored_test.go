@@ -3,11 +3,13 @@ package servecmd
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/kvstore/requests"
@@ -31,7 +33,7 @@ func TestTheServerStoresNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	var full atomic.Bool
-	pingable(t, kvtest.Bind(t, srv), func() model.NodeState {
+	pingable(t, kvtest.Bind(t, srv), "web01", func() model.NodeState {
 		answer := model.NodeState{Node: "web01"}
 		if full.Load() {
 			answer.Unstored = map[string]string{model.UnstoredState: fmt.Sprint("state not stored since then: ", putState()), model.UnstoredReports: "no room"}
@@ -66,13 +68,56 @@ func TestTheServerStoresNothing(t *testing.T) {
 	showsNothing(t, s)
 }
 
-// pingable answers pings to web01 until the test ends.
-func pingable(t *testing.T, store *kvtest.Store, answer func() model.NodeState) {
+// TestOneNodeDoesNotBlind tests that one node of two cannot make the server look full. Two nodes can.
+func TestOneNodeDoesNotBlind(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	var fleet []*model.Node
+	var asked, full atomic.Int32
+	full.Store(1)
+	for at, name := range []string{"web01", "web02"} {
+		if err := store.PutState(t.Context(), model.NodeState{Node: name}, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+		fleet = append(fleet, &model.Node{NodeState: model.NodeState{Node: name, SilentAfter: model.Duration(time.Second)}})
+		pingable(t, kvtest.Bind(t, srv), name, func() model.NodeState {
+			asked.Add(1)
+			answer := model.NodeState{Node: name}
+			if at < int(full.Load()) {
+				answer.Unstored = map[string]string{model.UnstoredState: "no space left on device"}
+			}
+			return answer
+		})
+	}
+	find := func() fleetcli.Unstored {
+		for _, n := range fleet {
+			n.Heard = time.Now()
+		}
+		found, err := fleetcli.FindUnstored(t.Context(), store.Store, slices.Values(fleet))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return found
+	}
+	kvtest.Eventually(t, "both nodes are asked twice", func() (bool, string) {
+		if found := find(); !found.Since.IsZero() || strings.Contains(found.States, "web01") {
+			t.Fatalf("one node blinds: %+v", found)
+		}
+		return asked.Load() >= 4, fmt.Sprint(asked.Load())
+	})
+	full.Store(2)
+	if found := find(); found.Since.IsZero() || !strings.Contains(found.States, " reports: no space left on device") {
+		t.Errorf("two nodes: %+v", found)
+	}
+}
+
+// pingable answers pings to a node until the test ends.
+func pingable(t *testing.T, store *kvtest.Store, node string, answer func() model.NodeState) {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	ended, ready := make(chan error, 1), make(chan struct{})
 	go func() {
-		ended <- store.Serve(ctx, requests.ServeOptions{Node: "web01", Ready: func() { close(ready) }, Ping: func(context.Context, []byte) (any, error) { return answer(), nil }})
+		ended <- store.Serve(ctx, requests.ServeOptions{Node: node, Ready: func() { close(ready) }, Ping: func(context.Context, []byte) (any, error) { return answer(), nil }})
 	}()
 	<-ready
 	t.Cleanup(func() {
