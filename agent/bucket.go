@@ -41,10 +41,7 @@ func (b *bucketNotices) note(ctx context.Context, s model.Sync) {
 	}
 	b.status.SetMessage(together(problem, away, deniedSubscription(s.Denied), unreadableKeys(s.Unreadable), invalidKeys(s.Invalid), refusedAnswers(s.Refused)), s.Err != nil)
 	// After the message, so that no state has a group without what is wrong with it.
-	b.status.SetRead(func(group string) bool {
-		family := model.GroupFamily(group)
-		return slices.Contains(s.Known, family) || slices.Contains(s.Failed, family)
-	})
+	b.status.SetRead(s.Known, s.Failed)
 	b.invalid = b.reportKeys(ctx, b.invalid, s.Invalid, invalidKeys)
 	b.unreadable = b.reportKeys(ctx, b.unreadable, s.Unreadable, unreadableKeys)
 	if problem == b.problem {

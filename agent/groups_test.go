@@ -194,6 +194,9 @@ func TestGroupIsShownOnceItIsRead(t *testing.T) {
 		if text := n.agent.State().Message; !strings.Contains(text, "group.closed is not permitted") {
 			t.Errorf("the message is %q", text)
 		}
+		if got := n.agent.State().UnreadGroups; !slices.Equal(got, []string{"closed"}) {
+			t.Errorf("the unread groups are %q", got)
+		}
 		n.control(n.own(model.ControlGroups), groups("fresh", "later"))
 		shows("fresh")
 		n.stop()

@@ -26,7 +26,7 @@ func PrecedenceOf(key string, others []model.Entry, nodes []model.Node) (out []P
 		}
 		by := map[bool][]string{}
 		for i := range nodes {
-			if v := newView(&nodes[i]); v.isIn(t) && v.isIn(other) {
+			if v := newView(&nodes[i]); v.isIn(t) && v.isIn(other) && !v.isUnread(t, key) && !v.isUnread(other, e.Key) {
 				wins := v.isAhead(t, other)
 				by[wins] = append(by[wins], v.Node.Node)
 			}

@@ -138,7 +138,10 @@ func (r Rollout) appendStatuses(out []RolloutStatus, v *view, ordered []placed) 
 			s.Status, s.Reason = whySkipped(e, v, held)
 		default:
 			s = r.status(&e.Entry, v.Node, &m)
-			// One that was never valid there leaves the next in force.
+			// An assignment that the node never read, or that was never valid there, leaves the next one in force.
+			if v.isUnread(e.target, e.Key) {
+				break
+			}
 			if m.Revision > 0 || (s.Status != StatusRejected && s.Status != StatusPending) || v.Manifests[e.Key].Late == "" {
 				applies = e.Key
 			}

@@ -11,10 +11,31 @@ type view struct {
 	places   map[string]int
 	// running are the keys that it runs and that are for it, by name those that win; see active.
 	running map[string]string
+	// unread are the targets that the node could not read at its last attempt.
+	unread map[Target]bool
 }
 
 func newView(n *model.Node) view {
-	return view{Node: n, families: model.Families(n.Node, n.Groups)}
+	v := view{Node: n, families: model.Families(n.Node, n.Groups)}
+	if len(n.UnreadGroups) > 0 {
+		v.unread = make(map[Target]bool, len(n.UnreadGroups))
+		for _, g := range n.UnreadGroups {
+			v.unread[Target{Group: g}] = true
+		}
+	}
+
+	return v
+}
+
+// isUnread reports whether the node cannot run the assignment of a key, because it never read it and could not read
+// its target at the last attempt.
+func (v *view) isUnread(t Target, key string) bool {
+	if !v.unread[t] {
+		return false
+	}
+	m := v.Manifests[key]
+
+	return m.Revision == 0 && m.Seen == 0
 }
 
 // place returns the place of a target among the families of the node, and whether it is one of them.

@@ -26,22 +26,24 @@ const (
 // NodeState is the status of a node as it reports it (io.muster.v1.node), in the
 // bucket and as a report.
 type NodeState struct {
-	Protocol  string                   `json:"protocol"`
-	Node      string                   `json:"node"`
-	Event     NodeEvent                `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping"`
-	Host      string                   `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
-	Version   string                   `json:"version"`
-	Started   time.Time                `json:"started"`
-	At        time.Time                `json:"at"`
-	Groups    []string                 `json:"groups"`
-	Labels    map[string]string        `json:"labels,omitempty"`
-	Manifests map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
-	Health    HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
-	Outbox    int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
-	Watches   int                      `json:"watches" jsonschema_description:"Resources that are watched for drift"`
-	Polled    int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
-	Flapping  []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
-	Paused    *Paused                  `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
+	Protocol string    `json:"protocol"`
+	Node     string    `json:"node"`
+	Event    NodeEvent `json:"event,omitempty" jsonschema:"enum=started,enum=stopped,enum=refused,enum=dropped,enum=silent,enum=unassigned,enum=duplicate,enum=flapping"`
+	Host     string    `json:"host,omitempty" jsonschema_description:"Host name of its machine"`
+	Version  string    `json:"version"`
+	Started  time.Time `json:"started"`
+	At       time.Time `json:"at"`
+	Groups   []string  `json:"groups"`
+	// UnreadGroups are missing where an older agent wrote the state.
+	UnreadGroups []string                 `json:"unread_groups,omitempty" jsonschema_description:"Groups that the node could not read at its last attempt, for example without permission; it does not know their newest assignments"`
+	Labels       map[string]string        `json:"labels,omitempty"`
+	Manifests    map[string]ManifestState `json:"manifests,omitempty" jsonschema_description:"By key in the bucket"`
+	Health       HealthCounts             `json:"health,omitzero" jsonschema_description:"Current health checks, by status"`
+	Outbox       int                      `json:"outbox" jsonschema_description:"Reports waiting to be published"`
+	Watches      int                      `json:"watches" jsonschema_description:"Resources that are watched for drift"`
+	Polled       int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
+	Flapping     []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
+	Paused       *Paused                  `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
 	// RejectedControl is nil too where an older agent wrote the state: its Message alone has them.
 	RejectedControl map[string]string `json:"rejected_control,omitempty" jsonschema_description:"Why what operators wrote about the node is not in force, by key; older agents have it in the message alone"`
 	Clock           ClockOffset       `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`

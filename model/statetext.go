@@ -49,6 +49,9 @@ func (r *StateReader) quick(data []byte, s *NodeState) bool {
 	s.At = p.time()
 	p.expect(`,"groups":`)
 	s.Groups = p.list()
+	if p.accept(`,"unread_groups":`) {
+		s.UnreadGroups = p.list()
+	}
 	if p.accept(`,"labels":`) {
 		s.Labels = p.labels()
 	}

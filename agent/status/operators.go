@@ -24,13 +24,24 @@ func (n *Node) UpdateJoining(next func(joining []string) []string) {
 	})
 }
 
-// SetRead takes over that groups were read, or cannot be: isRead reports that.
-func (n *Node) SetRead(isRead func(group string) bool) {
+// SetRead takes over the result of reading families of assignments: known were read since the agent started, failed
+// could not be read at the last attempt.
+func (n *Node) SetRead(known, failed []string) {
+	var unread []string
+	for _, family := range failed {
+		if group, isGroup := strings.CutPrefix(family, model.GroupFamily("")); isGroup {
+			unread = append(unread, group)
+		}
+	}
 	n.update(func() bool {
-		before := len(n.joining)
-		n.joining = slices.DeleteFunc(slices.Clone(n.joining), isRead)
+		before, other := len(n.joining), !slices.Equal(n.unread, unread)
+		n.joining = slices.DeleteFunc(slices.Clone(n.joining), func(group string) bool {
+			family := model.GroupFamily(group)
+			return slices.Contains(known, family) || slices.Contains(failed, family)
+		})
+		n.unread = unread
 
-		return len(n.joining) != before
+		return other || len(n.joining) != before
 	})
 }
 

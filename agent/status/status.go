@@ -45,6 +45,8 @@ type Node struct {
 	labels map[string]string
 	// joining are groups that operators put the node into lately, whose assignments it has not tried to read yet.
 	joining []string
+	// unread are the groups that the node could not read at its last attempt.
+	unread []string
 	// rejected is why what operators wrote is not in force, by key.
 	rejected map[string]string
 	// stopping is since when the agent shuts down; zero while it does not.
@@ -114,6 +116,11 @@ func (n *Node) Unbounded() model.NodeState {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	s.Groups = slices.DeleteFunc(s.Groups, func(g string) bool { return slices.Contains(n.joining, g) })
+	for _, g := range s.Groups {
+		if slices.Contains(n.unread, g) {
+			s.UnreadGroups = append(s.UnreadGroups, g)
+		}
+	}
 	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
 	s.RejectedControl = maps.Clone(n.rejected)
 	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = shown(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping

@@ -28,15 +28,14 @@ const (
 	reloadHint = "reload the server: nats-server --signal reload (or systemctl reload nats-server, where systemd runs it)"
 )
 
-// serverFile is a configuration file of nats-server while it is edited. No other muster edits
-// a file of the same directory.
+// serverFile is a configuration file of nats-server during an edit. It is locked against other edits by muster.
 type serverFile struct {
 	*permissions.ServerFile
 	path  string
 	text  []byte
 	attrs files.Attrs
 	disk  *files.Disk
-	dir   *os.File
+	lock  *os.File
 	// made are the files that are removed again after an error.
 	made []string
 }
@@ -49,17 +48,26 @@ func openServerFile(path string) (*serverFile, error) {
 		err = f.check(entry)
 	}
 	if err == nil {
-		f.dir, err = lockDir(filepath.Dir(path))
+		err = checkDir(filepath.Dir(path))
+	}
+	if err == nil {
+		f.lock, err = lockFile(path)
 	}
 	if err != nil {
 		return nil, err
+	}
+	if entry, err = f.disk.Look(path); err == nil {
+		err = f.check(entry)
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.lock.Close())
 	}
 	f.attrs = files.Attrs{UID: entry.UID, GID: entry.GID, Mode: fs.FileMode(entry.Mode).Perm()}
 	if f.text, err = entry.Read(maxServerFile); err == nil {
 		f.ServerFile, err = permissions.ParseServerFile(path, f.text)
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.dir.Close())
+		return nil, errors.Join(err, f.lock.Close())
 	}
 
 	return f, nil
@@ -84,34 +92,63 @@ func (f *serverFile) check(entry files.Entry) error {
 		return &fs.PathError{Op: "write", Path: f.path, Err: err}
 	}
 
+	if entry.Mode&unix.S_IROTH != 0 {
+		return fmt.Errorf("every user may read %s, and it gets a password: run chmod 640 %s, and give the file the group of nats-server (chgrp)", f.path, f.path)
+	}
+
 	return f.disk.MayWrite(filepath.Dir(f.path))
 }
 
-// lockDir locks a directory. It refuses one in which another user may exchange files.
-func lockDir(path string) (*os.File, error) {
+// checkDir returns an error if another user may exchange files in a directory.
+func checkDir(path string) error {
 	dir, err := paths.OpenDir(path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer func() { _ = dir.Close() }()
 	if err := dir.CheckOwn(); err != nil {
-		return nil, fmt.Errorf("%w, or run the command as its owner", err)
+		return fmt.Errorf("%w, or run the command as its owner", err)
 	}
 	if dir.TakesNames(0) {
-		return nil, fmt.Errorf("every user may create files in %s: move the configuration to another directory", path)
+		return fmt.Errorf("every user may create files in %s: move the configuration to another directory", path)
 	}
-	locked, err := dir.Readable()
+
+	return nil
+}
+
+// lockFile locks a file. A user without the right to read the file cannot lock it. lockFile returns an error if another
+// process replaced the file before the lock was taken.
+func lockFile(path string) (*os.File, error) {
+	locked, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
-	if err := paths.Retry(func() error { return unix.Flock(int(locked.Fd()), unix.LOCK_EX|unix.LOCK_NB) }); err != nil {
-		if err == unix.EWOULDBLOCK {
-			err = fmt.Errorf("another process edits files in %s: try again", path)
-		}
+	err = paths.Retry(func() error { return unix.Flock(int(locked.Fd()), unix.LOCK_EX|unix.LOCK_NB) })
+	if err == unix.EWOULDBLOCK {
+		err = fmt.Errorf("another process edits %s: try again", path)
+	}
+	if err == nil {
+		err = checkSame(locked, path)
+	}
+	if err != nil {
 		return nil, errors.Join(err, locked.Close())
 	}
 
 	return locked, nil
+}
+
+// checkSame returns an error if an open file is no longer the file at its path.
+func checkSame(open *os.File, path string) error {
+	opened, err := open.Stat()
+	if err != nil {
+		return err
+	}
+	now, err := os.Lstat(path)
+	if err == nil && !os.SameFile(opened, now) {
+		err = fmt.Errorf("%s changed: run the command again", path)
+	}
+
+	return err
 }
 
 // save replaces the file, unless it changed since it was read.
@@ -136,7 +173,7 @@ func (f *serverFile) close() error {
 		errs = append(errs, f.disk.Remove(path))
 	}
 
-	return errors.Join(append(errs, f.dir.Close())...)
+	return errors.Join(append(errs, f.lock.Close())...)
 }
 
 // beside returns the path of a file in the same directory.

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -73,6 +75,15 @@ func TestDirectoryOfAnotherUser(t *testing.T) {
 // change by an editor.
 func TestServerFileIsEditedByOne(t *testing.T) {
 	path := newConfig(t)
+	// Every user may lock the directory, and keeps no owner from an edit.
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer dir.Close()
+	if err := unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		t.Fatal(err)
+	}
 	f, err := openServerFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -38,6 +38,9 @@ func (s *states) compact(n model.Node) model.Node {
 	for at, g := range n.Groups {
 		n.Groups[at] = i.Share(compact.Cut(g, compact.MaxWord))
 	}
+	for at, g := range n.UnreadGroups {
+		n.UnreadGroups[at] = i.Share(compact.Cut(g, compact.MaxWord))
+	}
 	for key, value := range n.Labels {
 		n.Labels[key] = i.Share(compact.Cut(value, maxReason))
 	}
@@ -62,7 +65,7 @@ func excess(n model.Node) string {
 	for _, has := range []struct {
 		what        string
 		count, most int
-	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
+	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"unread groups", len(n.UnreadGroups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
 		if has.count > has.most {
 			return fmt.Sprintf("it has %d %s, more than the %d that are looked at", has.count, has.what, has.most)
 		}

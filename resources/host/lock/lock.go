@@ -115,7 +115,7 @@ type Options struct {
 // that wraps context.Cause(ctx). Without a state directory it is
 // state.ErrNone, and with an unsafe one an error of state.Make.
 func (l *Locks) Lock(ctx context.Context, o Options) (unlock func() error, err error) {
-	f, err := l.acquire(ctx, o)
+	f, _, err := l.acquire(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -144,29 +144,29 @@ func open(path string, flags int) (*os.File, error) {
 // being started may have a copy of the descriptor, which closing leaves locked.
 func free(f *os.File) error { return errors.Join(flock(f, unix.LOCK_UN), f.Close()) }
 
-// acquire returns the file of a lock that it has taken.
-func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, error) {
+// acquire takes a lock and returns its file and the holder that it wrote.
+func (l *Locks) acquire(ctx context.Context, o Options) (*os.File, Holder, error) {
 	if l.dir == "" {
-		return nil, state.ErrNone
+		return nil, Holder{}, state.ErrNone
 	}
 	if !o.Checked {
 		if err := l.checked.Make(l.dir); err != nil {
-			return nil, err
+			return nil, Holder{}, err
 		}
 	}
 	f, err := open(l.path(o.Depth), os.O_RDWR|os.O_CREATE)
 	if err != nil {
-		return nil, fmt.Errorf("could not open run lock: %w", err)
+		return nil, Holder{}, fmt.Errorf("could not open run lock: %w", err)
 	}
 	if err := l.wait(ctx, f, o); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, Holder{}, errors.Join(err, f.Close())
 	}
 	o.Holder.Since = time.Now().UTC()
 	if err := writeHolder(f, o.Holder); err != nil {
-		return nil, errors.Join(err, f.Close())
+		return nil, Holder{}, errors.Join(err, f.Close())
 	}
 
-	return f, nil
+	return f, o.Holder, nil
 }
 
 // wait takes the lock of a file that was just opened.

@@ -119,7 +119,7 @@ func (l *Locks) takeTogether(ctx context.Context, o Options) (err error) {
 	if err := l.yield(ctx, o.OnWait); err != nil {
 		return err
 	}
-	if g.file, err = l.acquire(ctx, o); err != nil {
+	if g.file, o.Holder, err = l.acquire(ctx, o); err != nil {
 		return err
 	}
 	g.holder, g.runs, g.newest, g.left = o.Holder, []string{o.Holder.RunID}, o.Turn, make(chan struct{})

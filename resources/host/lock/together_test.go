@@ -53,6 +53,9 @@ func TestRunsHoldTheLockTogether(t *testing.T) {
 	if _, err := other.Lock(t.Context(), lock.Options{}); !errors.Is(err, lock.ErrLocked) {
 		t.Errorf("another got it: %v", err)
 	}
+	if holder, _, err := other.HolderOf(0); holder.Since.IsZero() || err != nil {
+		t.Errorf("the holder is %+v (%v), want the time since when it holds the lock", holder, err)
+	}
 	three()
 	two()
 	unlock, err := other.Lock(t.Context(), lock.Options{})

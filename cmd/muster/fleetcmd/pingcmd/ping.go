@@ -91,7 +91,7 @@ func (c *pingCommand) run(ctx context.Context) error {
 		return err
 	}
 
-	return errors.Join(c.conclude(ctx, pinged), undecided)
+	return errors.Join(c.conclude(ctx, pinged, limit.Err() == nil), undecided)
 }
 
 // nodes returns the nodes that are known, or those that an expression selects, and who asks
@@ -115,8 +115,9 @@ func (c *pingCommand) nodes(ctx context.Context, store *fleetcli.Store, on *targ
 // took returns how long an answer took, for people.
 func took(p request.Pong) string { return p.Took.Std().Round(10 * time.Microsecond).String() }
 
-// conclude counts the answers, and returns the error of them.
-func (c *pingCommand) conclude(ctx context.Context, p request.Pinged) error {
+// conclude counts the answers and returns the error of the ping. ended reports whether it ended before its timeout: then
+// no connection listens for the nodes that are missing.
+func (c *pingCommand) conclude(ctx context.Context, p request.Pinged, ended bool) error {
 	text := print.Count(len(p.Answers), "node") + " answered"
 	if n := len(p.Answers); n > 0 {
 		// They are in the order of their times.
@@ -127,8 +128,12 @@ func (c *pingCommand) conclude(ctx context.Context, p request.Pinged) error {
 		return fmt.Errorf("%w: %s; no answer yet from: %s", context.Cause(ctx), text, print.Some(p.Missing, "--json has all"))
 	case ctx.Err() != nil:
 		return fmt.Errorf("%w: %s", context.Cause(ctx), text)
+	case ended && len(p.Missing) > 0:
+		return fmt.Errorf("%s; no connected agent listens for: %s (is muster agent running there?)", text, print.Some(p.Missing, "--json has all"))
 	case len(p.Missing) > 0:
 		return fmt.Errorf("%s; no answer within %s from: %s", text, c.timeout, print.Some(p.Missing, "--json has all"))
+	case ended && len(p.Answers) == 0:
+		return errors.New("no connected agent listens, and no known node matches (see muster fleet nodes)")
 	case len(p.Answers) == 0:
 		return fmt.Errorf("no node answered within %s, and no known node matches (see muster fleet nodes)", c.timeout)
 	case !c.IsDocument():
