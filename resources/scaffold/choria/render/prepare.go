@@ -104,7 +104,8 @@ func printedByJet(args jet.Arguments) reflect.Value {
 	v := args.Get(2)
 	if err := template.CheckJet(args.Get(0).String(), v); err != nil {
 		// The library does not report where a function was called.
-		panic(fmt.Errorf("Jet Runtime Error (\"string\":%v): %w", args.Get(1), err))
+		const jetError = "Jet Runtime Error"
+		panic(fmt.Errorf("%s (\"string\":%v): %w", jetError, args.Get(1), err))
 	}
 
 	return v
