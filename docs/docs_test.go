@@ -332,8 +332,7 @@ func TestReadmeNamesGoVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	minor := strings.Join(strings.Split(module.Go.Version, ".")[:2], ".")
-	if want := "[Go](https://go.dev/doc/install) " + minor + " or later"; !strings.Contains(page(t, "../README.md"), want) {
+	if want := "[Go](https://go.dev/doc/install) " + module.Go.Version + " or later"; !strings.Contains(page(t, "../README.md"), want) {
 		t.Errorf("the README does not contain %q", want)
 	}
 }
