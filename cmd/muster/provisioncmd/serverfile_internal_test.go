@@ -39,7 +39,7 @@ func TestRightsOfTheServerFile(t *testing.T) {
 		"unreadable":             func(path string) error { return os.Chmod(path, 0o200) },
 		"not writable":           func(path string) error { return os.Chmod(path, 0o400) },
 		"directory not writable": func(path string) error { return os.Chmod(filepath.Dir(path), 0o555) },
-		"directory unreadable":   func(path string) error { return os.Chmod(filepath.Dir(path), 0o300) },
+		"directory closed":       func(path string) error { return os.Chmod(filepath.Dir(path), 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			path := newConfig(t)
