@@ -11,6 +11,9 @@ type Package struct {
 	Manager string `json:"manager"`
 }
 
+// MaxPackages is the maximum number of packages in an inventory.
+const MaxPackages = 100_000
+
 // Inventory lists the packages installed on a node.
 type Inventory struct {
 	Node string    `json:"node"`

@@ -27,7 +27,7 @@ const (
 	maxText = 1 << 10
 )
 
-// minText is the length at which State stops to shorten texts.
+// minText is the shortest length to which State cuts texts, in bytes.
 const minText = 64
 
 // cutMark ends what was cut.

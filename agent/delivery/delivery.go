@@ -16,7 +16,7 @@ import (
 const (
 	// maxReports is how many reports are published at a time.
 	maxReports = 200
-	// maxWait is the longest wait between two tries. No event tells when a full store has room again.
+	// maxWait bounds the wait between two tries: the server sends no event when a full store has room again.
 	maxWait = 30 * time.Second
 	// flushTimeout bounds the last delivery.
 	flushTimeout = 5 * time.Second

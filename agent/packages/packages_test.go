@@ -76,7 +76,7 @@ func TestRead(t *testing.T) {
 	if _, err := parseRPM("error: something"); err == nil {
 		t.Error("an error of rpm is a package")
 	}
-	tooMany := strings.Repeat("Package: a\nStatus: install ok installed\n\n", maxPackages+1)
+	tooMany := strings.Repeat("Package: a\nStatus: install ok installed\n\n", model.MaxPackages+1)
 	if all, err := parseDpkg(strings.NewReader(tooMany)); all != nil || !errors.Is(err, errTooMany) || err.Error() != errTooMany.Error() {
 		t.Errorf("too many packages: %d packages, %v", len(all), err)
 	}

@@ -11,13 +11,10 @@ import (
 	"github.com/musterfleet/muster/resources/pkg/version"
 )
 
-// Limits of a database, which other programs write.
-const (
-	maxPackages = 100_000
-	maxLine     = 1 << 20
-)
+// maxLine is the maximum length of a line of a package database, in bytes.
+const maxLine = 1 << 20
 
-var errTooMany = fmt.Errorf("more than %d packages are installed", maxPackages)
+var errTooMany = fmt.Errorf("more than %d packages are installed", model.MaxPackages)
 
 // parseDpkg returns the unpacked packages of a dpkg status file.
 func parseDpkg(r io.Reader) ([]model.Package, error) {
@@ -26,7 +23,7 @@ func parseDpkg(r io.Reader) ([]model.Package, error) {
 	state := ""
 	end := func() error {
 		if p.Name != "" && isUnpacked(state) {
-			if len(out) == maxPackages {
+			if len(out) == model.MaxPackages {
 				return errTooMany
 			}
 			out = append(out, p)
@@ -88,7 +85,7 @@ func parseRPM(text string) ([]model.Package, error) {
 			return nil, fmt.Errorf("unexpected output of rpm: %.80q", line)
 		case f[0] == "gpg-pubkey":
 			continue
-		case len(out) == maxPackages:
+		case len(out) == model.MaxPackages:
 			return nil, errTooMany
 		}
 		out = append(out, model.Package{Name: f[0], Version: f[1], Arch: strings.Replace(f[2], "(none)", "", 1), Manager: version.RPM})

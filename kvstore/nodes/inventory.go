@@ -21,7 +21,6 @@ const (
 	// maxInventory and maxInventoryPlain are the maximum size in bytes of a packed and an unpacked inventory.
 	maxInventory      = 64 << 10
 	maxInventoryPlain = 16 << 20
-	maxPackages       = 100_000
 	// maxHead and maxPackage are the maximum size in bytes of the first line and of the line of a package.
 	maxHead    = 4 << 10
 	maxPackage = 1 << 10
@@ -155,8 +154,8 @@ func unpackPackages(lines string, i *model.Inventory) error {
 		switch {
 		case !ok, len(line) > maxPackage:
 			return fmt.Errorf("invalid package line %.80q", line)
-		case len(i.Packages) == maxPackages:
-			return fmt.Errorf("it has more than %d packages", maxPackages)
+		case len(i.Packages) == model.MaxPackages:
+			return fmt.Errorf("it has more than %d packages", model.MaxPackages)
 		}
 		i.Packages = append(i.Packages, model.Package{Name: name, Version: version, Arch: arch, Manager: manager})
 	}

@@ -53,7 +53,7 @@ func (e *Env) readEnvironFile() map[string]string {
 	if err != nil {
 		return map[string]string{}
 	}
-	// The variables decide what any manifest does, also one that does not belong to the owner of this directory.
+	// The owner of this directory must not change the effect of a manifest of another user.
 	text, err := files.ReadTrusted(path, maxEnvironFile, trust.Author{})
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {

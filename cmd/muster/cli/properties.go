@@ -23,7 +23,7 @@ type Decode func(*resource.Type, document.Value, model.Position) (*resource.Reso
 
 // TypeCommands describes the commands that AddTypes adds.
 type TypeCommands struct {
-	// Taken are reserved flag names. A property with such a name has the flag --TYPE-PROPERTY.
+	// Taken lists reserved flag names. A property with one of these names gets the flag --TYPE-PROPERTY.
 	Taken []string
 	// Decode checks the properties.
 	Decode Decode

@@ -35,7 +35,7 @@ func AddForget(env *cli.Env, parent *fisk.CmdClause) {
 	c := &forgetCommand{}
 	c.Env = env
 	cmd := parent.Command("forget", "Remove what is stored of nodes that are gone")
-	cmd.HelpLong("Removes their state, facts and inventory, and the pause, labels and groups that operators gave them; with --reports their reports too. Refuses a node that was seen lately, and then removes nothing of any. What is assigned to the node alone stays: the command names it. Only administrators forget nodes.\n\n" +
+	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Refuses a node that was seen lately, and then removes nothing of any. What is assigned to the node alone stays: the command names it. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
 	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
 	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.names)
