@@ -37,40 +37,45 @@ func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
 	address := loopback.Address(t).String()
 	natstest.Start(t, natstest.WithConfig(fmt.Sprintf("websocket: {listen: %q, no_tls: true}", address)))
 	for _, url := range []string{byTLS.URL(), "ws://" + address} {
-		failures := make(chan error, 100)
 		o := connect.Options{Servers: []string{url}, User: "a", Password: strings.Repeat("x", 5000)}
 		if strings.HasPrefix(url, "nats://") {
 			o.TLSCA = authority.CA
 		}
-		for {
+		err := unlessReset(func() error {
 			nc, err := connect.Dial(t.Context(), o)
 			if err == nil {
 				nc.Close()
-				t.Fatalf("%s: connected", url)
 			}
-			// It may come while the client still writes.
-			if errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE) {
-				continue
-			}
-			if !errors.Is(err, connect.ErrControlLine) || !errors.Is(err, connect.ErrEnded) {
-				t.Errorf("%s: %v", url, err)
-			}
-			break
+			return err
+		})
+		if !errors.Is(err, connect.ErrControlLine) || !errors.Is(err, connect.ErrEnded) {
+			t.Errorf("%s: %v", url, err)
 		}
-		o.RetryOnFailedConnect, o.OnStatus = true, func(s connect.Status) { failures <- s.Err }
-		nc, err := connect.Dial(t.Context(), o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for err := range failures {
-			if errors.Is(err, connect.ErrControlLine) {
-				break
+		// In the background the client reports only the first attempt that reaches the server.
+		err = unlessReset(func() error {
+			failures := make(chan error, 100)
+			o := o
+			o.RetryOnFailedConnect, o.OnStatus = true, func(s connect.Status) { failures <- s.Err }
+			nc, err := connect.Dial(t.Context(), o)
+			if err != nil {
+				return err
 			}
-			if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
-				t.Errorf("%s: in the background: %v", url, err)
-				break
-			}
+			defer nc.Close()
+			return <-failures
+		})
+		if !errors.Is(err, connect.ErrControlLine) {
+			t.Errorf("%s: in the background: %v", url, err)
 		}
-		nc.Close()
+	}
+}
+
+// unlessReset connects until the error is another than a reset: the server may close the
+// connection while the client still writes.
+func unlessReset(connect func() error) error {
+	for {
+		err := connect()
+		if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
+			return err
+		}
 	}
 }
