@@ -9,12 +9,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go"
@@ -168,9 +166,8 @@ func (c *runCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer node.Close()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+	hangups, stopHangups := c.Stop.Hangups()
+	defer stopHangups()
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
 	var signals sync.WaitGroup
