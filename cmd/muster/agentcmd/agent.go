@@ -267,11 +267,11 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
 	reach.OnStatus = n.connection.status
 	for _, exposed := range reach.Exposed() {
-		log.WarnContext(ctx, "secret readable by others", "error", exposed)
+		log.WarnContext(ctx, "secret readable by others", "error", reach.Named(exposed))
 	}
 	store, err := kvstore.Open(ctx, reach.Options, config.Prefix)
 	if err != nil {
-		return nil, err
+		return nil, reach.Named(err)
 	}
 	n.store = store
 	n.closers = append(n.closers, func() error {
