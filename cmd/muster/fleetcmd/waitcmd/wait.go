@@ -44,7 +44,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("revision", "Revision to wait for (default: the newest)").PlaceHolder("N").Uint64Var(&c.revision)
 	cmd.Flag("timeout", "Maximum time to wait; 0 checks once").Default("5m").DurationVar(&c.timeout)
 	cli.NodesVar(cmd.Flag("node", "Node to wait for; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
-	cmd.Flag("group", "Group whose nodes are waited for; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Flag("group", "Wait for the nodes of this group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
 	c.AddFormat(cmd)
