@@ -379,7 +379,7 @@ func (f *propertyFlag) pair(item string) (key, value string, ok bool) {
 	return strings.Cut(item, "=")
 }
 
-// pairs returns the mapping of items, of which the last of a key counts.
+// pairs returns the mapping of items. The last item of a key wins.
 func (f *propertyFlag) pairs(items ...string) document.Value {
 	v := document.Value{Kind: document.Map, Pos: f.pos()}
 	for _, item := range items {

@@ -85,8 +85,8 @@ func isInstalling(lines []string, name string) bool {
 	})
 }
 
-// readAsModifier returns the name of a request that apt cannot find and whose plus it took for an
-// instruction, so that the error names the package without it.
+// readAsModifier returns the name of a request whose plus apt took for an instruction. The error of
+// apt then names the package without the plus.
 func readAsModifier(err error, requests []pkg.Request) string {
 	var f *pkg.Failure
 	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrNoPackage) || pkg.About(err, requests) != err {
