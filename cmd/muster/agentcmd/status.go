@@ -35,7 +35,7 @@ type askCommand struct {
 func addStatus(env *cli.Env, parent *fisk.CmdClause) {
 	c := &askCommand{runCommand: runCommand{Env: env}}
 	status := parent.Command("status", "Show the status of the agent on this machine")
-	status.HelpLong("Asks the running agent through the socket in its state directory, as root or the user of the agent: its connection, what runs now, the last run of each manifest with what is not in its desired state, unpublished reports. It answers while something runs. Exits with 1 where no agent runs.")
+	status.HelpLong("Shows the connection of the running agent, its current runs, the last run of each manifest with its failures, and the number of unpublished reports. Run it as root or as the user of the agent: it asks through the socket in the state directory. Exits with 1 if no agent runs.")
 	status.Flag("config", "Configuration file of the agent").PlaceHolder("FILE").StringVar(&c.file)
 	c.AddFormat(status)
 	status.Action(env.Action(c.status))
