@@ -81,13 +81,24 @@ func (d *Dir) OpenState(write bool) error {
 // maxFormat is the maximum size of the format file.
 const maxFormat = 80
 
-// readStart returns the first maxFormat bytes of a file.
+// errNotRegular is the format as something else than a file, such as a pipe.
+var errNotRegular = errors.New("it is not a regular file: remove it")
+
+// readStart returns the first maxFormat bytes of a regular file. It does not wait for the writer
+// of a pipe.
 func readStart(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
 
 	return io.ReadAll(io.LimitReader(f, maxFormat))
 }
