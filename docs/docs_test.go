@@ -343,10 +343,10 @@ func TestFirstFleetInOrder(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest := markdown.Section(string(text), "## A first fleet")
+	rest := markdown.Section(string(text), "## A fleet")
 	for _, step := range []string{
-		"go install", "muster fleet permissions", "nats-server", "In another terminal", "muster fleet init",
-		"install -d -m 0755 /etc/muster", "/etc/muster/agent.yaml", "muster agent run", "muster fleet push", "muster fleet wait",
+		"go install", "muster fleet permissions", "nats-server -c", "muster fleet init",
+		"install -d -m 0755 /etc/muster", "/etc/muster/agent.yaml", "muster agent check", "systemctl enable --now muster", "muster fleet push", "muster fleet wait",
 	} {
 		_, after, found := strings.Cut(rest, step)
 		if !found {

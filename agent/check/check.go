@@ -24,15 +24,16 @@ import (
 )
 
 // State returns every problem of the state directory of a valid configuration, each
-// with its file: what an agent would not start with, and what it would leave out. A
-// directory that does not exist has none. It takes no lock, and a running agent may
-// change the directory meanwhile.
+// with its file: what prevents the start of an agent, and what an agent would ignore. A
+// directory that does not exist has none if the agent can make it. State takes no lock, and
+// a running agent may change the directory at the same time.
 func State(c config.Config) model.Problems {
 	var out problems
 	// Nothing of an unknown format is understood.
 	if out.add(c.StateDir, state.New(c.StateDir, slog.New(slog.DiscardHandler)).OpenState(false)); len(out.all) > 0 {
 		return out.all
 	}
+	out.add(c.StateDir, state.CheckWritable(c.StateDir))
 	in := func(name string) string { return filepath.Join(c.StateDir, name) }
 	for _, err := range outbox.Check(in("outbox")) {
 		out.add(in("outbox"), err)

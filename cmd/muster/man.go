@@ -17,7 +17,7 @@ const helpMan = "--help-man"
 var manFiles = [...][2]string{
 	{"/etc/muster/agent.yaml", "Configuration of the agent; muster agent config prints one with a comment for each key."},
 	{"/etc/muster/facts.json, facts.yaml, facts.d", "Facts of this machine, beside those that are gathered."},
-	{"/var/lib/muster", "State directory of root: locks, the journal, what is assigned, unpublished reports."},
+	{"/var/lib/muster", "State directory of root: locks, the journal, assignments, unpublished reports."},
 	{"/var/lib/muster/agent.sock", "Socket of the running agent, which muster agent status asks."},
 }
 

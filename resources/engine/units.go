@@ -17,14 +17,14 @@ func (r *run) reloadUnits(ctx context.Context) {
 		return
 	}
 	if r.opts.Env.Scope.Unchanging() {
-		if h.IsReloadPending() {
+		if h.IsReloadPending(r.opts.Parents) {
 			r.opts.Env.Log.WarnContext(ctx, "systemd would reload its unit files, because an earlier run was killed before the daemon-reload")
 		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
 	defer cancel()
-	done, err := h.ReloadUnits(ctx)
+	done, err := h.ReloadUnits(ctx, r.opts.RunID, r.opts.Parents)
 	if err != nil {
 		r.report.AddError(err.Error())
 	}

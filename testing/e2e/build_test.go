@@ -95,9 +95,23 @@ func start(t *testing.T, state string, args ...string) *process {
 // startReading is start with a standard input.
 func startReading(t *testing.T, state string, stdin io.Reader, args ...string) *process {
 	t.Helper()
+
+	return startProgram(t, state, stdin, "muster", args...)
+}
+
+// startNohup is start with SIGHUP ignored, as by nohup.
+func startNohup(t *testing.T, state string, args ...string) *process {
+	t.Helper()
+
+	return startProgram(t, state, nil, "/bin/sh", append([]string{"-c", `trap "" HUP; exec muster "$@"`, "sh"}, args...)...)
+}
+
+// startProgram starts a program, which the end of the test kills.
+func startProgram(t *testing.T, state string, stdin io.Reader, name string, args ...string) *process {
+	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), deadline)
 	t.Cleanup(cancel)
-	p := &process{t: t, cmd: exec.CommandContext(ctx, "muster", args...), done: make(chan error, 1)}
+	p := &process{t: t, cmd: exec.CommandContext(ctx, name, args...), done: make(chan error, 1)}
 	p.cmd.Env = append(os.Environ(), "MUSTER_STATE_DIR="+state, "NATS_URL=nats://127.0.0.1:1")
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, &p.text, &p.text
 	if err := p.cmd.Start(); err != nil {

@@ -20,23 +20,7 @@ import (
 // dashboard and prints live reports. It leaves no files.
 func TestDemoDashboard(t *testing.T) {
 	temp := t.TempDir()
-	terminal, muster := hosttest.Terminal(t)
-	text := &output{}
-	cmd := exec.CommandContext(t.Context(), "muster", "demo")
-	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = muster, muster, muster
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	if err := muster.Close(); err != nil {
-		t.Error(err)
-	}
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		_, _ = io.Copy(text, terminal) // ends with an error, as the terminal does
-	}()
+	cmd, terminal, text, read := demoOnTerminal(t, temp)
 	await(t, "it is at its end", func() bool { return strings.Contains(text.String(), "The reports, live:") })
 	addresses := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindAllString(text.String(), -1)
 	if len(addresses) < 2 || addresses[0] != addresses[len(addresses)-1] || strings.Index(text.String(), addresses[0]) > strings.Index(text.String(), "3/7") {
@@ -89,8 +73,57 @@ func TestDemoDashboard(t *testing.T) {
 	if strings.Contains(text.String(), "WARN") || strings.Contains(text.String(), "ERROR") {
 		t.Errorf("it warns:\n%s", text.String())
 	}
+	checkNothingLeft(t, temp)
+}
+
+// demoOnTerminal starts the demo on a terminal. read is closed when text has all of its output.
+func demoOnTerminal(t *testing.T, temp string) (cmd *exec.Cmd, terminal *os.File, text *output, read chan struct{}) {
+	t.Helper()
+	terminal, muster := hosttest.Terminal(t)
+	text = &output{}
+	cmd = exec.CommandContext(t.Context(), "muster", "demo")
+	cmd.Env = append(os.Environ(), "TMPDIR="+temp)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = muster, muster, muster
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if err := muster.Close(); err != nil {
+		t.Error(err)
+	}
+	read = make(chan struct{})
+	go func() {
+		defer close(read)
+		_, _ = io.Copy(text, terminal) // ends with an error, as the terminal does
+	}()
+
+	return cmd, terminal, text, read
+}
+
+func checkNothingLeft(t *testing.T, temp string) {
+	t.Helper()
 	if left, err := os.ReadDir(temp); err != nil || len(left) > 0 {
 		t.Errorf("it leaves %v, %v", left, err)
+	}
+}
+
+// TestDemoEndsWithItsTerminal closes the terminal of the demo during a step and after the last step: no files are left.
+func TestDemoEndsWithItsTerminal(t *testing.T) {
+	for _, moment := range []string{"4/7", "The reports, live:"} {
+		t.Run(moment, func(t *testing.T) {
+			temp := t.TempDir()
+			cmd, terminal, text, read := demoOnTerminal(t, temp)
+			await(t, moment, func() bool { return strings.Contains(text.String(), moment) })
+			if err := terminal.Close(); err != nil {
+				t.Fatal(err)
+			}
+			<-read
+			err := cmd.Wait()
+			if signal := cmd.ProcessState.Sys().(syscall.WaitStatus); signal.Signaled() {
+				t.Errorf("the demo was killed: %v", err)
+			}
+			checkNothingLeft(t, temp)
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,8 +22,9 @@ import (
 //	sh terminal  in a terminal of its own, until the end
 //	sh download  not here: tests have what it installs
 //	sh debian …  not here: it needs root, apt and systemd; the test of the rigs runs it
+//	text N       wait until terminal N, the server's is 1, prints the text once more
 //
-// Blocks of text are compared with what the one before printed. The reader is root and has
+// Other blocks of text are compared with what the one before printed. The reader is root and has
 // the usual addresses; the test has those of its own directory, and free ones.
 type follower struct {
 	*show
@@ -31,12 +33,14 @@ type follower struct {
 	operator string
 	// terminals are the others, in the order in which they were opened.
 	terminals []*process
+	// awaited counts the texts that terminals printed.
+	awaited map[string]int
 }
 
 // follow returns a follower, at a machine with nothing but the two programs.
 func follow(t *testing.T) *follower {
 	t.Helper()
-	f := &follower{show: newShow(t, ""), addresses: strings.NewReplacer(
+	f := &follower{show: newShow(t, ""), awaited: map[string]int{}, addresses: strings.NewReplacer(
 		"127.0.0.1:4222", loopback.Address(t).String(), "127.0.0.1:8420", loopback.Address(t).String(),
 	)}
 	program, err := os.Executable()
@@ -125,10 +129,12 @@ func (f *follower) page(text string, notOfATerminal func(markdown.Block)) {
 	blocks := append(markdown.Blocks(text), markdown.Block{})
 	for i, b := range blocks[:len(blocks)-1] {
 		want := markdown.Block{Line: b.Line}
-		if next := blocks[i+1]; next.Language == "text" {
+		if next := blocks[i+1]; next.Language == "text" && next.Info == "" {
 			want = next
 		}
 		switch {
+		case b.Language == "text" && b.Info != "":
+			f.await(b)
 		case b.Language == "yaml":
 			line, _, _ := strings.Cut(b.Text, "\n")
 			write(f.t, filepath.Join(f.dir, "fleet", strings.TrimPrefix(line, "# ")), f.addresses.Replace(f.rewrite(b.Text)))
@@ -152,6 +158,20 @@ func (f *follower) page(text string, notOfATerminal func(markdown.Block)) {
 			notOfATerminal(b)
 		}
 	}
+}
+
+// await waits until a terminal prints a block of text once more.
+func (f *follower) await(b markdown.Block) {
+	f.t.Helper()
+	number, err := strconv.Atoi(b.Info)
+	if err != nil || number < 1 || number > len(f.terminals) {
+		f.t.Fatalf("line %d: there is no terminal %q", b.Line, b.Info)
+	}
+	text := strings.TrimSpace(b.Text)
+	f.awaited[b.Info+text]++
+	await(f.t, "terminal "+b.Info+" prints "+text, func() bool {
+		return strings.Count(f.terminals[number-1].text.String(), text) >= f.awaited[b.Info+text]
+	})
 }
 
 // look repeats a block until it shows what the page shows.

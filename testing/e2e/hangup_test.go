@@ -79,3 +79,36 @@ func TestHangup(t *testing.T) {
 		t.Fatalf("exit code %d\n%s", code, text)
 	}
 }
+
+// TestNohup sends SIGHUP to programs that ignore it: a run comes to its end, and an agent reads its configuration again.
+func TestNohup(t *testing.T) {
+	dir := t.TempDir()
+	gate, held := filepath.Join(dir, "gate"), filepath.Join(dir, "held")
+	if err := syscall.Mkfifo(gate, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	run := startNohup(t, filepath.Join(dir, "state"), "apply", write(t, filepath.Join(dir, "m.yaml"), fmt.Sprintf(`
+muster:
+  resources:
+    - exec:
+        - hold: {command: "echo yes > held; read line < gate", provider: shell, cwd: %q}
+        - after: {command: touch after, cwd: %[1]q}
+`, dir)))
+	await(t, "the command runs", func() bool { return exists(held) })
+	run.signal(syscall.SIGHUP)
+	write(t, gate, "go\n")
+	if code, text := run.wait(); code != 0 || !exists(filepath.Join(dir, "after")) {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+
+	config := write(t, filepath.Join(dir, "agent.yaml"), "node: n1\n")
+	agent := startNohup(t, filepath.Join(dir, "state"), "agent", "run", "--config", config)
+	await(t, "the agent runs", func() bool { return strings.Contains(agent.text.String(), "agent started") })
+	write(t, config, "intervall: 5s\n")
+	agent.signal(syscall.SIGHUP)
+	await(t, "it reads its configuration", func() bool { return strings.Contains(agent.text.String(), "did you mean `interval`?") })
+	agent.signal(syscall.SIGTERM)
+	if code, text := agent.wait(); code != 0 {
+		t.Errorf("exit code %d\n%s", code, text)
+	}
+}

@@ -21,6 +21,8 @@ type reader struct {
 	operator string
 	// terminals counts the others.
 	terminals int
+	// awaited counts the texts that terminals printed.
+	awaited map[string]int
 }
 
 // tutorialShell begins each block.
@@ -44,6 +46,17 @@ func (r *reader) open(b markdown.Block, want string) {
 	kvtest.Eventually(r.t, fmt.Sprintf("line %d: it prints %q", b.Line, want), func() (bool, string) {
 		out := r.Run("journalctl", "-q", "-o", "cat", "-u", unit)
 		return missing(want, out.Stdout) == "", out.Stdout
+	})
+}
+
+// await waits until the terminal that a block of text names prints it once more.
+func (r *reader) await(b markdown.Block) {
+	r.t.Helper()
+	text := strings.TrimSpace(b.Text)
+	r.awaited[b.Info+text]++
+	kvtest.Eventually(r.t, fmt.Sprintf("line %d: terminal %s prints %q", b.Line, b.Info, text), func() (bool, string) {
+		out := r.Run("journalctl", "-q", "-o", "cat", "-u", "terminal"+b.Info)
+		return strings.Count(out.Stdout, text) >= r.awaited[b.Info+text], out.Stdout
 	})
 }
 
@@ -76,7 +89,7 @@ func (r *reader) follow(b markdown.Block, want string) {
 
 // TestTutorialOnDebian follows docs/tutorial.md to its end, with its package and its service.
 func TestTutorialOnDebian(t *testing.T) {
-	r := &reader{node: node{Machine: rigs.BootWith(t, "nginx"), t: t}}
+	r := &reader{node: node{Machine: rigs.BootWith(t, "nginx"), t: t}, awaited: map[string]int{}}
 	r.Copy(build(t), "/usr/local/bin/muster")
 	r.Copy(natsServer(t), "/usr/local/bin/natsserver")
 	// nats-server finds the process to reload by pgrep, which this Debian lacks.
@@ -89,10 +102,14 @@ func TestTutorialOnDebian(t *testing.T) {
 	blocks := append(markdown.Blocks(string(page)), markdown.Block{})
 	for i, b := range blocks[:len(blocks)-1] {
 		want := ""
-		if next := blocks[i+1]; next.Language == "text" {
+		if next := blocks[i+1]; next.Language == "text" && next.Info == "" {
 			want = next.Text
 		}
 		switch b.Language {
+		case "text":
+			if b.Info != "" {
+				r.await(b)
+			}
 		case "yaml":
 			name, _, _ := strings.Cut(b.Text, "\n")
 			r.write("/root/fleet/"+strings.TrimPrefix(name, "# "), b.Text)

@@ -9,12 +9,10 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"sync"
-	"syscall"
 
 	"github.com/choria-io/fisk"
 	"github.com/nats-io/nats.go"
@@ -168,9 +166,8 @@ func (c *runCommand) run(ctx context.Context) error {
 		return err
 	}
 	defer node.Close()
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
-	defer signal.Stop(hangups)
+	hangups, stopHangups := c.Stop.Hangups()
+	defer stopHangups()
 	c.Stop.Finish(true)
 	running, stop := context.WithCancel(ctx)
 	var signals sync.WaitGroup
@@ -270,11 +267,11 @@ func newNode(ctx context.Context, types resource.Types, log *slog.Logger, level 
 	reach.Options.Name, reach.InboxPrefix, reach.RetryOnFailedConnect = "muster agent "+config.Node, names.InboxPrefix(config.Node), true
 	reach.OnStatus = n.connection.status
 	for _, exposed := range reach.Exposed() {
-		log.WarnContext(ctx, "secret readable by others", "error", exposed)
+		log.WarnContext(ctx, "secret readable by others", "error", reach.Named(exposed))
 	}
 	store, err := kvstore.Open(ctx, reach.Options, config.Prefix)
 	if err != nil {
-		return nil, err
+		return nil, reach.Named(err)
 	}
 	n.store = store
 	n.closers = append(n.closers, func() error {

@@ -50,10 +50,10 @@ func (c *runCommand) check(context.Context) error {
 	var problems model.Problems
 	reach := reachOf(config.NATS)
 	for _, exposed := range reach.Exposed() { // with which it would start
-		c.Log.Warn("secret readable by others", "error", exposed)
+		c.Log.Warn("secret readable by others", "error", reach.Named(exposed))
 	}
 	for _, err := range reach.Check() {
-		problems.Add(model.Position{File: c.path()}, "", "nats: %s", cli.Plain(err))
+		problems.Add(model.Position{File: c.path()}, "", "%s", cli.Plain(reach.Named(err)))
 	}
 	problems.Append(check.State(config)...)
 	if len(problems) > 0 {

@@ -51,8 +51,8 @@ func (e *Env) AddGlobals(app *fisk.Application) {
 	app.Flag("tlsca", "TLS certificate authority file").Envar("NATS_CA").PlaceHolder("FILE").StringVar(&c.TLSCA)
 	app.Flag("tlscert", "TLS client certificate file").Envar("NATS_CERT").PlaceHolder("FILE").StringVar(&c.TLSCert)
 	app.Flag("tlskey", "TLS client key file").Envar("NATS_KEY").PlaceHolder("FILE").StringVar(&c.TLSKey)
-	app.Flag("inbox-prefix", "Prefix of the subjects on which answers arrive: _INBOX_ and the name of an operator who is no administrator").Envar("NATS_INBOX_PREFIX").PlaceHolder("PREFIX").StringVar(&c.InboxPrefix)
-	app.Flag("js-api-prefix", "Prefix of the JetStream API (default: found by itself)").Envar("NATS_JS_API_PREFIX").PlaceHolder("PREFIX").StringVar(&c.APIPrefix)
+	app.Flag("inbox-prefix", "Prefix of the subjects for answers; for an operator without administrator rights _INBOX_ and the name").Envar("NATS_INBOX_PREFIX").PlaceHolder("PREFIX").StringVar(&c.InboxPrefix)
+	app.Flag("js-api-prefix", "Prefix of the JetStream API (default: detected)").Envar("NATS_JS_API_PREFIX").PlaceHolder("PREFIX").StringVar(&c.APIPrefix)
 	app.Flag("prefix", "Prefix of the fleet's buckets, streams and subjects").Default("muster").Envar(EnvPrefix).PlaceHolder("NAME").StringVar(&f.Prefix)
 	for _, flag := range app.Model().Flags {
 		e.globals[flag.Name] = true

@@ -24,6 +24,8 @@ type Interrupt struct {
 	requested chan struct{}
 	once      sync.Once
 	finishing atomic.Bool
+	// reloads is set while a command handles SIGHUP.
+	reloads atomic.Bool
 	// byUser means that it was ctrl-C.
 	byUser atomic.Bool
 }
@@ -51,21 +53,43 @@ func (i *Interrupt) ExitCode(code int) int {
 	return code
 }
 
-// Watch requests the end at the first SIGINT or SIGTERM, and cancels unless a
-// change may be in progress; the second signal cancels in any case.
+// Hangups returns a channel that receives each SIGHUP, which does not end the command until
+// stop is called.
+func (i *Interrupt) Hangups() (hangups <-chan os.Signal, stop func()) {
+	i.reloads.Store(true)
+	received := make(chan os.Signal, 1)
+	signal.Notify(received, syscall.SIGHUP)
+
+	return received, func() {
+		signal.Stop(received)
+		i.reloads.Store(false)
+	}
+}
+
+// Watch requests the end at the first SIGINT, SIGTERM or SIGHUP, and cancels unless a
+// change may be in progress; the second signal cancels in any case. A SIGHUP that nohup
+// ignores stays ignored.
 func (i *Interrupt) Watch(cancel context.CancelCauseFunc) (stop func()) {
 	signals := make(chan os.Signal, 2)
 	done := make(chan struct{})
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
+	ends := []os.Signal{syscall.SIGINT, syscall.SIGTERM}
+	if !signal.Ignored(syscall.SIGHUP) {
+		ends = append(ends, syscall.SIGHUP)
+	}
+	signal.Notify(signals, ends...)
 	// A reader that leaves does not stop a run: a write is an error then. Caught
 	// and not ignored, because commands would inherit that.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		for count := 0; ; count++ {
+		for count := 0; ; {
 			select {
 			case s := <-signals:
-				if count > 0 {
+				// A closed terminal can send several.
+				if s == syscall.SIGHUP && (count > 0 || i.reloads.Load()) {
+					continue
+				}
+				if count++; count > 1 {
 					cancel(fmt.Errorf("aborted by the second signal (%s)", s))
 					continue
 				}

@@ -38,16 +38,13 @@ func (e *Env) Store(ctx context.Context) (*kvstore.Store, error) {
 		return nil, err
 	}
 	for _, exposed := range options.Exposed() {
-		e.Log.Warn("secret readable by others", "error", "--"+exposed.Error())
+		e.Log.Warn("secret readable by others", "error", e.reach().Named(exposed))
 	}
 	e.Flags.Connect.Password = options.Password
 	options.Name = "muster " + Version()
 	store, err := kvstore.Open(ctx, options, e.Flags.Prefix)
-	if file := (*connect.FileError)(nil); errors.As(err, &file) {
-		return nil, fmt.Errorf("--%w", file)
-	}
 	if err != nil {
-		return nil, err
+		return nil, e.reach().Named(err)
 	}
 	e.store = store
 
@@ -113,12 +110,16 @@ func (e *Env) ConnectHint(err error) error {
 	case !errors.Is(err, connect.ErrConnect):
 		return err
 	}
-	reach := Reach{Options: e.Flags.Connect, Name: func(option string) string { return "--" + option }}
-	if remedy := reach.Remedy(err); remedy != "" {
+	if remedy := e.reach().Remedy(err); remedy != "" {
 		return fmt.Errorf("%w (%s)", err, remedy)
 	}
 
 	return err
+}
+
+// reach returns the options of the flags, with the names of the flags.
+func (e *Env) reach() Reach {
+	return Reach{Options: e.Flags.Connect, Name: func(option string) string { return "--" + option }}
 }
 
 // server returns what is connected to, with its address.

@@ -22,6 +22,15 @@ type Reach struct {
 	Name func(option string) string
 }
 
+// Named returns an error about the file of an option with the caller's name of the option.
+func (r Reach) Named(err error) error {
+	if file := (*connect.FileError)(nil); errors.As(err, &file) {
+		return &connect.FileError{Option: r.Name(file.Option), Path: file.Path, Err: file.Err}
+	}
+
+	return err
+}
+
 // Remedy returns what to do about an error to connect, empty where that is unknown.
 func (r Reach) Remedy(err error) string {
 	var network *net.OpError

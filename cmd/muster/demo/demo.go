@@ -47,8 +47,8 @@ type Execute func(ctx context.Context, env *cli.Env, args []string) error
 func Add(env *cli.Env, app *fisk.Application, execute Execute) {
 	var once bool
 	cmd := app.Command("demo", "Run a guided demo on an embedded NATS server: push, reconcile, report, ensure, drift")
-	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. It serves a dashboard, whose address it prints, and plays 25 simulated nodes beside the real one. On a terminal all of it then runs until ctrl-C, to try things out. The commands that it shows work the same on any NATS server.")
-	cmd.Flag("once", "Exit after the last step: 0 if all are verified, 1 with the name of the one that is not").UnNegatableBoolVar(&once)
+	cmd.HelpLong("The demo uses a temporary directory and the loopback interface. It runs a NATS server, a node, 25 simulated nodes and a dashboard, and prints the address of the dashboard. On a terminal it then runs until ctrl-C or until the terminal closes. The commands that it shows work the same on any NATS server.")
+	cmd.Flag("once", "Exit after the last step, with 1 if a step fails").UnNegatableBoolVar(&once)
 	cmd.Action(env.Action(func(ctx context.Context) error { return run(ctx, env, execute, once) }))
 }
 

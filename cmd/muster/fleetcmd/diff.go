@@ -26,9 +26,9 @@ type diffCommand struct {
 func addDiff(env *cli.Env, parent *fisk.CmdClause) {
 	c := &diffCommand{Env: env}
 	cmd := parent.Command("diff", "Show the difference of two revisions")
-	cmd.HelpLong("Compares the manifests, the files of bundles (content, kind, mode, target) and the terms of two revisions, in whatever form they were pushed. What is no text is compared by digest and size. Revisions are those of muster fleet history and fleet show --history; their numbers are unique in a fleet.\n\n" +
+	cmd.HelpLong("Compares the manifests, the files of bundles (content, kind, mode, target) and the terms of two revisions, in any pushed form. Compares binary files by digest and size. muster fleet history and fleet show --history list the revisions; their numbers are unique in a fleet.\n\n" +
 		"  muster fleet diff 12 17\n" +
-		"  muster fleet diff group.web.motd 12          against what is assigned now\n" +
+		"  muster fleet diff group.web.motd 12          against the current revision\n" +
 		"  muster fleet diff motd 12 17                 if the name is unique\n" +
 		"  muster fleet diff group.web.motd@12 group.db.motd@17")
 	cmd.Arg("revisions", "Two revisions, N or KEY@N; or a key or unique name, and one revision or two").Required().HintAction(env.CompleteAssignments).StringsVar(&c.args)

@@ -32,13 +32,13 @@ type lsCommand struct {
 func addLs(env *cli.Env, parent *fisk.CmdClause) {
 	c := &lsCommand{Env: env}
 	cmd := parent.Command("ls", "List assignments")
-	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    what was assigned last\n  muster fleet ls --removed         what was removed, and by whom")
+	cmd.HelpLong("One row for each assignment, and for each invalid key.\n\n  muster fleet ls\n  muster fleet ls motd              assignments of that name\n  muster fleet ls --group web       assignments of a group\n  muster fleet ls --sort time --reverse --limit 10    the latest assignments\n  muster fleet ls --removed         removed assignments and their authors")
 	cmd.Arg("name", "Filter by manifest name").HintAction(env.CompleteManifests).StringVar(&c.name)
-	cmd.Flag("removed", "List what was removed instead, as far as the bucket knows it").UnNegatableBoolVar(&c.removed)
+	cmd.Flag("removed", "List removed assignments instead, while the bucket holds them").UnNegatableBoolVar(&c.removed)
 	c.AddTargets(env, cmd)
 	cmd.GetFlag("node").Help("Filter by node that is the target; repeatable")
 	cmd.GetFlag("group").Help("Filter by group that is the target; repeatable")
-	cmd.GetFlag("all").Help("Filter by what is assigned to all nodes")
+	cmd.GetFlag("all").Help("Filter by assignments to all nodes")
 	c.AddOrder(cmd, sortedBy()...)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(c.run))

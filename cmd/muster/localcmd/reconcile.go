@@ -5,11 +5,9 @@ import (
 	"context"
 	"log/slog"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"github.com/choria-io/fisk"
@@ -129,18 +127,12 @@ func (c *runner) untilInterrupted(ctx context.Context, noop bool, begun func() b
 	c.Stop.Finish(!noop)
 	stop, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	done := make(chan struct{})
-	// A closed terminal does not leave a change half done.
-	hangups := make(chan os.Signal, 1)
-	signal.Notify(hangups, syscall.SIGHUP)
 	var watching sync.WaitGroup
 	watching.Go(func() {
-		defer signal.Stop(hangups)
 		select {
 		case <-done:
 			return
 		case <-ctx.Done():
-		case <-hangups:
-			c.Stop.Request()
 		case <-c.Stop.Requested():
 		}
 		switch {

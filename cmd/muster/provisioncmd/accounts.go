@@ -24,7 +24,7 @@ const maxNodes = 1_000_000
 func addAccounts(env *cli.Env, parent *fisk.CmdClause) {
 	c := &accountsCommand{Env: env}
 	cmd := parent.Command("accounts", "Print the NATS accounts of a fleet")
-	cmd.HelpLong("Needs no connection. The block belongs into the configuration of nats-server: an account with the streams for administrators, and one each for nodes, for other operators, and for those who may have nodes run something at once; with limits, so that one of them does not keep the others out. " +
+	cmd.HelpLong("Prints a block for the configuration of nats-server, without a connection. It has an account with the streams for administrators, and one account each for nodes, for other operators, and for users who may send requests to nodes. Limits prevent one user from displacing the others. " +
 		"--jwt prints the claims of the account JWTs, with public keys and activations left to fill in.\n\n" +
 		"  muster fleet accounts >accounts.conf\n  muster fleet permissions web01 --groups web >web01.conf")
 	cmd.Flag("nodes", "Number of nodes that the limits of connections allow").Default(strconv.Itoa(permissions.DefaultNodes)).PlaceHolder("N").IntVar(&c.nodes)

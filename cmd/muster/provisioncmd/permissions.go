@@ -31,8 +31,8 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	cmd := parent.Command("permissions", "Print the NATS permissions of nodes, or of operators who are no administrators")
 	cmd.HelpLong("Needs no connection. The block belongs to a user in the configuration of nats-server, in the account NODES or OPERATORS that muster fleet accounts prints, with --requests in REQUESTERS; --jwt prints the claims of a user JWT. A node that changes its groups needs new permissions. An operator connects with --inbox-prefix _INBOX_NAME.\n\n" +
 		"With --add it adds the users to a configuration file of nats-server, in the account of their role: each with its permissions in NAME.conf and its password in NAME.password, in the same directory. It creates the password unless the file exists. --new-password replaces the password of a user there. The rest of the file stays as it is. Neither reloads the server.\n\n" +
-		"With --dir it writes a file for each name, such as web01.conf, and names those that it wrote: what is up to date stays as it is. " +
-		"--from reads names from a file: one a line, and behind it its groups, separated by commas, which are added to --groups; # begins a comment. Where one of them is wrong, nothing is written.\n\n" +
+		"With --dir it writes a file for each name, such as web01.conf, and lists the changed files. " +
+		"--from reads names from a file: one name on each line, then its groups, separated by commas, in addition to --groups; # begins a comment. A mistake in one line prevents all writes.\n\n" +
 		"  muster fleet permissions web01 --groups web,linux\n  muster fleet permissions web02 --groups web --add nats.conf\n  muster fleet permissions web02 --new-password nats.conf\n  muster fleet permissions --from nodes.txt --dir /etc/nats/nodes\n  muster fleet permissions alice --viewer\n  muster fleet permissions bob --operator --groups web --nodes db01\n  muster fleet permissions wall --serve --actions --requests run,preview")
 	cmd.Arg("name", "Ids of nodes, or names of operators").StringsVar(&c.names)
 	cmd.Flag("from", "A file with names and their groups, - for standard input").PlaceHolder("FILE").IsSetByUser(&c.hasFrom).StringVar(&c.from)
@@ -44,7 +44,7 @@ func addPermissions(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("operator", "An operator who assigns to, and queues requests for, --groups and --nodes").UnNegatableBoolVar(&c.operator)
 	cmd.Flag("serve", "What muster fleet serve needs: it reads all but bundles").UnNegatableBoolVar(&c.serve)
 	cmd.Flag("actions", "With --serve: it also pauses and resumes nodes and groups").UnNegatableBoolVar(&c.actions)
-	cmd.Flag("requests", "With --serve: it also has all nodes run what is assigned (run), and preview manifests, of which guards run there (preview)").PlaceHolder("VERB,…").StringsVar(&c.requests)
+	cmd.Flag("requests", "With --serve, also permit runs of assigned manifests on all nodes (run), and previews, which run guards (preview)").PlaceHolder("VERB,…").StringsVar(&c.requests)
 	cmd.Flag("nodes", "Nodes of the operator, comma separated").PlaceHolder("NODE,…").StringsVar(&c.nodes)
 	cmd.Flag("one-account", "The node is a user of the account with the streams, where nodes must trust each other").UnNegatableBoolVar(&c.oneAccount)
 	cmd.Flag("jwt", "Print the claims of a user JWT").UnNegatableBoolVar(&c.jwt)

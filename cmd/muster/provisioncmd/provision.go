@@ -41,7 +41,7 @@ type initCommand struct {
 func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	c := &initCommand{Env: env}
 	cmd := fleet.Command("init", "Create or update the buckets and streams of a fleet")
-	cmd.HelpLong("Prints what it does. A second run changes only what differs. It asks before it changes an existing stream, unless --yes is given, and never shrinks one that holds data.\n\n" +
+	cmd.HelpLong("Prints each step. A second run changes only the differences. It asks before it changes an existing stream, unless --yes is given, and never shrinks a stream with data.\n\n" +
 		"  muster fleet init --noop\n  muster fleet init --replicas 3 --report-age 30d")
 	cli.Int(cmd.Flag("replicas", "Replicas of each stream (default on creation: 1)").PlaceHolder("N"), &c.replicas)
 	cmd.Flag("report-age", "Maximum age of reports (default on creation: 7d)").PlaceHolder("AGE").DurationVar(&c.reportAge)
@@ -49,10 +49,10 @@ func addInit(env *cli.Env, fleet *fisk.CmdClause) {
 	cli.Int(cmd.Flag("report-count", "Maximum number of reports of one node, of each kind and outcome (default: 240)").PlaceHolder("N"), &c.reportCount)
 	cmd.Flag("report-max", "Maximum size of one report (default: 64KiB)").PlaceHolder("SIZE").SetValue(size{&c.reportMax})
 	cmd.Flag("state-max", "Maximum size of the state of a node, and of its facts (default: 512KiB)").PlaceHolder("SIZE").SetValue(size{&c.stateMax})
-	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of that of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
+	cmd.Flag("registration-size", "Maximum size of all registrations (default: a quarter of the size of reports, at most 256MiB)").PlaceHolder("SIZE").SetValue(size{&c.registrationSize})
 	cmd.Flag("manifest-size", "Maximum size of all assignments with their history (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.manifestSize})
 	cmd.Flag("command-size", "Maximum size of all queued requests (default: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.commandSize})
-	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of that of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
+	cmd.Flag("control-size", "Maximum size of all pauses, labels and groups (default: a quarter of the size of reports, at most 128MiB)").PlaceHolder("SIZE").SetValue(size{&c.controlSize})
 	cmd.Flag("bundle-size", "Maximum size of all bundles (default on creation: unlimited)").PlaceHolder("SIZE").SetValue(size{&c.bundleSize})
 	cmd.Flag("noop", "Show what would be done, and change nothing").UnNegatableBoolVar(&c.noop)
 	cli.OldFlag(cmd, "dry-run").UnNegatableBoolVar(&c.noop)

@@ -50,7 +50,7 @@ func Add(env *cli.Env, app *fisk.Application) {
 	cmd.Flag("prometheus", "Keep a file for Prometheus file discovery up to date instead").PlaceHolder("FILE").StringVar(&c.prometheus)
 	cmd.Action(env.Action(c.watch))
 
-	c, cmd = add("rm", "Withdraw registrations; a node whose resource is still stable registers again")
+	c, cmd = add("rm", "Withdraw registrations; a node with a stable resource registers again")
 	c.addFilter(cmd)
 	cmd.Flag("yes", "Withdraw all, if no filter is given").Short('y').UnNegatableBoolVar(&c.yes)
 	cmd.Action(env.Action(cli.UnlessNoop(c.rm)))

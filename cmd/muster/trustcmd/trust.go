@@ -26,7 +26,7 @@ import (
 // Add adds the commands to the command line.
 func Add(env *cli.Env, app *fisk.Application) {
 	cmd := app.Command("trust", "Manage the keys that operators sign with")
-	cmd.HelpLong("A node that has keys below trust in its agent.yaml accepts only what is signed by them: assignments, their removal, and ensure requests.\n\n" +
+	cmd.HelpLong("A node with keys below trust in its agent.yaml accepts only assignments, removals and ensure requests that are signed by them.\n\n" +
 		"  muster trust key new ~/.config/muster/alice.nk\n" +
 		"  muster fleet push --group web --sign-key ~/.config/muster/alice.nk motd.yaml")
 	key := cmd.Command("key", "Make and list signing keys")

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -31,7 +32,7 @@ const quoted = 'q'
 //   - an operator that is a word without quotes, a word with a pipe in it, or a word that
 //     ends in a semicolon
 //   - $NAME, $( or a backtick outside single quotes
-//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs
+//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs and in addresses such as [::1]
 //
 // It ignores inserted parts.
 func ShellSyntax(line string, inserted ...[2]int) string {
@@ -81,5 +82,20 @@ func wordSyntax(word string, masked []byte, isQuoted bool) string {
 		return ""
 	}
 
-	return strings.ReplaceAll(string(expansion.Find(masked)), opaque, "…")
+	for _, found := range expansion.FindAll(masked, -1) {
+		if !isAddress(found) {
+			return strings.ReplaceAll(string(found), opaque, "…")
+		}
+	}
+
+	return ""
+}
+
+// isAddress reports whether a part of a word is an IPv6 address in brackets.
+func isAddress(part []byte) bool {
+	text, isOpen := strings.CutPrefix(string(part), "[")
+	text, isClosed := strings.CutSuffix(text, "]")
+	address, err := netip.ParseAddr(text)
+
+	return isOpen && isClosed && err == nil && address.Is6()
 }

@@ -22,8 +22,15 @@ func TestDeniedStateDirectoryNamesTheRemedy(t *testing.T) {
 		}
 	}
 	t.Cleanup(func() { _ = errors.Join(os.Chmod(filepath.Dir(base), 0o755), os.Chmod(base, 0o755)) })
-	var err error
-	hosttest.Powerless(t, func() { err = state.New(filepath.Join(base, "state"), slog.New(slog.DiscardHandler)).OpenState(true) })
+	dir := filepath.Join(base, "state")
+	var err, checked error
+	hosttest.Powerless(t, func() {
+		checked = state.CheckWritable(dir)
+		err = state.New(dir, slog.New(slog.DiscardHandler)).OpenState(true)
+	})
+	if want := "cannot make the state directory: permission denied ("; !errors.Is(checked, state.ErrDenied) || !strings.Contains(checked.Error(), want) {
+		t.Errorf("the check returns %v", checked)
+	}
 	if !errors.Is(err, state.ErrDenied) || !strings.Contains(err.Error(), "permission denied (run it as root, or give it a directory of its own with --state-dir)") {
 		t.Errorf("the error is %v", err)
 	}

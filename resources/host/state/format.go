@@ -81,13 +81,24 @@ func (d *Dir) OpenState(write bool) error {
 // maxFormat is the maximum size of the format file.
 const maxFormat = 80
 
-// readStart returns the first maxFormat bytes of a file.
+// errNotRegular is the format as something else than a file, such as a pipe.
+var errNotRegular = errors.New("it is not a regular file: remove it")
+
+// readStart returns the first maxFormat bytes of a regular file. It does not wait for the writer
+// of a pipe.
 func readStart(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
 
 	return io.ReadAll(io.LimitReader(f, maxFormat))
 }
@@ -160,24 +171,56 @@ func makeDir(path string, mode uint32) error {
 // check checks a state directory, or where it would be made. A walk reaches
 // directories of root and the running user only through such ones.
 func check(path string) (exists bool, err error) {
+	dir, exists, err := nearest(path)
+	switch {
+	case err != nil:
+		return false, err
+	case !exists:
+		return false, errors.Join(dir.CheckOwn(), dir.Close())
+	}
+	var st unix.Stat_t
+	if err = dir.Stat(".", &st); err == nil {
+		err = trust.Author{}.Check(path, &st, trust.Trusted)
+	}
+
+	return true, errors.Join(err, dir.Close())
+}
+
+// nearest opens a directory, or the nearest one above it that exists.
+func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 	full, err := filepath.Abs(path)
 	if err != nil {
-		return false, err
+		return nil, false, err
 	}
 	for at := full; ; at = filepath.Dir(at) {
 		dir, err := paths.OpenDir(at)
-		switch {
-		case paths.IsAbsent(err):
-			continue
-		case err != nil:
-			return false, err
-		case at != full:
-			return false, errors.Join(dir.CheckOwn(), dir.Close())
+		if err == nil {
+			return dir, at == full, nil
 		}
-		var st unix.Stat_t
-		if err = dir.Stat(".", &st); err == nil {
-			err = trust.Author{}.Check(path, &st, trust.Trusted)
+		if !paths.IsAbsent(err) {
+			return nil, false, err
 		}
-		return true, errors.Join(err, dir.Close())
+		if _, err := os.Lstat(at); err == nil {
+			return nil, false, fmt.Errorf("%s is not a directory: remove it, or use another state directory (state_dir, or --state-dir)", at)
+		}
+	}
+}
+
+// CheckWritable returns why the running user could not make a state directory, or write into it. It
+// changes nothing.
+func CheckWritable(path string) error {
+	dir, exists, err := nearest(path)
+	if err != nil {
+		return withRemedy("state directory", err)
+	}
+	defer dir.Close()
+	err = paths.Retry(func() error { return unix.Faccessat(dir.Fd(), ".", unix.W_OK|unix.X_OK, unix.AT_EACCESS) })
+	switch {
+	case err == nil:
+		return nil
+	case exists:
+		return withRemedy("cannot write to the state directory", err)
+	default:
+		return withRemedy("cannot make the state directory", err)
 	}
 }

@@ -17,9 +17,9 @@ type Flags struct{ options access.Options }
 func (f *Flags) Add(cmd *fisk.CmdClause) {
 	o := &f.options
 	cmd.Flag("insecure-listen", "Permit an address beyond loopback without TLS").UnNegatableBoolVar(&o.Insecure)
-	cmd.Flag("tls-cert", "File of the server's certificate, with those of its issuers").PlaceHolder("FILE").StringVar(&o.Certificate)
+	cmd.Flag("tls-cert", "File of the server's certificate, followed by its issuers").PlaceHolder("FILE").StringVar(&o.Certificate)
 	cmd.Flag("tls-key", "File of the key of the certificate").PlaceHolder("FILE").StringVar(&o.Key)
-	cmd.Flag("tokens", "File of tokens of those who may connect (see muster fleet token)").PlaceHolder("FILE").SetValue(notEmpty{&o.Tokens})
+	cmd.Flag("tokens", "File of access tokens (see muster fleet token)").PlaceHolder("FILE").SetValue(notEmpty{&o.Tokens})
 	cmd.Flag("url", "What browsers open, as behind a proxy").PlaceHolder("URL").StringVar(&o.URL)
 	cmd.Flag("oidc-issuer", "URL of a provider of OpenID Connect, which signs users in").PlaceHolder("URL").SetValue(notEmpty{&o.OIDC.Issuer})
 	cmd.Flag("oidc-client", "Client id at the provider").PlaceHolder("ID").StringVar(&o.OIDC.ClientID)

@@ -37,10 +37,10 @@ type tokenDocument struct {
 func AddToken(env *cli.Env, parent *fisk.CmdClause) {
 	c := &tokenCommand{Env: env}
 	cmd := parent.Command("token", "Make a token for the API and dashboard of muster fleet serve")
-	cmd.HelpLong("Prints a new token, and appends its line to the file of tokens, which has its SHA-256 alone: the token is shown this once. Whoever serves takes the file up within a second; a line that is deleted ends its token.\n\n" +
+	cmd.HelpLong("Prints a new token once, and appends its SHA-256 to the file of tokens. A running server reads the file within a second. Delete the line of a token to revoke it.\n\n" +
 		"  muster fleet token anna --role operate --file /etc/muster/tokens\n  muster fleet token grafana --file /etc/muster/tokens")
 	cmd.Arg("name", "Who gets it").Required().StringVar(&c.name)
-	cli.Enum(cmd.Flag("role", "What it permits: read or operate").Default(access.Read.String()).PlaceHolder("ROLE"), &c.role, access.Read.String(), access.Operate.String())
+	cli.Enum(cmd.Flag("role", "Role of the token: read or operate").Default(access.Read.String()).PlaceHolder("ROLE"), &c.role, access.Read.String(), access.Operate.String())
 	cmd.Flag("file", "File of tokens to append to; it is made where it is missing").PlaceHolder("FILE").StringVar(&c.file)
 	c.AddFormat(cmd)
 	cmd.Action(env.Action(cli.UnlessNoop(c.run)))

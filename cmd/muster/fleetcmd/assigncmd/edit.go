@@ -35,14 +35,14 @@ type editCommand struct {
 func AddEdit(env *cli.Env, parent *fisk.CmdClause) {
 	c := &editCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("edit", "Edit the manifest of an assignment, and push it")
-	cmd.HelpLong("Opens the manifest in $VISUAL or $EDITOR (vi without both), checks it as muster fleet push does, shows the changes, asks, and pushes it with the terms that it had. Of a bundle it edits manifest.yaml and keeps the other files. It replaces only the revision that was opened. What is not pushed stays in a file, which is named.\n\n" +
+	cmd.HelpLong("Opens the manifest in $VISUAL or $EDITOR (vi without both), checks it like muster fleet push, shows the changes, asks, and pushes it with its current terms. In a bundle it edits manifest.yaml. It replaces only the opened revision. A manifest that is not pushed stays in a file, and the command prints its path.\n\n" +
 		"  muster fleet edit group.web.motd\n" +
 		"  muster fleet edit motd --preview                  if the name is unique; show first what would change on the nodes\n" +
 		"  EDITOR='sed -i s/debug/info/' muster fleet edit motd --yes")
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.owner.AddOwner(env, cmd)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
-	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
+	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show also what would change on the nodes, as muster fleet preview does; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("timeout", "Maximum time to wait for --preview").Default("5m").DurationVar(&c.timeout)
 	c.AddSigning(cmd)

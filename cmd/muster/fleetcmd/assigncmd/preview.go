@@ -30,7 +30,7 @@ type previewCommand struct {
 func AddPreview(env *cli.Env, parent *fisk.CmdClause) {
 	c := &previewCommand{pushCommand: pushCommand{Env: env}}
 	cmd := parent.Command("preview", "Show what a push would change on the nodes, without it")
-	cmd.HelpLong("Asks the nodes what the manifest would change there, and shows equal plans once. Nothing is assigned, changed or reported; the guards of commands (onlyif, unless) run, as in noop. The arguments are those of muster fleet push, and --on. Exit code 0: every node answered, and nothing would fail.\n\n" +
+	cmd.HelpLong("Shows what the manifest would change on the nodes, and equal plans once. It assigns, changes and reports nothing, but the guards of commands (onlyif, unless) run, as in noop. It takes the arguments of muster fleet push, and --on. Exit code 0: every node answered, and no resource would fail.\n\n" +
 		"  muster fleet preview --group web ./site/\n" +
 		"  muster fleet preview --on 'labels.rack == \"a3\"' sshd.yaml\n" +
 		"  muster fleet push --group web --preview ./site/           shows it, and asks")

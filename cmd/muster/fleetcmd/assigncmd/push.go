@@ -51,7 +51,7 @@ type pushCommand struct {
 func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pushCommand{Env: env}
 	cmd := parent.Command("push", "Assign a manifest to nodes and groups")
-	cmd.HelpLong("Checks the whole manifest first, and pushes nothing that is not valid. A directory with manifest.yaml at its root is pushed as a bundle of all its files (without .git and the like), and so is a manifest that names files beside itself. What is assigned already is not pushed again.\n\n" +
+	cmd.HelpLong("Checks the whole manifest first, and refuses one that is not valid. It pushes a directory with manifest.yaml at its root as a bundle of all its files (without .git and the like), and likewise a manifest that names files beside it. It does not push an unchanged assignment again.\n\n" +
 		"  muster fleet push --group web motd.yaml\n" +
 		"  muster fleet push --node db1 --node db2 --name backup ./backup/\n" +
 		"  muster fleet push --all --noop sshd.yaml              only report changes\n" +
@@ -60,12 +60,12 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 		"  render | muster fleet push --group web --name site -  from standard input")
 	cmd.Arg("source", "File, directory, or - for standard input").Required().StringVar(&c.source)
 	cmd.Flag("name", "Name of the assignment (default: the name of the file or directory)").PlaceHolder("NAME").StringVar(&c.name)
-	cmd.Flag("bundle", "Push a bundle, also of a single manifest; for one that is too large").UnNegatableBoolVar(&c.bundle)
+	cmd.Flag("bundle", "Push a bundle, also of a single manifest that is too large").UnNegatableBoolVar(&c.bundle)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
-	cmd.Flag("despite-conflicts", "Push although a node runs a manifest that declares a resource differently; a node that does keeps that one").UnNegatableBoolVar(&c.despiteConflicts)
+	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
-	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable nodes").UnNegatableBoolVar(&c.waitUnreachable)
+	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable and paused nodes").UnNegatableBoolVar(&c.waitUnreachable)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
 	c.addTerms(cmd)

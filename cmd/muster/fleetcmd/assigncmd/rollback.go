@@ -34,7 +34,7 @@ func AddRollback(env *cli.Env, parent *fisk.CmdClause) {
 	c := &rollbackCommand{Env: env}
 	cmd := parent.Command("rollback", "Assign an earlier revision again")
 	cmd.HelpLong("The new revision is the same as the earlier one, with its terms and its bundle. A removed assignment is assigned again.\n\n" +
-		"  muster fleet rollback group.web.motd           what was assigned before\n" +
+		"  muster fleet rollback group.web.motd           to the revision before\n" +
 		"  muster fleet rollback group.web.motd --to 17   a revision of muster fleet show --history")
 	cmd.Arg("name", "Key (see muster fleet ls), or name").Required().HintAction(env.CompleteAssignments).StringVar(&c.name)
 	c.AddOwner(env, cmd)

@@ -44,10 +44,10 @@ type signedResult struct {
 // AddSign adds muster fleet sign.
 func AddSign(env *cli.Env, parent *fisk.CmdClause) {
 	c := &signCommand{Env: env}
-	cmd := parent.Command("sign", "Sign what is assigned, or its removal")
-	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that demand several; a revision that nobody has signed gets its first one. Shows the content, and asks for confirmation before it signs.\n\n" +
+	cmd := parent.Command("sign", "Sign an assignment, or its removal")
+	cmd.HelpLong("Adds a signature to the newest revision of an assignment, or of its removal, for nodes that require several. Also signs an unsigned revision. Shows the content, and asks for confirmation before it signs.\n\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk\n" +
-		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   what was shown, and nothing else\n" +
+		"  muster fleet sign group.web.motd --sign-key bob.nk --digest sha256-…   only the content with this digest\n" +
 		"  muster fleet sign group.web.motd --sign-key bob.nk --renew    with a new expiry, without the signatures of others")
 	cmd.Arg("name", "Keys (see muster fleet ls), or unique names").Required().HintAction(env.CompleteAssignments).StringsVar(&c.names)
 	cmd.Flag("digest", "Sign the content with this digest, terms included, and do not ask").PlaceHolder("DIGEST").StringVar(&c.digest)

@@ -24,7 +24,7 @@ type terms struct {
 }
 
 func (t *terms) addTerms(cmd *fisk.CmdClause) {
-	cmd.Flag("noop", "Nodes only report what they would change").UnNegatableBoolVar(&t.Noop)
+	cmd.Flag("noop", "Nodes only report the changes that they would make").UnNegatableBoolVar(&t.Noop)
 	cmd.Flag("data", "Additional data from a file, kv://bucket/key or http(s)://; overrides the manifest's own").PlaceHolder("SOURCE").StringVar(&t.data)
 	cmd.Flag("interval", "Time between two runs on a node").PlaceHolder("DURATION").DurationVar((*time.Duration)(&t.Interval))
 	cmd.Flag("when", "Condition, evaluated on the node; false means not assigned").PlaceHolder("EXPRESSION").StringVar(&t.When)

@@ -25,7 +25,7 @@ type validateCommand struct {
 func AddValidate(env *cli.Env, app *fisk.Application) {
 	c := &validateCommand{pushCommand: pushCommand{Env: env}}
 	cmd := app.Command("validate", "Check manifests without applying or pushing them")
-	cmd.HelpLong("Finds what muster fleet push would refuse, without NATS and without the machine that it is for: properties, relations, files beside it. What depends on facts, environment or buckets is checked as far as it can be. A file whose name is none of a manifest is named in a warning, as push takes another one with --name. Exit code 0: all of them are valid.\n\n" +
+	cmd.HelpLong("Finds mistakes that muster fleet push would refuse: properties, relations, files beside the manifest. It needs neither NATS nor the target machine, and skips values that depend on facts, environment or buckets. It warns of a file name that is not valid as the name of a manifest; push takes another name with --name. Exit code 0: all manifests are valid.\n\n" +
 		"  muster validate motd.yaml\n  muster validate site/ *.yaml\n  muster apply --noop motd.yaml     what it would change on this machine")
 	cmd.Arg("source", "Files, directories with manifest.yaml, or - for standard input").Required().StringsVar(&c.sources)
 	c.AddFormat(cmd)

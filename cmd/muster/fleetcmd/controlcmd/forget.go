@@ -34,13 +34,13 @@ type forgetCommand struct {
 func AddForget(env *cli.Env, parent *fisk.CmdClause) {
 	c := &forgetCommand{}
 	c.Env = env
-	cmd := parent.Command("forget", "Remove what is stored of nodes that are gone")
-	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Refuses a node that was seen lately, and then removes nothing of any. What is assigned to the node alone stays: the command names it. Only administrators forget nodes.\n\n" +
+	cmd := parent.Command("forget", "Remove the stored data of decommissioned nodes")
+	cmd.HelpLong("Removes the state, facts and inventory of nodes, and the pause, labels and groups that operators set. --reports also removes their reports. Removes nothing if one of the nodes was seen recently. Assignments to the node stay, and the command lists them. Only administrators forget nodes.\n\n" +
 		"  muster fleet forget web09\n  muster fleet forget --on 'state == \"unreachable\"' --yes\n  muster fleet forget web09 --reports")
 	cli.NodesVar(cmd.Arg("node", "Nodes to forget").HintAction(env.CompleteNodes), &c.nodes)
 	cli.NodesVar(cmd.Flag("node", "Target node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.names)
 	c.AddOn(cmd)
-	cmd.Flag("reports", "Remove the reports of the nodes, too").UnNegatableBoolVar(&c.reports)
+	cmd.Flag("reports", "Also remove the reports of the nodes").UnNegatableBoolVar(&c.reports)
 	cmd.Flag("force", "Also a node that was seen lately; its agent stores its state again").UnNegatableBoolVar(&c.force)
 	cmd.Flag("yes", "Skip confirmation").Short('y').UnNegatableBoolVar(&c.yes)
 	c.AddFormat(cmd)

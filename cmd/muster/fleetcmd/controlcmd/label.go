@@ -34,7 +34,7 @@ type labeled struct {
 func AddLabel(env *cli.Env, parent *fisk.CmdClause) {
 	c := &labelCommand{}
 	cmd := parent.Command("label", "Give nodes labels, or take them back")
-	cmd.HelpLong("NAME=VALUE sets a label, NAME- takes it back. A label that is given here wins over that of the configuration of the node, which holds again once it is taken back.\n\n" +
+	cmd.HelpLong("NAME=VALUE sets a label, NAME- removes it. A label that is set here overrides the label in the configuration of the node until it is removed.\n\n" +
 		"  muster fleet label web01 rack=a3 row-\n  muster fleet label web01 web02 rack=a3\n  muster fleet label --on 'group(\"web\")' tier=front")
 	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of labels").Required().HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true

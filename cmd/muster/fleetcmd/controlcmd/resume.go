@@ -30,7 +30,7 @@ type resumeCommand struct {
 func AddResume(env *cli.Env, parent *fisk.CmdClause) {
 	c := &resumeCommand{}
 	cmd := parent.Command("resume", "End a pause of nodes")
-	cmd.HelpLong("Nodes run what was assigned meanwhile, and repair what drifted. A node stays paused while one of its groups is. The command waits until the nodes say that the pause is over; those that cannot be reached are named, and resume when they are back. Exit code 0: every node that can be reached confirmed it within --timeout.\n\n" +
+	cmd.HelpLong("Nodes run the assignments of the pause, and repair drift. A node stays paused while one of its groups is paused. The command waits for the nodes to confirm; unreachable nodes are listed and resume after they reconnect. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
 		"  muster fleet resume web01\n  muster fleet resume --group web\n  muster fleet resume --on 'state == \"paused\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to resume").HintAction(env.CompleteNodes), &c.nodes)
 	c.add(env, cmd, true)

@@ -93,7 +93,7 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	document.Arg("file", "File, or - for standard input").Required().StringVar(&c.request)
 	document.Action(env.Action(c.runDocument))
 	resume := cmd.Command("resume", "Send nothing: show the results of a request that was sent before")
-	resume.HelpLong("Reads the results from the stream of reports, and waits --timeout for those of the targets: --node NODE, --group GROUP and --all, or --on EXPR. Without a target it shows those that there are.")
+	resume.HelpLong("Reads the results from the stream of reports, and waits --timeout for the results of the targets: --node NODE, --group GROUP and --all, or --on EXPR. Without a target it shows the stored results.")
 	resume.Arg("id", "Id of the request").Required().StringVar(&c.ID)
 	resume.Action(env.Action(c.resume))
 	cancel := cmd.Command("cancel", "Cancel a request that was sent before")

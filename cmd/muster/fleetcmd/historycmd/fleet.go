@@ -60,7 +60,11 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		return err
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
-	all, before := c.newest(selected(c, c.ofEvents(c.ofGroups(changes)), timeOf, authorOf), isShared)
+	ofGroups := c.ofGroups(changes)
+	if err := c.warnUnknown(ctx, store, ofGroups); err != nil {
+		return err
+	}
+	all, before := c.newest(selected(c, c.ofEvents(ofGroups), timeOf, authorOf), isShared)
 	isCut := func(read []model.Entry, more bool) bool {
 		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
 	}
@@ -123,6 +127,26 @@ func (c *command) ofGroups(all []describe.ControlChange) []describe.ControlChang
 		family, _, _ := model.SplitKey(change.Key)
 		return !slices.ContainsFunc(c.groups, func(group string) bool { return family == model.GroupFamily(group) })
 	})
+}
+
+// warnUnknown warns of groups without changes that no known node is in.
+func (c *command) warnUnknown(ctx context.Context, store *fleetcli.Store, changes []describe.ControlChange) error {
+	hasChanges := func(t fleet.Target) bool {
+		return slices.ContainsFunc(changes, func(change describe.ControlChange) bool {
+			family, _, _ := model.SplitKey(change.Key)
+			return family == t.String()
+		})
+	}
+	unknown := slices.DeleteFunc(fleet.Targets(nil, c.groups, false), hasChanges)
+	if len(unknown) == 0 {
+		return nil
+	}
+	nodes, err := store.Nodes(ctx)
+	if err == nil {
+		fleetcli.WarnUnknown(c.Log, unknown, nodes)
+	}
+
+	return err
 }
 
 // ofEvents returns the changes of the events that were given, all without any.

@@ -36,9 +36,9 @@ type command struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &command{Env: env}
 	cmd := parent.Command("history", "Show what happened to a node, a manifest, or the whole fleet")
-	cmd.HelpLong("Without a name: who assigned, removed, paused, resumed and labelled what, in the whole fleet. Of a node: what was assigned to it, its runs with outcome and cause, drift that was repaired, pauses, labels, groups. Of a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. It warns of what is no longer stored.\n\n" +
+	cmd.HelpLong("Without a name: assignments, removals, pauses, resumes and labels of the whole fleet, with their authors. For a node: its assignments, its runs with outcome and cause, repaired drift, pauses, labels, groups. For a manifest: its revisions, removals and rollbacks, and how many nodes ran each. The newest is last. Warns if older entries are no longer stored.\n\n" +
 		"  muster fleet history --since 1d                who changed what in the fleet\n" +
-		"  muster fleet history --event assigned          what was pushed to whom\n" +
+		"  muster fleet history --event assigned          pushes and their targets\n" +
 		"  muster fleet history --group web               who assigned what to a group, and paused it\n" +
 		"  muster fleet history node.web01.pause          who paused and resumed it\n" +
 		"  muster fleet history web01\n" +
@@ -50,8 +50,8 @@ func Add(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Arg("name", "A node, a manifest by its name or key, or the key of a pause, labels or groups").HintAction(env.CompleteNodesAndAssignments).StringVar(&c.name)
 	cli.NodeVar(cmd.Flag("node", "Show the history of this node").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.node)
 	cmd.Flag("manifest", "Of a manifest, by its name or key").PlaceHolder("NAME").HintAction(env.CompleteAssignments).StringVar(&c.manifest)
-	cmd.Flag("group", "Of what is assigned to a group, and its pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
-	cmd.Flag("event", "Of the whole fleet or of groups, those of this EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
+	cmd.Flag("group", "Filter by a group: its assignments and pauses; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Flag("event", "Filter the history of the fleet or of groups by EVENT, such as assigned; repeatable").PlaceHolder("EVENT").HintOptions(events()...).StringsVar(&c.events)
 	cmd.Flag("all", "Of the whole fleet, as without a name").UnNegatableBoolVar(&c.all)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cmd.Flag("until", "End before this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.until)

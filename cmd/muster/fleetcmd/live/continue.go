@@ -24,7 +24,7 @@ type Continue struct{ From string }
 
 // AddContinue adds the flag.
 func (c *Continue) AddContinue(cmd *fisk.CmdClause) {
-	cmd.Flag("continue", "Go on with the request of this id, which must be the same: ask those of the targets that have no result of it").PlaceHolder("ID").StringVar(&c.From)
+	cmd.Flag("continue", "Continue the request with this id: send the same request to the targets without a result").PlaceHolder("ID").StringVar(&c.From)
 }
 
 // Check returns the usage error of an id that is none.

@@ -26,7 +26,7 @@ type Resume struct{ ID string }
 
 // AddResume adds the flag.
 func (r *Resume) AddResume(cmd *fisk.CmdClause) {
-	cmd.Flag("resume", "Send nothing: show the results of the request with this id, from the stream of reports, and wait for those of the targets").PlaceHolder("ID").StringVar(&r.ID)
+	cmd.Flag("resume", "Send nothing; show the results of the request with this id, and wait for the results of the targets").PlaceHolder("ID").StringVar(&r.ID)
 }
 
 // Resumed is a request whose results are read from the stream of reports.

@@ -36,7 +36,7 @@ type pingCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &pingCommand{Env: env}
 	cmd := parent.Command("ping", "Ask nodes whether they are there, and show how long each takes")
-	cmd.HelpLong("Asks the agents themselves, all of them without a target, and prints answers as they come. A node is awaited that is named, or known (see muster fleet nodes); one that was stopped is not. Exit code 0: each of them answered, and at least one.\n\n" +
+	cmd.HelpLong("Asks the agents, all of them without a target, and prints each answer at once. It waits for named and known nodes (see muster fleet nodes), except for stopped ones. Exit code 0: each of them answered, and at least one.\n\n" +
 		"  muster fleet ping\n  muster fleet ping web01\n  muster fleet ping --group web --timeout 2s\n  muster fleet ping --on 'state != \"ok\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to ask").HintAction(env.CompleteNodes), &c.names)
 	c.AddTargets(env, cmd)

@@ -59,7 +59,7 @@ func AddNodes(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("One row for each manifest of a node. OUTBOX counts unpublished reports. LATE FOR is how long ago the revision was assigned that does not run. STATUS is the outcome of the last run (see muster fleet reports --help), or why the revision does not run: pending, rejected, unreachable, unreadable, stopped, unassigned.\n\n  muster fleet nodes\n  muster fleet nodes --group web\n  muster fleet nodes --on 'group(\"web\") && state != \"ok\"'\n  muster fleet nodes --on 'state == \"failed\"' --exit-code\n  muster fleet nodes --sort heard --limit 20\n  muster fleet nodes web01 --json")
 	cli.NodesVar(cmd.Arg("node", "Nodes to show").HintAction(env.CompleteNodes), &c.names)
 	cli.NodesVar(cmd.Flag("node", "Node to show; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.flagged)
-	cmd.Flag("group", "Group whose nodes are shown; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Flag("group", "Filter by group; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
 	c.AddOrder(cmd, sortedBy()...)

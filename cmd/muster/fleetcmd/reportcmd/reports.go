@@ -46,7 +46,7 @@ func AddReports(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("follow", "Follow new reports").Default("true").BoolVar(&c.follow)
 	cmd.Flag("since", "Start at this time, or this long ago").PlaceHolder("TIME|DURATION").StringVar(&c.since)
 	cli.NodesVar(cmd.Flag("node", "Show reports of this node; repeatable").PlaceHolder("NODE").HintAction(env.CompleteNodes), &c.nodes)
-	cmd.Flag("group", "Group whose nodes' reports are shown, of those that are in it now; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
+	cmd.Flag("group", "Filter by group, with its current nodes; repeatable").PlaceHolder("GROUP").HintAction(env.CompleteGroups).StringsVar(&c.groups)
 	fleetcli.AddAllDefault(cmd, &c.all)
 	c.AddOn(cmd)
 	cli.Enum(cmd.Flag("kind", "Filter by kind: run, transaction, health, ensure or node").PlaceHolder("KIND"), &c.kind, model.KindRun, model.KindTransaction, model.KindHealth, model.KindEnsure, model.KindNode)

@@ -39,7 +39,7 @@ type runCommand struct {
 // Add adds the command to muster fleet.
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &runCommand{Env: env}
-	cmd := parent.Command("run", "Have nodes run what is assigned to them, now")
+	cmd := parent.Command("run", "Run assigned manifests on nodes now")
 	cmd.HelpLong("Nodes run all that is assigned to them, or the named manifests, and answer with the results; equal ones are shown once. A run in progress is finished first, and a paused node refuses, but for --noop. Exit code 0: every node answered and nothing failed.\n\n" +
 		"  muster fleet run --node web01\n  muster fleet run --group web --manifest nginx --noop\n  muster fleet run --on 'state == \"failed\"' --timeout 10m")
 	c.AddAim(env, cmd)

@@ -36,12 +36,12 @@ type serveCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &serveCommand{Env: env}
 	cmd := parent.Command("serve", "Serve a dashboard of the fleet")
-	cmd.HelpLong("Follows what nodes store and report, and serves it over HTTP until ctrl-C. It keeps no files and needs no database: what it shows is read from NATS when it starts. Several can run at the same time.\n\n  muster fleet serve\n  muster fleet serve --listen 127.0.0.1:9000 --for-history 72h")
+	cmd.HelpLong("Follows the states and reports of nodes, and serves them over HTTP until ctrl-C. It needs no files and no database, because it reads everything from NATS at its start. Several can run at the same time.\n\n  muster fleet serve\n  muster fleet serve --listen 127.0.0.1:9000 --for-history 72h")
 	cmd.Flag("listen", "Address to serve at; beyond loopback it needs --tls-cert, and --tokens or --oidc-issuer").Default("127.0.0.1:8420").PlaceHolder("ADDRESS:PORT").StringVar(&c.listen)
 	cmd.Flag("for-history", "How far back it shows what happened").Default("24h").PlaceHolder("DURATION").DurationVar(&c.keep)
-	cmd.Flag("webhooks", "File of webhooks, to which reports are sent as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
-	cmd.Flag("actions", "Let whoever has the role operate pause, resume and run nodes, and preview on them, which runs guards there; needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
-	cmd.Flag("sign-previews", "With --actions, sign previews with --sign-key, too: whoever has the role operate can then run anything on nodes that trust the key").UnNegatableBoolVar(&c.signPreviews)
+	cmd.Flag("webhooks", "File of webhooks that receive reports as CloudEvents").PlaceHolder("FILE").StringVar(&c.webhooks)
+	cmd.Flag("actions", "Let users with the role operate pause, resume, run and preview nodes (previews run guards); needs --tokens or --oidc-issuer").UnNegatableBoolVar(&c.actions)
+	cmd.Flag("sign-previews", "With --actions, also sign previews with --sign-key; users with the role operate can then run any command on nodes that trust the key").UnNegatableBoolVar(&c.signPreviews)
 	c.AddSigning(cmd)
 	c.access.Add(cmd)
 	cmd.Action(env.Action(c.run))

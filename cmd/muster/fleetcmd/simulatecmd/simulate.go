@@ -30,7 +30,7 @@ type simulateCommand struct {
 func Add(env *cli.Env, parent *fisk.CmdClause) {
 	c := &simulateCommand{Env: env}
 	cmd := parent.Command("simulate", "Play the agents of many nodes, for tests, demos and measurements").Hidden()
-	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and that of their role: sim-web, sim-db, sim-cache. Each follows what is assigned to it, reports what would come of it on a machine, answers requests, and obeys pauses, labels and groups; nothing is changed on any machine. They take every condition for true, and do not unpack bundles. They are nodes of the administrators' account: no request of a user of the account REQUESTERS, such as that of a dashboard, reaches them. Ctrl-C ends it, and removes the nodes and their reports.\n\n" +
+	cmd.HelpLong("The nodes are called sim-0001, sim-0002 … and are in the group sim and in the group of their role: sim-web, sim-db or sim-cache. Each follows its assignments, reports simulated results, answers requests, and obeys pauses, labels and groups. They change no machine, treat every condition as true, and do not unpack bundles. They are nodes in the account of the administrators, so requests of the account REQUESTERS, for example from a dashboard, do not reach them. Ctrl-C removes the nodes and their reports.\n\n" +
 		"  muster fleet simulate --nodes 500\n" +
 		"  muster fleet simulate --nodes 5000 --scenario stable --rate 2000\n" +
 		"  muster fleet simulate --nodes 50 --seed 7 --keep")
