@@ -13,7 +13,7 @@ import (
 // Undecided is a node that may be in a target.
 type Undecided struct{ Node, Reason string }
 
-// maxReasons is the maximum number of reasons of undecided nodes that are told apart.
+// maxReasons is the maximum number of reasons that Reasons returns separately.
 const maxReasons = 10
 
 // Reason is the reason why it is unknown whether some nodes match.

@@ -99,7 +99,7 @@ func (n *names) add(name string) {
 	n.hint(name, name)
 }
 
-// hint suggests a text for what is near a name.
+// hint records the suggestion for texts near a name.
 func (n *names) hint(name, text string) {
 	if _, has := n.known[name]; !has && name != "" && len(n.known) < maxKnown {
 		n.known[strings.Clone(name)] = strings.Clone(text) // a part would keep the whole document in memory

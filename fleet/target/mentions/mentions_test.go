@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
@@ -26,11 +25,7 @@ func TestUnknownInResults(t *testing.T) {
 		`type == "service" && name == "x"`:            nil,
 		`type in ["file", "service"]`:                 nil,
 	} {
-		e, err := target.CompileResults(text, target.ResultWords{Outcome: []string{"failed"}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := mentions.NewFinder(e.Mentions())
+		f := mentions.NewFinder(mentions.InResults(text))
 		f.AddNode(&model.Node{NodeState: model.NodeState{Node: "n1", Manifests: map[string]model.ManifestState{"group.web.base": {}}}})
 		f.Add(mentions.Type, "service")
 		f.Add(mentions.Type, "file")
@@ -53,11 +48,7 @@ func TestUnknownInPackages(t *testing.T) {
 		`name startsWith "opensl"`:                                nil,
 		`name == "openssl" && manager == "deb" && version == "1"`: nil,
 	} {
-		e, err := target.CompilePackages(text)
-		if err != nil {
-			t.Fatal(err)
-		}
-		f := mentions.NewFinder(e.Mentions())
+		f := mentions.NewFinder(mentions.InPackages(text))
 		if got := f.Warnings(2); got != nil {
 			t.Errorf("%s without inventories: %q", text, got)
 		}

@@ -285,7 +285,7 @@ func (r *reader) binary(operator string, left, right value) value {
 	return value{}
 }
 
-// compare adds the constants that are compared with names. A name that may be the same constant tells nothing.
+// compare adds the constants that are compared with names. It skips a constant that the other side may be itself.
 func (r *reader) compare(left, right value) {
 	for _, sides := range [][2]value{{left, right}, {right, left}} {
 		names := sides[0]
