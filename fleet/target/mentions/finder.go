@@ -175,6 +175,7 @@ var texts = [...]struct {
 	{Manifest, `%s the manifest %q`, ""},
 	{Key, `%s the manifest %q`, ""},
 	{Type, `%[2]q is not a resource type`, ""},
+	{Provider, `%[2]q is not a provider`, ""},
 }
 
 // Warnings returns warnings about the names that none of some nodes has, with the nearest known name.

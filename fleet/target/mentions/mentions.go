@@ -19,11 +19,14 @@ const (
 	Label    Space = "label"
 	Manifest Space = "manifest"
 	// Key has the keys of assignments: the manifest of a result is one.
-	Key     Space = "key"
-	Type    Space = "type"
-	Package Space = "package"
-	Manager Space = "manager"
-	Arch    Space = "arch"
+	Key  Space = "key"
+	Type Space = "type"
+	// Resource has references such as file#/etc/motd. Only their types are names.
+	Resource Space = "resource"
+	Provider Space = "provider"
+	Package  Space = "package"
+	Manager  Space = "manager"
+	Arch     Space = "arch"
 )
 
 // Name is a constant in an expression that is compared with the names of a space.
@@ -127,7 +130,7 @@ func InNodes(text string) Set {
 
 // InResults returns the names in a valid expression over results of resources.
 func InResults(text string) Set {
-	return read(text, map[string]value{"node": {space: Node}, "manifest": {space: Key}, "type": {space: Type}})
+	return read(text, map[string]value{"node": {space: Node}, "manifest": {space: Key}, "type": {space: Type}, "resource": {space: Resource}, "provider": {space: Provider}})
 }
 
 // InPackages returns the names in a valid expression over packages.

@@ -14,21 +14,26 @@ import (
 func TestUnknownInResults(t *testing.T) {
 	t.Parallel()
 	for text, want := range map[string][]string{
-		`manifest == "bse"`:                           {`no node has the manifest "bse"; did you mean group.web.base?`},
-		`manifest == "base"`:                          {`no node has the manifest "base"; did you mean group.web.base?`},
-		`manifest in ["node.n1.x", "group.web.bsae"]`: {`no node has the manifest "node.n1.x"`, `no node has the manifest "group.web.bsae"; did you mean group.web.base?`},
-		`type == "servce" && outcome == "failed"`:     {`"servce" is not a resource type; did you mean service?`},
-		`"ser" + "vce" != type`:                       {`"servce" is not a resource type; did you mean service?`},
-		`node == "n4"`:                                {`no node has the name "n4"; did you mean n1?`},
-		`manifest == "group.web.base"`:                nil,
-		`manifest endsWith ".bse"`:                    nil,
-		`type == "service" && name == "x"`:            nil,
-		`type in ["file", "service"]`:                 nil,
+		`manifest == "bse"`:                                {`no node has the manifest "bse"; did you mean group.web.base?`},
+		`manifest == "base"`:                               {`no node has the manifest "base"; did you mean group.web.base?`},
+		`manifest in ["node.n1.x", "group.web.bsae"]`:      {`no node has the manifest "node.n1.x"`, `no node has the manifest "group.web.bsae"; did you mean group.web.base?`},
+		`type == "servce" && outcome == "failed"`:          {`"servce" is not a resource type; did you mean service?`},
+		`"ser" + "vce" != type`:                            {`"servce" is not a resource type; did you mean service?`},
+		`node == "n4"`:                                     {`no node has the name "n4"; did you mean n1?`},
+		`manifest == "group.web.base"`:                     nil,
+		`manifest endsWith ".bse"`:                         nil,
+		`type == "service" && name == "x"`:                 nil,
+		`provider == "atp"`:                                {`"atp" is not a provider; did you mean apt?`},
+		`resource == "servce#nginx"`:                       {`"servce" is not a resource type; did you mean service?`},
+		`resource in ["service#x", "nginx"]`:               {`"nginx" is not a resource type`},
+		`resource == "service#nginx" && provider == "apt"`: nil,
+		`type in ["file", "service"]`:                      nil,
 	} {
 		f := mentions.NewFinder(mentions.InResults(text))
 		f.AddNode(&model.Node{NodeState: model.NodeState{Node: "n1", Manifests: map[string]model.ManifestState{"group.web.base": {}}}})
 		f.Add(mentions.Type, "service")
 		f.Add(mentions.Type, "file")
+		f.Add(mentions.Provider, "apt")
 		if got := f.Warnings(1); !slices.Equal(got, want) {
 			t.Errorf("%s: %q, want %q", text, got, want)
 		}

@@ -2,6 +2,7 @@ package mentions
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/parser"
@@ -291,8 +292,18 @@ func (r *reader) compare(left, right value) {
 		names := sides[0]
 		for _, text := range sides[1].texts {
 			if names.space != "" && !slices.Contains(names.texts, text) {
-				r.found.add(Name{Space: names.space, Text: text, conversion: names.conversion})
+				r.found.add(nameOf(names, text))
 			}
 		}
 	}
+}
+
+// nameOf returns the name that a text compared with names means.
+func nameOf(names value, text string) Name {
+	if names.space == Resource {
+		kind, _, _ := strings.Cut(text, "#")
+		return Name{Space: Type, Text: kind, conversion: names.conversion}
+	}
+
+	return Name{Space: names.space, Text: text, conversion: names.conversion}
 }

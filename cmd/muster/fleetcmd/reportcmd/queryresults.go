@@ -18,6 +18,7 @@ import (
 	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // maxResults is how many matching results are kept.
@@ -80,7 +81,7 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 	if err != nil {
 		return query.Answer{}, err
 	}
-	warnings, err := r.warnings(ctx, store, c.Types.Names())
+	warnings, err := r.warnings(ctx, store, c.Types)
 	if err != nil {
 		return query.Answer{}, err
 	}
@@ -91,12 +92,15 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 	return out, nil
 }
 
-// warnings returns warnings about the nodes, manifests and types of the expression that neither reports nor the fleet have.
-func (r *results) warnings(ctx context.Context, store *fleetcli.Store, types []string) ([]string, error) {
-	for _, name := range types {
-		r.unknown.Add(mentions.Type, name)
+// warnings returns warnings about the names in the expression that neither reports nor the fleet nor muster have.
+func (r *results) warnings(ctx context.Context, store *fleetcli.Store, types resource.Types) ([]string, error) {
+	for _, t := range types {
+		r.unknown.Add(mentions.Type, t.Name)
+		for _, provider := range t.Providers {
+			r.unknown.Add(mentions.Provider, provider)
+		}
 	}
-	if !r.unknown.Needs(mentions.Type) && !r.unknown.Needs(mentions.Node) && !r.unknown.Needs(mentions.Key) {
+	if !slices.ContainsFunc([]mentions.Space{mentions.Type, mentions.Provider, mentions.Node, mentions.Key}, r.unknown.Needs) {
 		return nil, nil
 	}
 	all, entries, err := store.All(ctx)
@@ -149,6 +153,7 @@ func (r *results) read(ctx context.Context, store *fleetcli.Store, since time.Ti
 	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
 		result, err := query.OfReport(report)
 		r.unknown.Add(mentions.Type, result.Type)
+		r.unknown.Add(mentions.Provider, result.Provider)
 		switch {
 		case err != nil:
 			r.invalid++
