@@ -3,6 +3,7 @@ package target
 import (
 	"github.com/expr-lang/expr/ast"
 
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -35,7 +36,8 @@ type Packages struct{ *Expression }
 func CompilePackages(text string) (Packages, error) {
 	e, err := compile(text, vocabulary{
 		what: "query over packages", env: packageEnv{}, names: PackageNames(), scheme: "manager",
-		wordsOf: func(ast.Node) (string, []string) { return "", nil },
+		mentions: mentions.InPackages,
+		wordsOf:  func(ast.Node) (string, []string) { return "", nil },
 	})
 
 	return Packages{e}, err

@@ -16,14 +16,12 @@ import (
 type patcher struct {
 	vocabulary
 	used     map[string]bool
-	mentions Mentions
 	warnings []string
 	refused  *Error
 }
 
 // Visit is called for every node of the tree, inner ones first.
 func (p *patcher) Visit(node *ast.Node) {
-	defer func() { p.mentions.note(*node) }() // after it was patched
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
 		p.name(node, n)

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/expr-lang/expr/ast"
+
+	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Result is what one run did to one resource on a node, as an expression sees it. The names are
@@ -62,6 +64,7 @@ type Results struct{ *Expression }
 func CompileResults(text string, words ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
+		mentions: mentions.InResults,
 		wordsOf: func(n ast.Node) (string, []string) {
 			switch n, _ := n.(*ast.IdentifierNode); {
 			case n == nil:
