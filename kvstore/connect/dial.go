@@ -24,7 +24,7 @@ const (
 	connectTimeout  = 5 * time.Second
 	// A command that has several servers gives each less time at first: one of them may hang.
 	firstTimeout = 2 * time.Second
-	drainTimeout    = 10 * time.Second
+	drainTimeout = 10 * time.Second
 	// The client leaves a server after two unanswered pings.
 	pingInterval = 10 * time.Second
 	maxPings     = 1
