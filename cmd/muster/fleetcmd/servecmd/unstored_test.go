@@ -111,6 +111,18 @@ func TestOneNodeDoesNotBlind(t *testing.T) {
 	}
 }
 
+// TestAProblemIsCheckedSoon: after the server did not store messages, the next check is due after recheckPause.
+func TestAProblemIsCheckedSoon(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	f := &feed{store: store.Store, look: time.Hour, unstored: fleetcli.Unstored{Reports: "the server stores no reports"}}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := f.awaitCheck(ctx, seen{}, store.Reconnected()); err != nil {
+		t.Errorf("the next check is not due: %v", err)
+	}
+}
+
 // pingable answers pings to a node until the test ends.
 func pingable(t *testing.T, store *kvtest.Store, node string, answer func() model.NodeState) {
 	t.Helper()
