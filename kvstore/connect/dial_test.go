@@ -247,8 +247,8 @@ func TestDialByContext(t *testing.T) {
 	}
 }
 
-// TestDialLeavesAHungServer: of several servers, one that accepts connections and sends nothing is tried for 2 s. Slow
-// servers are tried again for longer, and so is a server without alternatives.
+// TestDialLeavesAHungServer: Dial tries each of several servers for 2 s, because one may accept connections and send
+// nothing. It tries a single server, and all servers after none answered, for 5 s.
 func TestDialLeavesAHungServer(t *testing.T) {
 	t.Parallel()
 	srv := natstest.Start(t)
