@@ -21,7 +21,8 @@ type Package struct {
 // packageEnv is the environment of an expression over packages.
 type packageEnv struct {
 	Package
-	Step func(any) bool `expr:"__step"`
+	Step   func(any) bool      `expr:"__step"`
+	Charge func(any, bool) any `expr:"__charge"`
 }
 
 // PackageNames returns the names in expressions over packages, in the order of the documentation.
@@ -69,7 +70,7 @@ type PackageEvaluator struct {
 func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
 	out := &PackageEvaluator{bounds: newBounds(e.program)}
 	out.done = done
-	out.env.Step = out.step
+	out.env.Step, out.env.Charge = out.step, out.charge
 
 	return out
 }

@@ -44,8 +44,9 @@ type ResultWords struct{ Outcome, Cause []string }
 // resultEnv is what a program over results reads.
 type resultEnv struct {
 	Result
-	Age  func(time.Time) any `expr:"age"`
-	Step func(any) bool      `expr:"__step"`
+	Age    func(time.Time) any `expr:"age"`
+	Step   func(any) bool      `expr:"__step"`
+	Charge func(any, bool) any `expr:"__charge"`
 }
 
 // ResultNames are the names of expressions over results, in the order of the documentation.
@@ -92,7 +93,7 @@ type ResultEvaluator struct {
 func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
 	out := &ResultEvaluator{bounds: newBounds(r.program)}
 	out.done = done
-	out.env.Step, out.env.Age = out.step, out.age
+	out.env.Step, out.env.Charge, out.env.Age = out.step, out.charge, out.age
 
 	return out
 }
