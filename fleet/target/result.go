@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/expr-lang/expr/ast"
+
+	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Result is what one run did to one resource on a node, as an expression sees it. The names are
@@ -42,8 +44,9 @@ type ResultWords struct{ Outcome, Cause []string }
 // resultEnv is what a program over results reads.
 type resultEnv struct {
 	Result
-	Age  func(time.Time) any `expr:"age"`
-	Step func(any) bool      `expr:"__step"`
+	Age    func(time.Time) any `expr:"age"`
+	Step   func(any) bool      `expr:"__step"`
+	Charge func(any, bool) any `expr:"__charge"`
 }
 
 // ResultNames are the names of expressions over results, in the order of the documentation.
@@ -61,6 +64,7 @@ type Results struct{ *Expression }
 func CompileResults(text string, words ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
+		mentions: mentions.InResults,
 		wordsOf: func(n ast.Node) (string, []string) {
 			switch n, _ := n.(*ast.IdentifierNode); {
 			case n == nil:
@@ -89,7 +93,7 @@ type ResultEvaluator struct {
 func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
 	out := &ResultEvaluator{bounds: newBounds(r.program)}
 	out.done = done
-	out.env.Step, out.env.Age = out.step, out.age
+	out.env.Step, out.env.Charge, out.env.Age = out.step, out.charge, out.age
 
 	return out
 }

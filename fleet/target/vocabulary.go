@@ -2,6 +2,8 @@ package target
 
 import (
 	"github.com/expr-lang/expr/ast"
+
+	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // What expressions are called in messages.
@@ -17,6 +19,8 @@ type vocabulary struct {
 	// env has the names that an expression may use, with their types.
 	env              any
 	names, functions []string
+	// mentions returns the names in an expression that a fleet may have or not.
+	mentions func(text string) mentions.Set
 	// scheme is the name with the version scheme of the name version; empty if it has none.
 	scheme string
 	// wordsOf returns the name that a node of the tree is, and the words that it can have, nil
@@ -26,7 +30,10 @@ type vocabulary struct {
 
 // ofNodes is that over nodes.
 func ofNodes(words Words) vocabulary {
-	return vocabulary{what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: words.ofNode}
+	return vocabulary{
+		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: words.ofNode,
+		mentions: mentions.InNodes,
+	}
 }
 
 // ofNode returns the name that a node of the tree is, and the words that it can have.
