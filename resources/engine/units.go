@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -38,7 +37,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 	reloads := r.opts.Env.Host.WouldReloadUnits
 	if due.Paths != nil {
-		return slices.ContainsFunc(due.Paths, reloads)
+		return reloads(due.Paths...)
 	}
 	if n.Resource.Type.Relations == nil {
 		return false
@@ -51,8 +50,12 @@ func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 		}
 	}
 
-	return slices.ContainsFunc(words, func(word string) bool {
-		path, ok := strings.CutPrefix(word, resource.PathNeed(""))
-		return ok && reloads(path)
-	})
+	var paths []string
+	for _, word := range words {
+		if path, ok := strings.CutPrefix(word, resource.PathNeed("")); ok {
+			paths = append(paths, path)
+		}
+	}
+
+	return reloads(paths...)
 }

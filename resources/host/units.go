@@ -33,9 +33,9 @@ func canReload() bool {
 	return err == nil
 }
 
-// WouldReloadUnits reports whether a change of the file at path causes a daemon-reload.
-func (h *Host) WouldReloadUnits(path string) bool {
-	return h != nil && canReload() && files.IsUnitFile(path)
+// WouldReloadUnits reports whether a change of any of the files causes a daemon-reload.
+func (h *Host) WouldReloadUnits(paths ...string) bool {
+	return h != nil && canReload() && files.IsUnitFile(paths...)
 }
 
 // IsReloadPending reports whether ReloadUnits would run a daemon-reload for a killed run. parents
