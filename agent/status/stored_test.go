@@ -125,7 +125,7 @@ func TestARefusedStateIsRetriedSoon(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() { _ = h.Run(ctx) }()
-		time.Sleep(30 * time.Minute)
+		<-time.After(30 * time.Minute)
 		synctest.Wait()
 		h.Store.(*shelf).away = nil
 		freed := time.Now()
