@@ -91,6 +91,17 @@ func (p *Program) UsesData() bool {
 	return p.Names[NameData] || p.Names["lookup"] || p.Names[NameTemplate] || p.Names[NameJet]
 }
 
+// HasLiteral reports whether text is a string literal of the expression.
+func (p *Program) HasLiteral(text string) bool {
+	node := p.Node()
+
+	return ast.Find(node, func(n ast.Node) bool {
+		literal, is := n.(*ast.StringNode)
+
+		return is && literal.Value == text
+	}) != nil
+}
+
 // knownNames are those of signature that may be suggested: now is as near to any
 // short word, and the step is not for people.
 func knownNames(signature types.Map) []string {
