@@ -9,7 +9,14 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
+)
+
+// The reasons of nodes without a document.
+const (
+	whyNoFacts     = "it has not stored its facts"
+	whyNoInventory = "it has not stored an inventory"
 )
 
 // decisions are the results of an expression, by node.
@@ -21,7 +28,7 @@ type decisions struct {
 	undecided map[string]string
 	// open are the nodes that cannot be decided without their facts or inventory.
 	open    map[string]*candidate
-	unknown *unknown
+	unknown *mentions.Finder
 }
 
 // candidate is a node with its installed packages. unreadable is the reason why they cannot be read, empty if they can.
@@ -42,9 +49,9 @@ func (d *decisions) decide(ctx context.Context, c *candidate, facts model.Facts)
 	case errors.Is(err, target.ErrEnded):
 		return ctx.Err()
 	case errors.Is(err, target.ErrFactsNeeded):
-		d.open[name], d.undecided[name] = c, "it has not stored its facts"
+		d.open[name], d.undecided[name] = c, whyNoFacts
 	case errors.Is(err, target.ErrInventoryNeeded):
-		d.open[name], d.undecided[name] = c, cmp.Or(c.unreadable, "it has not stored an inventory")
+		d.open[name], d.undecided[name] = c, cmp.Or(c.unreadable, whyNoInventory)
 	case err != nil:
 		d.undecided[name] = said(err.Error())
 	}
@@ -60,7 +67,7 @@ func (s Selector) complete(ctx context.Context, d *decisions) error {
 			if i.Unreadable != "" {
 				c.unreadable = "its inventory cannot be read: " + said(i.Unreadable)
 			} else {
-				d.unknown.notePackages(i.Packages)
+				d.unknown.AddPackages(i.Packages)
 				c.installed = d.expression.Installed(i)
 			}
 			return d.decide(ctx, c, nil)
@@ -78,7 +85,7 @@ func (s Selector) complete(ctx context.Context, d *decisions) error {
 			d.undecided[f.Node] = "its facts cannot be read: " + said(f.Unreadable)
 			return nil
 		}
-		d.unknown.noteFacts(f.Facts)
+		d.unknown.AddFacts(f.Facts)
 		return d.decide(ctx, c, f.Facts)
 	})
 }

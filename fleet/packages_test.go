@@ -75,7 +75,8 @@ func TestPackagesInTargets(t *testing.T) {
 		{expression: `package("openssl").manager == "rpm" && package("openssl")["arch"] == "amd64"`, nodes: []string{"alma"}, undecided: []string{"torn", "unstored"}, read: everyNode},
 		{expression: `any([1, 2], package("bash") != nil)`, nodes: []string{"new", "none"}, undecided: []string{"part", "torn", "unstored"}, read: everyNode},
 		{expression: `package("openssl")`, undecided: []string{"alma", "new", "old", "part", "torn", "unstored"}, read: everyNode},
-		{expression: `node == "x" && package("openssl") != nil`},
+		{expression: `node == "x" && package("openssl") != nil`, warnings: []string{`no node has the name "x"`}},
+		{expression: `node matches "x" && package("openssl") != nil`},
 		{expression: `node == "old" && package("openssl") != nil && facts.memory == 1`, nodes: []string{"old"}, read: []string{"old"}},
 		{expression: `(node == "old" || node == "new") && facts.memory == 9 && package("openssl") != nil && facts.memory > 1`, nodes: []string{"new"}, read: []string{"new", "old"}},
 		{expression: `node == "unstored" && package("openssl") != nil || node == "old" && facts.memory == 1`, nodes: []string{"old"}, undecided: []string{"unstored"}, read: []string{"old", "unstored"}},
@@ -105,7 +106,7 @@ func TestPackagesInTargets(t *testing.T) {
 			t.Errorf("%s: %v, undecided %v, inventories of %v, warnings %q, %v", c.expression, names, got.Undecided, stored.asked, got.Warnings, err)
 		}
 		e.Strict = true
-		if _, err = s.Select(t.Context(), e, nodes); errors.Is(err, fleet.ErrStrict) != (c.warnings != nil) {
+		if _, err = s.Select(t.Context(), e, nodes); errors.Is(err, fleet.ErrStrict) != (c.warnings != nil || c.undecided != nil) {
 			t.Errorf("strict %s: %v", c.expression, err)
 		}
 	}
@@ -152,5 +153,19 @@ func TestWrongPackageExpressions(t *testing.T) {
 		if _, err := fleet.CompileTarget(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: %v", text, err)
 		}
+	}
+}
+
+// TestVersionOfAPackage: a package in place of its version names the remedy.
+func TestVersionOfAPackage(t *testing.T) {
+	t.Parallel()
+	e, err := fleet.CompileTarget(`older(package("openssl"), "3.0.15")`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, stored := packageFleet()
+	got, err := fleet.Selector{Inventories: stored.get}.Select(t.Context(), e, nodes)
+	if err != nil || len(got.Undecided) == 0 || !strings.HasSuffix(got.Undecided[0].Reason, `a version is text, not a package: write package("…").version`) {
+		t.Errorf("%+v, %v", got.Undecided, err)
 	}
 }

@@ -38,7 +38,7 @@ func TestPausedNodes(t *testing.T) {
 		if why := fleet.WhyNot(n, statuses); why != "paused by ann" {
 			t.Errorf("the reason is %q", why)
 		}
-		if s := statuses[0]; s.Status != fleet.StatusPending || !strings.HasPrefix(s.Reason, "paused by ann; ") {
+		if s := statuses[0]; s.Status != fleet.StatusPending || !strings.HasPrefix(s.Reason, "paused without end by ann; ") {
 			t.Errorf("what waits is %+v", s)
 		}
 		if s := statuses[1]; s.Status != fleet.StatusUpToDate || s.Outcome != model.OutcomeNoop {

@@ -9,11 +9,9 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
-
-// Undecided is a node of which nobody knows whether it is in a target.
-type Undecided struct{ Node, Reason string }
 
 // MaxUnconfirmed is how many nodes a fleet can have of which all are meant without confirmation.
 const MaxUnconfirmed = 10
@@ -26,12 +24,11 @@ type Selection struct {
 	Undecided []Undecided
 	// Known is how many nodes there are.
 	Known int
-	// Warnings name facts, labels, groups and packages of the expression that no node has, and
-	// probable mistakes in it.
+	// Warnings are probable mistakes in the expression, and the names in it that no node has.
 	Warnings []string
 }
 
-// ErrStrict is a strict expression with warnings.
+// ErrStrict is a strict expression with warnings or undecided nodes.
 var ErrStrict = errors.New("the expression is strict")
 
 // Targets returns the nodes that match, as targets.
@@ -72,13 +69,14 @@ type Selector struct {
 }
 
 // Select evaluates an expression for some nodes. It reads inventories and facts only of the nodes
-// that need them. The error wraps ErrStrict for a strict expression with warnings.
+// that need them. The error wraps ErrStrict for a strict expression with warnings or undecided nodes.
 func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []model.Node) (Selection, error) {
-	all, err := s.describe(ctx, e, nodes)
+	unknown := mentions.NewFinder(e.Mentions())
+	all, err := s.describe(ctx, e, nodes, unknown)
 	if err != nil {
 		return Selection{}, err
 	}
-	d := &decisions{expression: e, unknown: newUnknown(e.Mentions()), run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]*candidate{}}
+	d := &decisions{expression: e, unknown: unknown, run: e.Evaluator().Until(ctx.Done()), matched: map[string]bool{}, undecided: map[string]string{}, open: map[string]*candidate{}}
 	for _, n := range all {
 		if n.Unreadable != "" && !e.UsesOnly(readable(n)...) {
 			d.undecided[n.Node.Node] = WhyUnreadable(*n.Node)
@@ -93,12 +91,23 @@ func (s Selector) Select(ctx context.Context, e *target.Expression, nodes []mode
 	}
 
 	out := d.selection(nodes)
-	out.Warnings = append(slices.Clone(e.Warnings()), d.unknown.warnings(nodes)...)
-	if e.Strict && len(out.Warnings) > 0 {
-		return Selection{}, fmt.Errorf("%w: %s", ErrStrict, strings.Join(out.Warnings, "; "))
+	out.Warnings = append(slices.Clone(e.Warnings()), unknown.Warnings(len(nodes))...)
+	if e.Strict {
+		if err := StrictError(append(slices.Clone(out.Warnings), out.incomplete()...)); err != nil {
+			return Selection{}, err
+		}
 	}
 
 	return out, nil
+}
+
+// StrictError returns an error that wraps ErrStrict for problems of a strict expression, nil for none.
+func StrictError(problems []string) error {
+	if len(problems) == 0 {
+		return nil
+	}
+
+	return fmt.Errorf("%w: %s", ErrStrict, strings.Join(problems, "; "))
 }
 
 func (d *decisions) selection(nodes []model.Node) Selection {
@@ -117,11 +126,12 @@ func (d *decisions) selection(nodes []model.Node) Selection {
 }
 
 // describe returns the nodes as an expression sees them, with their status where it
-// depends on that.
-func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []model.Node) ([]target.Node, error) {
+// depends on that. It adds their names to unknown.
+func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []model.Node, unknown *mentions.Finder) ([]target.Node, error) {
 	out := make([]target.Node, len(nodes))
 	for i := range nodes {
 		out[i].Node = &nodes[i]
+		unknown.AddNode(&nodes[i])
 	}
 	if !e.UsesStatus() {
 		return out, nil
@@ -137,6 +147,7 @@ func (s Selector) describe(ctx context.Context, e *target.Expression, nodes []mo
 	}
 	for i, n := range nodes {
 		of := statuses(n)
+		addManifests(unknown, of)
 		out[i].State = string(NodeStatus(n, of))
 		if out[i].Manifest = ManifestsOf(of); !e.UsesReason() {
 			continue

@@ -61,6 +61,8 @@ type RolloutStatus struct {
 	At      time.Time     `json:"at,omitzero"`
 	// Reason is why the node is not up to date, or what of the manifest flaps.
 	Reason string `json:"reason,omitempty"`
+	// Paused is the pause that keeps a node from running the revision that it accepted; nil for none.
+	Paused *model.Paused `json:"-"`
 }
 
 // Applies reports whether the node is a target of the assignment.
@@ -266,11 +268,24 @@ func (r Rollout) status(e *model.Entry, n *model.Node, m *model.ManifestState) R
 			s.Reason += ": " + said(n.Message)
 		}
 		if n.Paused != nil {
-			s.Reason = said(n.Paused.String()) + "; " + s.Reason
+			s.Reason = said(pausedFor(n.Paused)) + "; " + s.Reason
+			if runs {
+				s.Paused = n.Paused
+			}
 		}
 	}
 
 	return s
+}
+
+// pausedFor returns until when and by whom a node is paused.
+func pausedFor(p *model.Paused) string {
+	text, isPaused := strings.CutPrefix(p.String(), "paused")
+	if isPaused && p.Until.IsZero() {
+		return "paused without end" + text
+	}
+
+	return p.String()
 }
 
 // maxSaid is how many bytes of what a node says are in a reason. Agents write less.

@@ -368,6 +368,32 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("%d looks, %+v, %v", l.looks, got, err)
 		}
 	})
+	t.Run("when only paused nodes remain", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
+		defer cancel()
+		paused := func(until time.Time) []model.Node {
+			n := node("b", nil, map[string]model.ManifestState{"group.all.motd": {Revision: 7, Ran: &model.RanRevision{Revision: 6}}})
+			n.Paused = &model.Paused{By: "ann", Until: until}
+			return []model.Node{node("a", nil, motd(7, model.OutcomeStable)), n}
+		}
+		runs := []model.Node{node("a", nil, motd(7, model.OutcomeStable)), node("b", nil, motd(7, model.OutcomeStable))}
+		for name, c := range map[string]struct {
+			until  time.Time
+			leaves bool
+			polls  int
+		}{
+			"no end":               {time.Time{}, true, 1},
+			"ends after the wait":  {time.Now().Add(2 * time.Hour), true, 1},
+			"ends before the wait": {time.Now().Add(time.Minute), true, 2},
+			"waits for all":        {time.Time{}, false, 2},
+		} {
+			l := &lister{states: [][]model.Node{paused(c.until), runs}}
+			_, err := (&fleet.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: c.leaves}).Wait(ctx, rolloutOfAll)
+			if err != nil || l.looks != c.polls {
+				t.Errorf("%s: %d polls, want %d, %v", name, l.looks, c.polls, err)
+			}
+		}
+	})
 	t.Run("when all that are left refuse", func(t *testing.T) {
 		refused := map[string]model.ManifestState{"group.all.motd": {Seen: 7, Outcome: model.OutcomeRefused, Late: "bad"}}
 		l := &lister{states: [][]model.Node{

@@ -2,6 +2,7 @@ package fleet_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -55,6 +56,169 @@ func TestUnknownNames(t *testing.T) {
 		_, err = s.Select(t.Context(), e, []model.Node{web, db})
 		if errors.Is(err, fleet.ErrStrict) != (want != nil) || err != nil && !strings.Contains(err.Error(), want[0]) {
 			t.Errorf("strict %s: %v", text, err)
+		}
+	}
+}
+
+// questioned returns two nodes, their facts, inventories and statuses.
+func questioned() ([]model.Node, fleet.Selector) {
+	n1, n2 := node("n1", []string{"web"}, nil), node("n2", []string{"db"}, nil)
+	n1.Host, n1.Labels = "n1.example.net", map[string]string{"rack": "a3"}
+	cpu := map[string]any{"info": []any{map[string]any{"vendorId": "x", "flags": []any{"sse"}}}, "count": 4.0}
+	facts := &factsOf{facts: map[string]model.NodeFacts{
+		"n1": {Node: "n1", Facts: model.Facts{"cpu": cpu, "role": "web"}},
+		"n2": {Node: "n2", Facts: model.Facts{"role": "db"}},
+	}}
+	stored := &inventoriesOf{all: map[string]model.Inventory{}}
+	for _, name := range []string{"n1", "n2"} {
+		stored.all[name] = model.Inventory{Node: name, Packages: []model.Package{{Name: "openssl", Version: "3.0.14", Arch: "amd64", Manager: "deb"}}}
+	}
+	statuses := func(n model.Node) []fleet.RolloutStatus {
+		return []fleet.RolloutStatus{{Node: n.Node, Key: "group." + n.Groups[0] + ".base", Status: fleet.StatusUpToDate}}
+	}
+
+	return []model.Node{n1, n2}, fleet.Selector{Facts: facts.get, Inventories: stored.get, Statuses: statuses}
+}
+
+// TestUnknownNamesInAnyForm: a name that no node has is a warning in every form of a comparison with a constant.
+func TestUnknownNamesInAnyForm(t *testing.T) {
+	t.Parallel()
+	const (
+		wbe   = `no node is in the group "wbe"; did you mean web?`
+		rak   = "no node has labels.rak; did you mean labels.rack?"
+		n4    = `no node has the name "n4"; did you mean n1?`
+		bse   = `no node has the manifest "bse"; did you mean base?`
+		below = "no node has facts.cpu.info[0].vendorid; did you mean facts.cpu.info[0].vendorId?"
+	)
+	for text, want := range map[string][]string{
+		`"wbe" in groups`:                                {wbe},
+		`!("wbe" in groups)`:                             {wbe},
+		`"wbe" not in groups`:                            {wbe},
+		`any(groups, # == "wbe")`:                        {wbe},
+		`all(groups, # != "wbe")`:                        {wbe},
+		`none(groups, "wbe" == #)`:                       {wbe},
+		`count(groups, # == "wbe") > 0`:                  {wbe},
+		`groups | any(# == "wbe")`:                       {wbe},
+		`any(groups, # in ["web", "wbe"])`:               {wbe},
+		`groups[0] == "wbe"`:                             {wbe},
+		`groups[0] in ["web", "wbe"]`:                    {wbe},
+		`groups == ["wbe"]`:                              {wbe},
+		`groups != ["web", "wbe"]`:                       {wbe},
+		`["wbe"] == groups`:                              {wbe},
+		`group("w" + "b" + "e")`:                         {wbe},
+		`!group("wbe")`:                                  {wbe},
+		`group(paused ? "wbe" : "web")`:                  {wbe},
+		`group(lower("WBE"))`:                            {wbe},
+		`any(["web", "wbe"], group(#))`:                  {wbe},
+		`all(["web", "wbe"], # in groups)`:               {wbe},
+		`upper(groups[0]) == "WBE"`:                      {`no node is in the group "WBE"`},
+		`any(groups, any(["wbe"], # in groups))`:         {wbe},
+		`any(groups, any(["x"], true) && # == "wbe")`:    {wbe},
+		`labels.rak == "a3"`:                             {rak},
+		`labels.rak != "a3"`:                             {rak},
+		`labels["r" + "ak"] == "a3"`:                     {rak},
+		`labels?.rak == "a3"`:                            {rak},
+		`"rak" in labels`:                                {rak},
+		`!("rak" in labels)`:                             {rak},
+		`any(["rak"], labels[#] == "a3")`:                {rak},
+		`facts.cpu.info[0].vendorid == "x"`:              {below},
+		`facts["cpu"]["in" + "fo"][0].vendorid == "x"`:   {below},
+		`any(facts.cpu.info, .vendorid == "x")`:          {"no node has facts.cpu.info[].vendorid; did you mean facts.cpu.info[].vendorId?"},
+		`any(facts.cpu.info, "vendorid" in #)`:           {"no node has facts.cpu.info[].vendorid; did you mean facts.cpu.info[].vendorId?"},
+		`facts.cpu.info[3].vendorId == "x"`:              {"no node has facts.cpu.info[3]"},
+		`facts.cpu.info[-1].vendorId == "x"`:             {"no node has facts.cpu.info[-1]"},
+		`facts.cpu.info.vendorId == "x"`:                 {"no node has facts.cpu.info.vendorId"},
+		`facts.cpu[0] == "x"`:                            {"no node has facts.cpu[0]"},
+		`"infos" in facts.cpu`:                           {"no node has facts.cpu.infos; did you mean facts.cpu.info?"},
+		`len(facts.cpu.infos) > 3`:                       {"no node has facts.cpu.infos; did you mean facts.cpu.info?"},
+		`manifest("bse").status == "failed"`:             {bse},
+		`manifest("b" + "se").revision < 3`:              {bse},
+		`any(["base", "bse"], manifest(#).revision > 0)`: {bse},
+		`node == "n4"`:                                   {n4},
+		`"n4" != node`:                                   {n4},
+		`node in ["n1", "n4"]`:                           {n4},
+		`not (node in ["n1", "n4"])`:                     {n4},
+		`"n4" in [node]`:                                 {n4},
+		`upper(node) == "N4"`:                            {`no node has the name "N4"`},
+		`host == "n4.example.net"`:                       {`no node has the host "n4.example.net"; did you mean n1.example.net?`},
+		`package("openssl").manager == "atp"`:            {`no node has packages of the manager "atp"; known: deb`},
+		`package("openssl").arch != "amd46"`:             {`no node has packages of the architecture "amd46"; did you mean amd64?`},
+		`package("opensl") == nil`:                       {`no node has the package "opensl"; did you mean openssl?`},
+
+		`state == "fai" + "ld"`:                        {"state is never `faild`; did you mean `failed`?"},
+		`any(["ok", "faild"], # == state)`:             {"state is never `faild`; did you mean `failed`?"},
+		`lower(state) == "faild"`:                      {"state is never `faild`; did you mean `failed`?"},
+		`manifest("base").outcome == "sta" + "bel"`:    {"the outcome of a manifest is never `stabel`; did you mean `stable`?"},
+		`upper(manifest("base")["status"]) == "FALED"`: {"the status of a manifest is never `FALED`; it is one of up-to-date, failed, overridden, not-applicable, rejected, pending, unreachable, unreadable, unassigned"},
+		`upper(state) == "FAI" + "LED"`:                nil,
+		`any(["ok", "failed"], # == state)`:            nil,
+		`manifest("base").status == "" + ""`:           nil,
+		`node matches "^n4"`:                           nil, `node startsWith "n4"`: nil, `node endsWith "4"`: nil, `node contains "4"`: nil, `any(groups, # startsWith "wb")`: nil,
+		`node in ["n1", "n2"]`: nil, `node != "n1"`: nil, `upper(node) == "N1"`: nil, `lower(trim(host)) == "n1.example.net"`: nil, `host == ""`: nil,
+		`len(groups) == 0`: nil, `groups == []`: nil, `groups == ["web"]`: nil, `any(groups, # == "web")`: nil, `group("all")`: nil, `group("w" + "eb")`: nil,
+		`(groups[0] ?? "none") == "none"`: nil, `(facts.role ?? node) == "db"`: nil, `(paused ? host : node) == "n1"`: nil,
+		`"rack" in labels`: nil, `labels.rack == "a4"`: nil, `labels.rack in ["b1", "b2"]`: nil, `any(["a4"], labels.rack == #)`: nil,
+		`facts.cpu.info[0].vendorId == "y"`: nil, `any(facts.cpu.info, .vendorId == "y")`: nil, `any(facts.cpu.info, any(.flags, # == "avx"))`: nil,
+		`"avx" in facts.cpu.info[0].flags`: nil, `"info" in facts.cpu`: nil, `facts.cpu[facts.role] == 1`: nil, `facts.role == "wbe"`: nil,
+		`manifest("base").status == "failed"`: nil, `state == "failed"`: nil, `message == "n4"`: nil, `version == "9.9.9"`: nil,
+		`package("openssl").manager == "deb"`: nil, `package("openssl").version == "1"`: nil, `paused == true`: nil, `any(groups, # == node)`: nil,
+	} {
+		e, err := fleet.CompileTarget(text)
+		if err != nil {
+			t.Errorf("%s: %v", text, err)
+			continue
+		}
+		nodes, s := questioned()
+		found, err := s.Select(t.Context(), e, nodes)
+		if err != nil || !slices.Equal(found.Warnings, want) {
+			t.Errorf("%s: %q, %v, want %q", text, found.Warnings, err, want)
+		}
+	}
+}
+
+// TestManyUnknownNames: only the first unknown names are in warnings.
+func TestManyUnknownNames(t *testing.T) {
+	t.Parallel()
+	names := make([]string, 100)
+	for i := range names {
+		names[i] = fmt.Sprintf("%q", fmt.Sprintf("unknown%02d", i))
+	}
+	e, err := fleet.CompileTarget("node in [" + strings.Join(names, ", ") + "]")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, s := questioned()
+	found, err := s.Select(t.Context(), e, nodes)
+	if err != nil || len(found.Warnings) != 11 || found.Warnings[0] != `no node has the name "unknown00"` || found.Warnings[10] != `no node has 90 more of these names` {
+		t.Errorf("%q, %v", found.Warnings, err)
+	}
+}
+
+// TestStrictNeedsAllNodes: nodes that cannot be evaluated fail a strict expression.
+func TestStrictNeedsAllNodes(t *testing.T) {
+	t.Parallel()
+	nodes, s := questioned()
+	n3, n4 := node("n3", nil, nil), node("n4", nil, nil)
+	n4.Unreadable = "garbage"
+	nodes = append(nodes, n3, n4)
+	for text, want := range map[string]string{
+		`facts.role == "web"`:       "2 of 4 nodes sent no facts",
+		`package("openssl") != nil`: "2 of 4 nodes sent no inventory",
+		`labels.rack == "a3"`:       "cannot tell whether 1 of 4 nodes match: its state cannot be read: garbage",
+		`node == "n3" || node in ["n1", "n2", "n4"] && facts.role == "x"`: "1 of 4 nodes sent no facts",
+		`node != "n3"`: "",
+	} {
+		e, err := fleet.CompileTarget(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Select(t.Context(), e, nodes); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		e.Strict = true
+		_, err = s.Select(t.Context(), e, nodes)
+		if errors.Is(err, fleet.ErrStrict) != (want != "") || err != nil && !strings.HasSuffix(err.Error(), ": "+want) {
+			t.Errorf("%s: %v, want %q", text, err, want)
 		}
 	}
 }

@@ -31,7 +31,8 @@ type Waiter struct {
 	// Once polls once and does not wait.
 	Once bool
 	// LeaveUnreachable ends the wait when only nodes remain that were unreachable in every
-	// poll. Nodes that become unreachable during the wait may be restarting and are waited for.
+	// poll, or whose pause does not end before the wait. Nodes that become unreachable during
+	// the wait may be restarting and are waited for.
 	LeaveUnreachable bool
 	// OnPoll, if set, gets the statuses of each poll.
 	OnPoll func([]RolloutStatus)
@@ -66,7 +67,7 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 			if w.OnPoll != nil {
 				w.OnPoll(last)
 			}
-			if w.isSettled(last, reached) || w.Once {
+			if w.isSettled(ctx, last, reached) || w.Once {
 				return last, nil
 			}
 		}
@@ -87,7 +88,7 @@ func (w *Waiter) Wait(ctx context.Context, r Rollout) ([]RolloutStatus, error) {
 
 // isSettled reports whether no status can change without another push. It adds the reachable nodes to
 // reached.
-func (w *Waiter) isSettled(statuses []RolloutStatus, reached map[string]bool) bool {
+func (w *Waiter) isSettled(ctx context.Context, statuses []RolloutStatus, reached map[string]bool) bool {
 	for _, s := range statuses {
 		if s.Status != StatusUnreachable {
 			reached[s.Node] = true
@@ -95,9 +96,15 @@ func (w *Waiter) isSettled(statuses []RolloutStatus, reached map[string]bool) bo
 	}
 
 	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool {
-		isSkipped := w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]
-		return !s.Done() && s.Status != StatusRejected && !isSkipped
+		isAway := s.Status == StatusUnreachable && !reached[s.Node] || staysPaused(ctx, s.Paused)
+		return !s.Done() && s.Status != StatusRejected && !(w.LeaveUnreachable && isAway)
 	})
+}
+
+// staysPaused reports whether a pause outlasts the deadline of the wait.
+func staysPaused(ctx context.Context, p *model.Paused) bool {
+	deadline, isLimited := ctx.Deadline()
+	return p != nil && (p.Until.IsZero() || isLimited && p.Until.After(deadline))
 }
 
 // revisionOf is a revision of a key.

@@ -53,6 +53,16 @@ func (p *Preview) OK() bool {
 	return len(p.Groups) > 0 && len(p.Missing)+len(p.Unfinished) == 0 && !slices.ContainsFunc(p.Groups, bad)
 }
 
+// Nodes returns how many nodes have a plan.
+func (p *Preview) Nodes() int {
+	count := 0
+	for _, g := range p.Groups {
+		count += len(g.Nodes)
+	}
+
+	return count
+}
+
 // WouldFail returns how many nodes would fail, or cannot tell.
 func (p *Preview) WouldFail() int {
 	count := 0

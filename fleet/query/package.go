@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -54,9 +55,9 @@ type PackageMatches struct {
 	Full bool
 }
 
-// MatchPackages evaluates an expression for the packages of some nodes. The error is the error of all,
-// or wraps target.ErrEnded.
-func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
+// MatchPackages evaluates an expression for the packages of some nodes, and adds the packages to unknown. The error is the
+// error of all, or wraps target.ErrEnded.
+func MatchPackages(run *target.PackageEvaluator, unknown *mentions.Finder, nodes []string, all iter.Seq2[model.Inventory, error]) (out PackageMatches, err error) {
 	missing := map[string]bool{}
 	for _, n := range nodes {
 		missing[n] = true
@@ -70,6 +71,9 @@ func MatchPackages(run *target.PackageEvaluator, nodes []string, all iter.Seq2[m
 			continue // the node is not selected, or stored its inventory again during the read
 		}
 		delete(missing, i.Node)
+		if i.Unreadable == "" {
+			unknown.AddPackages(i.Packages)
+		}
 		if err := out.add(run, i); err != nil {
 			return out, err
 		}

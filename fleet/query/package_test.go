@@ -8,6 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -49,7 +50,7 @@ func TestMatchPackages(t *testing.T) {
 			t.Errorf("%s: %v", text, err)
 			continue
 		}
-		m, err := query.MatchPackages(e.Evaluator(nil), nodes, all)
+		m, err := query.MatchPackages(e.Evaluator(nil), mentions.NewFinder(e.Mentions()), nodes, all)
 		var got []string
 		for _, r := range m.Rows {
 			got = append(got, r.Node)
@@ -88,7 +89,7 @@ func BenchmarkMatchPackages(b *testing.B) {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if m, err := query.MatchPackages(e.Evaluator(nil), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
+		if m, err := query.MatchPackages(e.Evaluator(nil), mentions.NewFinder(e.Mentions()), nodes, inventories(all...)); err != nil || len(m.Rows) != 1000 {
 			b.Fatal(err, len(m.Rows))
 		}
 	}

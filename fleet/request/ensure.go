@@ -184,6 +184,8 @@ type Ensurer struct {
 	OnAnswer func(model.EnsureResponse)
 	// OnProgress, if set, gets the progress of the request.
 	OnProgress func(Progress)
+	// OnSilent, if set, gets the nodes that did not acknowledge the request within Quiet.
+	OnSilent func(nodes []string)
 }
 
 // Ensure sends the request to the targets and collects their answers until all
@@ -357,8 +359,9 @@ func (c *collection) run(ctx context.Context, answers <-chan answer[model.Ensure
 	silent := time.NewTimer(min(silence, awaySilence))
 	defer silent.Stop()
 	pause := cmp.Or(c.ensurer.Quiet, defaultQuiet)
-	quiet := time.NewTimer(pause)
+	quiet, slow := time.NewTimer(pause), time.NewTimer(pause)
 	defer quiet.Stop()
+	defer slow.Stop()
 	reported := make(chan model.EnsureResponse)
 	if c.ensurer.Reported == nil {
 		quiet.Stop()
@@ -384,6 +387,10 @@ func (c *collection) run(ctx context.Context, answers <-chan answer[model.Ensure
 			isReading = true
 			nodes := c.open()
 			senders.Go(func() { forward(ctx, c.ensurer.Reported(ctx, nodes), reported) })
+		case <-slow.C:
+			if nodes := c.missing(); c.ensurer.OnSilent != nil && len(nodes) > 0 {
+				c.ensurer.OnSilent(nodes)
+			}
 		case <-silent.C:
 			if more := c.ensurer.patience(); more > 0 {
 				silent.Reset(more)

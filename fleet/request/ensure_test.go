@@ -195,6 +195,18 @@ func TestEnsureNamesWhoDoesNotAnswer(t *testing.T) {
 		got, err := e.Ensure(ctx, targets, model.EnsureRequest{ID: "1"})
 		want(t, got, err)
 	})
+	t.Run("named while the request waits", func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		var silent []string
+		e := request.Ensurer{Asker: &asker{held: true}, Nodes: known("c", "a"), Silence: never, Quiet: time.Millisecond, OnSilent: func(nodes []string) {
+			silent = nodes
+			cancel()
+		}}
+		if _, err := e.Ensure(ctx, toWeb, model.EnsureRequest{ID: "1"}); err != nil || !slices.Equal(silent, []string{"a", "c"}) {
+			t.Errorf("silent: %q, %v", silent, err)
+		}
+	})
 	t.Run("after their silence", func(t *testing.T) {
 		done := map[fleet.Target][]model.EnsureResponse{{Group: "web"}: {response("a", model.EnsureDone)}}
 		e := request.Ensurer{Asker: &asker{answers: done, held: true}, Nodes: known("c", "a"), Silence: time.Millisecond}

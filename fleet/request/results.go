@@ -54,6 +54,9 @@ func (r *Results) Add(report model.Report) (model.EnsureResponse, bool) {
 	return answer, true
 }
 
+// HasAnswer reports whether a node has answered.
+func (r *Results) HasAnswer(node string) bool { _, known := r.answers[node]; return known }
+
 // Progress returns how many nodes have answered.
 func (r *Results) Progress() Progress {
 	return Progress{Expected: len(r.expected), Acknowledged: len(r.answers), Finished: len(r.answers)}

@@ -13,6 +13,7 @@ type bounds struct {
 	vm      vm.VM
 	now     time.Time
 	steps   int
+	read    int
 	done    <-chan struct{}
 }
 
@@ -25,7 +26,7 @@ func (b *bounds) run(env any) (bool, error) {
 	if b.isEnded() {
 		return false, ErrEnded
 	}
-	b.steps = 0
+	b.steps, b.read = 0, 0
 	result, err := b.vm.Run(b.program, env)
 	switch at := asFileError(err); {
 	case errors.Is(err, ErrFactsNeeded), errors.Is(err, ErrInventoryNeeded), errors.Is(err, ErrTooCostly), errors.Is(err, ErrEnded):
@@ -63,6 +64,41 @@ func (b *bounds) step(found any) bool {
 	}
 
 	return is
+}
+
+// charge counts the bytes that an operator or a function reads of a value, and returns the value. Without deep it counts
+// only the number of elements of a list or mapping.
+func (b *bounds) charge(v any, deep bool) any {
+	b.add(v, deep)
+	if b.isEnded() {
+		panic(ErrEnded)
+	}
+
+	return v
+}
+
+// add adds the size of a value to the bytes read.
+func (b *bounds) add(v any, deep bool) {
+	const element = 8
+	switch v := v.(type) {
+	case string:
+		b.read += len(v)
+	case []any:
+		b.read += element * len(v)
+		for i := 0; deep && i < len(v); i++ {
+			b.add(v[i], deep)
+		}
+	case map[string]any:
+		if deep {
+			b.read += element * len(v)
+			for _, value := range v {
+				b.add(value, deep)
+			}
+		}
+	}
+	if b.read > maxText {
+		panic(ErrTooCostly)
+	}
 }
 
 // age returns how long ago a time was; of none it is missing.

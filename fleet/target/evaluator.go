@@ -11,6 +11,9 @@ import (
 const (
 	// maxSteps is how many elements any, all, none and count look at.
 	maxSteps = 20_000
+	// maxText limits the bytes of values that operators and functions read: a short expression can read the same long
+	// text for each element of a list.
+	maxText = 4 << 20
 	// maxMemory is the budget of the language, in elements.
 	maxMemory = 10_000
 )
@@ -23,7 +26,7 @@ var (
 	// ErrEnded is an evaluation that was ended, see Evaluator.Until.
 	ErrEnded = errors.New("the evaluation was ended")
 	// ErrTooCostly is an expression that looks at too much of a node.
-	ErrTooCostly = fmt.Errorf("the expression looks at more than %d elements of this node", maxSteps)
+	ErrTooCostly = fmt.Errorf("the expression looks at more than %d elements or %d MiB of text of this node", maxSteps, maxText>>20)
 )
 
 // Evaluator evaluates one expression for many nodes. One goroutine uses it.
@@ -43,7 +46,7 @@ type Documents struct {
 func (e *Expression) Evaluator() *Evaluator {
 	out := &Evaluator{bounds: newBounds(e.program)}
 	out.env.Group = out.env.isMember
-	out.env.Step = out.step
+	out.env.Step, out.env.Charge = out.step, out.charge
 	out.env.Age = out.age
 	out.env.GetFacts = out.getFacts
 	out.env.Package = out.getPackage

@@ -7,6 +7,8 @@ import (
 	"github.com/expr-lang/expr"
 	"github.com/expr-lang/expr/file"
 	"github.com/expr-lang/expr/vm"
+
+	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Bounds of an expression.
@@ -26,7 +28,9 @@ type Expression struct {
 	// Strict makes fleet.Selector return warnings as an error.
 	Strict bool
 
-	mentions Mentions
+	mentions mentions.Set
+	// packages are the names of packages in the expression.
+	packages []string
 	warnings []string
 }
 
@@ -51,7 +55,8 @@ func compile(text string, v vocabulary) (*Expression, error) {
 	case err != nil:
 		wrong = explain(text, err)
 	default:
-		return &Expression{text: text, program: program, used: p.used, mentions: p.mentions, warnings: p.warnings}, nil
+		found := v.mentions(text)
+		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(mentions.Package), warnings: append(p.warnings, v.unknownWords(found)...)}, nil
 	}
 	wrong.what = v.what
 
@@ -71,8 +76,8 @@ func options(env any) []expr.Option {
 // String returns the expression as it was written.
 func (e *Expression) String() string { return e.text }
 
-// Mentions returns the facts, labels, groups and packages that the expression names.
-func (e *Expression) Mentions() Mentions { return e.mentions }
+// Mentions returns the names in the expression that a fleet may have or not.
+func (e *Expression) Mentions() mentions.Set { return e.mentions }
 
 // Warnings returns probable mistakes in the expression.
 func (e *Expression) Warnings() []string { return e.warnings }

@@ -35,6 +35,7 @@ type Words struct{ State, Status, Outcome []string }
 const (
 	nameFacts   = "__facts"
 	nameStep    = "__step"
+	nameCharge  = "__charge"
 	nameTruth   = "__truth"
 	nameGet     = "__get"
 	nameList    = "__list"
@@ -78,6 +79,7 @@ type env struct {
 	Package  func(string) any      `expr:"package"`
 	GetFacts func() map[string]any `expr:"__facts"`
 	Step     func(any) bool        `expr:"__step"`
+	Charge   func(any, bool) any   `expr:"__charge"`
 }
 
 // set makes the node the one that the program reads.

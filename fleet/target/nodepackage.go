@@ -27,7 +27,7 @@ type Installed struct {
 func (e *Expression) Installed(i model.Inventory) *Installed {
 	out := &Installed{byName: map[string]*Package{}, incomplete: i.Incomplete}
 	for _, p := range i.Packages {
-		if !slices.Contains(e.mentions.Packages, p.Name) {
+		if !slices.Contains(e.packages, p.Name) {
 			continue
 		}
 		known := out.byName[p.Name]

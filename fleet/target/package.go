@@ -3,6 +3,7 @@ package target
 import (
 	"github.com/expr-lang/expr/ast"
 
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -20,7 +21,8 @@ type Package struct {
 // packageEnv is the environment of an expression over packages.
 type packageEnv struct {
 	Package
-	Step func(any) bool `expr:"__step"`
+	Step   func(any) bool      `expr:"__step"`
+	Charge func(any, bool) any `expr:"__charge"`
 }
 
 // PackageNames returns the names in expressions over packages, in the order of the documentation.
@@ -34,7 +36,8 @@ type Packages struct{ *Expression }
 func CompilePackages(text string) (Packages, error) {
 	e, err := compile(text, vocabulary{
 		what: "query over packages", env: packageEnv{}, names: PackageNames(), scheme: "manager",
-		wordsOf: func(ast.Node) (string, []string) { return "", nil },
+		mentions: mentions.InPackages,
+		wordsOf:  func(ast.Node) (string, []string) { return "", nil },
 	})
 
 	return Packages{e}, err
@@ -67,7 +70,7 @@ type PackageEvaluator struct {
 func (e Packages) Evaluator(done <-chan struct{}) *PackageEvaluator {
 	out := &PackageEvaluator{bounds: newBounds(e.program)}
 	out.done = done
-	out.env.Step = out.step
+	out.env.Step, out.env.Charge = out.step, out.charge
 
 	return out
 }

@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -16,14 +15,12 @@ import (
 type patcher struct {
 	vocabulary
 	used     map[string]bool
-	mentions Mentions
 	warnings []string
 	refused  *Error
 }
 
 // Visit is called for every node of the tree, inner ones first.
 func (p *patcher) Visit(node *ast.Node) {
-	defer func() { p.mentions.note(*node) }() // after it was patched
 	switch n := (*node).(type) {
 	case *ast.IdentifierNode:
 		p.name(node, n)
@@ -42,6 +39,9 @@ func (p *patcher) Visit(node *ast.Node) {
 			p.checkPackageName(n)
 			if slices.Contains(versionFunctions(), callee.Value) {
 				p.addScheme(node, n, callee.Value)
+			}
+			if callee.Value == nameUpstream && len(n.Arguments) == 1 {
+				n.Arguments[0] = chargedText(n.Arguments[0])
 			}
 		}
 		if ok && p.refused != nil && p.refused.from == callee.Location().From && document.Nearest(callee.Value, p.names) == "" && !slices.Contains(nodeNames(), callee.Value) {
@@ -88,14 +88,20 @@ func (p *patcher) builtin(n *ast.BuiltinNode) {
 		p.refuse(n, "unknown function "+n.Name, p.hintForFunction())
 		return
 	}
-	if len(n.Arguments) == 0 || !isAny(n.Arguments[0]) {
+	if len(n.Arguments) == 0 {
 		return
 	}
-	switch n.Name {
-	case "lower", "upper", "trim":
-		n.Arguments[0] = call(nameText, n.Arguments[0])
-	default:
-		n.Arguments[0] = call(nameList, n.Arguments[0])
+	first := &n.Arguments[0]
+	switch kind := (*first).Type().Kind(); {
+	case kind != reflect.Interface && kind != reflect.String:
+	case n.Name == "lower" || n.Name == "upper" || n.Name == "trim":
+		*first = call(nameText, chargedText(*first))
+	case n.Name == "len" && kind == reflect.String:
+		*first = chargedText(*first)
+	case n.Name == "len":
+		*first = call(nameList, charged(*first, false))
+	case kind == reflect.Interface:
+		*first = call(nameList, *first)
 	}
 }
 
@@ -113,13 +119,20 @@ func (p *patcher) binary(node *ast.Node, n *ast.BinaryNode) {
 		n.Left, n.Right = condition(n.Left), condition(n.Right)
 	case "<", "<=", ">", ">=":
 		if unsure {
-			ast.Patch(node, call(nameCompare, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+			ast.Patch(node, call(nameCompare, &ast.StringNode{Value: n.Operator}, charged(n.Left, true), charged(n.Right, true)))
 		}
 	case "+", "-", "*", "/":
 		if unsure {
-			ast.Patch(node, call(nameCompute, &ast.StringNode{Value: n.Operator}, n.Left, n.Right))
+			ast.Patch(node, call(nameCompute, &ast.StringNode{Value: n.Operator}, charged(n.Left, true), charged(n.Right, true)))
 		}
+	case "==", "!=":
+		n.Left, n.Right = charged(n.Left, true), charged(n.Right, true)
+	case "contains", "startsWith", "endsWith":
+		n.Left, n.Right = chargedText(n.Left), chargedText(n.Right)
+	case "in":
+		n.Left, n.Right = charged(n.Left, true), charged(n.Right, false)
 	case "matches":
+		n.Left = chargedText(n.Left)
 		if _, ok := n.Right.(*ast.StringNode); !ok {
 			p.refuse(n.Right, "the pattern of matches is no literal text", `write it in quotes, such as node matches "^web[0-9]+$"`)
 		}
@@ -161,11 +174,7 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 		}
 		for _, other := range others {
 			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known, word.Value) {
-				hint := document.DidYouMean(word.Value, known)
-				if hint == "" {
-					hint = "it is one of " + strings.Join(known, ", ")
-				}
-				p.refuse(other, name+" is never "+quote(word.Value), hint)
+				p.refuse(other, name+" is never "+quote(word.Value), hintForWord(word.Value, known))
 			}
 		}
 	}
@@ -185,6 +194,33 @@ func condition(n ast.Node) ast.Node {
 	}
 
 	return call(nameTruth, n)
+}
+
+// charged returns an operand of unknown type with a call that counts its bytes.
+func charged(n ast.Node, deep bool) ast.Node {
+	if c, ok := n.(*ast.CallNode); ok {
+		if callee, ok := c.Callee.(*ast.IdentifierNode); ok && callee.Value == nameCharge {
+			return n
+		}
+	}
+	if !isAny(n) {
+		return n
+	}
+	counted := call(nameCharge, n, &ast.BoolNode{Value: deep})
+	counted.SetLocation(n.Location())
+
+	return counted
+}
+
+// chargedText is charged for an operand that may be a text.
+func chargedText(n ast.Node) ast.Node {
+	if _, isLiteral := n.(*ast.StringNode); !isLiteral && n.Type().Kind() == reflect.String {
+		counted := call(nameCharge, n, &ast.BoolNode{Value: true})
+		counted.SetLocation(n.Location())
+		return counted
+	}
+
+	return charged(n, true)
 }
 
 // isAny reports whether the type of a node is known only when it is evaluated.

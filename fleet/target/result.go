@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"github.com/expr-lang/expr/ast"
+
+	"github.com/musterfleet/muster/fleet/target/mentions"
 )
 
 // Result is what one run did to one resource on a node, as an expression sees it. The names are
@@ -42,8 +44,9 @@ type ResultWords struct{ Outcome, Cause []string }
 // resultEnv is what a program over results reads.
 type resultEnv struct {
 	Result
-	Age  func(time.Time) any `expr:"age"`
-	Step func(any) bool      `expr:"__step"`
+	Age    func(time.Time) any `expr:"age"`
+	Step   func(any) bool      `expr:"__step"`
+	Charge func(any, bool) any `expr:"__charge"`
 }
 
 // ResultNames are the names of expressions over results, in the order of the documentation.
@@ -58,17 +61,19 @@ func ResultNames() []string {
 type Results struct{ *Expression }
 
 // CompileResults compiles an expression over results, as Compile does over nodes.
-func CompileResults(text string, words ResultWords) (Results, error) {
+func CompileResults(text string, w ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
+		mentions: mentions.InResults,
+		words:    map[mentions.Space]words{mentions.Outcome: {"outcome", w.Outcome}, mentions.Cause: {"cause", w.Cause}},
 		wordsOf: func(n ast.Node) (string, []string) {
 			switch n, _ := n.(*ast.IdentifierNode); {
 			case n == nil:
 				return "", nil
 			case n.Value == "outcome":
-				return n.Value, words.Outcome
+				return n.Value, w.Outcome
 			case n.Value == "cause":
-				return n.Value, words.Cause
+				return n.Value, w.Cause
 			default:
 				return "", nil
 			}
@@ -89,7 +94,7 @@ type ResultEvaluator struct {
 func (r Results) Evaluator(done <-chan struct{}) *ResultEvaluator {
 	out := &ResultEvaluator{bounds: newBounds(r.program)}
 	out.done = done
-	out.env.Step, out.env.Age = out.step, out.age
+	out.env.Step, out.env.Charge, out.env.Age = out.step, out.charge, out.age
 
 	return out
 }

@@ -3,6 +3,7 @@ package target_test
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -219,6 +220,44 @@ func TestBounds(t *testing.T) {
 		if (size > 20_000) != errors.Is(err, target.ErrTooCostly) {
 			t.Errorf("%d: %v", size, err)
 		}
+	}
+}
+
+// TestLongTexts tests that an expression cannot read the long texts and lists of a node for each element of a list, by any
+// operator or function, and that it can read them once.
+func TestLongTexts(t *testing.T) {
+	t.Parallel()
+	big := strings.Repeat("1.", 200_000)
+	items, tree := make([]any, 100), map[string]any{}
+	for i := range items {
+		items[i], tree[fmt.Sprint(i)] = float64(i), strings.Repeat("x", 4000)
+	}
+	facts := model.Facts{"items": items, "big": big, "same": big, "tree": tree, "copy": maps.Clone(tree), "long": make([]any, 50_000)}
+	for _, text := range []string{
+		`facts.big matches "^(1|.)*x$"`, `facts.big contains "x"`, `facts.big startsWith facts.same`, `facts.big endsWith facts.same`,
+		`facts.big == facts.same`, `facts.big != facts.same`, `facts.big < facts.same`, `facts.big + facts.same == "x"`, `facts.big in [facts.same]`,
+		`facts.tree == facts.copy`, `"x" in facts.long`, `len(facts.big) == 1`, `lower(facts.big) == "x"`, `upper(facts.big) == "x"`, `trim(facts.big) == "x"`,
+		`message matches "^(1|.)*x$"`, `message contains "x"`, `lower(message) == "x"`, `len(message) == 1`, `upstream(facts.big) == "x"`,
+	} {
+		node := web01()
+		node.Message = big
+		if _, err := compile(t, text).Evaluator().Match(node, target.Documents{Facts: facts}); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+		each := "count(facts.items, " + text + ") == 7"
+		if _, err := compile(t, each).Evaluator().Match(node, target.Documents{Facts: facts}); !errors.Is(err, target.ErrTooCostly) {
+			t.Errorf("%s: %v", each, err)
+		}
+	}
+	for _, text := range []string{`older(facts.big, "1.2")`, `newer("1.2", facts.big)`, `compare(facts.big, facts.same, "rpm") == 0`} {
+		_, err := compile(t, text).Evaluator().Match(web01(), target.Documents{Facts: facts})
+		if err == nil || !strings.Contains(err.Error(), "it has 400000 bytes, more than 256") {
+			t.Errorf("%s: %.200v", text, err)
+		}
+	}
+	// Membership in a mapping costs nothing.
+	if got, err := compile(t, `count(facts.items, "7" in facts.tree) == 100`).Evaluator().Match(web01(), target.Documents{Facts: facts}); !got || err != nil {
+		t.Errorf("%t, %v", got, err)
 	}
 }
 

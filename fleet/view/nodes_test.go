@@ -217,9 +217,14 @@ func TestNodeWarnings(t *testing.T) {
 	all[0].Labels = map[string]string{"rack": "a3"}
 	f.SetNodes(now, all)
 	for on, want := range map[string]string{
-		`labels.rack == "a4"`: "[]",
-		`labels.rak == "a3"`:  "[no node has labels.rak; did you mean labels.rack?]",
-		`group("wep")`:        `[no node is in the group "wep"; did you mean web?]`,
+		`labels.rack == "a4"`:                 "[]",
+		`labels.rak == "a3"`:                  "[no node has labels.rak; did you mean labels.rack?]",
+		`group("wep")`:                        `[no node is in the group "wep"; did you mean web?]`,
+		`any(groups, # == "wep")`:             `[no node is in the group "wep"; did you mean web?]`,
+		`node in ["web0000", "web1199"]`:      "[]",
+		`node == "web12000"`:                  `[no node has the name "web12000"; did you mean web1000?]`,
+		`manifest("motd").status == "failed"`: "[]",
+		`manifest("mtd").status == "failed"`:  `[no node has the manifest "mtd"; did you mean motd?]`,
 	} {
 		p, err := f.Nodes(view.NodeQuery{On: on})
 		if got := fmt.Sprint(p.Warnings); err != nil || got != want {

@@ -163,4 +163,6 @@ type RequestDetail struct {
 	Unknown string   `json:"unknown,omitempty"`
 	// SameID is that there are a run and another request with the id, of which this is one.
 	SameID bool `json:"same_id,omitempty"`
+	// Answered are the known nodes that answered, by name.
+	Answered []string `json:"-"`
 }

@@ -2,6 +2,7 @@ package view
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/musterfleet/muster/fleet/view/compact"
@@ -18,7 +19,7 @@ func (f *Fleet) Request(id string, run bool) (RequestDetail, bool) {
 		return RequestDetail{}, false
 	}
 	row, answered := found.RequestRow, found.By
-	out := RequestDetail{Progress: f.Progress(), RequestRow: row, Missing: []string{}, Others: []string{}, SameID: found.SameID}
+	out := RequestDetail{Progress: f.Progress(), RequestRow: row, Missing: []string{}, Others: []string{}, SameID: found.SameID, Answered: slices.Sorted(maps.Keys(answered))}
 	switch {
 	case out.Nodes == 0:
 		out.Unknown = "the sender did not say how many nodes it asked, or the agents are of an earlier version"

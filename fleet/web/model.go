@@ -42,7 +42,7 @@ type Source interface {
 	// Run returns a run with its transactions, read from the stream.
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
 	// Answers returns the answers of nodes to a request, read from the stream.
-	Answers(ctx context.Context, r view.RequestRow) (view.Answers, error)
+	Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error)
 	// Facts returns the document of the facts of a node.
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	// History returns the revisions of an assignment that the bucket has, the oldest first.

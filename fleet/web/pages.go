@@ -198,7 +198,7 @@ func (s *site) request(r *http.Request) screen {
 				return absent("request", id, "No answer to it is kept: the server has the newest 1,000 requests that nodes answered.", page.Link{Text: "Show all requests", URL: "/requests"}), nil
 			}
 
-			answers, err := s.Source.Answers(ctx, d.RequestRow)
+			answers, err := s.Source.Answers(ctx, d)
 			out := page.RequestData{Detail: d, Answers: answers}
 			if err != nil {
 				out.Err = plain(err)

@@ -130,6 +130,18 @@ func TestOneRunIsNoFlood(t *testing.T) {
 	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 0 {
 		t.Errorf("after one run: %v, %v", named, err)
 	}
+	// Only batches name their run.
+	changed := store.Names().Report("web02", model.KindRun, string(model.OutcomeChanged))
+	for range 20 {
+		m := kvstore.NewMsg(changed, []byte("{}"))
+		m.Header.Set("Muster-Run", "first")
+		if _, err := store.Publish(t.Context(), m); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if named, err := store.Flooding(t.Context()); err != nil || len(named) != 1 || named["web02"] != "flooding: 8 or more reports run.changed within 10m, only the last 8 are kept" {
+		t.Errorf("after reports of a subject that no run fills: %v, %v", named, err)
+	}
 	publish("second", 1)
 	if named, err := store.Flooding(t.Context()); err != nil || named["web01"] != "flooding: 8 or more reports transaction.batch within 10m, only the last 8 are kept" {
 		t.Errorf("after two runs: %v, %v", named, err)

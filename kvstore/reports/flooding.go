@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -17,11 +18,12 @@ import (
 // the reports that are not kept any more are younger than this.
 const floodWindow = 10 * time.Minute
 
-// runHeader names the run of a batch. A single run with thousands of changes is not a flood.
+// runHeader names the run of a batch. A single run with thousands of changes is not a flood. A node chooses the name, so
+// only the subject of batches can be full without a flood.
 const runHeader = "Muster-Run"
 
 // Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads only the
-// headers of these ten minutes. A subject with the reports of a single run does not count. Flooding returns nothing for a
+// headers of these ten minutes. A subject with the batches of a single run does not count. Flooding returns nothing for a
 // stream without a limit per subject, and for users other than administrators, who cannot read headers alone.
 func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
@@ -44,7 +46,10 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		run := m.Header.Get(runHeader)
+		run := ""
+		if strings.HasSuffix(m.Subject, "."+kvstore.BatchOutcome) {
+			run = m.Header.Get(runHeader)
+		}
 		if counts[m.Subject]++; counts[m.Subject] == 1 {
 			runs[m.Subject] = run
 		} else if runs[m.Subject] != run {

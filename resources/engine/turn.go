@@ -260,7 +260,7 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
 	}
 	if slices.ContainsFunc(batch, func(c apply.Change) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
-		if err := r.opts.Env.Host.ExpectUnitChange(ctx); err != nil {
+		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
 			return err
 		}
 	}

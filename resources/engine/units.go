@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"strings"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -17,14 +16,14 @@ func (r *run) reloadUnits(ctx context.Context) {
 		return
 	}
 	if r.opts.Env.Scope.Unchanging() {
-		if h.IsReloadPending() {
+		if h.IsReloadPending(r.opts.Parents) {
 			r.opts.Env.Log.WarnContext(ctx, "systemd would reload its unit files, because an earlier run was killed before the daemon-reload")
 		}
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), atEndTime)
 	defer cancel()
-	done, err := h.ReloadUnits(ctx)
+	done, err := h.ReloadUnits(ctx, r.opts.RunID, r.opts.Parents)
 	if err != nil {
 		r.report.AddError(err.Error())
 	}
@@ -38,7 +37,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 	reloads := r.opts.Env.Host.WouldReloadUnits
 	if due.Paths != nil {
-		return slices.ContainsFunc(due.Paths, reloads)
+		return reloads(due.Paths...)
 	}
 	if n.Resource.Type.Relations == nil {
 		return false
@@ -51,8 +50,12 @@ func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 		}
 	}
 
-	return slices.ContainsFunc(words, func(word string) bool {
-		path, ok := strings.CutPrefix(word, resource.PathNeed(""))
-		return ok && reloads(path)
-	})
+	var paths []string
+	for _, word := range words {
+		if path, ok := strings.CutPrefix(word, resource.PathNeed("")); ok {
+			paths = append(paths, path)
+		}
+	}
+
+	return reloads(paths...)
 }

@@ -146,19 +146,16 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 }
 
 // attributesMessage returns what a message adds about the extended attributes of a file.
-func (w wanted) attributesMessage(dropCapabilities bool) string {
-	lost, c := w.carried.Lost, w.carried
-	switch {
-	case c.Capabilities && dropCapabilities:
-		lost = append([]string{"capabilities"}, lost...)
-	case c.Capabilities:
-		return " and preserved its capabilities"
+func (w wanted) attributesMessage(dropCapabilities bool) (message string) {
+	kept, lost := w.carried.Effects(dropCapabilities)
+	if len(kept) > 0 {
+		message = " and preserved its " + strings.Join(kept, " and ")
 	}
-	if len(lost) == 0 {
-		return ""
+	if len(lost) > 0 {
+		message += " and removed its " + strings.Join(lost, " and ")
 	}
 
-	return " and removed its " + strings.Join(lost, " and ")
+	return message
 }
 
 // allBits are the permissions with setuid, setgid and sticky, which make a

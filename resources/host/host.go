@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/command"
@@ -36,8 +35,8 @@ type Host struct {
 	*command.Runner
 	*lock.Locks
 
-	// expectsUnits is set while this process has recorded a pending daemon-reload.
-	expectsUnits atomic.Bool
+	// expected are the runs with a pending daemon-reload.
+	expected expectedUnits
 }
 
 // New returns a host. It touches nothing yet.

@@ -56,11 +56,11 @@ func TestExpectUnitChangeFails(t *testing.T) {
 	}
 	h := host.New(host.Options{StateDir: dir})
 	for range 2 {
-		if err := h.ExpectUnitChange(t.Context()); err == nil {
+		if err := h.ExpectUnitChange(t.Context(), "run"); err == nil {
 			t.Error("no error")
 		}
 	}
-	if err := host.New(host.Options{}).ExpectUnitChange(t.Context()); err != nil {
+	if err := host.New(host.Options{}).ExpectUnitChange(t.Context(), "run"); err != nil {
 		t.Errorf("without a state directory: %v", err)
 	}
 }

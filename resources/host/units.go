@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"sync"
 
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -31,25 +33,25 @@ func canReload() bool {
 	return err == nil
 }
 
-// WouldReloadUnits reports whether a change of the file at path causes a daemon-reload.
-func (h *Host) WouldReloadUnits(path string) bool {
-	return h != nil && canReload() && files.IsUnitFile(path)
+// WouldReloadUnits reports whether a change of any of the files causes a daemon-reload.
+func (h *Host) WouldReloadUnits(paths ...string) bool {
+	return h != nil && canReload() && files.IsUnitFile(paths...)
 }
 
-// IsReloadPending reports whether ReloadUnits would run a daemon-reload for a killed run.
-func (h *Host) IsReloadPending() bool {
-	_, recorded, err := Recall[bool](h, unitRecords, pendingUnits)
-
-	return err == nil && recorded && !h.expectsUnits.Load() && canReload()
+// IsReloadPending reports whether ReloadUnits would run a daemon-reload for a killed run. parents
+// are the runs that the current run belongs to.
+func (h *Host) IsReloadPending(parents []string) bool {
+	return len(h.expected.killed(h, parents)) > 0 && canReload()
 }
 
-// ReloadUnits runs a daemon-reload if unit files changed since the last one, or if a killed run
-// left a record of ExpectUnitChange. It reports whether it ran one.
-func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
-	_, recorded, _ := Recall[bool](h, unitRecords, pendingUnits)
-	wasKilled := recorded && !h.expectsUnits.Load()
-	if !wasKilled && !h.Units.ArePending() || !canReload() {
-		return false, h.forgetUnits(recorded)
+// ReloadUnits ends a run: it runs a daemon-reload if unit files changed since the last one, or if a
+// killed run left a record of ExpectUnitChange. parents are the runs that the run belongs to. It
+// reports whether it ran a daemon-reload.
+func (h *Host) ReloadUnits(ctx context.Context, run string, parents []string) (done bool, err error) {
+	h.expected.end(run)
+	killed := h.expected.killed(h, parents)
+	if !h.Units.ArePending() && !slices.ContainsFunc(killed, func(id string) bool { return id != run }) || !canReload() {
+		return false, h.expected.forget(ctx, h, killed)
 	}
 	changes := h.Units.Changes()
 	result, err := h.Run(ctx, command.Command{Argv: []string{"systemctl", "daemon-reload", "--system"}, Env: []string{"LC_ALL=C.UTF-8"}})
@@ -61,30 +63,84 @@ func (h *Host) ReloadUnits(ctx context.Context) (done bool, err error) {
 	}
 	h.Units.NoteRead(changes)
 
-	return true, h.forgetUnits(recorded)
+	return true, h.expected.forget(ctx, h, killed)
 }
 
-// ExpectUnitChange records that unit files are about to change. If muster is killed before the
+// ExpectUnitChange records that a run is about to change unit files. If muster is killed before the
 // daemon-reload, the next run catches up.
-func (h *Host) ExpectUnitChange(ctx context.Context) error {
-	if h.expectsUnits.Swap(true) {
+func (h *Host) ExpectUnitChange(ctx context.Context, run string) error {
+	return h.expected.add(ctx, h, run)
+}
+
+// expectedUnits are the runs that change unit files. The state directory has a record of them, in
+// which runs stay that were killed.
+type expectedUnits struct {
+	// mu guards the record, which other runs of this process change at the same time.
+	mu sync.Mutex
+	// runs are the active runs of this process in the record.
+	runs map[string]bool
+}
+
+// add records a run.
+func (e *expectedUnits) add(ctx context.Context, h *Host, run string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.runs[run] {
 		return nil
 	}
-	err := h.Remember(ctx, unitRecords, pendingUnits, true)
-	if errors.Is(err, state.ErrNone) {
-		return nil
+	ids, _, err := Recall[[]string](h, unitRecords, pendingUnits)
+	if err == nil {
+		err = h.Remember(ctx, unitRecords, pendingUnits, append(ids, run))
 	}
 	if err != nil {
-		h.expectsUnits.Store(false)
+		if errors.Is(err, state.ErrNone) {
+			return nil
+		}
+		return err
 	}
+	if e.runs == nil {
+		e.runs = map[string]bool{}
+	}
+	e.runs[run] = true
 
-	return err
+	return nil
 }
 
-// forgetUnits removes the record of ExpectUnitChange.
-func (h *Host) forgetUnits(recorded bool) error {
-	if h.expectsUnits.Store(false); !recorded {
+// end notes that a run of this process is no longer active.
+func (e *expectedUnits) end(run string) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	delete(e.runs, run)
+}
+
+// killed returns the runs of the record that are neither active in this process nor among parents.
+func (e *expectedUnits) killed(h *Host, parents []string) []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids, found, err := Recall[[]string](h, unitRecords, pendingUnits)
+	if err != nil || !found {
 		return nil
+	}
+	if len(ids) == 0 {
+		return []string{""} // the record is damaged, or of an earlier version
+	}
+
+	return slices.DeleteFunc(ids, func(id string) bool { return e.runs[id] || slices.Contains(parents, id) })
+}
+
+// forget removes runs from the record.
+func (e *expectedUnits) forget(ctx context.Context, h *Host, runs []string) error {
+	if len(runs) == 0 {
+		return nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	ids, found, err := Recall[[]string](h, unitRecords, pendingUnits)
+	if err != nil || !found {
+		return err
+	}
+	if ids = slices.DeleteFunc(ids, func(id string) bool { return slices.Contains(runs, id) }); len(ids) > 0 {
+		return h.Remember(ctx, unitRecords, pendingUnits, ids)
 	}
 
 	return h.Forget(unitRecords, pendingUnits)

@@ -77,7 +77,7 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
 	}
-	out.Warnings = append(out.Warnings, s.OutsideWarnings()...)
+	out.Warnings = append(out.Warnings, s.Warnings()...)
 	b.problems = s.Printed.Problems(slices.Concat(problems, dataProblems, declared.Problems, b.problems))
 
 	return b, nil

@@ -411,6 +411,31 @@ func TestTemplatesOfCCM(t *testing.T) {
 	}
 }
 
+// TestTemplateOfAFileName warns about a text in a section ccm that is the name of a file.
+func TestTemplateOfAFileName(t *testing.T) {
+	dir := beside(t, "t.txt", "{{ Data.name }}", "sub/t.txt", "x", "x.templ", "y")
+	const warning = "m.yaml:4:29: `template('%[1]s')` gives this text and does not read the file (write `template(readFile('%[1]s'))`, or rename the file to end in .templ)"
+	for in, named := range map[string]string{
+		"template('t.txt')": "t.txt", "template('sub/t.txt')": "sub/t.txt", "template(Data.file)": "t.txt", "template('" + dir + "/t.txt')": dir + "/t.txt",
+		"template('no.txt')": "", "template('sub')": "", "template('x.templ')": "", "template(readFile('t.txt'))": "", "template('')": "", "template('v={{ Data.name }}')": "",
+	} {
+		r, err := resolve(t, "data: {name: app, file: t.txt}\nccm:\n  resources:\n"+"    - file: [{/f: {content: \"${ "+in+" }\"}}]\n", options(), manifest.Inputs{Dir: dir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got, want []string
+		for _, w := range r.Warnings {
+			got = append(got, w.Error())
+		}
+		if named != "" {
+			want = append(want, fmt.Sprintf(warning, named))
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("%s: %q, not %q", in, got, want)
+		}
+	}
+}
+
 // TestTextsOfExpressionsWait has texts of expressions that use outputs and secrets.
 func TestTextsOfExpressionsWait(t *testing.T) {
 	dir := beside(t, "x.templ", "${ outputs('exec#a').stdout } {{ outputs('exec#b').stdout }}\n", "secret.templ", "p=${ Data.pw }\n")

@@ -2,7 +2,9 @@ package scaffold
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -34,12 +36,28 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 		changes = append(changes, model.Change{Action: actionScaffold, Property: spec.Name, From: model.EnsureAbsent, To: model.EnsurePresent})
 	}
 
-	message := "Would have changed " + count(files)
+	message := "Would have changed " + count(files) + attributesMessage(state.Attributes)
 	if spec.Validator != "" {
 		message += hook.ValidatedFirst
 	}
 
 	return planOf(changes, message), state.Obstacle
+}
+
+// maxNamed is the number of files that a message names for each effect on attributes.
+const maxNamed = 3
+
+// attributesMessage returns what a message adds about the extended attributes of files.
+func attributesMessage(effects map[string][]string) (message string) {
+	for _, effect := range slices.Sorted(maps.Keys(effects)) {
+		paths := effects[effect]
+		message += " and " + effect + " of " + strings.Join(paths[:min(maxNamed, len(paths))], ", ")
+		if more := len(paths) - maxNamed; more > 0 {
+			message += fmt.Sprintf(" and %d more", more)
+		}
+	}
+
+	return message
 }
 
 // planAbsent counts files to purge as the specification does, but removes only

@@ -9,6 +9,9 @@ type State struct {
 
 	// Due are the changes of each file to write.
 	Due [][]model.Change `json:"-"`
+	// Attributes are the paths of files to write by what happens to their extended attributes, such
+	// as "preserved the capabilities".
+	Attributes map[string][]string `json:"-"`
 	// Obstacle is why the scaffold cannot be rendered into its target.
 	Obstacle error `json:"-"`
 }

@@ -44,6 +44,11 @@ await Promise.all(Array.from({ length: 2 }, async () => {
     await p.goto(base + url, { waitUntil: 'load' });
     const bytes = await p.evaluate(() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].filter((e) => e.initiatorType !== 'other').reduce((sum, e) => sum + e.encodedBodySize, 0));
     if (bytes > 100_000) problem(`${name}: ${bytes} bytes over the wire`);
+    // "/" goes to the field that names the key.
+    await p.keyboard.press('/');
+    const named = await p.evaluate(() => [...document.querySelectorAll('kbd')].filter((key) => key.offsetParent).map((key) => key.closest('.find, .field').querySelector('input').id).join());
+    if (await focused(p) !== named) problem(`${name}: "/" goes to ${await focused(p)}, and the key stands at ${named}`);
+    await p.evaluate(() => document.activeElement.blur());
     await look(p, name, ['nodes', 'events', 'manifest', 'request'].includes(name), async (screen) => {
       if (process.env.DOCS && screen === 'light' && documented.includes(name)) await p.screenshot({ path: path.join(process.env.DOCS, `dashboard-${name}.png`), clip: { x: 0, y: 0, width: 1280, height: 720 } });
     });
@@ -173,6 +178,8 @@ await step('rows of one line', async (p) => {
     ['/nodes', '#live tbody tr', 36],
     ['/manifests', '#live tbody tr', 36],
     ['/manifests/nginx?tab=runs', '#live tbody tr', 36],
+    ['/manifests/nginx', '#live tbody tr', 36],
+    ['/nodes/' + failed.split('/')[0], 'section[aria-labelledby=assigned] tbody tr', 36],
     ['/events', '#live .rows > li:not(:has(.parts))', 30],
   ]) {
     await p.goto(base + url, { waitUntil: 'load' });
@@ -213,7 +220,7 @@ await step('suggestions of the search field', async (p) => {
 
 await step('nodes without a manifest', async (p) => {
   await p.goto(base + '/nodes?on=' + encodeURIComponent('state != "no-manifest"'));
-  is(await p.getAttribute('#on', 'aria-invalid'), null, 'the mark of the field');
+  is((await p.getAttribute('#on', 'aria-invalid')) ?? 'false', 'false', 'the mark of the field'); // an update of the page writes false
   await p.goto(base + '/nodes?state=no-manifest');
   is((await p.textContent('.chip[aria-current]')).includes('No manifest'), true, 'whether the filter is shown as chosen');
 });

@@ -16,6 +16,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -158,6 +159,30 @@ func TestArchiveCredentials(t *testing.T) {
 					}
 				}
 			})
+		}
+	}
+}
+
+// TestArchiveHeaderForms sends headers that are written as for curl or as key and value.
+func TestArchiveHeaderForms(t *testing.T) {
+	archive := appArchive(t)
+	var header atomic.Pointer[http.Header]
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header.Store(&r.Header)
+		_, _ = io.WriteString(w, archive)
+	}))
+	defer server.Close()
+	for form, want := range map[string]string{
+		"X-A=b": "b", "X-A: b": "b", "X-A:b": "b", "X-A=b: c=d": "b: c=d", "X-A: b=c:d": "b=c:d", "X-A s3cret": "", "s3cret": "",
+	} {
+		args := []string{filepath.Join(t.TempDir(), "app.tar.gz"), server.URL + "/app.tar.gz", "--owner", strconv.Itoa(os.Geteuid()), "--group", strconv.Itoa(os.Getegid()), "-H", "X-B=1", "-H", form}
+		header.Store(&http.Header{})
+		code, text := ensureArchive(t, nil, args...)
+		switch got := *header.Load(); {
+		case want == "" && (code != 64 || !strings.Contains(text, "--headers: item 2 is no pair: write it as KEY=VALUE or 'KEY: VALUE'") || strings.Contains(text, "s3cret")):
+			t.Errorf("%s: exit code %d\n%s", form, code, text)
+		case want != "" && (code != 0 || got.Get("X-A") != want || got.Get("X-B") != "1"):
+			t.Errorf("%s: exit code %d, %v\n%s", form, code, got, text)
 		}
 	}
 }

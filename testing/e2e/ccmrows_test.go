@@ -416,6 +416,18 @@ stat -c %a out/tool
 x
 -- want --
 755
+=== A scaffold with …engine: go…
+mkdir templates
+mv app.conf templates
+muster apply m.yaml
+cat "$PWD/out/app.conf"
+-- m.yaml --
+data: {name: web, ports: [80, 443]}
+ccm: {resources: [{scaffold: [{"${ Environ.PWD }/out": {source: templates, engine: go}}]}]}
+-- app.conf --
+{{ range .Data.ports }}{{ $.Data.name }}:{{ . }} {{ end }}
+-- want --
+web:80 web:443
 === The mode of an archive
 muster ensure archive "$PWD/b.tar.gz" $URL/a.tar.gz --owner root --group root
 stat -c %a b.tar.gz

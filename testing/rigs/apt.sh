@@ -21,6 +21,9 @@ pack() { # name version [more fields] [postinst]
 for v in 1.0~rc1-1 1.0-1 1:0.9-1; do pack muster-test $v; done
 # its name is what the expression muster.test matches
 pack mustertest 1.0
+# names that differ by what apt reads as an instruction
+pack muster-g 1.0
+pack muster-g++ 1.0
 # ten to be installed together
 for i in 0 1 2 3 4 5 6 7 8 9; do pack muster-many$i 1.0; done
 # those of the documentation

@@ -193,7 +193,7 @@ func TestOneBadNameAmongTen(t *testing.T) {
 	m := rigs.Apt(t)
 	m.Copy(build(t), "/usr/local/bin/muster")
 	traced(t, m, "apt-get")
-	for _, bad := range []string{"no-such-package:", "muster-test: {ensure: '9.9'}", "muster-virtual:", "muster-only:"} {
+	for _, bad := range []string{"no-such-package:", "muster-test: {ensure: '9.9'}", "muster-virtual:", "muster-only:", "muster-nosuch++:", "muster-test+:"} {
 		for at := range 10 {
 			if at%4 != 1 {
 				continue

@@ -98,6 +98,31 @@ func TestUnitFilesAreReadAfterAKill(t *testing.T) {
 	}
 }
 
+// TestUnitFilesAreReadAfterAKillAroundARun has a command of a run apply another manifest before muster
+// is killed: the record of the outer run stays.
+func TestUnitFilesAreReadAfterAKillAroundARun(t *testing.T) {
+	n := newNode(t)
+	n.sh(noBus)
+	const timer = `    - file: [{/etc/systemd/system/NAME.timer: {content: "[Timer]\nOnCalendar=daily\n", owner: root, group: root, mode: "0644"}}]` + "\n"
+	n.write("/root/inner.yaml", "muster:\n  resources:\n"+strings.Replace(timer, "NAME", "inner", 1))
+	n.write("/root/units.yaml", "muster:\n  resources:\n"+strings.Replace(timer, "NAME", "job", 1)+`    - exec:
+        - /usr/local/bin/muster apply /root/inner.yaml: {creates: /root/killed}
+        - /bin/sh -c 'touch /root/killed; kill -9 $(pidof muster)': {creates: /root/killed}
+`)
+	if r := n.Run("muster", "apply", "/root/units.yaml"); r.Code == 0 {
+		t.Fatalf("muster was not killed: %s%s", r.Stdout, r.Stderr)
+	}
+	if got := count(n.calls(), "daemon-reload"); got != 1 {
+		t.Errorf("%d reloads of the run within", got)
+	}
+	for i, want := range []int{1, 0} {
+		apply(t, n.Machine, "/root/units.yaml")
+		if got := count(n.calls(), "daemon-reload"); got != want {
+			t.Errorf("run %d: %d reloads, not %d", i+1, got, want)
+		}
+	}
+}
+
 // TestLinkedUnitFilesAreRead changes files that are unit files and drop-ins only by links to them.
 func TestLinkedUnitFilesAreRead(t *testing.T) {
 	n := newNode(t)

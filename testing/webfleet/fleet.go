@@ -350,7 +350,7 @@ func (f *Fleet) Run(_ context.Context, node, id string) (view.RunDetail, error) 
 }
 
 // Answers returns the answers to a request.
-func (f *Fleet) Answers(_ context.Context, r view.RequestRow) (view.Answers, error) {
+func (f *Fleet) Answers(_ context.Context, r view.RequestDetail) (view.Answers, error) {
 	d := f.get()
 
 	return view.Answers{Answers: d.Answers[r.ID]}, d.Err

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -154,13 +155,71 @@ func showStatus(p print.Printer, s model.AgentStatus, now time.Time) {
 		line("notice", "%s", n)
 	}
 	p.Printf("\n")
-	rows := make([][]string, len(s.Manifests))
-	for i, m := range s.Manifests {
+	showManifests(p, s.Manifests, now)
+	showRepairs(p, s.Manifests, now)
+	showDeviations(p, s.Manifests)
+}
+
+// maxManifests is how many manifests have a row.
+const maxManifests = 50
+
+// showManifests prints a row for each manifest, by key. Of more than maxManifests it prints those that are not stable
+// first.
+func showManifests(p print.Printer, manifests []model.AssignedManifest, now time.Time) {
+	all := slices.Clone(manifests)
+	if len(all) > maxManifests {
+		slices.SortStableFunc(all, func(a, b model.AssignedManifest) int { return cmp.Compare(urgency(a), urgency(b)) })
+	}
+	shown := all[:min(len(all), maxManifests)]
+	rows := make([][]string, len(shown))
+	for i, m := range shown {
 		rows[i] = statusRow(m, now)
 	}
 	p.Table([]string{"MANIFEST", "REVISION", "STATUS", "CAUSE", "LAST RUN", "CHANGED", "FAILED", "REASON"}, rows, "no manifests are assigned")
-	showRepairs(p, s.Manifests, now)
-	showDeviations(p, s.Manifests)
+	if rest := all[len(shown):]; len(rest) > 0 {
+		text := fmt.Sprintf("and %d more", len(rest))
+		if urgency(rest[0]) == isStable {
+			text += ", all stable"
+		}
+		p.Printf("%s (--json has all)\n", text)
+	}
+}
+
+// The urgencies of manifests, the most urgent one first.
+const (
+	isFailing = iota
+	isOpen
+	isInactive
+	isStable
+)
+
+// urgency returns how much a manifest needs attention.
+func urgency(m model.AssignedManifest) int {
+	switch status := statusOf(m); {
+	case m.State.Outcome.IsFailure() || status == "rejected":
+		return isFailing
+	case status == "pending" || m.State.Late != "" || m.State.Outcome == model.OutcomeNoop:
+		return isOpen
+	case status == statusNotApplicable:
+		return isInactive
+	default:
+		return isStable
+	}
+}
+
+// statusNotApplicable is a manifest that does not run: another one runs instead, or its condition is false.
+const statusNotApplicable = "not-applicable"
+
+// statusOf returns the status of a manifest, in the words of muster fleet nodes.
+func statusOf(m model.AssignedManifest) string {
+	switch {
+	case m.State.Rejected() && !m.State.Outcome.IsFailure():
+		return "rejected"
+	case m.State.Revision == 0 && m.State.Late == "":
+		return statusNotApplicable
+	default:
+		return cmp.Or(string(m.State.Outcome), "pending")
+	}
 }
 
 // stopping describes an agent that shuts down, in a line.
@@ -199,21 +258,14 @@ func statusRow(m model.AssignedManifest, now time.Time) []string {
 	if ran := m.State.Last().Revision; ran != 0 && ran != m.State.Revision {
 		revision += fmt.Sprintf(" (ran %d)", ran)
 	}
-	status := cmp.Or(string(m.State.Outcome), "pending")
-	if m.State.Revision == 0 && m.State.Late == "" {
-		status = "not-applicable" // another one runs in its place, or its condition is false
-	}
 	late := m.State.Late
 	if m.State.Outcome == "" && m.State.Revision != 0 {
 		late = cmp.Or(late, m.State.Error, "first run not finished")
 	}
 	if m.State.Rejected() {
 		late = strings.TrimPrefix(late, model.LateRejected)
-		if !m.State.Outcome.IsFailure() {
-			status = "rejected" // as in muster fleet nodes
-		}
 	}
-	row := []string{m.Key, revision, status, "", "", "", "", print.OneLine(cmp.Or(late, m.State.Error))}
+	row := []string{m.Key, revision, statusOf(m), "", "", "", "", print.OneLine(cmp.Or(late, m.State.Error))}
 	if l := m.Last; l != nil {
 		row[3], row[4] = string(l.Cause), age(now, l.Started)+" ago"
 		row[5], row[6] = strconv.Itoa(l.Counts.Made()), strconv.Itoa(failures(l))

@@ -290,3 +290,30 @@ func TestStatusAfterARepair(t *testing.T) {
 		}
 	}
 }
+
+// TestStatusOfManyManifests: of many manifests those that need attention are shown, and how many others there are.
+func TestStatusOfManyManifests(t *testing.T) {
+	t.Parallel()
+	var all []model.AssignedManifest
+	for i := range 1740 {
+		state := model.ManifestState{Revision: 1, Outcome: model.OutcomeStable}
+		if i == 1700 {
+			state = model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no space left on device"}
+		}
+		all = append(all, model.AssignedManifest{Key: fmt.Sprintf("group.all.m%04d", i), State: state})
+	}
+	var out bytes.Buffer
+	showStatus(print.Printer{Out: &out, Err: &out}, model.AgentStatus{Manifests: all}, time.Now())
+	text := out.String()
+	if lines := strings.Count(text, "\n"); lines > 80 {
+		t.Errorf("%d lines", lines)
+	}
+	for _, want := range []string{"\ngroup.all.m1700  1         failed ", "\nand 1690 more, all stable (--json has all)\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is missing in\n%s", want, text)
+		}
+	}
+	if strings.Index(text, "m1700") > strings.Index(text, "m0000") {
+		t.Errorf("the failed manifest is not first:\n%s", text)
+	}
+}

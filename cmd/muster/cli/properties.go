@@ -86,9 +86,13 @@ func given(name string, flags []*propertyFlag, second *propertyFlag) (document.V
 	v := document.Value{Kind: document.Map}
 	v.Entries = append(v.Entries, document.Entry{Key: "name", Value: text(name, model.Position{File: "the name"})})
 	for _, f := range flags {
-		if f.set {
-			v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
+		if !f.set {
+			continue
 		}
+		if err := f.checkPairs(); err != nil {
+			return v, err
+		}
+		v.Entries = append(v.Entries, document.Entry{Key: f.Key, Pos: f.pos(), Value: f.value()})
 	}
 	if second != nil && second.set {
 		if _, twice := v.Get(second.Key); twice {
@@ -310,14 +314,14 @@ func (f *propertyFlag) value() document.Value {
 			case f.isStructures():
 				v.Items = append(v.Items, structure(item, pos))
 			case f.isMappings():
-				v.Items = append(v.Items, pairs([]string{item}, pos))
+				v.Items = append(v.Items, f.pairs(item))
 			default:
 				v.Items = append(v.Items, text(item, pos))
 			}
 		}
 		return v
 	case reflect.Map:
-		return pairs(f.items, pos)
+		return f.pairs(f.items...)
 	default:
 		return text(f.text, pos)
 	}
@@ -337,17 +341,51 @@ func structure(s string, pos model.Position) document.Value {
 	return v
 }
 
-// pairs returns the mapping of key=value texts, of which the last of a key
-// counts. Any other text stays one, which is rejected later.
-func pairs(items []string, pos model.Position) document.Value {
-	v := document.Value{Kind: document.Map, Pos: pos}
-	for _, item := range items {
-		key, value, isPair := strings.Cut(item, "=")
-		if !isPair {
-			return text(item, pos)
+// checkPairs returns the error of an item of a mapping that is no pair. It does not show the item,
+// which may be a secret.
+func (f *propertyFlag) checkPairs() error {
+	if !f.isMappings() && f.GoType.Kind() != reflect.Map {
+		return nil
+	}
+	for i, item := range f.items {
+		if _, _, ok := f.pair(item); !ok {
+			return Usagef("--%s: item %d is no pair: write it as %s", f.name, i+1, f.pairForms())
 		}
+	}
+
+	return nil
+}
+
+// isTexts reports whether the property is a mapping of texts, such as headers.
+func (f *propertyFlag) isTexts() bool {
+	return f.GoType.Kind() == reflect.Map && f.GoType.Elem().Kind() == reflect.String
+}
+
+func (f *propertyFlag) pairForms() string {
+	if f.isTexts() {
+		return "KEY=VALUE or 'KEY: VALUE'"
+	}
+
+	return "KEY=VALUE"
+}
+
+// pair splits an item at its first equals sign. A mapping of texts may have a colon instead, as
+// in the header of an HTTP request.
+func (f *propertyFlag) pair(item string) (key, value string, ok bool) {
+	if at := strings.IndexAny(item, ":="); f.isTexts() && at >= 0 && item[at] == ':' {
+		return item[:at], strings.TrimLeft(item[at+1:], " "), true
+	}
+
+	return strings.Cut(item, "=")
+}
+
+// pairs returns the mapping of items. The last item of a key wins.
+func (f *propertyFlag) pairs(items ...string) document.Value {
+	v := document.Value{Kind: document.Map, Pos: f.pos()}
+	for _, item := range items {
+		key, value, _ := f.pair(item)
 		v.Entries = slices.DeleteFunc(v.Entries, func(e document.Entry) bool { return e.Key == key })
-		v.Entries = append(v.Entries, document.Entry{Key: key, Pos: pos, Value: text(value, pos)})
+		v.Entries = append(v.Entries, document.Entry{Key: key, Pos: v.Pos, Value: text(value, v.Pos)})
 	}
 
 	return v

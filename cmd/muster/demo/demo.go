@@ -132,8 +132,8 @@ func (s step) within(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("not verified within %s", patience))
 	defer cancel()
 	verified, err := s.show(ctx)
-	if err != nil && context.Cause(ctx) != nil {
-		err = fmt.Errorf("%w: %w", context.Cause(ctx), err)
+	if cause := context.Cause(ctx); err != nil && cause != nil && !errors.Is(err, cause) {
+		err = fmt.Errorf("%w: %w", cause, err)
 	}
 
 	return verified, err

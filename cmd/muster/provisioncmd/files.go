@@ -7,6 +7,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/musterfleet/muster/resources/host/files"
 )
 
 // readable is the mode of a file of permissions, which nats-server reads: they are no secret.
@@ -62,7 +64,7 @@ func (c *permissionsCommand) extension() string {
 
 // replace writes a file as a whole, and reports whether that was necessary.
 func replace(path string, content []byte) (written bool, err error) {
-	if now, unread := os.ReadFile(path); unread == nil && bytes.Equal(now, content) {
+	if now, unread := files.Read(path, int64(len(content))); unread == nil && bytes.Equal(now, content) {
 		return false, nil
 	}
 	f, err := os.CreateTemp(filepath.Dir(path), ".muster-*")

@@ -138,13 +138,17 @@ func (a *Nodes) choose(ctx context.Context, e *target.Expression, all []*state) 
 		out.warnings = found.Warnings
 	}
 	if len(all) > most { // the warnings of each part cover only its own nodes
+		clear(byName)
+		for _, n := range all {
+			byName[n.name()] = n
+		}
 		out.warnings = fleet.Warnings(e, func(yield func(*model.Node) bool) {
 			for _, n := range all {
 				if !yield(&n.Node.Node) {
 					return
 				}
 			}
-		})
+		}, func(n *model.Node) []fleet.RolloutStatus { return s.Statuses(*n) })
 	}
 	out.made = time.Now()
 

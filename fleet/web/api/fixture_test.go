@@ -124,7 +124,7 @@ func (f *fixture) Run(_ context.Context, node, id string) (view.RunDetail, error
 	return view.RunDetail{Node: node, Run: &model.Run{RunID: id}}, f.fails
 }
 
-func (f *fixture) Answers(_ context.Context, r view.RequestRow) (view.Answers, error) {
+func (f *fixture) Answers(_ context.Context, r view.RequestDetail) (view.Answers, error) {
 	code := 3
 
 	return view.Answers{Answers: []view.Answer{{Node: "web01", Outcome: model.OutcomeFailed, ExitCode: &code, Stdout: "=1+1", Stderr: "a\"b\nc", Text: r.ID, Time: at}}}, f.fails

@@ -35,7 +35,7 @@ var ErrBusy = errors.New("too many read from NATS at the same time")
 // ErrBusy: it decides how many read at once.
 type Source interface {
 	Run(ctx context.Context, node, id string) (view.RunDetail, error)
-	Answers(ctx context.Context, r view.RequestRow) (view.Answers, error)
+	Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error)
 	Facts(ctx context.Context, node string) (json.RawMessage, error)
 	History(ctx context.Context, key string) ([]model.Entry, error)
 	Assigned(ctx context.Context) (all []model.Entry, more bool, err error)

@@ -117,7 +117,7 @@ func (a *api) answersTo(ctx context.Context, in *requestInput) (*answer[view.Ans
 	}
 
 	return ask(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
-		return a.Source.Answers(ctx, request.RequestRow)
+		return a.Source.Answers(ctx, request)
 	})
 }
 

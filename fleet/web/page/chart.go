@@ -97,6 +97,9 @@ func (c chart) end(now time.Time) time.Time {
 	return c.until
 }
 
+// isLong reports whether the times of the chart need a day to be unique.
+func (c chart) isLong(now time.Time) bool { return c.end(now).Sub(c.first) >= 24*time.Hour }
+
 func (c chart) column(i int, p view.Point) column {
 	width := chartWidth / float64(len(c.points))
 	out := column{at: p.At, title: fmt.Sprintf("%s: %s, %d changed, %d repaired, %d failed", texts.UTC(p.At), texts.Count(p.Runs, "run"), p.Changed, p.Repaired, p.Failed)}

@@ -39,7 +39,7 @@ func EventsControls(d EventsData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<form class=\"filters\" action=\"/events\" method=\"get\" role=\"search\" hx-get=\"/events\" hx-trigger=\"submit, input delay:350ms\" hx-target=\"#live\" hx-select=\"#live\" hx-swap=\"outerHTML\" hx-replace-url=\"true\"><div class=\"field grow\"><label for=\"q\">Part of the text</label> <input id=\"q\" name=\"q\" type=\"search\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<form class=\"filters\" action=\"/events\" method=\"get\" role=\"search\" hx-get=\"/events\" hx-trigger=\"submit, input delay:350ms\" hx-target=\"#live\" hx-select=\"#live\" hx-swap=\"outerHTML\" hx-replace-url=\"true\"><div class=\"field grow\"><label for=\"q\">Part of the text <kbd aria-hidden=\"true\">/</kbd></label> <input id=\"q\" name=\"q\" type=\"search\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

@@ -41,7 +41,7 @@ func NodesControls(d NodesData) templ.Component {
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}
-		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<form class=\"filters\" action=\"/nodes\" method=\"get\" role=\"search\" hx-get=\"/nodes\" hx-trigger=\"submit, input delay:350ms\" hx-target=\"#live\" hx-select=\"#live\" hx-swap=\"outerHTML\" hx-replace-url=\"true\"><div class=\"field grow\"><label for=\"on\">Target expression</label> <input id=\"on\" name=\"on\" class=\"mono\" value=\"")
+		templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 1, "<form class=\"filters\" action=\"/nodes\" method=\"get\" role=\"search\" hx-get=\"/nodes\" hx-trigger=\"submit, input delay:350ms\" hx-target=\"#live\" hx-select=\"#live\" hx-swap=\"outerHTML\" hx-replace-url=\"true\"><div class=\"field grow\"><label for=\"on\">Target expression <kbd aria-hidden=\"true\">/</kbd></label> <input id=\"on\" name=\"on\" class=\"mono\" value=\"")
 		if templ_7745c5c3_Err != nil {
 			return templ_7745c5c3_Err
 		}

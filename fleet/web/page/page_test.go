@@ -151,6 +151,24 @@ func TestChart(t *testing.T) {
 	}
 }
 
+// TestChartTimesHaveTheirDay: the times of a chart that is longer than a day are unique.
+func TestChartTimesHaveTheirDay(t *testing.T) {
+	t.Parallel()
+	for hours, as := range map[int]string{6: "clock", 24: "dated", 72: "dated"} {
+		var points []view.Point
+		for i := range hours {
+			points = append(points, view.Point{At: time.Unix(int64(3600*i), 0), Runs: 1, Changed: 1})
+		}
+		var page bytes.Buffer
+		if err := history(newChart(points), view.Progress{}, "", time.Unix(3600*int64(hours), 0)).Render(t.Context(), &page); err != nil {
+			t.Fatal(err)
+		}
+		if times := strings.Count(page.String(), "data-as="); times != strings.Count(page.String(), `data-as="`+as+`"`) || times < 3 {
+			t.Errorf("%d hours: not all of %d times are %s", hours, times, as)
+		}
+	}
+}
+
 // TestABarIsFull: its last part ends where it ends, however small the others are.
 func TestABarIsFull(t *testing.T) {
 	t.Parallel()

@@ -20,6 +20,7 @@ import (
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/state"
 )
 
 // ErrNone is a directory that is missing, or is no session store.
@@ -37,8 +38,12 @@ type Store struct {
 // sessionMark is the file that tells a store from any other directory.
 const sessionMark = ".muster-session"
 
-// New makes a directory a store. It must be empty.
+// New makes a directory a store. It must be empty. The error wraps trust.ErrUntrusted for a directory that other users
+// may change.
 func New(ctx context.Context, h *host.Host, dir string) (*Store, error) {
+	if _, err := state.Check(dir); err != nil {
+		return nil, fmt.Errorf("session store: %w", err)
+	}
 	empty, err := h.IsEmpty(dir)
 	switch {
 	case err != nil:
@@ -53,8 +58,11 @@ func New(ctx context.Context, h *host.Host, dir string) (*Store, error) {
 
 // Open opens an existing store. Any other directory is refused: what a
 // variable names by mistake must not be written into, still less removed. The
-// error wraps ErrNone.
+// error wraps ErrNone, or trust.ErrUntrusted for a directory that other users may change.
 func Open(h *host.Host, dir string) (*Store, error) {
+	if _, err := state.Check(dir); err != nil {
+		return nil, fmt.Errorf("session store: %w", err)
+	}
 	mark, err := h.Look(filepath.Join(dir, sessionMark))
 	switch {
 	case err != nil:

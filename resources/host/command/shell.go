@@ -1,6 +1,8 @@
 package command
 
 import (
+	"bytes"
+	"net/netip"
 	"regexp"
 	"slices"
 	"strings"
@@ -14,7 +16,7 @@ const operators = "|&;<>"
 var operator = regexp.MustCompile(`^(.*\|.*|&|&&|.*;|<|>>?|[0-9]*>>?(&[0-9]|/.*))$`)
 
 // variable matches the start of an expansion, which double quotes do not prevent.
-var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|\()`)
+var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|[({])`)
 
 // expansion matches the parts of an unquoted word that a shell expands: a home directory, a
 // file name pattern, or a list in braces.
@@ -23,6 +25,9 @@ var expansion = regexp.MustCompile(`^~[A-Za-z0-9_.-]*(/|$)|[*?]|\[[^\]]+\]|\{[^{
 // expandable lists the first characters of expansions.
 const expandable = "~*?[{"
 
+// globs are the first characters of file name patterns.
+var globs = []byte("*?[")
+
 // quoted stands for a quoted character.
 const quoted = 'q'
 
@@ -30,8 +35,9 @@ const quoted = 'q'
 // that Split turns into an argument, or the empty string:
 //   - an operator that is a word without quotes, a word with a pipe in it, or a word that
 //     ends in a semicolon
-//   - $NAME, $( or a backtick outside single quotes
-//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs
+//   - $NAME, ${, $( or a backtick outside single quotes
+//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs, in addresses such as [::1], and
+//     patterns in options such as --exclude=*.log
 //
 // It ignores inserted parts.
 func ShellSyntax(line string, inserted ...[2]int) string {
@@ -81,5 +87,22 @@ func wordSyntax(word string, masked []byte, isQuoted bool) string {
 		return ""
 	}
 
-	return strings.ReplaceAll(string(expansion.Find(masked)), opaque, "…")
+	// A shell leaves the pattern of an option as it is, because no file has such a name.
+	isOption := strings.HasPrefix(word, "-")
+	for _, found := range expansion.FindAll(masked, -1) {
+		if isPattern := bytes.IndexByte(globs, found[0]) >= 0; !isAddress(found) && !(isPattern && isOption) {
+			return strings.ReplaceAll(string(found), opaque, "…")
+		}
+	}
+
+	return ""
+}
+
+// isAddress reports whether a part of a word is an IPv6 address in brackets.
+func isAddress(part []byte) bool {
+	text, isOpen := strings.CutPrefix(string(part), "[")
+	text, isClosed := strings.CutSuffix(text, "]")
+	address, err := netip.ParseAddr(text)
+
+	return isOpen && isClosed && err == nil && address.Is6()
 }

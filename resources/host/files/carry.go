@@ -92,6 +92,19 @@ func (d *Disk) Carried(path string, a Attrs, chown bool) (c Carried) {
 	return c
 }
 
+// Effects returns the attributes that the file keeps and those that it loses. If dropCapabilities
+// is true, it loses its capabilities.
+func (c Carried) Effects(dropCapabilities bool) (kept, lost []string) {
+	switch {
+	case c.Capabilities && dropCapabilities:
+		return nil, append([]string{"capabilities"}, c.Lost...)
+	case c.Capabilities:
+		kept = []string{"capabilities"}
+	}
+
+	return kept, c.Lost
+}
+
 // maySetCapabilities reports whether this process has the capability to set file capabilities.
 func maySetCapabilities() bool {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

@@ -30,43 +30,82 @@ func unitSuffixes() []string {
 	return []string{".service", ".socket", ".device", ".mount", ".automount", ".swap", ".target", ".path", ".timer", ".slice", ".scope"}
 }
 
-// IsUnitFile reports whether systemd needs a daemon-reload after a change at path: a unit file,
-// a drop-in, or a directory of these. systemd may find the file by a link.
-func IsUnitFile(path string) bool { return isUnitPath(path) || isLinkedUnit(path, UnitDirs()) }
+// IsUnitFile reports whether systemd needs a daemon-reload after a change at any of the paths: a unit
+// file, a drop-in, or a directory of these. systemd may find the file by a link.
+func IsUnitFile(paths ...string) bool {
+	return slices.ContainsFunc(paths, isUnitPath) || areLinkedUnits(paths, UnitDirs())
+}
 
-// isLinkedUnit reports whether systemd reads the file at path by a link: a unit file or drop-in
-// that is a link, a drop-in directory that is one, or a link above these.
-func isLinkedUnit(path string, dirs []string) bool {
-	suffix, links := filepath.Ext(path), paths.Links{}
-	if suffix != dropInSuffix && !slices.Contains(unitSuffixes(), suffix) {
+// areLinkedUnits reports whether systemd reads one of the files by a link. It reads the unit
+// directories once.
+func areLinkedUnits(all, dirs []string) bool {
+	all = slices.DeleteFunc(slices.Clone(all), func(path string) bool { return !mayBeLinked(path) })
+	if len(all) == 0 {
 		return false
 	}
-	path, _ = links.Resolve(filepath.Clean(path))
-	leads := func(at, to string) bool {
-		_, target := links.Resolve(at)
-		return target == to
+
+	return slices.ContainsFunc(all, readUnitLinks(dirs).lead)
+}
+
+// mayBeLinked reports whether a path has the suffix of a unit file or a drop-in.
+func mayBeLinked(path string) bool {
+	suffix := filepath.Ext(path)
+
+	return suffix == dropInSuffix || slices.Contains(unitSuffixes(), suffix)
+}
+
+// unitLinks are the files that systemd reads by links: a unit file or drop-in that is a link, a
+// drop-in directory that is one, or a link above these.
+type unitLinks struct {
+	links paths.Links
+	// dirs are the unit directories after their links. files and dropInDirs are the targets of links.
+	dirs              []string
+	files, dropInDirs map[string]bool
+}
+
+// readUnitLinks reads the links in the unit directories.
+func readUnitLinks(dirs []string) unitLinks {
+	u := unitLinks{links: paths.Links{}, files: map[string]bool{}, dropInDirs: map[string]bool{}}
+	target := func(at string) string {
+		_, target := u.links.Resolve(at)
+		return target
 	}
 	for _, dir := range dirs {
-		_, real := links.Resolve(dir)
-		if rel, isBelow := strings.CutPrefix(path, real+"/"); isBelow && isUnitBelow(rel) {
-			return true
-		}
+		u.dirs = append(u.dirs, target(dir))
 		for _, entry := range list(dir) {
 			at := filepath.Join(dir, entry.Name())
-			switch isLink, isDropInDir := entry.Type()&fs.ModeSymlink != 0, strings.HasSuffix(at, dropInDirSuffix); {
-			case isLink && isDropInDir && suffix == dropInSuffix && leads(at, filepath.Dir(path)):
-				return true
-			case isLink && isUnitBelow(entry.Name()) && leads(at, path):
-				return true
-			case !isLink && isDropInDir && slices.ContainsFunc(list(at), func(e fs.DirEntry) bool {
-				return e.Type()&fs.ModeSymlink != 0 && leads(filepath.Join(at, e.Name()), path)
-			}):
-				return true
+			isLink, isDropInDir := entry.Type()&fs.ModeSymlink != 0, strings.HasSuffix(at, dropInDirSuffix)
+			if isLink && isDropInDir {
+				u.dropInDirs[target(at)] = true
+			}
+			if isLink && isUnitBelow(entry.Name()) {
+				u.files[target(at)] = true
+			}
+			if isLink || !isDropInDir {
+				continue
+			}
+			for _, e := range list(at) {
+				if e.Type()&fs.ModeSymlink != 0 {
+					u.files[target(filepath.Join(at, e.Name()))] = true
+				}
 			}
 		}
 	}
 
-	return false
+	return u
+}
+
+// lead reports whether systemd reads the file at path by a link.
+func (u unitLinks) lead(path string) bool {
+	path, _ = u.links.Resolve(filepath.Clean(path))
+	if u.files[path] || filepath.Ext(path) == dropInSuffix && u.dropInDirs[filepath.Dir(path)] {
+		return true
+	}
+
+	return slices.ContainsFunc(u.dirs, func(dir string) bool {
+		rel, isBelow := strings.CutPrefix(path, dir+"/")
+		return isBelow && isUnitBelow(rel)
+	})
 }
 
 // list returns the entries of a directory, none if it cannot be read.
@@ -109,11 +148,42 @@ func IsMask(path string) bool {
 type UnitFiles struct {
 	mu            sync.Mutex
 	changed, read int
+	// unchecked are changed files that systemd may read by links.
+	unchecked []string
 }
 
-// NoteChange counts a change of the file at path if it is a unit file.
-func (u *UnitFiles) NoteChange(path string) {
-	if !IsUnitFile(path) {
+// maxUnchecked is the maximum number of unchecked files.
+const maxUnchecked = 1000
+
+// NoteChange counts a change of the file at path if it is a unit file. A user who makes many files
+// must not have the links of the unit directories read for each, so they are read for many files.
+func (u *UnitFiles) NoteChange(path string) { u.noteChange(path, UnitDirs()) }
+
+func (u *UnitFiles) noteChange(path string, dirs []string) {
+	isUnit := isUnitPath(path)
+	if !isUnit && !mayBeLinked(path) {
+		return
+	}
+	u.mu.Lock()
+	if isUnit {
+		u.changed++
+	} else {
+		u.unchecked = append(u.unchecked, path)
+	}
+	isFull := len(u.unchecked) >= maxUnchecked
+	u.mu.Unlock()
+	if isFull {
+		u.check(dirs)
+	}
+}
+
+// check counts the unchecked files that systemd reads by links in the unit directories.
+func (u *UnitFiles) check(dirs []string) {
+	u.mu.Lock()
+	all := u.unchecked
+	u.unchecked = nil
+	u.mu.Unlock()
+	if !areLinkedUnits(all, dirs) {
 		return
 	}
 	u.mu.Lock()
@@ -123,6 +193,7 @@ func (u *UnitFiles) NoteChange(path string) {
 
 // Changes returns the number of changes so far. Call it before a daemon-reload, for NoteRead.
 func (u *UnitFiles) Changes() int {
+	u.check(UnitDirs())
 	u.mu.Lock()
 	defer u.mu.Unlock()
 
@@ -138,6 +209,7 @@ func (u *UnitFiles) NoteRead(changes int) {
 
 // ArePending reports whether systemd has not read all changes.
 func (u *UnitFiles) ArePending() bool {
+	u.check(UnitDirs())
 	u.mu.Lock()
 	defer u.mu.Unlock()
 

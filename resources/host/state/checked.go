@@ -48,7 +48,7 @@ func (c *Checked) check(dir string) error {
 		return nil
 	}
 	way, ok := wayTo(dir)
-	exists, err := check(dir)
+	exists, err := Check(dir)
 	if exists && err == nil && ok {
 		c.remember(dir, way)
 	}

@@ -81,13 +81,24 @@ func (d *Dir) OpenState(write bool) error {
 // maxFormat is the maximum size of the format file.
 const maxFormat = 80
 
-// readStart returns the first maxFormat bytes of a file.
+// errNotRegular is the format as something else than a file, such as a pipe.
+var errNotRegular = errors.New("it is not a regular file: remove it")
+
+// readStart returns the first maxFormat bytes of a regular file. It does not wait for the writer
+// of a pipe.
 func readStart(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read", Path: path, Err: errNotRegular}
+	}
+	if err != nil {
+		return nil, err
+	}
 
 	return io.ReadAll(io.LimitReader(f, maxFormat))
 }
@@ -122,10 +133,10 @@ func (d *Dir) know(format fileMark) {
 // exchange paths.ErrUnsafe; nothing is made then. So what is done below it by path is
 // done in it.
 func Make(dir string) error {
-	exists, err := check(dir)
+	exists, err := Check(dir)
 	if err == nil && !exists {
 		if err = makeDir(dir, 0o700); err == nil {
-			_, err = check(dir)
+			_, err = Check(dir)
 		}
 	}
 	if err != nil {
@@ -157,9 +168,10 @@ func makeDir(path string, mode uint32) error {
 	return parent.Sync()
 }
 
-// check checks a state directory, or where it would be made. A walk reaches
-// directories of root and the running user only through such ones.
-func check(path string) (exists bool, err error) {
+// Check checks a directory, or the nearest parent directory that exists, and reports whether the directory exists. The
+// error wraps trust.ErrUntrusted if users other than root and the running user may change it, and paths.ErrUnsafe if they
+// could exchange it. A path reaches directories of root and the running user only through such directories.
+func Check(path string) (exists bool, err error) {
 	dir, exists, err := nearest(path)
 	switch {
 	case err != nil:

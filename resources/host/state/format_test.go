@@ -8,6 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/musterfleet/muster/resources/host/state"
 )
 
@@ -48,6 +50,30 @@ func TestStateFormat(t *testing.T) {
 		}
 		if after, _ := os.ReadFile(path); string(after) != c.after {
 			t.Errorf("%s: the file holds %.80q, want %.80q", name, after, c.after)
+		}
+	}
+}
+
+// TestFormatThatIsNoFile refuses a pipe or a directory, without waiting for a writer.
+func TestFormatThatIsNoFile(t *testing.T) {
+	t.Parallel()
+	for name, make := range map[string]func(path string) error{
+		"pipe": func(path string) error { return unix.Mkfifo(path, 0o600) },
+		"link to a pipe": func(path string) error {
+			return errors.Join(unix.Mkfifo(path+".pipe", 0o600), os.Symlink(path+".pipe", path))
+		},
+		"directory": func(path string) error { return os.Mkdir(path, 0o700) },
+	} {
+		for _, write := range []bool{true, false} {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "format")
+			if err := make(path); err != nil {
+				t.Fatal(err)
+			}
+			err := state.New(dir, slog.New(slog.DiscardHandler)).OpenState(write)
+			if err == nil || err.Error() != "format of the state directory: read "+path+": it is not a regular file: remove it" {
+				t.Errorf("%s: %v", name, err)
+			}
 		}
 	}
 }

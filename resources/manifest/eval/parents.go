@@ -22,24 +22,29 @@ func (sc *Scope) noteData(paths ...[]string) {
 		if parent == "" {
 			continue
 		}
-		sc.mu.Lock()
-		if _, have := sc.outside[name]; !have {
-			sc.outside[name] = model.Problem{Pos: sc.At, Message: fmt.Sprintf("`data.%s` is set in %s only", name, parent), Hint: notInherited}
-		}
-		sc.mu.Unlock()
+		sc.warn("data."+name, fmt.Sprintf("`data.%s` is set in %s only", name, parent), notInherited)
+	}
+}
+
+// warn adds a warning about a subject at the position of the scope, unless there already is one.
+func (sc *Scope) warn(subject, message, hint string) {
+	sc.mu.Lock()
+	defer sc.mu.Unlock()
+	if _, have := sc.warnings[subject]; !have {
+		sc.warnings[subject] = model.Problem{Pos: sc.At, Message: message, Hint: hint}
 	}
 }
 
 const notInherited = "child manifests do not inherit data: pass it with `data` of the apply resource"
 
-// OutsideWarnings returns the warnings about data that only parent documents set.
-func (w *World) OutsideWarnings() model.Problems {
+// Warnings returns the warnings about valid expressions.
+func (w *World) Warnings() model.Problems {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 
 	var out model.Problems
-	for _, name := range slices.Sorted(maps.Keys(w.outside)) {
-		out = append(out, w.outside[name])
+	for _, subject := range slices.Sorted(maps.Keys(w.warnings)) {
+		out = append(out, w.warnings[subject])
 	}
 
 	return out.Sorted()

@@ -184,6 +184,9 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	if path, key, known, is := p.MissingAt(err, with); is {
 		return nil, expression.WithHint(fmt.Errorf("`%s` is not set", path), cmp.Or(sc.outsideHint(path), missingHint(path, known, "?."+key)))
 	}
+	if message, hint, is := p.Misread(err, with); is {
+		return nil, expression.WithHint(errors.New(message), hint)
+	}
 
 	return v, err
 }

@@ -3,6 +3,8 @@ package eval
 import (
 	"context"
 	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -54,6 +56,7 @@ func (sc *Scope) template(ctx context.Context, text string) (any, error) {
 		if err := sc.checkText(text); err != nil {
 			return nil, err
 		}
+		sc.warnOfFile(text)
 		return t.expressions(ctx, template.Template{Name: expression.NameTemplate, Text: text})
 	}
 	source, err := t.source(expression.NameTemplate, text, template.IsGo)
@@ -64,6 +67,18 @@ func (sc *Scope) template(ctx context.Context, text string) (any, error) {
 	return t.render(ctx, source, func(seen template.Names) (string, error) {
 		return template.Go(ctx, source, seen, t.limits())
 	})
+}
+
+// warnOfFile warns about a text of the function template that names a file beside the manifest.
+func (sc *Scope) warnOfFile(text string) {
+	const longest = 255
+	if sc.Quiet || sc.Absent || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+		return
+	}
+	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
+		hint := fmt.Sprintf("write `template(readFile('%s'))`, or rename the file to end in %s", text, extExpressions)
+		sc.warn("file "+text, fmt.Sprintf("`template('%s')` gives this text and does not read the file", text), hint)
+	}
 }
 
 // jet is the function jet: a text, or a file beside the manifest, and its delimiters.

@@ -81,8 +81,8 @@ type World struct {
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
-	// outside are the warnings about data that only parent documents set, by path.
-	outside map[string]model.Problem
+	// warnings are what expressions do although they are valid, by their subject.
+	warnings map[string]model.Problem
 
 	// Absent reports whether the node the manifest is for is not there to be asked (Check);
 	// Unsure whether something depends on it.
@@ -104,7 +104,7 @@ type knownFacts struct {
 
 // NewWorld returns the world of a document in a directory, by its author.
 func NewWorld(opts *Options, doc *syntax.Document, dir string, author trust.Author) *World {
-	return &World{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, outside: map[string]model.Problem{}}
+	return &World{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
 }
 
 // Program compiles an expression, once.

@@ -337,10 +337,7 @@ func (l *lacking) Visit(node *ast.Node) {
 	of := *node
 	if l.at != nil {
 		of = member.Node
-		l.key = "[" + member.Property.String() + "]"
-		if name, is := member.Property.(*ast.StringNode); is {
-			l.key = name.Value
-		}
+		l.key = keyOf(member)
 	}
 	if c := follow(of, l.vars); c.path != "" && (!c.ok || c.value == nil) {
 		l.chain = c

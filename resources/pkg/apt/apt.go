@@ -174,10 +174,8 @@ func arguments(requests []pkg.Request) []string {
 		}
 		names = append(names, name)
 	}
-	// Without Pattern-Only an unknown name with a dot is a regular expression, and
-	// all matches are installed. apt waits for a lock silently, so it must not
-	// wait itself.
-	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", "APT::Cmd::Pattern-Only=true", "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
+	// apt waits for a lock silently, so it must not wait itself.
+	common := append([]string{"-o", "DPkg::Lock::Timeout=0", "-o", exactNames, "-o", "DPkg::Pre-Invoke::=echo " + dpkgBegins, "-o", noCache}, options(requests[0])...)
 	if removals > 0 {
 		common = append(common, "-o", "DPkg::Options::="+forceRemoval)
 	}
@@ -199,6 +197,10 @@ func arguments(requests []pkg.Request) []string {
 
 	return append(argv, names...)
 }
+
+// exactNames keeps apt from reading an unknown name with a dot or plus as a regular expression
+// that matches other packages.
+const exactNames = "APT::Cmd::Pattern-Only=true"
 
 // dpkgBegins is printed by apt before it calls dpkg, whose output may come
 // late.

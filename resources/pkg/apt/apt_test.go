@@ -75,6 +75,19 @@ func TestParsePolicy(t *testing.T) {
 	}
 }
 
+// TestReverseProvides reads the output of apt-cache for several packages.
+func TestReverseProvides(t *testing.T) {
+	lines := pkgtest.Captured(t, "showpkg.txt")
+	mail := []string{"courier-mta", "dma", "esmtp-run", "exim4-daemon-heavy", "exim4-daemon-light", "msmtp-mta", "nullmailer", "opensmtpd", "postfix", "sendmail-bin", "ssmtp"}
+	for name, want := range map[string][]string{
+		"mail-transport-agent": mail, "mail-transport-agent:all": mail, "nanomsg-utils": nil, "g++": nil, "nano+": nil,
+	} {
+		if got := reverseProvides(lines, name); !slices.Equal(got, want) {
+			t.Errorf("%s: %q, not %q", name, got, want)
+		}
+	}
+}
+
 func FuzzParseStatus(f *testing.F) {
 	f.Add(strings.Join(pkgtest.Captured(f, "status.txt"), "\n"))
 	f.Add("\t\t\t\t\t\t")

@@ -2,6 +2,7 @@ package apt
 
 import (
 	"context"
+	"errors"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,23 +53,52 @@ func (p *Provider) simulate(ctx context.Context, env resource.Env, requests []pk
 			if broken, _ := unavailable(err, requests); len(broken) > 0 {
 				return nil, simulateRemoval(ctx, env, broken)
 			}
+			if name := readAsModifier(err, requests); name != "" {
+				return nil, missing(ctx, env, name, refresh)
+			}
 			return nil, err
 		}
 		lines = append(lines, more...)
 	}
 	for _, r := range requests {
-		found := func(line string) bool {
-			return slices.ContainsFunc([]*regexp.Regexp{installs, installed}, func(re *regexp.Regexp) bool {
-				m := re.FindStringSubmatch(line)
-				return m != nil && m[1] == pkg.WithoutNative(r.Name)
-			})
+		if !r.IsInstall() || isInstalling(lines, r.Name) {
+			continue
 		}
-		if r.IsInstall() && !slices.ContainsFunc(lines, found) {
-			return nil, missing(ctx, env, r.Name)
+		do := refresh
+		if bare, ok := strings.CutSuffix(r.Name, "+"); ok && isInstalling(lines, bare) {
+			do = "apt reads it as install " + bare + ": remove the +"
 		}
+		return nil, missing(ctx, env, r.Name, do)
 	}
 
 	return removed(lines, requests), nil
+}
+
+// isInstalling reports whether the lines of a simulation install a package, or report its newest
+// version as installed.
+func isInstalling(lines []string, name string) bool {
+	return slices.ContainsFunc(lines, func(line string) bool {
+		return slices.ContainsFunc([]*regexp.Regexp{installs, installed}, func(re *regexp.Regexp) bool {
+			m := re.FindStringSubmatch(line)
+			return m != nil && m[1] == pkg.WithoutNative(name)
+		})
+	})
+}
+
+// readAsModifier returns the name of a request whose plus apt took for an instruction. The error of
+// apt then names the package without the plus.
+func readAsModifier(err error, requests []pkg.Request) string {
+	var f *pkg.Failure
+	if !errors.As(err, &f) || !errors.Is(err, pkg.ErrNoPackage) || pkg.About(err, requests) != err {
+		return ""
+	}
+	for _, r := range requests {
+		if bare, ok := strings.CutSuffix(r.Name, "+"); ok && slices.Contains(f.Packages, bare) {
+			return r.Name
+		}
+	}
+
+	return ""
 }
 
 // simulateRemoval simulates the removal of a package that only dpkg can remove.
@@ -82,26 +112,39 @@ func simulateRemoval(ctx context.Context, env resource.Env, broken []pkg.Request
 	return err
 }
 
-// missing returns the error for a name that no package has, with those that
-// provide it.
-func missing(ctx context.Context, env resource.Env, name string) error {
-	f := &pkg.Failure{Cause: "Unable to locate package " + name, Err: pkg.ErrNoPackage, Do: refresh, Packages: []string{name}}
-	lines, _, err := pkg.Ask(ctx, env, "apt-cache", "showpkg", "--", name)
+// missing returns the error for a name that no package has, with the remedy, or with the packages
+// that provide the name.
+func missing(ctx context.Context, env resource.Env, name, do string) error {
+	f := &pkg.Failure{Cause: "Unable to locate package " + name, Err: pkg.ErrNoPackage, Do: do, Packages: []string{name}}
+	lines, _, err := pkg.Ask(ctx, env, "apt-cache", "showpkg", "-o", exactNames, "--", name)
 	if err != nil {
 		return err
 	}
+	if names := reverseProvides(lines, name); len(names) > 0 {
+		f.Cause, f.Do = "Package "+name+" is a virtual package provided by "+strings.Join(names, ", "), provider
+	}
+
+	return f
+}
+
+// reverseProvides returns the packages that provide a name, by the output of apt-cache showpkg.
+func reverseProvides(lines []string, name string) []string {
 	var names []string
-	if at := slices.Index(lines, "Reverse Provides: "); at >= 0 {
-		for _, line := range lines[at+1:] {
+	is, lists := false, false
+	for _, line := range lines {
+		switch found, ok := strings.CutPrefix(line, "Package: "); {
+		case ok:
+			is, lists = found == pkg.WithoutNative(name), false
+		case line == "Reverse Provides: ":
+			lists = is
+		case lists && line != "":
 			provider, _, _ := strings.Cut(line, " ")
 			names = append(names, provider)
 		}
 	}
-	if len(names) > 0 {
-		f.Cause, f.Do = "Package "+name+" is a virtual package provided by "+strings.Join(slices.Compact(names), ", "), provider
-	}
+	slices.Sort(names)
 
-	return f
+	return slices.Compact(names)
 }
 
 // removed returns the packages that go along with what is asked for.

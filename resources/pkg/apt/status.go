@@ -121,7 +121,7 @@ func stateOf(name string, rows []row) *pkg.State {
 
 // Candidates runs apt-cache once.
 func (p *Provider) Candidates(ctx context.Context, env resource.Env, names []string, release string) (map[string]string, error) {
-	argv := []string{"apt-cache", "policy", "-o", noCache}
+	argv := []string{"apt-cache", "policy", "-o", noCache, "-o", exactNames}
 	if release != "" {
 		argv = append(argv, "-t", release)
 	}

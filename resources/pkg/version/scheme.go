@@ -16,10 +16,18 @@ const (
 // Schemes returns the names of all schemes.
 func Schemes() []string { return []string{Deb, RPM, Semver} }
 
+// maxLength is the maximum length of a version.
+const maxLength = 256
+
 // CompareBy compares two versions by a scheme and returns -1, 0 or 1. Without a scheme it uses
-// Semver if both are semantic versions, else Deb. The error wraps ErrInvalid or names the unknown
-// scheme.
+// Semver if both are semantic versions, else Deb. The error wraps ErrInvalid, also for more than 256
+// bytes, or names the unknown scheme.
 func CompareBy(scheme, a, b string) (order int, err error) {
+	for _, text := range []string{a, b} {
+		if len(text) > maxLength {
+			return 0, fmt.Errorf("%w: it has %d bytes, more than %d", ErrInvalid, len(text), maxLength)
+		}
+	}
 	switch scheme {
 	case "":
 		if order, err = compareSemver(a, b); err == nil {

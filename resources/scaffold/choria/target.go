@@ -77,6 +77,7 @@ func (t *target) compare(ctx context.Context) error {
 			continue
 		case !t.absent():
 			t.due, t.state.Due = append(t.due, f), append(t.state.Due, changes)
+			t.noteAttributes(f)
 		case f.before.Kind != files.File && f.before.Kind != files.Link:
 			continue
 		}
@@ -94,6 +95,28 @@ func (t *target) compare(ctx context.Context) error {
 	}
 
 	return nil
+}
+
+// noteAttributes records what writing a file does to its extended attributes.
+func (t *target) noteAttributes(f file) {
+	if f.before.Kind != files.File {
+		return
+	}
+	carried := t.env.Host.Carried(f.path, f.wanted(), false)
+	if carried.Err != nil {
+		t.obstruct(carried.Err)
+	}
+	if t.state.Attributes == nil {
+		t.state.Attributes = map[string][]string{}
+	}
+	note := func(verb string, names []string) {
+		for _, name := range names {
+			t.state.Attributes[verb+name] = append(t.state.Attributes[verb+name], f.path)
+		}
+	}
+	kept, lost := carried.Effects(false)
+	note("preserved the ", kept)
+	note("removed the ", lost)
 }
 
 // removed returns the paths that ensure: absent or purge would remove.

@@ -108,7 +108,7 @@ func (c *pushCommand) confirmPreview(ctx context.Context, store *fleetcli.Store,
 		return fmt.Errorf("nothing was pushed: %w", err)
 	}
 	previewcmd.Print(c.Print, found)
-	why := print.Count(len(found.Groups), "plan") + " of the nodes, as shown"
+	why := fmt.Sprintf("the preview shows %s for %s", print.Count(len(found.Groups), "plan"), print.Count(found.Nodes(), "node"))
 	if bad := previewcmd.Error(found); bad != nil {
 		why = bad.Error()
 		if (found.WouldFail() > 0 || isUnanswered(found)) && (c.yes || !c.CanAsk()) {

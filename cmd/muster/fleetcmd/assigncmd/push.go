@@ -65,7 +65,7 @@ func AddPush(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.Flag("despite-conflicts", "Push even if a node runs a manifest that declares a resource differently; such nodes reject the new one").UnNegatableBoolVar(&c.despiteConflicts)
 	cmd.Flag("preview", "Show first what would change on the nodes, as muster fleet preview does, and ask; with --yes, push unless something would fail").UnNegatableBoolVar(&c.preview)
 	cmd.Flag("wait", "Wait until every node runs it, like muster fleet wait; exit code 1 where another push or a removal replaces it before").UnNegatableBoolVar(&c.wait)
-	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable nodes").UnNegatableBoolVar(&c.waitUnreachable)
+	cmd.Flag("wait-unreachable", "With --wait, also wait for unreachable and paused nodes").UnNegatableBoolVar(&c.waitUnreachable)
 	cmd.Flag("timeout", "Maximum time to wait").Default("5m").DurationVar(&c.timeout)
 	c.AddTargets(env, cmd)
 	c.addTerms(cmd)

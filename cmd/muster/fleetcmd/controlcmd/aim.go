@@ -14,6 +14,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/fleet/target"
 	"github.com/musterfleet/muster/model"
@@ -91,6 +92,18 @@ func (s selected) states() map[string]model.Node {
 	return out
 }
 
+// almostAll is the part of a fleet, in percent, that a group has if a mistake in it is one for the whole fleet.
+const almostAll = 90
+
+// hit returns how many known nodes are in the targets.
+func (s selected) hit() int { return len(request.NodesOf(s.targets, s.known)) }
+
+// isAlmostAll reports whether groups among the targets contain almost all nodes of a fleet that is not small.
+func (s selected) isAlmostAll() bool {
+	hit, isGroup := s.hit(), func(t fleet.Target) bool { return t.Group != "" }
+	return slices.ContainsFunc(s.targets, isGroup) && hit > fleet.MaxUnconfirmed && hit*100 >= almostAll*len(s.known)
+}
+
 // selectNodes reads the nodes, and finds whom the targets mean.
 func selectNodes(ctx context.Context, store *fleetcli.Store, on *target.Expression, list []fleet.Target) (selected, error) {
 	known, err := store.Nodes(ctx)
@@ -158,8 +171,8 @@ func (a *aim) find(ctx context.Context, store *fleetcli.Store, on *target.Expres
 	return out, nil
 }
 
-// confirm asks before unknown targets, all nodes, or many nodes that match an expression are written about. It asks
-// nothing with --yes.
+// confirm asks before a change of unknown targets, of all or almost all nodes, or of many nodes that match an
+// expression. It asks nothing with --yes.
 func (a *aim) confirm(found selected) error {
 	const did = "written"
 	if a.yes {
@@ -177,6 +190,8 @@ func (a *aim) confirm(found selected) error {
 	switch {
 	case found.isAll:
 		return fleetcli.ConfirmAll(a.Env, did, len(found.known))
+	case !found.byExpression && found.isAlmostAll():
+		return fleetcli.Confirm(a.Env, did, fmt.Sprintf("this is for %d of %d nodes", found.hit(), len(found.known)))
 	case found.byExpression && len(found.targets) > fleet.MaxUnconfirmed:
 		return fleetcli.Confirm(a.Env, did, fmt.Sprintf("%d of %d nodes match", len(found.targets), len(found.known)))
 	default:

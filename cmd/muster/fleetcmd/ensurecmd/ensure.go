@@ -302,6 +302,7 @@ func (c *ensureCommand) send(ctx context.Context, by sender, req model.EnsureReq
 		OnProgress: func(p request.Progress) {
 			line.Show("%s%d of %s answered, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
+		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
 	}
 	out, err := ensurer.Ensure(limit, list, req)
 	completer.Complete(ctx, req.ID, out)

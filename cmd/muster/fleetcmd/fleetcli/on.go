@@ -36,7 +36,7 @@ type On struct {
 // AddOn adds the flag.
 func (o *On) AddOn(cmd *fisk.CmdClause) {
 	cmd.Flag("on", `Target the nodes that match an expression, such as 'group("web") && state != "unreachable"'`).PlaceHolder("EXPR").StringVar(&o.expression)
-	cmd.Flag("strict", "Fail on names that no node has").UnNegatableBoolVar(&o.Strict)
+	cmd.Flag("strict", "Fail on unknown names and missing data").UnNegatableBoolVar(&o.Strict)
 }
 
 // OnFlags returns the flag as arguments, where it was given.
@@ -138,14 +138,8 @@ func (s *Store) Select(ctx context.Context, e *target.Expression, all []model.No
 // strictCode is the exit code for warnings with --strict.
 const strictCode = 2
 
-// StrictError returns the error for warnings with --strict, nil for no warnings.
-func StrictError(warnings []string) error {
-	if len(warnings) == 0 {
-		return nil
-	}
-
-	return strict(fmt.Errorf("%w: %s", fleet.ErrStrict, strings.Join(warnings, "; ")))
-}
+// StrictError returns the error for problems with --strict, nil for no problems.
+func StrictError(problems []string) error { return strict(fleet.StrictError(problems)) }
 
 // strict adds the exit code to an error that wraps fleet.ErrStrict.
 func strict(err error) error {
@@ -178,9 +172,6 @@ func (s *Store) SelectNow(ctx context.Context, e *target.Expression) (fleet.Sele
 	return found, NoMatch(e, found)
 }
 
-// maxReasons is how many reasons of undecided nodes are logged.
-const maxReasons = 10
-
 // maxWarned is how many of the undecided nodes of a reason are named in a warning.
 const maxWarned = 10
 
@@ -188,7 +179,7 @@ const maxWarned = 10
 // there are, and all of them at the level debug.
 func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
 	const text = "cannot tell whether nodes match"
-	for _, r := range Reasons(all) {
+	for _, r := range fleet.Reasons(all) {
 		if len(r.Nodes) <= maxWarned {
 			log.Warn(text, "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
 			continue
@@ -196,34 +187,6 @@ func warnUndecided(log *slog.Logger, all []fleet.Undecided) {
 		log.Warn(text, "first", strings.Join(r.Nodes[:maxWarned], ","), "count", len(r.Nodes), "reason", r.Reason)
 		log.Debug(text, "nodes", strings.Join(r.Nodes, ","), "reason", r.Reason)
 	}
-}
-
-// Reason is why nobody knows of some nodes whether they match.
-type Reason struct {
-	Reason string
-	Nodes  []string
-}
-
-// Reasons returns the nodes of which nobody knows whether they match, by reason.
-func Reasons(all []fleet.Undecided) []Reason {
-	var reasons []string
-	names := map[string][]string{}
-	for _, u := range all {
-		reason := u.Reason
-		if _, known := names[reason]; !known && len(reasons) >= maxReasons {
-			reason = "other reasons"
-		}
-		if names[reason] == nil {
-			reasons = append(reasons, reason)
-		}
-		names[reason] = append(names[reason], u.Node)
-	}
-	out := make([]Reason, len(reasons))
-	for i, r := range reasons {
-		out[i] = Reason{r, names[r]}
-	}
-
-	return out
 }
 
 // NoMatch returns the error of an expression that no node matches, nil where one does.

@@ -60,7 +60,11 @@ func (c *command) ofFleet(ctx context.Context, store *fleetcli.Store) error {
 		return err
 	}
 	changes := describe.Merge(describe.Assignments(assigned, ""), describe.Changes(written, ""))
-	all, before := c.newest(selected(c, c.ofEvents(c.ofGroups(changes)), timeOf, authorOf), isShared)
+	ofGroups := c.ofGroups(changes)
+	if err := c.warnUnknown(ctx, store, ofGroups); err != nil {
+		return err
+	}
+	all, before := c.newest(selected(c, c.ofEvents(ofGroups), timeOf, authorOf), isShared)
 	isCut := func(read []model.Entry, more bool) bool {
 		return more && len(read) > 0 && read[len(read)-1].Time.After(c.from)
 	}
@@ -125,6 +129,26 @@ func (c *command) ofGroups(all []describe.ControlChange) []describe.ControlChang
 	})
 }
 
+// warnUnknown warns of groups without changes that no known node is in.
+func (c *command) warnUnknown(ctx context.Context, store *fleetcli.Store, changes []describe.ControlChange) error {
+	hasChanges := func(t fleet.Target) bool {
+		return slices.ContainsFunc(changes, func(change describe.ControlChange) bool {
+			family, _, _ := model.SplitKey(change.Key)
+			return family == t.String()
+		})
+	}
+	unknown := slices.DeleteFunc(fleet.Targets(nil, c.groups, false), hasChanges)
+	if len(unknown) == 0 {
+		return nil
+	}
+	nodes, err := store.Nodes(ctx)
+	if err == nil {
+		fleetcli.WarnUnknown(c.Log, unknown, nodes)
+	}
+
+	return err
+}
+
 // ofEvents returns the changes of the events that were given, all without any.
 func (c *command) ofEvents(all []describe.ControlChange) []describe.ControlChange {
 	if len(c.events) == 0 {
@@ -182,7 +206,7 @@ func (c *command) showChanges(doc ofFleetDocument) error {
 		for i, change := range doc.Changes {
 			rows[i] = changeRow(change)
 		}
-		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, "nothing was changed")
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, c.none())
 		switch {
 		case doc.isLimited && doc.isShared:
 			c.Print.Remark("there are more than these: --limit 0 shows all")
@@ -213,4 +237,13 @@ func changeDetails(c describe.ControlChange) string {
 	default:
 		return c.Text
 	}
+}
+
+// none returns the remark for no changes: of a typo in a filter it must not say that nothing was changed.
+func (c *command) none() string {
+	if len(c.groups)+len(c.events) > 0 || c.by != "" || !c.from.IsZero() || !c.to.IsZero() {
+		return "no changes match"
+	}
+
+	return "nothing was changed"
 }

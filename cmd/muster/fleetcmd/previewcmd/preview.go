@@ -79,6 +79,7 @@ func Ask(ctx context.Context, env *cli.Env, store *fleetcli.Store, q Question) (
 		OnProgress: func(p request.Progress) {
 			line.Show("%d of %s previewed, %d working", p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
 		},
+		OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) },
 	}
 	answers, err := ensurer.Ensure(limit, q.Push.Targets, model.EnsureRequest{ID: req.ID, Expires: req.Expires})
 	if errors.Is(err, model.ErrTooLarge) && bundle == nil {

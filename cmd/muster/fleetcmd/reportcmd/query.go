@@ -44,7 +44,7 @@ func AddQuery(env *cli.Env, parent *fisk.CmdClause) {
 	c := &queryCommand{Env: env}
 	cmd := parent.Command("query", "Ask any question of the fleet: nodes, resources, transactions, packages")
 	cmd.HelpLong("The expression selects rows, in the language of --on. Without an expression, all rows are shown. --from nodes reads nodes, transactions the reports of resources of the last day, resources the newest result of each resource, and packages the installed packages of nodes.\n\n" +
-		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. Remarks name rows that may be missing (\"incomplete\" with --json), and names that no node has (\"warnings\"; --strict fails).\n\n" +
+		"Durations and times are compared with texts: latency > \"1s\", time > \"2026-01-31\", age(heard) > \"1h\". Versions are compared with older(version, \"1.2.0\"), newer and compare. Remarks name rows that may be missing (\"incomplete\" with --json), and names that no node has (\"warnings\"). With --strict, both fail the query with exit code 2.\n\n" +
 		"  muster fleet query 'state == \"failed\" && labels.rack == \"a3\"' --columns node,state,facts.host.info.platform\n" +
 		"  muster fleet query --from resources 'type == \"service\" && outcome == \"failed\"'\n" +
 		"  muster fleet query --from transactions 'drift && latency > \"1s\"' --since 7d --csv\n" +
@@ -200,7 +200,7 @@ func (c *queryCommand) withStore(ctx context.Context, ask func(*fleetcli.Store) 
 		return err
 	}
 	if c.Strict {
-		if err := fleetcli.StrictError(answer.Warnings); err != nil {
+		if err := fleetcli.StrictError(slices.Concat(answer.Warnings, answer.Incomplete)); err != nil {
 			return err
 		}
 	}
@@ -254,7 +254,12 @@ func answerOf[R query.Row](c *queryCommand, rows []R) query.Answer {
 	return query.Select(rows, c.shown, c.Order.Of())
 }
 
-// missing says of which nodes something is missing.
-func missing(what string, nodes []string) string {
-	return fmt.Sprintf("%s: %s of %s", print.Some(slices.Sorted(slices.Values(nodes)), "the first by name"), what, print.Count(len(nodes), "node"))
+// missing returns a text about something that some of all nodes lack, such as "sent no facts".
+func missing(what string, nodes []string, all int) string {
+	return fmt.Sprintf("%d of %s %s: %s", len(nodes), print.Count(all, "node"), what, someOf(nodes))
+}
+
+// someOf returns the names of the first nodes by name.
+func someOf(nodes []string) string {
+	return print.Some(slices.Sorted(slices.Values(nodes)), "the first by name")
 }

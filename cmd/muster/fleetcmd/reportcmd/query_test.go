@@ -32,9 +32,9 @@ func TestWhatIsIncompleteSaysSo(t *testing.T) {
 		"the stream is young":     {results{}, reports.Bounds{Oldest: since.Add(time.Hour)}, nil},
 		"older ones were dropped": {results{}, reports.Bounds{Oldest: since.Add(time.Hour), Dropped: true}, []string{"reports from before 2026-01-02 "}},
 		"a node filled its share": {results{shares: full}, reports.Bounds{PerSubject: 1}, []string{"the newest 1 of each are stored, older ones are not: web01 (run stable)"}},
-		"invalid":                 {results{invalid: 2, undecided: map[string]bool{"web02": true}}, reports.Bounds{}, []string{"2 messages with reports that cannot be read", "web02: cannot tell whether results match of 1 node"}},
+		"invalid":                 {results{invalid: 2, undecided: map[string]bool{"web02": true}}, reports.Bounds{}, []string{"2 messages with reports that cannot be read", "cannot tell whether results of 1 node match: web02"}},
 		"too many":                {results{full: true}, reports.Bounds{}, []string{"more than 200000 match"}},
-		"a node has very many":    {results{current: &many}, reports.Bounds{}, []string{"web01: more than 50000 resources "}},
+		"a node has very many":    {results{current: &many}, reports.Bounds{}, []string{"only 50000 resources, and not all manifests, are shown of 1 node: web01"}},
 	} {
 		got := c.results.incomplete(c.bounds, since)
 		if len(got) != len(c.want) {

@@ -2,16 +2,15 @@ package reportcmd
 
 import (
 	"context"
-	"fmt"
+	"iter"
 	"slices"
-	"strings"
 
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
-	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/model"
@@ -43,33 +42,41 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 		}
 	}
 	out := answerOf(c, rows)
-	out.Warnings = append(slices.Clone(found.Warnings), c.emptyColumns(rows, all)...)
-	for _, r := range fleetcli.Reasons(found.Undecided) {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("cannot tell whether %s match: %s", print.Some(r.Nodes, "the first by name"), r.Reason))
+	out.Warnings = found.Warnings
+	for _, text := range c.unknownColumns(rows, all, assigned) {
+		if !slices.Contains(out.Warnings, text) {
+			out.Warnings = append(out.Warnings, text)
+		}
+	}
+	for _, r := range fleet.Reasons(found.Undecided) {
+		out.Incomplete = append(out.Incomplete, r.Text(len(all), someOf(r.Nodes)))
 	}
 	out.Incomplete = append(out.Incomplete, incomplete...)
 
 	return out, nil
 }
 
-// emptyColumns returns warnings about columns of facts and labels that no row has.
-func (c *queryCommand) emptyColumns(rows []query.Node, all []model.Node) (out []string) {
-	if len(rows) == 0 {
-		return nil
-	}
-	none := "no node has"
-	if len(rows) < len(all) {
-		none = "none of these nodes has"
-	}
-	for _, column := range c.shown {
-		name, _, _ := strings.Cut(column, ".")
-		if name != "facts" && name != "labels" || slices.ContainsFunc(rows, func(n query.Node) bool { return n.Value(column) != nil }) {
-			continue
+// unknownColumns returns warnings about labels, facts and manifests of the columns that no node has.
+func (c *queryCommand) unknownColumns(rows []query.Node, all []model.Node, assigned *fleet.Assigned) []string {
+	unknown := mentions.NewFinder(mentions.InColumns(append(slices.Clone(c.shown), c.Sort)))
+	for _, n := range rows {
+		if n.Facts != nil {
+			unknown.AddFacts(n.Facts)
 		}
-		out = append(out, none+" "+column)
 	}
 
-	return out
+	return fleet.UnknownNames(unknown, each(all), func(n *model.Node) []fleet.RolloutStatus { return assigned.Statuses(*n) })
+}
+
+// each returns the nodes.
+func each(all []model.Node) iter.Seq[*model.Node] {
+	return func(yield func(*model.Node) bool) {
+		for i := range all {
+			if !yield(&all[i]) {
+				return
+			}
+		}
+	}
 }
 
 // addFacts adds the facts of nodes, and returns of which they are missing.
@@ -99,10 +106,10 @@ func addFacts(ctx context.Context, store *fleetcli.Store, rows []query.Node) (in
 		}
 	}
 	if len(invalid) > 0 {
-		incomplete = append(incomplete, missing("cannot read the facts", invalid))
+		incomplete = append(incomplete, missing("have unreadable facts", invalid, len(rows)))
 	}
 	if len(none) > 0 {
-		incomplete = append(incomplete, missing("no facts are stored", none))
+		incomplete = append(incomplete, missing("sent no facts", none, len(rows)))
 	}
 
 	return incomplete, nil

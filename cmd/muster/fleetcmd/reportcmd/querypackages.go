@@ -11,6 +11,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/kvstore/nodes"
 )
 
@@ -48,18 +49,19 @@ func (c *queryCommand) packages(ctx context.Context, store *fleetcli.Store, e ta
 		}
 	}
 	names := slices.Sorted(maps.Keys(found.Names()))
-	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), names, nodes.New(store.KV).Inventories(ctx, names))
+	unknown := mentions.NewFinder(e.Mentions())
+	m, err := query.MatchPackages(e.Evaluator(ctx.Done()), unknown, names, nodes.New(store.KV).Inventories(ctx, names))
 	if err != nil {
 		return query.Answer{}, err
 	}
 	out := answerOf(c, m.Rows)
-	out.Warnings = e.Warnings()
+	out.Warnings = append(e.Warnings(), fleet.UnknownNames(unknown, each(all), nil)...)
 	if err := fleetcli.UndecidedError(found); err != nil {
 		out.Incomplete = append(out.Incomplete, err.Error())
 	}
-	for problem, names := range map[string][]string{"no inventory is stored": m.Unstored, "cannot read the inventory": m.Unreadable, "cannot tell whether packages match": m.Undecided} {
-		if len(names) > 0 {
-			out.Incomplete = append(out.Incomplete, missing(problem, names))
+	for problem, of := range map[string][]string{"sent no inventory": m.Unstored, "have an unreadable inventory": m.Unreadable, "have packages that cannot be evaluated": m.Undecided} {
+		if len(of) > 0 {
+			out.Incomplete = append(out.Incomplete, missing(problem, of, len(found.Nodes)))
 		}
 	}
 	for _, node := range slices.Sorted(maps.Keys(m.Partial)) {

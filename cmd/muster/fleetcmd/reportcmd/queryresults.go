@@ -15,8 +15,10 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/target"
+	"github.com/musterfleet/muster/fleet/target/mentions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // maxResults is how many matching results are kept.
@@ -48,11 +50,13 @@ type results struct {
 	invalid   int
 	undecided map[string]bool
 	full      bool
+	// unknown has the names that occur in reports.
+	unknown *mentions.Finder
 }
 
 // results answers a query over results.
 func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e target.Results, on *target.Expression) (query.Answer, error) {
-	r := &results{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}}
+	r := &results{run: e.Evaluator(ctx.Done()), undecided: map[string]bool{}, unknown: mentions.NewFinder(e.Mentions())}
 	if c.from == fromResources {
 		r.current = &query.Current{}
 	}
@@ -77,11 +81,38 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 	if err != nil {
 		return query.Answer{}, err
 	}
+	warnings, err := r.warnings(ctx, store, c.Types)
+	if err != nil {
+		return query.Answer{}, err
+	}
 	out := answerOf(c, r.matches)
-	out.Warnings = e.Warnings()
+	out.Warnings = append(e.Warnings(), warnings...)
 	out.Incomplete = append(append(out.Incomplete, incomplete...), r.incomplete(bounds, c.sinceAt)...)
 
 	return out, nil
+}
+
+// warnings returns warnings about the names in the expression that neither reports nor the fleet nor muster have.
+func (r *results) warnings(ctx context.Context, store *fleetcli.Store, types resource.Types) ([]string, error) {
+	r.unknown.AddKey(model.KindEnsure) // the manifest of ensure requests
+	for _, t := range types {
+		r.unknown.Add(mentions.Type, t.Name)
+		for _, provider := range t.Providers {
+			r.unknown.Add(mentions.Provider, provider)
+		}
+	}
+	if !slices.ContainsFunc([]mentions.Space{mentions.Type, mentions.Provider, mentions.Node, mentions.Key}, r.unknown.Needs) {
+		return nil, nil
+	}
+	all, entries, err := store.All(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		r.unknown.AddKey(e.Key)
+	}
+
+	return fleet.UnknownNames(r.unknown, each(all), nil), nil
 }
 
 // only returns the name of the node of which all results are, empty for several.
@@ -107,6 +138,8 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 			if r.nodes != nil && !r.nodes[report.Node] || r.known.SeenBefore(report) {
 				continue
 			}
+			r.unknown.Add(mentions.Node, report.Node)
+			r.unknown.AddKey(report.Manifest)
 			if err := take(report); err != nil {
 				return err
 			}
@@ -120,6 +153,8 @@ func (r *results) each(ctx context.Context, store *fleetcli.Store, kind string, 
 func (r *results) read(ctx context.Context, store *fleetcli.Store, since time.Time) error {
 	return r.each(ctx, store, model.KindTransaction, since, func(report model.Report) error {
 		result, err := query.OfReport(report)
+		r.unknown.Add(mentions.Type, result.Type)
+		r.unknown.Add(mentions.Provider, result.Provider)
 		switch {
 		case err != nil:
 			r.invalid++
@@ -198,11 +233,11 @@ func (r *results) incomplete(b reports.Bounds, since time.Time) []string {
 		out = append(out, print.Count(r.invalid, "message")+" with reports that cannot be read")
 	}
 	if len(r.undecided) > 0 {
-		out = append(out, missing("cannot tell whether results match", slices.Collect(maps.Keys(r.undecided))))
+		out = append(out, "cannot tell whether results of "+print.Count(len(r.undecided), "node")+" match: "+someOf(slices.Collect(maps.Keys(r.undecided))))
 	}
 	if r.current != nil {
 		if full := r.current.Full(); len(full) > 0 {
-			out = append(out, missing(fmt.Sprintf("more than %d resources or very many manifests, the others are left out", query.MaxResources), full))
+			out = append(out, fmt.Sprintf("only %d resources, and not all manifests, are shown of %s: %s", query.MaxResources, print.Count(len(full), "node"), someOf(full)))
 		}
 	}
 	if r.full {

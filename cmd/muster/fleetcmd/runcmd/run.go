@@ -179,7 +179,7 @@ func (c *runCommand) send(ctx context.Context, by live.Asker, id, part string, l
 	completer := live.Completer{Store: by.Store, Protocol: model.ProtocolRunResponse, Log: c.Log}
 	ensurer := request.Ensurer{Asker: by, Nodes: known, Reported: completer.Follow(id), OnProgress: func(p request.Progress) {
 		line.Show("%s%d of %s finished, %d working", part, p.Finished, print.Count(p.Expected, "node"), p.Acknowledged-p.Finished)
-	}}
+	}, OnSilent: func(nodes []string) { line.Show("no answer yet from %s", print.Some(nodes, "and others")) }}
 
 	out, err := ensurer.Ensure(limit, list, model.EnsureRequest{ID: id})
 	completer.Complete(ctx, id, out)

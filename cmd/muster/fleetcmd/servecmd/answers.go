@@ -1,11 +1,14 @@
 package servecmd
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/fleet/request"
 	"github.com/musterfleet/muster/fleet/view"
@@ -14,8 +17,11 @@ import (
 )
 
 const (
-	// maxAnswerBytes limits the bytes that are read from the stream for one request.
+	// maxAnswerBytes limits the bytes that are read from the stream for one request: first of all nodes together, then of
+	// single nodes.
 	maxAnswerBytes = 32 << 20
+	// maxNodeBytes limits the bytes that are read of one node, if all nodes together exceed maxAnswerBytes.
+	maxNodeBytes = 1 << 20
 	// answersFor is the lifetime of a request in the cache of answers, and maxAnswered its maximum number of requests.
 	answersFor, maxAnswered = 30 * time.Second, 4
 	// answersBefore is the time before the first known answer at which reading starts, because the times of servers in a
@@ -23,36 +29,109 @@ const (
 	answersBefore = 10 * time.Second
 )
 
-// Answers reads the answers to a request from the stream of reports.
-func (s source) Answers(ctx context.Context, r view.RequestRow) (view.Answers, error) {
+// Answers reads the answers to a request from the stream of reports. It reads the nodes one by one if all together
+// exceed maxAnswerBytes, so a node that floods the stream does not hide the answers of others.
+func (s source) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
+	a := newAnswerReader(reports.New(s.store), r)
+	full, err := a.read(ctx, reports.Range{}, maxAnswerBytes)
+	if err != nil || !full {
+		return a.out, err
+	}
+
+	return a.out, a.readNodes(ctx)
+}
+
+// answerReader collects the answers to a request. bytes and total count the bytes that it read, by node and together.
+type answerReader struct {
+	stream  reports.Stream
+	request view.RequestDetail
+	results *request.Results
+	out     view.Answers
+	bytes   map[string]int
+	total   int
+}
+
+func newAnswerReader(stream reports.Stream, r view.RequestDetail) *answerReader {
 	protocol := model.ProtocolEnsureResponse
 	if r.IsRun() {
 		protocol = model.ProtocolRunResponse
 	}
-	results, out, read := request.NewResults(r.ID, protocol, nil), view.Answers{Answers: []view.Answer{}}, 0
-	for m, err := range reports.New(s.store).Messages(ctx, reports.Range{Kind: model.KindEnsure, Since: r.First.Add(-answersBefore)}) {
+
+	return &answerReader{stream: stream, request: r, results: request.NewResults(r.ID, protocol, nil), out: view.Answers{Answers: []view.Answer{}}, bytes: map[string]int{}}
+}
+
+// hasAnswer reports whether the answer of a node was read.
+func (a *answerReader) hasAnswer(node string) bool { return a.results.HasAnswer(node) }
+
+// note adds a reason why answers are missing.
+func (a *answerReader) note(format string, args ...any) {
+	if a.out.Incomplete != "" {
+		a.out.Incomplete += "; "
+	}
+	a.out.Incomplete += fmt.Sprintf(format, args...)
+}
+
+// read reads the answers in a range until the answers of its nodes are complete. full reports that it read more bytes
+// than limit before.
+func (a *answerReader) read(ctx context.Context, in reports.Range, limit int) (full bool, err error) {
+	in.Kind, in.Since = model.KindEnsure, a.request.First.Add(-answersBefore)
+	read := 0
+	for m, err := range a.stream.Messages(ctx, in) {
 		if err != nil {
-			return out, err
+			return false, err
 		}
 		for _, report := range m.Reports {
-			if answer, is := results.Add(report); is {
-				out.Answers = append(out.Answers, newAnswer(report.Node, m.Stored, answer))
+			a.bytes[report.Node] += m.Size
+			if answer, is := a.results.Add(report); is {
+				a.out.Answers = append(a.out.Answers, newAnswer(report.Node, m.Stored, answer))
 			}
 		}
-		if read += m.Size; read > maxAnswerBytes {
-			out.Incomplete = fmt.Sprintf("reading ended after %d MiB of answers to all requests since %s", maxAnswerBytes>>20, clock(r.First))
-			break
-		}
-		if len(out.Answers) >= r.Answers && m.Stored.After(r.Last) {
-			break
+		a.total += m.Size
+		read += m.Size
+		switch {
+		case in.Node != "" && a.hasAnswer(in.Node):
+			return false, nil
+		case len(a.out.Answers) >= a.request.Answers && m.Stored.After(a.request.Last):
+			return false, nil
+		case read > limit:
+			return true, nil
 		}
 	}
 
-	return out, nil
+	return false, nil
+}
+
+// readNodes reads the nodes without an answer one by one.
+func (a *answerReader) readNodes(ctx context.Context) error {
+	r := a.request
+	nodes := slices.DeleteFunc(slices.Clone(r.Answered), a.hasAnswer)
+	slices.SortStableFunc(nodes, func(x, y string) int { return cmp.Compare(a.bytes[x], a.bytes[y]) })
+	var flooding []string
+	for i, node := range nodes {
+		if a.total > 2*maxAnswerBytes {
+			a.note("reading ended after %d MiB; the answers of %s are not shown", 2*maxAnswerBytes>>20, print.Count(len(nodes)-i, "node"))
+			break
+		}
+		full, err := a.read(ctx, reports.Range{Node: node}, maxNodeBytes)
+		if err != nil {
+			return err
+		}
+		if full && !a.hasAnswer(node) {
+			flooding = append(flooding, node)
+		}
+	}
+	if len(flooding) > 0 {
+		a.note("%s sent more than %d MiB of answers to all requests since %s, and the rest is not shown", print.Some(flooding, "the first by bytes"), maxNodeBytes>>20, clock(r.First))
+	}
+	if len(r.Answered) < r.Answers {
+		a.note("reading ended after %d MiB of answers to all requests since %s", maxAnswerBytes>>20, clock(r.First))
+	}
+
+	return nil
 }
 
 // Answers returns the answers to a request, or api.ErrBusy. The cache misses when the request has new answers.
-func (g gated) Answers(ctx context.Context, r view.RequestRow) (view.Answers, error) {
+func (g gated) Answers(ctx context.Context, r view.RequestDetail) (view.Answers, error) {
 	key := fmt.Sprintf("%t %s %d %s", r.IsRun(), r.ID, r.Answers, r.Last)
 
 	return g.answers.Get(ctx, key, func(ctx context.Context) (view.Answers, error) {

@@ -85,3 +85,50 @@ func TestRequestPages(t *testing.T) {
 		t.Errorf("%s", run)
 	}
 }
+
+// TestAFloodHidesNoAnswers tests that a node that fills the stream with answers does not hide the answers of others, and
+// that the page, JSON and CSV name this node.
+func TestAFloodHidesNoAnswers(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	send(t, store, answerOf(t, "web1", "q1", 0, "one\n"))
+	for n, outcome := range []model.Outcome{model.OutcomeChanged, model.OutcomeStable, model.OutcomeNoop} {
+		for range 200 {
+			r := answerOf(t, "flood", "other", 0, strings.Repeat("x", 60_000))
+			r.Outcome, r.Seq = outcome, uint64(n)
+			send(t, store, r)
+		}
+	}
+	send(t, store, answerOf(t, "web2", "q1", 0, "two\n"), answerOf(t, "flood", "q1", 0, "three\n"))
+	s := serveFleet(t, kvtest.Bind(t, srv), access.Options{})
+	s.complete()
+	kvtest.Eventually(t, "all answers are known", func() (bool, string) {
+		var all struct{ Requests []view.RequestRow }
+		s.get("requests", &all)
+		for _, r := range all.Requests {
+			if r.ID == "q1" {
+				return r.Answers == 3, fmt.Sprint(r)
+			}
+		}
+		return false, fmt.Sprint(all)
+	})
+
+	var answers view.Answers
+	s.get("requests/q1/answers", &answers)
+	outputs := map[string]string{}
+	for _, a := range answers.Answers {
+		outputs[a.Node] = a.Stdout
+	}
+	if len(outputs) != 2 || outputs["web1"] != "one\n" || outputs["web2"] != "two\n" {
+		t.Errorf("%q", outputs)
+	}
+	const reason = "flood sent more than 1 MiB of answers to all requests since "
+	if !strings.HasPrefix(answers.Incomplete, reason) {
+		t.Errorf("%q", answers.Incomplete)
+	}
+	for _, path := range []string{"api/v1/requests/q1/answers.csv", "requests/q1"} {
+		if body := s.text(path); !strings.Contains(body, "two") || !strings.Contains(body, reason) {
+			t.Errorf("%s: %.2000s", path, body)
+		}
+	}
+}

@@ -2,6 +2,7 @@ package statuscmd
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -94,8 +95,12 @@ func (p screen) manifests(s summary.Summary) {
 		rows[i] = append(rows[i], p.Short(oldest(m.Oldest, s.At)))
 	}
 	p.Table([]string{"MANIFEST", "NODES", "UP-TO-DATE", "NOOP", "PENDING", "FAILED", "REJECTED", "UNREACHABLE", "PENDING LONGEST"}, rows, "no assignments")
-	if more := len(s.Manifests) - len(shown); more > 0 {
-		p.Printf("and %s more (see --json)\n", print.Count(more, "manifest"))
+	if rest := s.Manifests[len(shown):]; len(rest) > 0 {
+		text := fmt.Sprintf("and %d more", len(rest))
+		if !slices.ContainsFunc(rest, func(m summary.Manifest) bool { return m.NotUpToDate() > 0 }) {
+			text += ", all up to date"
+		}
+		p.Printf("%s (--json has all)\n", text)
 	}
 }
 

@@ -47,6 +47,24 @@ func TestErrorsOfALine(t *testing.T) {
 	}
 }
 
+// TestStatusOfManyManifests: manifests without a row are up to date, or the line does not claim it.
+func TestStatusOfManyManifests(t *testing.T) {
+	t.Parallel()
+	var entries []model.Entry
+	manifests := map[string]model.ManifestState{}
+	for i := range 1746 {
+		key := fmt.Sprintf("group.all.m%04d", i)
+		entries = append(entries, model.Entry{Key: key, Revision: 1})
+		manifests[key] = model.ManifestState{Revision: 1, Outcome: model.OutcomeStable}
+	}
+	manifests["group.all.m1700"] = model.ManifestState{Revision: 1, Outcome: model.OutcomeFailed, Error: "no"}
+	s := summary.Of([]model.Node{{NodeState: model.NodeState{Node: "web01", Manifests: manifests}}}, entries, "1.0.0", now)
+	text := shown(t, func(p screen) { p.show(s) })
+	if want := "\nand 1734 more, all up to date (--json has all)\n"; !strings.Contains(text, want) || !strings.Contains(text, "\nm1700 ") {
+		t.Errorf("%q or m1700 is missing in\n%s", want, text)
+	}
+}
+
 // TestManyFitOnOneScreen: of much the first is shown, and how much more there is.
 func TestManyFitOnOneScreen(t *testing.T) {
 	t.Parallel()
@@ -71,7 +89,7 @@ func TestManyFitOnOneScreen(t *testing.T) {
 		t.Errorf("%d lines:\n%s", lines, text)
 	}
 	for _, want := range []string{
-		"\nand 18 manifests more (see --json)\n", "\nfailing    failed on 30 nodes (web00, web01, web02, …): m00: error 0\n", "\n           and 25 more (see --json)\n",
+		"\nand 18 more (--json has all)\n", "\nfailing    failed on 30 nodes (web00, web01, web02, …): m00: error 0\n", "\n           and 25 more (see --json)\n",
 		"\nclock      30 nodes: web00 is 1h0m0s ahead of the NATS server's, ", "\noutbox     30 nodes: web00: 1, web01: 1, web02: 1, …\n", "\nversion    1 node 1.29.0\n", "1.28.0 (older: web28)",
 	} {
 		if !strings.Contains(text, want) {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/fleet"
 )
 
-// notes are what somebody who waits should know before the end: that nodes are unreachable, and that only these
-// are left. Each is said once.
+// notes are the remarks during a wait: that nodes are unreachable or paused, and that only such nodes remain. Each is
+// printed once.
 type notes struct {
 	timeout         time.Duration
 	some, onlyThose bool
@@ -16,18 +16,17 @@ type notes struct {
 
 // next returns what to say by the statuses of a poll, empty for nothing.
 func (n *notes) next(statuses []fleet.RolloutStatus) string {
-	t := fleet.TallyOf(statuses)
-	if t.Unreachable == 0 || n.timeout <= 0 {
+	away := byStatus(statuses, fleet.StatusUnreachable, fleet.StatusPaused)
+	if away == "" || n.timeout <= 0 {
 		return ""
 	}
-	unreachable := byStatus(statuses, fleet.StatusUnreachable)
-	switch {
-	case t.Pending+t.Unreadable == 0 && !n.onlyThose:
+	switch only := remainder(statuses); {
+	case only != "" && !n.onlyThose:
 		n.some, n.onlyThose = true, true
-		return fmt.Sprintf("only unreachable nodes remain: %s, waiting for at most %s; ctrl-C ends it", unreachable, n.timeout)
+		return fmt.Sprintf("only %s nodes remain: %s, waiting for at most %s; ctrl-C ends it", only, away, n.timeout)
 	case !n.some:
 		n.some = true
-		return unreachable + ", waiting for all"
+		return away + ", waiting for all"
 	default:
 		return ""
 	}

@@ -22,6 +22,7 @@ func TestNotes(t *testing.T) {
 	}{
 		"some, then only these": {[]map[fleet.Status]int{pending, pending, only, only}, []string{some, "", those, ""}},
 		"only these at once":    {[]map[fleet.Status]int{only, pending, only}, []string{those, "", ""}},
+		"only paused ones":      {[]map[fleet.Status]int{{fleet.StatusPaused: 1, fleet.StatusPending: 1}, {fleet.StatusUpToDate: 1, fleet.StatusPaused: 1}}, []string{"1 paused (sim-0000), waiting for all", "only paused nodes remain: 1 paused (sim-0000), waiting for at most 5m0s; ctrl-C ends it"}},
 		"none":                  {[]map[fleet.Status]int{{fleet.StatusUpToDate: 1, fleet.StatusPending: 2}}, []string{""}},
 		"later":                 {[]map[fleet.Status]int{{fleet.StatusPending: 1}, only}, []string{"", those}},
 	} {

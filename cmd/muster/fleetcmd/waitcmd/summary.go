@@ -15,14 +15,45 @@ const maxNamed = 3
 
 // notUpToDate counts the nodes that are not up to date by their status, and names some of each.
 func notUpToDate(statuses []fleet.RolloutStatus) string {
-	return byStatus(statuses, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusPending)
+	return byStatus(statuses, fleet.StatusFailed, fleet.StatusRejected, fleet.StatusUnreachable, fleet.StatusUnreadable, fleet.StatusPaused, fleet.StatusPending)
+}
+
+// statusOf returns the status of a node for counts: a pending node that is paused is paused.
+func statusOf(s fleet.RolloutStatus) fleet.Status {
+	if s.Paused != nil {
+		return fleet.StatusPaused
+	}
+
+	return s.Status
+}
+
+// remainder names the kinds of nodes that alone are waited for and do not run the revision soon: unreachable and
+// paused nodes. It is empty if no node is waited for, or if others remain.
+func remainder(statuses []fleet.RolloutStatus) string {
+	counts := map[fleet.Status]int{}
+	for _, s := range statuses {
+		counts[statusOf(s)]++
+	}
+	unreachable, paused := counts[fleet.StatusUnreachable] > 0, counts[fleet.StatusPaused] > 0
+	switch {
+	case counts[fleet.StatusPending]+counts[fleet.StatusUnreadable] > 0:
+		return ""
+	case unreachable && paused:
+		return "unreachable or paused"
+	case unreachable:
+		return "unreachable"
+	case paused:
+		return "paused"
+	default:
+		return ""
+	}
 }
 
 // byStatus counts the nodes that have some statuses, and names some of each.
 func byStatus(statuses []fleet.RolloutStatus, which ...fleet.Status) string {
 	nodes := map[fleet.Status][]string{}
 	for _, s := range statuses {
-		nodes[s.Status] = append(nodes[s.Status], s.Node)
+		nodes[statusOf(s)] = append(nodes[statusOf(s)], s.Node)
 	}
 	var parts []string
 	for _, status := range which {
@@ -49,12 +80,12 @@ func progress(name string, statuses []fleet.RolloutStatus) string {
 	if t.Rejected > 0 {
 		text += fmt.Sprintf(", %d rejected", t.Rejected)
 	}
-	waiting := byStatus(statuses, fleet.StatusPending, fleet.StatusUnreadable, fleet.StatusUnreachable)
+	waiting, only := byStatus(statuses, fleet.StatusPending, fleet.StatusUnreadable, fleet.StatusUnreachable, fleet.StatusPaused), remainder(statuses)
 	switch {
 	case waiting == "":
 		return text
-	case t.Pending+t.Unreadable == 0:
-		return text + ", only unreachable nodes remain: " + waiting
+	case only != "":
+		return text + ", only " + only + " nodes remain: " + waiting
 	default:
 		return text + ", waiting for " + waiting
 	}

@@ -5,10 +5,14 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/model"
 )
 
 func statusesOf(counts map[fleet.Status]int) []fleet.RolloutStatus {
 	var out []fleet.RolloutStatus
+	for range counts[fleet.StatusPaused] {
+		out = append(out, fleet.RolloutStatus{Node: fmt.Sprintf("sim-%04d", len(out)), Status: fleet.StatusPending, Paused: &model.Paused{By: "ann"}})
+	}
 	for _, status := range []fleet.Status{fleet.StatusUpToDate, fleet.StatusFailed, fleet.StatusUnreachable, fleet.StatusPending, fleet.StatusRejected} {
 		for range counts[status] {
 			out = append(out, fleet.RolloutStatus{Node: fmt.Sprintf("sim-%04d", len(out)), Status: status})
@@ -35,8 +39,10 @@ func TestProgress(t *testing.T) {
 	t.Parallel()
 	for want, counts := range map[string]map[fleet.Status]int{
 		"motd: 2/2 nodes up to date": {fleet.StatusUpToDate: 2},
-		"motd: 1/4 nodes up to date, 1 failed, waiting for 1 pending (sim-0003), 1 unreachable (sim-0002)": {fleet.StatusUpToDate: 1, fleet.StatusFailed: 1, fleet.StatusUnreachable: 1, fleet.StatusPending: 1},
-		"motd: 1/2 nodes up to date, only unreachable nodes remain: 1 unreachable (sim-0001)":              {fleet.StatusUpToDate: 1, fleet.StatusUnreachable: 1},
+		"motd: 1/4 nodes up to date, 1 failed, waiting for 1 pending (sim-0003), 1 unreachable (sim-0002)":                             {fleet.StatusUpToDate: 1, fleet.StatusFailed: 1, fleet.StatusUnreachable: 1, fleet.StatusPending: 1},
+		"motd: 1/2 nodes up to date, only unreachable nodes remain: 1 unreachable (sim-0001)":                                          {fleet.StatusUpToDate: 1, fleet.StatusUnreachable: 1},
+		"motd: 0/3 nodes up to date, only unreachable or paused nodes remain: 1 unreachable (sim-0002), 2 paused (sim-0000, sim-0001)": {fleet.StatusPaused: 2, fleet.StatusUnreachable: 1},
+		"motd: 0/2 nodes up to date, only paused nodes remain: 2 paused (sim-0000, sim-0001)":                                          {fleet.StatusPaused: 2},
 	} {
 		if got := progress("motd", statusesOf(counts)); got != want {
 			t.Error(got)

@@ -365,13 +365,22 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
-	case t.Unreachable > 0 && t.Open() == t.Unreachable && w.LeaveUnreachable && ctx.Err() == nil:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; unreachable nodes apply it when they reconnect, --wait-unreachable waits for them", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(store, statuses))
+	case remainder(statuses) != "" && t.Rejected == 0 && w.LeaveUnreachable && ctx.Err() == nil:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(store, statuses), later(remainder(statuses)))
 	case t.NotUpToDate() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(store, statuses))
 	default:
 		return nil
 	}
+}
+
+// later explains when nodes apply a push that did not wait for them; only is that of remainder.
+func later(only string) string {
+	when := map[string]string{
+		"unreachable": "when they reconnect", "paused": "when their pause ends", "unreachable or paused": "when they reconnect or their pause ends",
+	}
+
+	return fmt.Sprintf("%s nodes apply it %s, --wait-unreachable waits for them", only, when[only])
 }
 
 // unreachableHint names the remedy where the first node that is unreachable never comes back;

@@ -15,6 +15,7 @@
   // The clock of the browser may be wrong: ages count by that of the server.
   const ahead = Date.now() - Date.parse(root.dataset.now || new Date().toISOString());
   const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
+  const dated = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", timeZoneName: "short" });
   const full = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", second: "2-digit", timeZoneName: "short" });
   const showTimes = () => {
     const now = Date.now() - ahead;
@@ -22,7 +23,7 @@
       const at = Date.parse(e.dateTime);
       if (Number.isNaN(at)) continue;
       const text = age(at, now);
-      const shown = { ago: text ? text + " ago" : "just now", age: text || "<1m", clock: clock.format(at) }[e.dataset.as];
+      const shown = { ago: text ? text + " ago" : "just now", age: text || "<1m", clock: clock.format(at), dated: dated.format(at) }[e.dataset.as];
       if (e.textContent !== shown) e.textContent = shown;
       const title = full.format(at);
       if (e.title !== title) e.title = title;

@@ -33,6 +33,9 @@ func (linkError) Unwrap() []error { return []error{ErrUnsafe, ErrLeadsOut} }
 // entry, and a name of a few bytes in a compressed archive may have any number of them.
 const maxDepth = 255
 
+// maxShown is how many bytes of a long target an error shows.
+const maxShown = 80
+
 // Clean returns the clean form of a name that stays inside. The error wraps ErrUnsafe.
 func Clean(name string) (string, error) {
 	clean := path.Clean(name)
@@ -62,8 +65,12 @@ func CheckTarget(name, target string) error {
 		down = strings.TrimLeft(down[len("../"):], "/")
 	}
 	switch {
-	case target == "" || len(target) >= unix.PathMax || strings.ContainsRune(target, 0):
-		return fmt.Errorf("%w: the link to %q leads out of the target", ErrUnsafe, target)
+	case target == "":
+		return fmt.Errorf("%w: the link has no target", ErrUnsafe)
+	case len(target) >= unix.PathMax:
+		return fmt.Errorf("%w: the link to %q… has a target of %d bytes, which is longer than a path can be", ErrUnsafe, target[:maxShown], len(target))
+	case strings.ContainsRune(target, 0):
+		return fmt.Errorf("%w: the target of the link, %q, contains a NUL byte", ErrUnsafe, target)
 	case path.IsAbs(target):
 	case down != ".." && hasDotDot(down):
 	case filepath.IsLocal(path.Join(path.Dir(name), target)):
