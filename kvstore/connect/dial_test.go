@@ -61,7 +61,7 @@ func TestDialTellsOfTheConnection(t *testing.T) {
 	closed := make(chan struct{})
 	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
 	nc.Close()
-	<-closed
+	kvtest.Receive(t, closed)
 	if len(status) > 0 {
 		t.Errorf("status = %+v after the connection was closed", <-status)
 	}

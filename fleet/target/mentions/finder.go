@@ -96,7 +96,7 @@ func (n *names) add(name string) {
 	}
 	delete(n.exact, name)
 	for c := range n.converted {
-		if c.is(name) {
+		if c.Is(name) {
 			delete(n.converted, c)
 		}
 	}

@@ -87,7 +87,7 @@ func wordSyntax(word string, masked []byte, isQuoted bool) string {
 		return ""
 	}
 
-	// A shell leaves the pattern of an option as it is, because no file has such a name.
+	// A shell does not expand the pattern of an option: no file has such a name.
 	isOption := strings.HasPrefix(word, "-")
 	for _, found := range expansion.FindAll(masked, -1) {
 		if isPattern := bytes.IndexByte(globs, found[0]) >= 0; !isAddress(found) && !(isPattern && isOption) {
