@@ -146,6 +146,8 @@ func (s *Store) survey(ctx context.Context) (Infos, error) {
 	b.epoch, b.until, b.complete = epoch, time.Now().Add(formatRetry), false
 	if err == nil {
 		s.sizes.note(found)
+		silent := found.silent()
+		s.silent.Store(&silent)
 		b.judge(s.names, found)
 	}
 	if reason := (denial.Unusable{}); errors.As(err, &reason) {

@@ -187,8 +187,23 @@ func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error)
 	if err != nil {
 		return nil, err
 	}
+
+	return found.silent(), nil
+}
+
+// LastSilentServers returns what SilentServers found when Survey last listed the streams. It sends no request.
+func (s *Store) LastSilentServers() map[string]time.Time {
+	if last := s.silent.Load(); last != nil {
+		return *last
+	}
+
+	return nil
+}
+
+// silent returns the silent servers, see Store.SilentServers.
+func (i Infos) silent() map[string]time.Time {
 	alive, silent, names := map[string]bool{}, map[string]time.Time{}, map[string]string{} // by peer id, but alive by name
-	for _, info := range found {
+	for _, info := range i {
 		if info == nil || info.Cluster == nil {
 			continue
 		}
@@ -213,7 +228,7 @@ func (s *Store) SilentServers(ctx context.Context) (map[string]time.Time, error)
 		}
 	}
 
-	return out, nil
+	return out
 }
 
 // silence returns since when a replica does not answer the leader of its stream: since the election of a leader that had no

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -32,6 +34,7 @@ type Store struct {
 	refused     refused
 	sizes       Sizes
 	reconnected reconnection
+	silent      atomic.Pointer[map[string]time.Time]
 }
 
 // Open connects to NATS as connect.Dial does and returns the store of a fleet; close its

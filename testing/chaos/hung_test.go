@@ -1,13 +1,17 @@
 package chaos
 
 import (
+	"bytes"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/cli"
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
@@ -70,6 +74,10 @@ func TestOneHungServer(t *testing.T) {
 			_, is := silent[hung.name]
 			return is && len(silent) == 1, fmt.Sprint(silent, err)
 		})
+		kvtest.Eventually(t, "a command names it once", func() (bool, string) {
+			printed := warnings(t, urls)
+			return strings.Count(printed, "the server "+hung.name+" does not answer") == 1, printed
+		})
 		if nc.ConnectedServerName() == hung.name {
 			t.Errorf("the client is still connected to %s", hung.name)
 		}
@@ -94,4 +102,18 @@ func TestOneHungServer(t *testing.T) {
 	if len(found) < 2 {
 		t.Errorf("the history is %v", found)
 	}
+}
+
+// warnings returns what a command logs when it opens the fleet, or its error.
+func warnings(t *testing.T, servers []string) string {
+	t.Helper()
+	var log bytes.Buffer
+	env := &cli.Env{Log: slog.New(slog.NewTextHandler(&log, nil))}
+	env.Flags.Connect.Servers = servers
+	defer env.Close()
+	if _, err := fleetcli.Open(t.Context(), env); err != nil {
+		return err.Error()
+	}
+
+	return log.String()
 }

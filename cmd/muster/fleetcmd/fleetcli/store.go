@@ -7,7 +7,10 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
+	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
@@ -27,6 +30,8 @@ type Store struct {
 	log *slog.Logger
 	// logged are the invalid states, each logged once.
 	logged map[string]bool
+	// warned are the silent servers that Open named.
+	warned map[string]time.Time
 }
 
 // Need names a stream that a command cannot do without, see Open.
@@ -45,8 +50,22 @@ func NeedControl(n kvstore.Names) string { return kvstore.KVStream(n.Control()) 
 func NeedReports(n kvstore.Names) string { return n.Reports() }
 
 // Open connects to NATS and returns the fleet there, once it is provisioned. Of streams whose servers do not answer
-// it waits a moment for those that are needed, and warns of the others.
+// it waits a moment for those that are needed, and warns of the others. It names each server that does not answer.
 func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
+	s, err := OpenUnwarned(ctx, env, needs...)
+	if err != nil {
+		return nil, err
+	}
+	s.warned = s.KV.LastSilentServers()
+	for _, server := range slices.Sorted(maps.Keys(s.warned)) {
+		env.Log.Warn(SilentServer(server, s.warned[server]))
+	}
+
+	return s, nil
+}
+
+// OpenUnwarned is Open without the warnings of silent servers, for a command that shows Unstored.
+func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	s, err := env.Store(ctx)
 	if err != nil {
 		return nil, err

@@ -87,7 +87,8 @@ func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.N
 	return out, nil
 }
 
-// Unstored returns what the server does not store of nodes, a line each; nothing where that cannot be found out.
+// Unstored returns what the server does not store of nodes, a line each, and the silent servers that Open did not name. It
+// returns nothing where that cannot be found out.
 func (s *Store) Unstored(ctx context.Context, nodes []model.Node) []string {
 	if s.KV.Away() != nil {
 		return nil
@@ -102,6 +103,7 @@ func (s *Store) Unstored(ctx context.Context, nodes []model.Node) []string {
 	if err != nil {
 		s.log.Debug("cannot find out what NATS stores", "error", err)
 	}
+	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { _, is := s.warned[server]; return is })
 
 	return found.Lines()
 }

@@ -34,7 +34,7 @@ func AddStatus(env *cli.Env, parent *fisk.CmdClause) {
 }
 
 func (c *statusCommand) run(ctx context.Context) error {
-	store, err := fleetcli.Open(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests)
+	store, err := fleetcli.OpenUnwarned(ctx, c.Env, fleetcli.NeedNodes, fleetcli.NeedManifests)
 	if err != nil {
 		return err
 	}
