@@ -126,7 +126,7 @@ func TestWithARealServer(t *testing.T) {
 	if err := <-ended; err != nil {
 		t.Fatal(err)
 	}
-	<-told
+	kvtest.Receive(t, told)
 	found, err := options.States.State(t.Context(), n.config.Node)
 	if c := found.Clock; err != nil || c.Within <= 0 || c.Offset.Std().Abs() > c.Within.Std() {
 		t.Errorf("on the machine of the server the clock is %s from its own, within %s, %v", c.Offset, c.Within, err)

@@ -155,3 +155,17 @@ func TestWrongPackageExpressions(t *testing.T) {
 		}
 	}
 }
+
+// TestVersionOfAPackage: a package in place of its version names the remedy.
+func TestVersionOfAPackage(t *testing.T) {
+	t.Parallel()
+	e, err := fleet.CompileTarget(`older(package("openssl"), "3.0.15")`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	nodes, stored := packageFleet()
+	got, err := fleet.Selector{Inventories: stored.get}.Select(t.Context(), e, nodes)
+	if err != nil || len(got.Undecided) == 0 || !strings.HasSuffix(got.Undecided[0].Reason, `a version is text, not a package: write package("…").version`) {
+		t.Errorf("%+v, %v", got.Undecided, err)
+	}
+}

@@ -45,7 +45,7 @@ func (l LastStored) isQuiet(ttl time.Duration) bool {
 }
 
 // reachableAt returns the nodes with a state_ttl that were reachable at a time, and the median of their state_ttl. One node
-// cannot shorten the median, unless it is alone.
+// cannot shorten the median, unless it is alone. Of two nodes the longer state_ttl counts.
 func reachableAt(at time.Time, nodes iter.Seq[*model.Node]) (found []*model.Node, median time.Duration) {
 	var ttls []time.Duration
 	for n := range nodes {
@@ -112,7 +112,7 @@ func FindUnstoredStates(l LastStored, nodes iter.Seq[*model.Node]) UnstoredState
 		out.Ask = append(out.Ask, n.Node)
 	}
 	// A heartbeat is at most half of the state_ttl, give or take a tenth.
-	out.isOverdue = l.Now.Sub(l.At) > ttl*2/3
+	out.isOverdue = l.Now.Sub(l.At) > ttl/3*2
 
 	return out
 }

@@ -37,6 +37,7 @@ func TestStatesThatAreNotStored(t *testing.T) {
 		"only stopped and old": {[]*model.Node{stopped, old}, 10 * time.Minute, "", false},
 		"without a ttl":        {[]*model.Node{node("a", time.Hour, 0)}, time.Hour, "", false},
 		"one short ttl":        {[]*model.Node{node("a", 8*time.Second, 4*time.Second), node("b", time.Minute, 5*time.Minute)}, 8 * time.Second, "", false},
+		"a huge ttl":           {[]*model.Node{node("a", time.Minute, 5*time.Minute), node("b", time.Minute, 5e18)}, time.Minute, "a b", false},
 		"short ttls":           {[]*model.Node{node("a", 2*time.Second, 10*time.Second), node("b", 2*time.Second, 10*time.Second), node("c", time.Minute, 5*time.Minute)}, 2 * time.Second, "a b c", false},
 	} {
 		got := fleet.FindUnstoredStates(fleet.LastStored{Stream: "S", Server: "n0", At: now.Add(-c.ago), Now: now}, values(c.nodes))

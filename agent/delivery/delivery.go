@@ -17,7 +17,7 @@ const (
 	// maxReports is how many reports are published at a time.
 	maxReports = 200
 	// maxWait bounds the wait between two tries: the server sends no event when a full store has room again.
-	maxWait = 30 * time.Second
+	maxWait = 10 * time.Second
 	// flushTimeout bounds the last delivery.
 	flushTimeout = 5 * time.Second
 )

@@ -23,6 +23,9 @@ const factsEvery = 10
 // the same id is taken for gone.
 const duplicateGone = 3
 
+// maxRetry bounds the wait between two tries: the server sends no event when a full store has room again.
+const maxRetry = 10 * time.Second
+
 // Store keeps the state and the facts of nodes.
 type Store interface {
 	// PutState stores the state; after ttl without another one the node counts as
@@ -107,7 +110,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 			wait.Reset()
 		}
 		if err := h.once(ctx); err != nil {
-			d := min(wait.Next(), h.every())
+			d := min(wait.Next(), h.every(), maxRetry)
 			retry = time.Now().Add(d)
 			level := slog.LevelDebug
 			if !failing && ctx.Err() == nil {

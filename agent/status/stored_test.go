@@ -111,3 +111,27 @@ func TestDrainedOutbox(t *testing.T) {
 		}
 	})
 }
+
+// TestARefusedStateIsRetriedSoon: the server sends no event when a full store has room again, so the wait between two tries
+// stays short after a long time.
+func TestARefusedStateIsRetriedSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
+		n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		h := &Heartbeat{
+			Store: &shelf{away: errors.New("no room")}, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer stop()
+		go func() { _ = h.Run(ctx) }()
+		<-time.After(30 * time.Minute)
+		synctest.Wait()
+		h.Store.(*shelf).away = nil
+		freed := time.Now()
+		<-h.Stored
+		if late := time.Since(freed); late > 10*time.Second {
+			t.Errorf("stored %s after there was room", late)
+		}
+	})
+}

@@ -115,6 +115,9 @@ func (l line) unexpected(err error) error {
 		return fmt.Errorf("unexpected argument %s%s", word, hint)
 	}
 	if _, has := l.flag("node"); has && len(l.arguments) == 0 {
+		if _, has := l.flag("manifest"); has {
+			return fmt.Errorf("unexpected argument %s: write --node %s for a node, or --manifest %s for a manifest", word, word, word)
+		}
 		return fmt.Errorf("unexpected argument %s: write --node %s", word, word)
 	}
 

@@ -56,7 +56,7 @@ func compile(text string, v vocabulary) (*Expression, error) {
 		wrong = explain(text, err)
 	default:
 		found := v.mentions(text)
-		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(mentions.Package), warnings: p.warnings}, nil
+		return &Expression{text: text, program: program, used: p.used, mentions: found, packages: found.Of(mentions.Package), warnings: append(p.warnings, v.unknownWords(found)...)}, nil
 	}
 	wrong.what = v.what
 

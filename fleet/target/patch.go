@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strings"
 
 	"github.com/expr-lang/expr/ast"
 
@@ -175,11 +174,7 @@ func (p *patcher) checkWords(n *ast.BinaryNode) {
 		}
 		for _, other := range others {
 			if word, ok := other.(*ast.StringNode); ok && word.Value != "" && !slices.Contains(known, word.Value) {
-				hint := document.DidYouMean(word.Value, known)
-				if hint == "" {
-					hint = "it is one of " + strings.Join(known, ", ")
-				}
-				p.refuse(other, name+" is never "+quote(word.Value), hint)
+				p.refuse(other, name+" is never "+quote(word.Value), hintForWord(word.Value, known))
 			}
 		}
 	}

@@ -61,18 +61,19 @@ func ResultNames() []string {
 type Results struct{ *Expression }
 
 // CompileResults compiles an expression over results, as Compile does over nodes.
-func CompileResults(text string, words ResultWords) (Results, error) {
+func CompileResults(text string, w ResultWords) (Results, error) {
 	e, err := compile(text, vocabulary{
 		what: whatResult, env: resultEnv{}, names: append(ResultNames(), "age"), functions: []string{"age"},
 		mentions: mentions.InResults,
+		words:    map[mentions.Space]words{mentions.Outcome: {"outcome", w.Outcome}, mentions.Cause: {"cause", w.Cause}},
 		wordsOf: func(n ast.Node) (string, []string) {
 			switch n, _ := n.(*ast.IdentifierNode); {
 			case n == nil:
 				return "", nil
 			case n.Value == "outcome":
-				return n.Value, words.Outcome
+				return n.Value, w.Outcome
 			case n.Value == "cause":
-				return n.Value, words.Cause
+				return n.Value, w.Cause
 			default:
 				return "", nil
 			}

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ func compareVersions(p []any) (order int, known bool, err error) {
 	var versions [2]string
 	for i := range versions {
 		text, ok := p[i].(string)
+		if _, isPackage := p[i].(*Package); isPackage {
+			return 0, false, errors.New(`a version is text, not a package: write package("…").version`)
+		}
 		if !ok {
 			return 0, false, fmt.Errorf("a version is text, not %s", kind(p[i]))
 		}

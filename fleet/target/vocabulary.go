@@ -1,9 +1,14 @@
 package target
 
 import (
+	"fmt"
+	"slices"
+	"strings"
+
 	"github.com/expr-lang/expr/ast"
 
 	"github.com/musterfleet/muster/fleet/target/mentions"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // What expressions are called in messages.
@@ -19,6 +24,8 @@ type vocabulary struct {
 	// env has the names that an expression may use, with their types.
 	env              any
 	names, functions []string
+	// words has the names of spaces in messages, and their fixed words.
+	words map[mentions.Space]words
 	// mentions returns the names in an expression that a fleet may have or not.
 	mentions func(text string) mentions.Set
 	// scheme is the name with the version scheme of the name version; empty if it has none.
@@ -28,11 +35,39 @@ type vocabulary struct {
 	wordsOf func(ast.Node) (name string, known []string)
 }
 
+// words are the fixed words of a name.
+type words struct {
+	name string
+	all  []string
+}
+
+// unknownWords returns warnings about the words in an expression that a name never is.
+func (v vocabulary) unknownWords(in mentions.Set) (out []string) {
+	const most = 10
+	for _, n := range in.Names {
+		if w, is := v.words[n.Space]; is && len(out) < most && !slices.ContainsFunc(w.all, n.Is) {
+			out = append(out, fmt.Sprintf("%s is never %s; %s", w.name, quote(n.Text), hintForWord(n.Text, w.all)))
+		}
+	}
+
+	return out
+}
+
+// hintForWord returns the nearest word, or all words.
+func hintForWord(word string, known []string) string {
+	if hint := document.DidYouMean(word, known); hint != "" {
+		return hint
+	}
+
+	return "it is one of " + strings.Join(known, ", ")
+}
+
 // ofNodes is that over nodes.
-func ofNodes(words Words) vocabulary {
+func ofNodes(w Words) vocabulary {
 	return vocabulary{
-		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: words.ofNode,
+		what: whatTarget, env: env{}, names: nodeNames(), functions: []string{"group", "manifest", namePackage, "age"}, wordsOf: w.ofNode,
 		mentions: mentions.InNodes,
+		words:    map[mentions.Space]words{mentions.State: {"state", w.State}, mentions.Status: {"the status of a manifest", w.Status}, mentions.Outcome: {"the outcome of a manifest", w.Outcome}},
 	}
 }
 

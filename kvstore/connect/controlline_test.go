@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/kvstore/connect"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
 )
@@ -41,7 +42,7 @@ func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
 		if strings.HasPrefix(url, "nats://") {
 			o.TLSCA = authority.CA
 		}
-		err := unlessReset(func() error {
+		err := unlessReset(t, func() error {
 			nc, err := connect.Dial(t.Context(), o)
 			if err == nil {
 				nc.Close()
@@ -52,7 +53,7 @@ func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
 			t.Errorf("%s: %v", url, err)
 		}
 		// In the background the client reports only the first attempt that reaches the server.
-		err = unlessReset(func() error {
+		err = unlessReset(t, func() error {
 			failures := make(chan error, 100)
 			o := o
 			o.RetryOnFailedConnect, o.OnStatus = true, func(s connect.Status) { failures <- s.Err }
@@ -61,7 +62,7 @@ func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
 				return err
 			}
 			defer nc.Close()
-			return <-failures
+			return kvtest.Receive(t, failures)
 		})
 		if !errors.Is(err, connect.ErrControlLine) {
 			t.Errorf("%s: in the background: %v", url, err)
@@ -71,11 +72,13 @@ func TestALineTooLongWhereTheProtocolIsNotSeen(t *testing.T) {
 
 // unlessReset connects until the error is another than a reset: the server may close the
 // connection while the client still writes.
-func unlessReset(connect func() error) error {
-	for {
-		err := connect()
-		if !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE) {
-			return err
-		}
-	}
+func unlessReset(t *testing.T, connect func() error) (err error) {
+	t.Helper()
+	kvtest.Eventually(t, "the connection is not reset", func() (bool, string) {
+		err = connect()
+
+		return !errors.Is(err, syscall.ECONNRESET) && !errors.Is(err, syscall.EPIPE), fmt.Sprint(err)
+	})
+
+	return err
 }

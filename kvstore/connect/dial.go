@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -21,7 +22,9 @@ const (
 	reconnectWait   = 2 * time.Second
 	reconnectJitter = 3 * time.Second
 	connectTimeout  = 5 * time.Second
-	drainTimeout    = 10 * time.Second
+	// A command that has several servers gives each less time at first: one of them may hang.
+	firstTimeout = 2 * time.Second
+	drainTimeout = 10 * time.Second
 	// The client leaves a server after two unanswered pings.
 	pingInterval = 10 * time.Second
 	maxPings     = 1
@@ -55,7 +58,8 @@ type Options struct {
 	// RetryOnFailedConnect returns a connection that is made later where no server
 	// answers now. Invalid options are errors all the same.
 	RetryOnFailedConnect bool
-	// Timeout is how long each server is tried, five seconds where it is zero.
+	// Timeout is how long each server is tried. Where it is zero, that is five seconds; a connection without OnStatus and
+	// RetryOnFailedConnect first tries each of several servers for two seconds.
 	Timeout time.Duration
 	// OnStatus, if set, is called for each change of the connection but its end by Close,
 	// and each denial, in order and never at the same time; it must not block.
@@ -102,7 +106,6 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(reconnectWait),
 		nats.ReconnectJitter(reconnectJitter, reconnectJitter),
-		nats.Timeout(cmp.Or(o.Timeout, connectTimeout)),
 		nats.PingInterval(pingInterval),
 		nats.MaxPingsOutstanding(maxPings),
 		nats.DrainTimeout(drainTimeout),
@@ -113,12 +116,35 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	)
 	opts = append(opts, o.handlers(serverurl.WithoutCredentials(b.servers))...)
 	opts = append(opts, ownFirst)
-	nc, err = nats.Connect(b.servers, opts...)
+	for _, timeout := range o.timeouts(b.servers) {
+		nc, err = nats.Connect(b.servers, append(opts, nats.Timeout(timeout))...)
+		if !isSilent(err) {
+			break
+		}
+	}
 	if err != nil {
 		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), withControlLine(err))
 	}
 
 	return nc, b.api, nil
+}
+
+// timeouts returns how long each server is tried, for each attempt to connect.
+func (o Options) timeouts(servers string) []time.Duration {
+	isLasting := o.OnStatus != nil || o.RetryOnFailedConnect
+	if o.Timeout == 0 && !isLasting && strings.Contains(servers, ",") {
+		return []time.Duration{firstTimeout, connectTimeout}
+	}
+
+	return []time.Duration{cmp.Or(o.Timeout, connectTimeout)}
+}
+
+// isSilent reports whether a server may have needed more time. nats.go returns nats.ErrNoServers if the last server refused
+// the connection, whatever the others did.
+func isSilent(err error) bool {
+	var failed net.Error
+
+	return errors.Is(err, nats.ErrTimeout) || errors.Is(err, nats.ErrNoServers) || errors.As(err, &failed) && failed.Timeout()
 }
 
 // Target returns the servers that are connected to, without credentials; empty where the

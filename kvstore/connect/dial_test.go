@@ -3,6 +3,7 @@ package connect_test
 import (
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/loopback"
 	"github.com/musterfleet/muster/testing/natstest"
 )
 
@@ -59,7 +61,7 @@ func TestDialTellsOfTheConnection(t *testing.T) {
 	closed := make(chan struct{})
 	nc.SetClosedHandler(func(*nats.Conn) { close(closed) })
 	nc.Close()
-	<-closed
+	kvtest.Receive(t, closed)
 	if len(status) > 0 {
 		t.Errorf("status = %+v after the connection was closed", <-status)
 	}
@@ -242,5 +244,41 @@ func TestDialByContext(t *testing.T) {
 	// A server named alone has nothing to do with the selected context.
 	if err := dial(connect.Options{Servers: []string{srv.URL()}}); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("by server alone: %v", err)
+	}
+}
+
+// TestDialLeavesAHungServer: Dial tries each of several servers for 2 s, because one may accept connections and send
+// nothing. It tries a single server, and all servers after none answered, for 5 s.
+func TestDialLeavesAHungServer(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t)
+	hung := func() string {
+		l := kvtest.Must(t, func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
+		t.Cleanup(func() { _ = l.Close() })
+		return "nats://" + l.Addr().String()
+	}
+	refusing := "nats://" + loopback.Address(t).String()
+	for name, c := range map[string]struct {
+		options connect.Options
+		want    time.Duration
+	}{
+		"one":      {connect.Options{Servers: []string{srv.URL()}}, 5 * time.Second},
+		"hung":     {connect.Options{Servers: []string{hung(), srv.URL(), hung()}}, 2 * time.Second},
+		"one text": {connect.Options{Servers: []string{hung() + "," + srv.URL()}}, 2 * time.Second},
+		"slow":     {connect.Options{Servers: []string{srv.HangOnce(t), refusing}}, 5 * time.Second},
+		"lasting":  {connect.Options{Servers: []string{srv.URL(), refusing}, OnStatus: func(connect.Status) {}}, 5 * time.Second},
+		"chosen":   {connect.Options{Servers: []string{srv.URL(), refusing}, Timeout: time.Second}, time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			nc, err := connect.Dial(t.Context(), c.options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer nc.Close()
+			if got := nc.Opts.Timeout; got != c.want {
+				t.Errorf("each server is tried for %s, want %s", got, c.want)
+			}
+		})
 	}
 }

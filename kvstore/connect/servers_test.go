@@ -46,7 +46,7 @@ func TestAnnouncedServersKeepNobodyAway(t *testing.T) {
 	own := kvtest.Must(t, func() (net.Listener, error) { return net.Listen("tcp", "127.0.0.1:0") })
 	t.Cleanup(func() { _ = own.Close() })
 	const times = 3
-	ended := make(chan struct{})
+	ended, welcomed := make(chan struct{}), make(chan struct{}, times)
 	defer close(ended)
 	go func() {
 		for i := range times {
@@ -58,21 +58,17 @@ func TestAnnouncedServersKeepNobodyAway(t *testing.T) {
 			if welcome(conn, announced); i < times-1 {
 				_ = conn.Close()
 			}
+			welcomed <- struct{}{}
 		}
 		<-ended
 	}()
-	connected := make(chan struct{}, times)
-	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{own.Addr().String()}, OnStatus: func(s connect.Status) {
-		if s.Connected && s.Err == nil {
-			connected <- struct{}{}
-		}
-	}})
+	nc, err := connect.Dial(t.Context(), connect.Options{Servers: []string{own.Addr().String()}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer nc.Close()
 	for range times {
-		<-connected
+		kvtest.Receive(t, welcomed)
 	}
 	if n := dialed.Load(); n >= times {
 		t.Errorf("%d others were tried before the own server was, %d times", n, times)

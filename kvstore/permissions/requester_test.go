@@ -96,7 +96,7 @@ func requester(t *testing.T, s *kvtest.Store, accepted <-chan string) {
 		phases(t, s, []string{names.Request(verb, "node.web01"), names.Request(verb, "node.web02")}, "web01", "web02")
 		seen := map[string]int{}
 		for len(seen) < 2 || seen["web01"]+seen["web02"] < 6 {
-			did := <-accepted
+			did := kvtest.Receive(t, accepted)
 			if strings.HasSuffix(did, " of board") {
 				if verb+" web01 of board" != did && verb+" web02 of board" != did {
 					t.Fatalf("%s: nodes did %q", verb, did)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/nats-io/jsm.go"
@@ -82,9 +83,13 @@ func (p Provisioner) Plan(ctx context.Context, o Options) ([]Difference, error) 
 
 // differences returns what must be done to the streams that were found, and those whose servers do not answer.
 func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []Difference, unanswered []string, err error) {
-	created := desired(p.store.Names(), o.withDefaults())
+	created, all := desired(p.store.Names(), o.withDefaults()), desired(p.store.Names(), o)
+	isUnfinished := slices.ContainsFunc(all, func(want kvstore.Stream) bool {
+		_, err := found.Of(want.Config.Name)
+		return errors.Is(err, model.ErrNotFound)
+	})
 	var unknown []error
-	for i, want := range desired(p.store.Names(), o) {
+	for i, want := range all {
 		name := want.Config.Name
 		info, err := found.Of(name)
 		switch {
@@ -96,7 +101,11 @@ func (p Provisioner) differences(found kvstore.Infos, o Options) (differences []
 			continue
 		}
 		unknown = append(unknown, kvstore.CheckFormat(info.Config, want.Config))
-		if changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config, info.State.Bytes), info.State.Bytes); len(changes) > 0 {
+		changes, config := compare(info.Config, withBounds(want.Config, info.Config, created[i].Config, info.State.Bytes), info.State.Bytes)
+		if isUnfinished && info.State.Msgs == 0 {
+			allowShrink(changes)
+		}
+		if len(changes) > 0 {
 			differences = append(differences, Difference{Stream: name, Changes: changes, config: config})
 		}
 	}

@@ -43,6 +43,16 @@ const (
 	refusedShrink = "data would be lost: lower it with the nats tool if that is intended"
 )
 
+// allowShrink permits the changes of an empty stream that would remove messages. An administrator continues with smaller
+// sizes after the server had no room for all streams.
+func allowShrink(changes []Change) {
+	for i := range changes {
+		if changes[i].Refused == refusedShrink {
+			changes[i].Refused = ""
+		}
+	}
+}
+
 // comparison collects the changes that make a stream the desired one.
 type comparison struct{ changes []Change }
 
@@ -169,6 +179,7 @@ func (c *comparison) sizes(have *api.StreamConfig, want api.StreamConfig, used u
 	switch {
 	case want.MaxMsgsPer == 1 && have.MaxMsgsPer != 1:
 		c.add("max_msgs_per_subject", limit(have.MaxMsgsPer), "1", refusedShrink)
+		have.MaxMsgsPer = 1
 	case isBucket && have.MaxMsgsPer > 0:
 		atLeast(c, "max_msgs_per_subject", &have.MaxMsgsPer, want.MaxMsgsPer)
 	case !isBucket && want.MaxMsgsPer > 1:

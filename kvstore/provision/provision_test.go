@@ -400,3 +400,42 @@ func TestApplyBoundsTheReportsOfAnExistingFleet(t *testing.T) {
 		t.Errorf("state = %+v, %v", state, err)
 	}
 }
+
+// TestApplyContinuesWithSmallerSizes: what an earlier call created before the server had no more room is empty, so its sizes
+// may be lowered. After all streams exist, or where a stream has messages, they may not.
+func TestApplyContinuesWithSmallerSizes(t *testing.T) {
+	t.Parallel()
+	srv := natstest.Start(t, natstest.WithMaxStore(64<<20))
+	store := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(srv.Connect(t), "") })
+	m := kvtest.Manager(t, srv)
+	if _, err := store.Apply(t.Context(), provision.Options{BundleBytes: 16 << 20, ReportBytes: 40 << 20}); !errors.Is(err, provision.ErrNoRoom) {
+		t.Fatalf("with too large sizes: %v", err)
+	}
+	if size := kvtest.Config(t, m, "MUSTER_REPORTS").MaxBytes; size != 40<<20 {
+		t.Fatalf("the reports have %d bytes", size)
+	}
+	small := provision.Options{BundleBytes: 8 << 20, ReportBytes: 16 << 20, ReportAge: time.Hour, ReportCount: 10}
+	if _, err := store.Put(t.Context(), "group.web.motd", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	larger := small
+	larger.ManifestBytes = 1
+	if _, err := store.Apply(t.Context(), larger); !errors.Is(err, provision.ErrShrink) || !strings.Contains(err.Error(), "KV_MUSTER_MANIFESTS") || strings.Contains(err.Error(), "MUSTER_REPORTS") {
+		t.Errorf("with a manifest that would be lost: %v", err)
+	}
+	if _, err := store.Apply(t.Context(), small); err != nil {
+		t.Fatal(err)
+	}
+	for stream, want := range map[string]int64{"MUSTER_REPORTS": 16 << 20, "OBJ_MUSTER_BUNDLES": 8 << 20, "MUSTER_REGISTRATIONS": 4 << 20} {
+		if got := kvtest.Config(t, m, stream).MaxBytes; got != want {
+			t.Errorf("%s has %d bytes, want %d", stream, got, want)
+		}
+	}
+	if err := store.Check(t.Context()); err != nil {
+		t.Error(err)
+	}
+	small.ReportBytes = 12 << 20
+	if _, err := store.Apply(t.Context(), small); !errors.Is(err, provision.ErrShrink) {
+		t.Errorf("of a complete fleet: %v", err)
+	}
+}

@@ -23,7 +23,7 @@ func acknowledging(t *testing.T, s *kvtest.Store, node string, groups ...string)
 			respond(model.EnsureResponse{Phase: model.EnsureAcknowledged})
 		},
 	})
-	<-ready
+	kvtest.Receive(t, ready)
 }
 
 // ensureOf returns the ensure requests to families.

@@ -323,7 +323,7 @@ func TestServeIsReady(t *testing.T) {
 	for i := range 20 {
 		ready, node := make(chan struct{}), fmt.Sprintf("web%02d", i)
 		kvtest.Serve(t, kvtest.Bind(t, srv), requests.ServeOptions{Node: node, Groups: []string{"web", "dmz"}, Ready: func() { close(ready) }})
-		<-ready
+		kvtest.Receive(t, ready)
 		for reply, err := range store.Ask(t.Context(), store.Names().Request(kvstore.VerbPing, model.NodeFamily(node)), nil) {
 			if err != nil || reply.Node != node {
 				t.Errorf("%s answers %+v, %v", node, reply, err)

@@ -428,7 +428,7 @@ func TestWatchEndsWithItsConnection(t *testing.T) {
 	ended := make(chan error, 1)
 	wake := sync.OnceFunc(func() { close(woken) })
 	go func() { ended <- w.Run(t.Context(), model.Memory{}, func([]string) { wake() }) }()
-	<-woken
+	kvtest.Receive(t, woken)
 	store.Conn().Close()
 	if err := <-ended; err == nil {
 		t.Error("no error from a watch on a closed connection")

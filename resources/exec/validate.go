@@ -40,7 +40,7 @@ func (s *Spec) Validate() model.Problems {
 func (s *Spec) Warnings() model.Problems {
 	var out model.Problems
 	if !s.isGuarded() {
-		out.Property("name", "give it `creates`, `onlyif`, `unless` or `refresh_only`", "%s runs every time, because nothing says when it need not", s.Name)
+		out.Property("name", "give it `creates`, `onlyif`, `unless` or `refresh_only`", "%s runs every time, because it has no condition", s.Name)
 	}
 
 	return out

@@ -142,6 +142,8 @@ func TestExpressionProblems(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"unknown name":       {`"${PATH}"`, "m.yaml:20:23: the expression is not valid: unknown name `PATH`" + escape},
 		"unknown in braces":  {`"x {{ .Values.x }}"`, "m.yaml:20:25: the expression is not valid: unexpected `.`" + braces},
+		"dot in braces":      {`"x {{ .Data.name }}"`, "m.yaml:20:25: the expression is not valid: unexpected `.` (did you mean `Data.name`? or write `{{ '{{' }}` for a literal `{{`)"},
+		"name of data":       {`"{{ users }}"`, "m.yaml:20:23: the expression is not valid: unknown name `users` (did you mean `Data.users`? or write `{{ '{{' }}` for a literal `{{`)"},
 		"near name":          {`"${ facts.os }"`, "m.yaml:20:23: the expression is not valid: unknown name `facts` (did you mean `Facts`? or write `$${` for a literal `${`)"},
 		"near function":      {`"${ lookip('data.x') }"`, "m.yaml:20:23: the expression is not valid: unknown name `lookip` (did you mean `lookup`? or write `$${` for a literal `${`)"},
 		"shell default":      {`"${VAR:-x}"`, "m.yaml:20:23: the expression is not valid: unexpected `:`" + escape},

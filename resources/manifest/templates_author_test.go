@@ -46,25 +46,37 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	if got := one(t, content(`"${ readFile('data') + template('{{ readFile \"data\" }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "xx" {
 		t.Errorf("what is only read: %q", got)
 	}
-	dir = beside(t, "t", "${ 1 + 1 } {{ 1 }} [[ 1 ]]", "x", "x")
+	dir = beside(t, "t", "${ 1 + 1 } {{ 1 }} [[ 1 ]]", "x", "{", "own", "{{ 3 }}")
 	for _, name := range []string{"t", "x"} {
 		if err := os.Chmod(filepath.Join(dir, name), 0o666); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for name, in := range map[string]string{
-		"template":             content(`"${ template(readFile('t')) }"`),
-		"template in ccm":      strings.Replace(content(`"${ template('a ' + readFile('t')) }"`), "muster:", "ccm:", 1),
-		"jet of data":          "data: {t: \"${ readFile('t') }\"}\n" + content(`"${ jet(Data.t) }"`),
-		"template of the file": content(`"${ template('{{ readFile \"t\" }}') }"`),
+		"template":        content(`"${ template(readFile('t')) }"`),
+		"replace":         content(`"${ template(replace(readFile('t'), ' ', '')) }"`),
+		"split":           content(`"${ template(split(readFile('t'), ' ')[0] + '{{ 2 }}') }"`),
+		"template in ccm": strings.Replace(content(`"${ template('a ' + upper(readFile('t'))) }"`), "muster:", "ccm:", 1),
+		"nested in ccm":   strings.Replace(content("\"${ template(`{{ template(readFile('t')) }}`) }\""), "muster:", "ccm:", 1),
+		"jet of data":     "data: {t: \"${ readFile('t') }\"}\n" + content(`"${ jet(trim(Data.t)) }"`),
 	} {
 		_, err := resolve(t, in, options(), manifest.Inputs{Dir: dir})
-		if refused := name != "template of the file"; (err != nil) != refused || refused && !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+filepath.Join(dir, "t")) {
+		if err == nil || !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+filepath.Join(dir, "t")) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	if got := one(t, content(`"${ template(readFile('x') + '{{ 2 }}') }"`), options(), manifest.Inputs{Dir: dir}).Content; got != "x2" {
-		t.Errorf("a text without expressions: %q", got)
+	for text, want := range map[string]string{
+		`template('{{ readFile \"x\" }}')`:             "{",
+		`readFile('x') + template('{{ 2 }}')`:          "{2",
+		`template('{{ 2 }}') + readFile('x')`:          "2{",
+		`template(replace(readFile('own'), '3', '4'))`: "4",
+		`readFile('x') + template('own')`:              "{3",
+		`readFile('x') + jet('[[ 2 ]]')`:               "{2",
+		`template(readFile('own')) + readFile('x')`:    "3{",
+	} {
+		if got := one(t, content(`"${ `+text+` }"`), options(), manifest.Inputs{Dir: dir}).Content; got != want {
+			t.Errorf("%s: %q", text, got)
+		}
 	}
 }
 

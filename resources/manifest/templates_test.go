@@ -388,7 +388,7 @@ func TestTemplatesOfCCM(t *testing.T) {
 		"templ":               {`"${ template('x.templ') }"`, "app debian 3 ${x} {{\n"},
 		"jet of a text":       {`"${ template('{{ jet(\"t/main.jet\") }}') }"`, "jet app part debian\n"},
 		"null":                {`"${ template('v={{ Data.proxy }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression gives nothing, which is not allowed inside a text (give it a default with `??`)"},
-		"go":                  {`"${ template('{{ .Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression is not valid: unexpected `.` (write `{{ '{{' }}` for a literal `{{`)"},
+		"go":                  {`"${ template('{{ .Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression is not valid: unexpected `.` (did you mean `Data.name`? or write `{{ '{{' }}` for a literal `{{`)"},
 		"within the data":     {`"${ Data.expr }"`, "prod"},
 		"data within data":    {`"${ Data.name }"`, "app"},
 		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (what has neither an action nor a second line is the path of a template)"},

@@ -139,6 +139,19 @@ func Eventually(t testing.TB, what string, condition func() (bool, string)) {
 	}
 }
 
+// Receive returns the next value of a channel, or the zero value once it is closed. Without one within Deadline the test
+// fails.
+func Receive[T any](t testing.TB, ch <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-ch:
+		return v
+	case <-time.After(Deadline):
+		t.Fatalf("nothing received within %s", Deadline)
+		panic("unreachable")
+	}
+}
+
 // NoConsumers reports whether a stream has no consumer, and which it has.
 func NoConsumers(m *jsm.Manager, stream string) (bool, string) {
 	names, err := m.ConsumerNames(stream)

@@ -55,6 +55,19 @@ func (s *Server) DropAnswer(tb testing.TB, subject string) string {
 	})
 }
 
+// HangOnce returns the URL of a proxy in front of the server that sends nothing on the first connection.
+func (s *Server) HangOnce(tb testing.TB) string {
+	tb.Helper()
+	var connections atomic.Int64
+
+	return s.proxied(tb, func(line string) string {
+		if strings.HasPrefix(line, "INFO ") && connections.Add(1) == 1 {
+			return ""
+		}
+		return line
+	}, func(string) bool { return true })
+}
+
 // proxied returns the URL of a proxy in front of the server. It changes the lines that the server sends, and closes
 // the connection instead of passing on what a client sends where passes reports false.
 func (s *Server) proxied(tb testing.TB, changed func(line string) string, passes func(line string) bool) string {

@@ -119,15 +119,14 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 	for _, w := range width[:len(width)-1] {
 		last += w + 2
 	}
-	room := p.width() - last
 	for n, row := range append([][]string{header}, rows...) {
 		var b strings.Builder
 		for i, cell := range row {
 			padding := ""
 			if i < len(header)-1 {
 				padding = strings.Repeat(" ", width[i]-utf8.RuneCountInString(cell)+2)
-			} else if room >= leastRoom {
-				cell = strings.Join(wrap(cell, room), "\n"+strings.Repeat(" ", last))
+			} else {
+				cell = p.fit(cell, last, len(rows))
 			}
 			if n > 0 {
 				cell = p.Word(cell)
@@ -137,6 +136,26 @@ func (p Printer) Table(header []string, rows [][]string, none string) {
 		p.Printf("%s\n", strings.TrimRight(b.String(), " "))
 	}
 }
+
+// fit returns the last cell of a row for a terminal: wrapped below its column, which begins at last. In a table of more
+// than maxWrapped rows it is cut to one line, or to two where the other columns take most of the first.
+func (p Printer) fit(cell string, last, rows int) string {
+	width := p.width()
+	room := width - last
+	switch isNarrow := room < leastRoom; {
+	case rows > maxWrapped && isNarrow && room+width > 0:
+		return Cut(cell, room+width)
+	case rows > maxWrapped && !isNarrow:
+		return Cut(cell, room)
+	case isNarrow:
+		return cell
+	default:
+		return strings.Join(wrap(cell, room), "\n"+strings.Repeat(" ", last))
+	}
+}
+
+// maxWrapped is how many rows a table has at most that shows long texts in full on a terminal.
+const maxWrapped = 10
 
 // leastRoom is the width of the last column below which a terminal wraps whole lines instead.
 const leastRoom = 24

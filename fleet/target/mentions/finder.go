@@ -14,6 +14,8 @@ const (
 	// maxSiblings and maxKnown limit the names that are collected for hints. Nodes can choose any number of names.
 	maxSiblings = 1000
 	maxKnown    = 20_000
+	// maxElements limits the elements of lists that a finder visits. It gives no warning about paths that need more.
+	maxElements = 10_000_000
 	// maxWarnings is the maximum number of warnings about the names of a space.
 	maxWarnings = 10
 	// maxListed is the maximum number of known names that a warning lists.
@@ -29,6 +31,8 @@ type Finder struct {
 	facts  []progress
 	// documents and inventories count the nodes with facts and with an inventory.
 	documents, inventories int
+	// elements counts the visited elements of lists.
+	elements int
 }
 
 // names are the names of a space.
@@ -92,7 +96,7 @@ func (n *names) add(name string) {
 	}
 	delete(n.exact, name)
 	for c := range n.converted {
-		if c.is(name) {
+		if c.Is(name) {
 			delete(n.converted, c)
 		}
 	}
@@ -132,7 +136,7 @@ func (f *Finder) AddFacts(facts model.Facts) {
 	f.documents++
 	for i, path := range f.set.Facts {
 		if p := &f.facts[i]; !p.found {
-			p.find(map[string]any(facts), path, 0)
+			f.find(p, map[string]any(facts), path, 0)
 		}
 	}
 }
@@ -288,8 +292,8 @@ type progress struct {
 }
 
 // find looks for the rest of a path, from a depth on, in a value.
-func (p *progress) find(value any, path Path, depth int) {
-	if depth == len(path) {
+func (f *Finder) find(p *progress, value any, path Path, depth int) {
+	if depth == len(path) || f.elements > maxElements {
 		p.found = true
 		return
 	}
@@ -297,27 +301,29 @@ func (p *progress) find(value any, path Path, depth int) {
 	switch v := value.(type) {
 	case map[string]any:
 		if below, has := v[step.Key]; has && !step.IsIndex && !step.IsAny {
-			p.find(below, path, depth+1)
+			f.find(p, below, path, depth+1)
 			return
 		}
 		p.miss(depth, v)
+		return
 	case []any:
 		switch {
 		case step.IsMember:
 			p.found = true
+			return
 		case step.IsIndex && step.Index >= 0 && step.Index < len(v):
-			p.find(v[step.Index], path, depth+1)
+			f.find(p, v[step.Index], path, depth+1)
+			return
 		case step.IsAny:
 			p.miss(depth, nil)
 			for i := 0; i < len(v) && !p.found; i++ {
-				p.find(v[i], path, depth+1)
+				f.elements++
+				f.find(p, v[i], path, depth+1)
 			}
-		default:
-			p.miss(depth, nil)
+			return
 		}
-	default:
-		p.miss(depth, nil)
 	}
+	p.miss(depth, nil)
 }
 
 // miss records that a node has the path only up to a depth, and other names there.
@@ -325,9 +331,13 @@ func (p *progress) miss(depth int, others map[string]any) {
 	if depth > p.depth || p.siblings == nil {
 		p.depth, p.siblings = depth, map[string]struct{}{}
 	}
+	if depth < p.depth {
+		return
+	}
 	for name := range others {
-		if depth == p.depth && len(p.siblings) < maxSiblings {
-			p.siblings[name] = struct{}{}
+		if len(p.siblings) >= maxSiblings {
+			return
 		}
+		p.siblings[name] = struct{}{}
 	}
 }

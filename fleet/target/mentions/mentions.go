@@ -27,6 +27,11 @@ const (
 	Package  Space = "package"
 	Manager  Space = "manager"
 	Arch     Space = "arch"
+	// The names of these spaces are fixed words.
+	State   Space = "state"
+	Status  Space = "status"
+	Outcome Space = "outcome"
+	Cause   Space = "cause"
 )
 
 // Name is a constant in an expression that is compared with the names of a space.
@@ -37,8 +42,8 @@ type Name struct {
 	conversion string
 }
 
-// is reports whether a name of the space equals the constant.
-func (n Name) is(name string) bool { return n.Text == convert(n.conversion, name) }
+// Is reports whether a name of the space equals the constant.
+func (n Name) Is(name string) bool { return n.Text == convert(n.conversion, name) }
 
 // convert applies functions to a text.
 func convert(functions, text string) string {
@@ -125,12 +130,12 @@ func (s *Set) Of(space Space) (out []string) {
 
 // InNodes returns the names in a valid expression over nodes.
 func InNodes(text string) Set {
-	return read(text, map[string]value{"node": {space: Node}, "host": {space: Host}, "groups": {space: Group, isList: true}, "labels": {keys: Label}, "facts": {paths: []Path{{}}}})
+	return read(text, map[string]value{"node": {space: Node}, "host": {space: Host}, "groups": {space: Group, isList: true}, "labels": {keys: Label}, "facts": {paths: []Path{{}}}, "state": {space: State}})
 }
 
 // InResults returns the names in a valid expression over results of resources.
 func InResults(text string) Set {
-	return read(text, map[string]value{"node": {space: Node}, "manifest": {space: Key}, "type": {space: Type}, "resource": {space: Resource}, "provider": {space: Provider}})
+	return read(text, map[string]value{"node": {space: Node}, "manifest": {space: Key}, "type": {space: Type}, "resource": {space: Resource}, "provider": {space: Provider}, "outcome": {space: Outcome}, "cause": {space: Cause}})
 }
 
 // InPackages returns the names in a valid expression over packages.

@@ -107,6 +107,26 @@ func TestCostlyExpressions(t *testing.T) {
 	}
 }
 
+// TestLongLists: a finder visits a limited number of elements.
+func TestLongLists(t *testing.T) {
+	t.Parallel()
+	list := make([]any, 100_000)
+	for i := range list {
+		list[i] = map[string]any{}
+	}
+	find := func(nodes int) []string {
+		f := mentions.NewFinder(mentions.InNodes("any(facts.list, .none == 1)"))
+		for range nodes {
+			f.AddFacts(model.Facts{"list": list})
+		}
+
+		return f.Warnings(nodes)
+	}
+	if few, many := find(3), find(200); len(few) != 1 || len(many) != 0 {
+		t.Errorf("%q, %q", few, many)
+	}
+}
+
 // BenchmarkFinder looks for names in 10,000 nodes: most of them are known.
 func BenchmarkFinder(b *testing.B) {
 	nodes, list := make([]model.Node, 10_000), make([]string, 300)

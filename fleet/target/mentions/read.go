@@ -234,6 +234,7 @@ func (r *reader) call(n *ast.CallNode) value {
 		r.addAll(Group, first.texts)
 	case callee.Value == "manifest":
 		r.addAll(Manifest, first.texts)
+		return value{members: map[string]value{"status": {space: Status}, "outcome": {space: Outcome}}}
 	case callee.Value == "package":
 		r.addAll(Package, first.texts)
 		return value{members: packageValues()}

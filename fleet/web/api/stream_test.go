@@ -10,6 +10,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/web/api"
+	"github.com/musterfleet/muster/testing/kvtest"
 )
 
 // reader is one of the feed.
@@ -71,7 +72,7 @@ func TestFeed(t *testing.T) {
 	t.Cleanup(server.Close)
 
 	r := connect(t, server, "?kind=run&node=web01", "")
-	one := <-f.feeds
+	one := kvtest.Receive(t, f.feeds)
 	if one.query != (view.EventQuery{Kind: "run", Node: "web01"}) {
 		t.Errorf("asked %+v", one.query)
 	}
@@ -88,8 +89,8 @@ func TestFeed(t *testing.T) {
 	one.events <- event(9)
 	close(one.events)
 	r.is("id: 9.1|")
-	<-one.cancelled
-	two := <-f.feeds
+	kvtest.Receive(t, one.cancelled)
+	two := kvtest.Receive(t, f.feeds)
 	if two.query.After != 8 || two.query.Kind != "run" {
 		t.Errorf("asked %+v", two.query)
 	}
@@ -99,7 +100,7 @@ func TestFeed(t *testing.T) {
 	r.is("id: 9.2|")
 	r.is("id: 10.1|")
 	r.leave()
-	<-two.cancelled
+	kvtest.Receive(t, two.cancelled)
 }
 
 func TestFeedGoesOnWhereAReaderWas(t *testing.T) {
@@ -119,7 +120,7 @@ func TestFeedGoesOnWhereAReaderWas(t *testing.T) {
 		{"", "garbage", 0, "id: 7.1|"},
 	} {
 		r := connect(t, server, c.query, c.id)
-		one := <-f.feeds
+		one := kvtest.Receive(t, f.feeds)
 		if one.query.After != c.after {
 			t.Errorf("%+v: asked %+v", c, one.query)
 		}
@@ -133,7 +134,7 @@ func TestFeedGoesOnWhereAReaderWas(t *testing.T) {
 		r.is("retry:")
 		r.is(c.first)
 		r.leave()
-		<-one.cancelled
+		kvtest.Receive(t, one.cancelled)
 	}
 }
 
@@ -145,11 +146,11 @@ func TestFeedOfALargeBatch(t *testing.T) {
 	t.Cleanup(server.Close)
 	r := connect(t, server, "", "7.1")
 	r.is("retry:")
-	one := <-f.feeds
+	one := kvtest.Receive(t, f.feeds)
 	one.events <- event(7)
 	close(one.events)
 	r.is("id: 7|event: gap|data: {}")
-	two := <-f.feeds
+	two := kvtest.Receive(t, f.feeds)
 	if two.query.After != 7 {
 		t.Errorf("asked %+v", two.query)
 	}
@@ -158,10 +159,10 @@ func TestFeedOfALargeBatch(t *testing.T) {
 
 	// A model that ends it without a reason is not asked for ever.
 	close(two.events)
-	three := <-f.feeds
+	three := kvtest.Receive(t, f.feeds)
 	close(three.events)
 	r.is("id: 8|event: gap")
-	close((<-f.feeds).events)
+	close(kvtest.Receive(t, f.feeds).events)
 	r.is("")
 }
 
@@ -181,7 +182,7 @@ func TestFeedsAreBounded(t *testing.T) {
 		}()
 	}
 	for range 500 {
-		<-f.feeds
+		kvtest.Receive(t, f.feeds)
 	}
 	r := get(t, h, "/events/stream")
 	if p := problemOf(t, r); r.StatusCode != http.StatusServiceUnavailable || r.Header.Get("Retry-After") == "" || !strings.Contains(p.Detail, "500 feeds") {
@@ -189,7 +190,7 @@ func TestFeedsAreBounded(t *testing.T) {
 	}
 	leave()
 	for range 500 {
-		<-ended
+		kvtest.Receive(t, ended)
 	}
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, httptest.NewRequest(http.MethodHead, api.Prefix+"/events/stream", nil))

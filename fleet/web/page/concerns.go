@@ -188,3 +188,8 @@ func unread(p view.Progress) []string {
 
 	return out
 }
+
+// isPartial reports whether a notice at the top of the overview says that the states may be incomplete or outdated.
+func isPartial(o view.Overview) bool {
+	return len(unread(o.Progress)) > 0 || len(o.Progress.Problems) > 0 || !o.Progress.BlindSince.IsZero() || len(o.Incomplete) > 0
+}

@@ -76,6 +76,36 @@ func TestErrorsOfALine(t *testing.T) {
 	}
 }
 
+// TestNoAllClearBelowANotice: with a notice that data may be incomplete, the overview does not say that all is well.
+func TestNoAllClearBelowANotice(t *testing.T) {
+	t.Parallel()
+	const allClear = "Everything is in its desired state"
+	known := view.Progress{Nodes: true, LastRuns: true, History: true}
+	with := func(change func(*view.Overview)) view.Overview {
+		o := view.Overview{Progress: known, Summary: summary.Summary{Total: 1}}
+		change(&o)
+		return o
+	}
+	for name, c := range map[string]struct {
+		overview view.Overview
+		isClear  bool
+	}{
+		"complete":      {with(func(*view.Overview) {}), true},
+		"silent server": {with(func(o *view.Overview) { o.Progress.Problems = []string{"the server n1 does not answer"} }), false},
+		"blind":         {with(func(o *view.Overview) { o.Progress.BlindSince = time.Now() }), false},
+		"unread":        {with(func(o *view.Overview) { o.Progress.Nodes = false }), false},
+		"incomplete":    {with(func(o *view.Overview) { o.Incomplete = []string{"the state of web01 is invalid"} }), false},
+	} {
+		var html bytes.Buffer
+		if err := Overview(c.overview, Last(""), time.Now()).Render(t.Context(), &html); err != nil {
+			t.Fatal(err)
+		}
+		if strings.Contains(html.String(), allClear) != c.isClear {
+			t.Errorf("%s: all-clear shown: %t", name, !c.isClear)
+		}
+	}
+}
+
 // TestEveryLinkHasAName, also where what a node or an administrator wrote has none.
 func TestEveryLinkHasAName(t *testing.T) {
 	t.Parallel()

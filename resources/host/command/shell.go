@@ -1,6 +1,7 @@
 package command
 
 import (
+	"bytes"
 	"net/netip"
 	"regexp"
 	"slices"
@@ -15,7 +16,7 @@ const operators = "|&;<>"
 var operator = regexp.MustCompile(`^(.*\|.*|&|&&|.*;|<|>>?|[0-9]*>>?(&[0-9]|/.*))$`)
 
 // variable matches the start of an expansion, which double quotes do not prevent.
-var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|\()`)
+var variable = regexp.MustCompile(`^\$([A-Za-z_][A-Za-z0-9_]*|[({])`)
 
 // expansion matches the parts of an unquoted word that a shell expands: a home directory, a
 // file name pattern, or a list in braces.
@@ -24,6 +25,9 @@ var expansion = regexp.MustCompile(`^~[A-Za-z0-9_.-]*(/|$)|[*?]|\[[^\]]+\]|\{[^{
 // expandable lists the first characters of expansions.
 const expandable = "~*?[{"
 
+// globs are the first characters of file name patterns.
+var globs = []byte("*?[")
+
 // quoted stands for a quoted character.
 const quoted = 'q'
 
@@ -31,8 +35,9 @@ const quoted = 'q'
 // that Split turns into an argument, or the empty string:
 //   - an operator that is a word without quotes, a word with a pipe in it, or a word that
 //     ends in a semicolon
-//   - $NAME, $( or a backtick outside single quotes
-//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs and in addresses such as [::1]
+//   - $NAME, ${, $( or a backtick outside single quotes
+//   - ~, *, ?, [a-z] or {a,b} outside quotes, except in URLs, in addresses such as [::1], and
+//     patterns in options such as --exclude=*.log
 //
 // It ignores inserted parts.
 func ShellSyntax(line string, inserted ...[2]int) string {
@@ -82,8 +87,10 @@ func wordSyntax(word string, masked []byte, isQuoted bool) string {
 		return ""
 	}
 
+	// A shell does not expand the pattern of an option: no file has such a name.
+	isOption := strings.HasPrefix(word, "-")
 	for _, found := range expansion.FindAll(masked, -1) {
-		if !isAddress(found) {
+		if isPattern := bytes.IndexByte(globs, found[0]) >= 0; !isAddress(found) && !(isPattern && isOption) {
 			return strings.ReplaceAll(string(found), opaque, "…")
 		}
 	}

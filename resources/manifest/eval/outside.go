@@ -1,14 +1,12 @@
 package eval
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/manifest/expression"
@@ -70,10 +68,8 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 		if untrusted == nil || use == evaluated {
 			return string(text), untrusted
 		}
+		w.untrusted.CompareAndSwap(nil, &untrusted)
 		text, err := files.Read(path, w.Opts.MaxBytes)
-		if err == nil && bytes.ContainsAny(text, "{[<") { // delimiters of expressions and templates begin with one of these
-			w.untrusted.Store(string(bytes.TrimSpace(text)), untrusted)
-		}
 		return string(text), err
 	}
 	if running {
@@ -87,16 +83,19 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	return w.cached(string(use)+path, read)
 }
 
-// checkText refuses to evaluate a text of a file whose owner must not decide what muster does.
-func (w *World) checkText(text string) (err error) {
-	w.untrusted.Range(func(part, reason any) bool {
-		if strings.Contains(text, part.(string)) {
-			err = reason.(error)
+// checkText refuses to evaluate a text that can have parts of a file that others may change:
+// the document has read such a file, and the text is no literal of the expression.
+func (sc *Scope) checkText(text string) error {
+	if sc.program.HasLiteral(text) {
+		return nil
+	}
+	for w := sc.World; w != nil; w = w.Outer {
+		if reason := w.untrusted.Load(); reason != nil {
+			return *reason
 		}
-		return err == nil
-	})
+	}
 
-	return err
+	return nil
 }
 
 // beside returns the whole path of a file.

@@ -277,7 +277,7 @@ func (r *Resolver) evaluate(ctx context.Context, v document.Value, p expression.
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
-		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:]), "the expression is not valid: %s", program.Message)
+		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
 		return v, &failure{}
 	}
 	if r.CompileOnly || r.Scope.Broken && program.UsesData() {

@@ -31,6 +31,8 @@ type Scope struct {
 	*World
 	phase   phase
 	machine vm.VM
+	// program is the running expression.
+	program *expression.Program
 	// known are the names, with secrets as plain text.
 	known map[string]any
 	// data are those of the document, with their secrets marked.
@@ -174,7 +176,7 @@ func (sc *Scope) call(ctx context.Context, p *expression.Program, extra map[stri
 	for k, v := range extra {
 		with[k] = v
 	}
-	sc.work = 0
+	sc.work, sc.program = 0, p
 	v, err := sc.machine.Run(p.Program, with)
 	if err == nil && v == nil {
 		if path, known, is := p.Missing(with); is {

@@ -98,7 +98,7 @@ func (t *templates) part(ctx context.Context, inner *Scope, source template.Temp
 	}
 	program := t.Program(p.Expr, false)
 	if program.Message != "" {
-		return "", invalidPart(source, p.At, program.Advice(source.Text[p.At:]), "the expression is not valid: "+program.Message)
+		return "", invalidPart(source, p.At, program.Advice(source.Text[p.At:], inner.World.Data), "the expression is not valid: "+program.Message)
 	}
 	inner.noteData(program.DataPaths...)
 	v, secret, err := inner.evaluate(ctx, program, nil)

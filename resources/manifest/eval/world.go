@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/expr-lang/expr/types"
 
@@ -75,8 +76,8 @@ type World struct {
 	signature func() types.Map
 	// cache holds the files and keys that were read.
 	cache map[string]string
-	// untrusted has the texts of files that the author of the document does not vouch for, with the reasons.
-	untrusted sync.Map
+	// untrusted is why others may change a file that readFile returned; nil if there is none.
+	untrusted atomic.Pointer[error]
 	// secrets are all that were seen so far, also within what is secret as a whole.
 	secrets []model.Secret
 	isKnown map[model.Secret]bool

@@ -31,6 +31,8 @@ type Program struct {
 	DataPaths [][]string
 	// Message and hint say why it does not compile.
 	Message, Hint string
+	// unknown is the name that prevents the compilation, if any.
+	unknown string
 	// OfValue are the functions with the value of @validate as first argument.
 	OfValue []string
 	// refused reports whether it is well formed and asks for what there is not.
@@ -74,8 +76,11 @@ func Compile(source string, signature types.Map, text func(string) string) *Prog
 	if err != nil {
 		p.Message = ExprMessage(err)
 		if word, ok := strings.CutPrefix(p.Message, "unknown name "); ok {
-			p.Message = "unknown name `" + word + "`"
+			p.Message, p.unknown = "unknown name `"+word+"`", word
 			p.Hint = document.DidYouMean(word, knownNames(signature))
+		}
+		if root, _, _ := strings.Cut(strings.TrimPrefix(source, "."), "."); source[0] == '.' && signature[root] != nil {
+			p.Hint = "did you mean `" + source[1:] + "`?"
 		}
 		return p
 	}
@@ -89,6 +94,17 @@ func Compile(source string, signature types.Map, text func(string) string) *Prog
 // UsesData reports whether the program may look at the data.
 func (p *Program) UsesData() bool {
 	return p.Names[NameData] || p.Names["lookup"] || p.Names[NameTemplate] || p.Names[NameJet]
+}
+
+// HasLiteral reports whether text is a string literal of the expression.
+func (p *Program) HasLiteral(text string) bool {
+	node := p.Node()
+
+	return ast.Find(node, func(n ast.Node) bool {
+		literal, is := n.(*ast.StringNode)
+
+		return is && literal.Value == text
+	}) != nil
 }
 
 // knownNames are those of signature that may be suggested: now is as near to any
@@ -203,13 +219,16 @@ func (p *Program) refuse(message, hint string) {
 	p.Message, p.Hint, p.refused = message, hint, true
 }
 
-// Advice is what to do about an expression that is not valid. Often it was
-// never meant to be one, so how to write that is said too. opened is the text
-// from where it begins.
-func (p *Program) Advice(opened string) string {
+// Advice returns the remedy for an expression that is not valid. Many such texts were never
+// meant as an expression, so it also shows how to write a literal. opened is the text from where
+// the expression begins.
+func (p *Program) Advice(opened string, data map[string]any) string {
+	_, isData := data[p.unknown]
 	switch {
 	case p.refused:
 		return p.Hint
+	case isData:
+		return "did you mean `Data." + p.unknown + "`? or " + LiteralHint(opened)
 	case p.Hint != "":
 		return p.Hint + " or " + LiteralHint(opened)
 	default:

@@ -206,7 +206,7 @@ func (c *command) showChanges(doc ofFleetDocument) error {
 		for i, change := range doc.Changes {
 			rows[i] = changeRow(change)
 		}
-		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, "nothing was changed")
+		c.Print.Table([]string{"TIME", "KEY", "REVISION", "EVENT", "BY", "DETAILS"}, rows, c.none())
 		switch {
 		case doc.isLimited && doc.isShared:
 			c.Print.Remark("there are more than these: --limit 0 shows all")
@@ -237,4 +237,13 @@ func changeDetails(c describe.ControlChange) string {
 	default:
 		return c.Text
 	}
+}
+
+// none returns the remark for no changes: of a typo in a filter it must not say that nothing was changed.
+func (c *command) none() string {
+	if len(c.groups)+len(c.events) > 0 || c.by != "" || !c.from.IsZero() || !c.to.IsZero() {
+		return "no changes match"
+	}
+
+	return "nothing was changed"
 }

@@ -94,6 +94,7 @@ func (c *queryCommand) results(ctx context.Context, store *fleetcli.Store, e tar
 
 // warnings returns warnings about the names in the expression that neither reports nor the fleet nor muster have.
 func (r *results) warnings(ctx context.Context, store *fleetcli.Store, types resource.Types) ([]string, error) {
+	r.unknown.AddKey(model.KindEnsure) // the manifest of ensure requests
 	for _, t := range types {
 		r.unknown.Add(mentions.Type, t.Name)
 		for _, provider := range t.Providers {

@@ -104,9 +104,13 @@ func (f *feed) judgeBlind(nodes age) {
 }
 
 // awaitCheck waits until the next check of the streams. The check is due at once after NATS was away, because the server
-// may have another store now, and after recheckPause if an answer was missing or a sequence went back.
+// may have another store now, and after recheckPause if an answer was missing, a sequence went back, or the server did not
+// store messages.
 func (f *feed) awaitCheck(ctx context.Context, last seen, reconnected time.Time) error {
 	pause := f.look
+	if len(f.unstored.Lines()) > 0 {
+		pause = min(pause, recheckPause)
+	}
 	for _, a := range last {
 		if a.back || a.unanswered > 0 {
 			pause = min(pause, recheckPause)

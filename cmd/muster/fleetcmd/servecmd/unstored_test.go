@@ -106,8 +106,22 @@ func TestOneNodeDoesNotBlind(t *testing.T) {
 		return asked.Load() >= 4, fmt.Sprint(asked.Load())
 	})
 	full.Store(2)
-	if found := find(); found.Since.IsZero() || !strings.Contains(found.States, " reports: no space left on device") {
-		t.Errorf("two nodes: %+v", found)
+	kvtest.Eventually(t, "both nodes report it", func() (bool, string) {
+		found := find()
+
+		return !found.Since.IsZero() && strings.Contains(found.States, " reports: no space left on device"), fmt.Sprintf("%+v", found)
+	})
+}
+
+// TestAProblemIsCheckedSoon: after the server did not store messages, the next check is due after recheckPause.
+func TestAProblemIsCheckedSoon(t *testing.T) {
+	t.Parallel()
+	_, store := kvtest.New(t)
+	f := &feed{store: store.Store, look: time.Hour, unstored: fleetcli.Unstored{Reports: "the server stores no reports"}}
+	ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+	defer stop()
+	if err := f.awaitCheck(ctx, seen{}, store.Reconnected()); err != nil {
+		t.Errorf("the next check is not due: %v", err)
 	}
 }
 
@@ -119,7 +133,11 @@ func pingable(t *testing.T, store *kvtest.Store, node string, answer func() mode
 	go func() {
 		ended <- store.Serve(ctx, requests.ServeOptions{Node: node, Ready: func() { close(ready) }, Ping: func(context.Context, []byte) (any, error) { return answer(), nil }})
 	}()
-	<-ready
+	select {
+	case <-ready:
+	case err := <-ended:
+		t.Fatal(err)
+	}
 	t.Cleanup(func() {
 		stop()
 		if err := <-ended; err != nil {
