@@ -27,6 +27,10 @@ import (
 // DefaultMaxDepth is how deep manifests may include one another, by default.
 const DefaultMaxDepth = 10
 
+// maxInclusions is the maximum number of child manifests that are read. A small manifest that includes itself several
+// times with other data would have millions at the maximum depth.
+const maxInclusions = 1000
+
 // assemble puts what resources include in front of them, once all resources of
 // the document are known.
 func (b *build) assemble(ctx context.Context) {
@@ -132,6 +136,14 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	brings, later := s.broughtLater(i.path, b.out.Resources)
 	if i.Late != nil || later {
 		b.includeLater(i, brings)
+		return
+	}
+	if s.common.reads++; s.common.reads > maxInclusions {
+		b.openEnded = true
+		if !s.common.isFull {
+			s.common.isFull = true
+			b.problems.Add(i.placeOfName(), "does a manifest include itself?", "more than %d child manifests are included", maxInclusions)
+		}
 		return
 	}
 	child, err := s.include(ctx, &i, i.Spec, s.common)

@@ -53,6 +53,9 @@ type shared struct {
 	included []*resource.Resource
 	// including are all resources that include a manifest, without repetitions.
 	including []*resource.Resource
+	// reads counts the manifests that were read for an inclusion. isFull is set after the problem of maxInclusions.
+	reads  int
+	isFull bool
 }
 
 // instance returns the number of a resource that includes a manifest among those with its name. Resources that are
@@ -75,7 +78,11 @@ func (s *shared) instance(res *resource.Resource) int {
 
 // clone returns a copy for one run: what that adds is not seen by the next.
 func (s *shared) clone() *shared {
-	return &shared{maps.Clone(s.paths), slices.Clone(s.bringing), maps.Clone(s.aliases), maps.Clone(s.sensitive), slices.Clone(s.included), slices.Clone(s.including)}
+	out := *s
+	out.paths, out.aliases, out.sensitive = maps.Clone(s.paths), maps.Clone(s.aliases), maps.Clone(s.sensitive)
+	out.bringing, out.included, out.including = slices.Clone(s.bringing), slices.Clone(s.included), slices.Clone(s.including)
+
+	return &out
 }
 
 // provided returns the paths that resources declared so far bring, each by the first.
