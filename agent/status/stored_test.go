@@ -34,6 +34,20 @@ func (s *shelf) MaxMessage() int64                                   { return 0 
 
 func (s *shelf) State(context.Context, string) (model.Node, error) { return s.node, s.away }
 
+// fullShelf has no room for a state until a time.
+type fullShelf struct {
+	shelf
+	until time.Time
+}
+
+func (s *fullShelf) PutState(ctx context.Context, state model.NodeState, ttl time.Duration) error {
+	if time.Now().Before(s.until) {
+		return errors.New("no room")
+	}
+
+	return s.shelf.PutState(ctx, state, ttl)
+}
+
 // TestFailuresAreRecalled of the state that an earlier agent of the node stored, before it is
 // replaced.
 func TestFailuresAreRecalled(t *testing.T) {
@@ -118,17 +132,14 @@ func TestARefusedStateIsRetriedSoon(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		beats := config.Config{Heartbeat: model.Duration(time.Hour), StateTTL: model.Duration(24 * time.Hour)}
 		n := New("v", func() config.Config { return beats }, func() int { return 0 }, func() int { return 0 }, clock.System())
+		freed := time.Now().Add(30 * time.Minute)
 		h := &Heartbeat{
-			Store: &shelf{away: errors.New("no room")}, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
+			Store: &fullShelf{until: freed}, Node: n, Clock: clock.System(), Stored: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler),
 			Facts: func() (model.Facts, string) { return nil, "" }, ClockMoved: func() {},
 		}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
 		go func() { _ = h.Run(ctx) }()
-		<-time.After(30 * time.Minute)
-		synctest.Wait()
-		h.Store.(*shelf).away = nil
-		freed := time.Now()
 		<-h.Stored
 		if late := time.Since(freed); late > 10*time.Second {
 			t.Errorf("stored %s after there was room", late)
