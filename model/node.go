@@ -44,6 +44,8 @@ type NodeState struct {
 	Polled       int                      `json:"polled,omitempty" jsonschema_description:"Resources that are polled, because they cannot be watched"`
 	Flapping     []FlappingState          `json:"flapping,omitempty" jsonschema_description:"Resources that something else changes again and again, the first ones"`
 	Paused       *Paused                  `json:"paused,omitempty" jsonschema_description:"The pause that holds: the node observes and changes nothing; missing for none"`
+	// PausedBy is nil too where an older agent wrote the state.
+	PausedBy map[string]uint64 `json:"paused_by,omitempty" jsonschema_description:"Revisions of all pauses in force, by control key; older agents omit it"`
 	// RejectedControl is nil too where an older agent wrote the state: its Message alone has them.
 	RejectedControl map[string]string `json:"rejected_control,omitempty" jsonschema_description:"Why what operators wrote about the node is not in force, by key; older agents have it in the message alone"`
 	Clock           ClockOffset       `json:"clock,omitzero" jsonschema_description:"How the node's clock differs from the server's; missing while that is not measured"`

@@ -83,6 +83,9 @@ func (p *plainText) activity(s *NodeState) {
 	if p.accept(`,"paused":`) {
 		p.decode(&s.Paused)
 	}
+	if p.accept(`,"paused_by":`) {
+		p.decode(&s.PausedBy)
+	}
 	if p.accept(`,"rejected_control":`) {
 		p.decode(&s.RejectedControl)
 	}

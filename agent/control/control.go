@@ -152,6 +152,24 @@ func (c *Control) Paused() *model.Paused {
 	return out
 }
 
+// PausedBy returns the revisions of all pauses in force, by key; nil for none.
+func (c *Control) PausedBy() map[string]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out map[string]uint64
+	for key, d := range c.documents {
+		if d.pause == nil || c.left(d.pause) <= 0 {
+			continue
+		}
+		if out == nil {
+			out = map[string]uint64{}
+		}
+		out[key] = d.entry.Revision
+	}
+
+	return out
+}
+
 // forever is how long a pause is that does not end by itself.
 const forever = time.Duration(1<<63 - 1)
 
@@ -211,14 +229,14 @@ func (c *Control) Rejected() map[string]string {
 	return out
 }
 
-// Show calls set with what is in force, why documents were rejected, by key, and why the bucket
+// Show calls set with the pause that holds, the revisions of all pauses by key, the labels, why documents were rejected, by key, and why the bucket
 // cannot be read, empty when it can.
-func (c *Control) Show(set func(paused *model.Paused, labels, rejected map[string]string, unread string)) {
+func (c *Control) Show(set func(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string)) {
 	unread := ""
 	if err := c.Unread(); err != nil {
 		unread = bounds.Text("what operators write about the node cannot be read: " + err.Error())
 	}
-	set(c.Paused(), c.Labels(), c.Rejected(), unread)
+	set(c.Paused(), c.PausedBy(), c.Labels(), c.Rejected(), unread)
 }
 
 // Wake has Run look at the bucket, and at the time, again.

@@ -2,6 +2,8 @@ package control_test
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -83,5 +85,71 @@ func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 		if c, err = control.Open(options); err != nil || c.Paused() == nil {
 			t.Errorf("after a restart without NATS the node is not paused (%v)", err)
 		}
+	})
+}
+
+// changing is a bucket whose keys change, and in which one key cannot be read.
+type changing struct {
+	bucket
+	keys   map[string]model.Entry
+	unread string
+}
+
+func (b *changing) Entries() (map[string]model.Entry, model.Sync) {
+	at := time.Unix(1, 0)
+
+	return maps.Clone(b.keys), model.Sync{At: at, Stream: at, Known: []string{"node.web01", "group.web"}}
+}
+
+func (b *changing) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
+	if key == b.unread {
+		return model.Entry{}, errors.New("no answer")
+	}
+	e, err := b.bucket.Read(ctx, key, revision)
+	e.Key, e.Revision = key, revision
+
+	return e, err
+}
+
+// TestNoRunBetweenTwoPauses: a resumed node stays paused until it has read its other pause.
+func TestNoRunBetweenTwoPauses(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const group = "group.web.pause"
+		entry := func(key string, revision uint64) model.Entry {
+			return model.Entry{Key: key, Revision: revision, Time: time.Unix(1, 0)}
+		}
+		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}, unread: group}
+		dir := t.TempDir()
+		c, err := control.Open(control.Options{
+			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: open{}, Clock: wall{},
+			Families: func() []string { return []string{"node.web01", "group.web"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, stop := context.WithCancel(t.Context())
+		defer synctest.Wait()
+		defer stop()
+		go func() { _ = c.Run(ctx) }()
+		synctest.Wait()
+		is := func(want map[string]uint64) {
+			t.Helper()
+			if by := c.PausedBy(); !maps.Equal(by, want) {
+				t.Errorf("paused by %v, want %v", by, want)
+			}
+		}
+		is(map[string]uint64{key: 7})
+		b.keys = map[string]model.Entry{group: entry(group, 8)}
+		c.Wake()
+		synctest.Wait()
+		is(map[string]uint64{key: 7})
+		b.unread = ""
+		c.Wake()
+		synctest.Wait()
+		is(map[string]uint64{group: 8})
+		b.keys = nil
+		c.Wake()
+		synctest.Wait()
+		is(nil)
 	})
 }

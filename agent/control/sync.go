@@ -17,17 +17,20 @@ func (c *Control) sync(ctx context.Context) error {
 	entries, state := c.o.Source.Entries()
 	families := c.o.Families()
 	var failed []error
-	changed := c.forget(families)
+	changed, unread := false, false
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if family, _, ok := model.SplitKey(key); ok && slices.Contains(families, family) && model.IsControlKey(key) {
 			took, err := c.take(ctx, entries[key], family)
 			changed = changed || took
+			unread = unread || err != nil && isPause(key)
 			failed = append(failed, err)
 		}
 	}
+	// A pause ends after all others are in force: the node must not run in between.
+	changed = c.forget(families, unread) || changed
 	for _, key := range c.keys() {
 		family, _, _ := model.SplitKey(key)
-		if _, there := entries[key]; !there && state.Knows(family) {
+		if _, there := entries[key]; !there && state.Knows(family) && !(unread && isPause(key)) {
 			ended, err := c.end(ctx, key, family)
 			changed = changed || ended
 			failed = append(failed, err)
@@ -48,13 +51,19 @@ func (c *Control) keys() []string {
 	return slices.Compact(all)
 }
 
-// forget drops what is of families that the node is not of any more.
-func (c *Control) forget(families []string) (changed bool) {
+// isPause reports whether a control key is a pause.
+func isPause(key string) bool {
+	_, name, _ := model.SplitKey(key)
+	return name == model.ControlPause
+}
+
+// forget drops documents of families that the node has left, and keeps their pauses while keepPauses.
+func (c *Control) forget(families []string, keepPauses bool) (changed bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	gone := func(key string) bool {
 		family, _, _ := model.SplitKey(key)
-		return !slices.Contains(families, family)
+		return !slices.Contains(families, family) && !(keepPauses && isPause(key))
 	}
 	before := len(c.documents)
 	maps.DeleteFunc(c.documents, func(key string, _ document) bool { return gone(key) })

@@ -50,12 +50,12 @@ const maxRejected = 50
 
 // SetControl takes over what operators wrote about the node, why some of that is not in force, by
 // key, and why nothing is known of it, empty for nothing. None is changed afterwards.
-func (n *Node) SetControl(paused *model.Paused, labels, rejected map[string]string, unread string) {
+func (n *Node) SetControl(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string) {
 	n.update(func() bool {
 		same := (paused == nil) == (n.paused == nil) && (paused == nil || *paused == *n.paused)
 		shown, text := firstRejected(rejected), rejectedText(rejected)
-		other := !same || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
-		n.paused, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, labels, shown, text, unread
+		other := !same || !maps.Equal(by, n.pausedBy) || !maps.Equal(labels, n.labels) || !maps.Equal(shown, n.rejected) || text != n.problems.control || unread != n.problems.unread
+		n.paused, n.pausedBy, n.labels, n.rejected, n.problems.control, n.problems.unread = paused, by, labels, shown, text, unread
 
 		return other
 	})

@@ -42,7 +42,9 @@ type Node struct {
 	flapping []model.FlappingState
 	// paused is the pause that holds, labels are those that operators gave.
 	paused *model.Paused
-	labels map[string]string
+	// pausedBy holds the revisions of all pauses in force, by key.
+	pausedBy map[string]uint64
+	labels   map[string]string
 	// joining are groups that operators put the node into lately, whose assignments it has not tried to read yet.
 	joining []string
 	// unread are the groups that the node could not read at its last attempt.
@@ -121,7 +123,7 @@ func (n *Node) Unbounded() model.NodeState {
 			s.UnreadGroups = append(s.UnreadGroups, g)
 		}
 	}
-	s.Labels, s.Paused = labels(c.Labels, n.labels), n.paused
+	s.Labels, s.Paused, s.PausedBy = labels(c.Labels, n.labels), n.paused, n.pausedBy
 	s.RejectedControl = maps.Clone(n.rejected)
 	s.Manifests, s.Health, s.Message, s.Watches, s.Polled, s.Flapping = shown(n.manifests), sum(n.health), n.problems.String(), n.watches, n.polled, n.flapping
 

@@ -46,7 +46,7 @@ func TestChangesAreShown(t *testing.T) {
 		"health":      func() { n.SetHealth("a", model.HealthCounts{OK: 1}) },
 		"message":     func() { n.SetMessage("no", false) },
 		"config":      func() { n.SetConfig("no") },
-		"rejected":    func() { n.SetControl(nil, nil, map[string]string{"node.a.pause": "no"}, "") },
+		"rejected":    func() { n.SetControl(nil, nil, nil, map[string]string{"node.a.pause": "no"}, "") },
 		"duplicate":   func() { n.setDuplicate("no") },
 		"run":         func() { n.SetRun("a", failed) },
 		"assignments": func() { n.SetAssignments(map[string]model.ManifestState{"a": {}}) },
@@ -62,7 +62,7 @@ func TestChangesAreShown(t *testing.T) {
 	}
 	n.SetWatches(2, 1, errors.New("no"))
 	n.SetHealth("b", model.HealthCounts{})
-	n.SetControl(nil, nil, map[string]string{"node.a.pause": "no"}, "")
+	n.SetControl(nil, nil, nil, map[string]string{"node.a.pause": "no"}, "")
 	n.setDuplicate("no")
 	n.SetPart("a", &model.Run{})
 	select {
@@ -180,17 +180,17 @@ func TestRejectedControl(t *testing.T) {
 	for i := range 2 * maxRejected {
 		all[fmt.Sprintf("group.g%03d.pause", i)] = strings.Repeat("x", 2<<10)
 	}
-	n.SetControl(nil, nil, all, "")
+	n.SetControl(nil, nil, nil, all, "")
 	s := n.State()
 	if why := s.RejectedControl["group.g000.pause"]; len(s.RejectedControl) != maxRejected || len(why) < 1<<10 || len(why) > 2<<10 || strings.Count(s.Message, "rejected: group.g00") != 3 || !strings.HasSuffix(s.Message, "; and 97 more") {
 		t.Errorf("%d, %d bytes, %q", len(s.RejectedControl), len(why), s.Message)
 	}
 	delete(all, "group.g099.pause")
-	n.SetControl(nil, nil, all, "")
+	n.SetControl(nil, nil, nil, all, "")
 	if s := n.State(); !strings.HasSuffix(s.Message, "; and 96 more") {
 		t.Errorf("%q", s.Message)
 	}
-	n.SetControl(nil, nil, nil, "")
+	n.SetControl(nil, nil, nil, nil, "")
 	if s := n.State(); s.RejectedControl != nil || s.Message != "" {
 		t.Errorf("%v, %q", s.RejectedControl, s.Message)
 	}

@@ -19,6 +19,8 @@ type Change struct {
 	Key string
 	// Pause is what was written, nil for the end of a pause.
 	Pause *model.Pause
+	// Revision is the revision of the pause, 0 if unknown.
+	Revision uint64
 }
 
 // Status is what a node does of a change.
@@ -72,16 +74,22 @@ func Unreachable(n model.Node, known bool) (away Status, is bool) {
 
 // inEffect reports whether the change is in effect on a node.
 func (c Change) inEffect(n model.Node) bool {
+	revision, stated := n.PausedBy[c.Key]
+	isFrom := n.Paused != nil && n.Paused.From == c.Key
 	switch {
 	case c.Pause == nil:
-		return n.Paused == nil || n.Paused.From != c.Key
+		return !stated && !isFrom
 	case n.Paused == nil:
 		return false
-	case n.Paused.From == c.Key:
+	case stated && c.Revision > 0:
+		return revision >= c.Revision
+	case isFrom:
 		return n.Paused.At.Equal(c.Pause.At)
+	case n.PausedBy != nil:
+		return stated
 	}
 
-	// Another pause that ends later holds instead; one that ends sooner tells nothing of this one.
+	// An older agent states one pause only. It confirms this one if the stated pause does not end sooner.
 	return n.Paused.Until.IsZero() || !c.Pause.Until.IsZero() && !n.Paused.Until.Before(c.Pause.Until)
 }
 
@@ -91,7 +99,7 @@ func (c Change) text(n model.Node) string {
 	case c.Pause == nil && n.Paused == nil:
 		return "resumed"
 	case c.Pause == nil:
-		return "still " + n.Paused.String() + " (" + n.Paused.From + ")"
+		return "still paused by " + n.Paused.From
 	case n.Paused.From != c.Key:
 		return "paused, also by " + n.Paused.From
 	}

@@ -38,9 +38,39 @@ func TestInEffect(t *testing.T) {
 		"without end, by one with":    {endless, &model.Paused{From: group, Until: at.Add(time.Minute)}, open},
 		"resumed":                     {end, nil, "resumed"},
 		"still paused":                {end, &model.Paused{From: own}, open},
-		"resumed, paused by a group":  {end, &model.Paused{From: group, By: "ann"}, "still paused by ann (" + group + ")"},
+		"resumed, paused by a group":  {end, &model.Paused{From: group, By: "ann"}, "still paused by " + group},
 	} {
 		got := c.change.Status(model.Node{NodeState: model.NodeState{Paused: c.paused}}, true, true)
+		if got.Text != c.want || (got.State == request.StateDone) != (c.want != open) {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
+// TestInEffectByKey: an agent that states all pauses confirms a change by its key and revision only.
+func TestInEffectByKey(t *testing.T) {
+	t.Parallel()
+	begun, end := begin(), pausestate.Change{Key: own}
+	begun.Revision = 7
+	unnumbered := begin()
+	const open = "written, not confirmed yet"
+	byGroup := &model.Paused{From: group}
+	for name, c := range map[string]struct {
+		change pausestate.Change
+		paused *model.Paused
+		by     map[string]uint64
+		want   string
+	}{
+		"paused by another only":        {begun, byGroup, map[string]uint64{group: 9}, open},
+		"by another, revision unknown":  {unnumbered, byGroup, map[string]uint64{group: 9}, open},
+		"by an earlier revision":        {begun, byGroup, map[string]uint64{group: 9, own: 6}, open},
+		"by both":                       {begun, byGroup, map[string]uint64{group: 9, own: 7}, "paused, also by " + group},
+		"by both, revision unknown":     {unnumbered, byGroup, map[string]uint64{group: 9, own: 7}, "paused, also by " + group},
+		"by a later revision":           {begun, &model.Paused{From: own}, map[string]uint64{own: 8}, "paused"},
+		"not resumed, another is shown": {end, byGroup, map[string]uint64{group: 9, own: 7}, open},
+		"resumed, still paused":         {end, byGroup, map[string]uint64{group: 9}, "still paused by " + group},
+	} {
+		got := c.change.Status(model.Node{NodeState: model.NodeState{Paused: c.paused, PausedBy: c.by}}, true, true)
 		if got.Text != c.want || (got.State == request.StateDone) != (c.want != open) {
 			t.Errorf("%s: %+v", name, got)
 		}

@@ -23,6 +23,8 @@ type bucket struct {
 	// isMain is that this watch, of those on a connection, connects again where a subscription
 	// is denied, and logs that answers were refused.
 	isMain bool
+	// inOrder reads announced keys in the order of their changes: a resume must not overtake an earlier pause.
+	inOrder bool
 }
 
 // manifests is the bucket of assignments.
@@ -43,7 +45,7 @@ func manifests(n kvstore.Names) bucket {
 // control is the bucket of what operators write about nodes.
 func control(n kvstore.Names) bucket {
 	return bucket{
-		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true,
+		name: n.Control(), values: "control documents", isKey: model.IsControlKey, isOptional: true, inOrder: true,
 		changed:   func(family string) string { return n.ControlChanged(family, "*") },
 		announced: n.ControlKey,
 	}

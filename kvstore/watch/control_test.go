@@ -1,6 +1,7 @@
 package watch_test
 
 import (
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -118,4 +119,32 @@ func TestControlThatIsLostIsKept(t *testing.T) {
 	write(t, store, "node.web01.pause", "3", "group.web.pause", "")
 	w.Has(t, "node.web01.pause=3")
 	w.Keeps(t)
+}
+
+// TestControlIsReadInOrder: the jitter of groups does not delay a group's pause past a later resume of the node or
+// of another group.
+func TestControlIsReadInOrder(t *testing.T) {
+	t.Parallel()
+	for _, resumed := range []string{"node.web01.pause", "group.web.pause"} {
+		t.Run(resumed, func(t *testing.T) {
+			t.Parallel()
+			srv, store := kvtest.New(t)
+			write(t, store, resumed, "1")
+			o := controlOptions(kvtest.Never)
+			var calls atomic.Int32
+			o.GroupJitter, o.Rand = time.Hour, func() float64 {
+				if calls.Add(1) == 1 {
+					return 0.9
+				}
+				return 0
+			}
+			w := kvtest.WatchControl(t, kvtest.Bind(t, srv), o, model.Memory{})
+			w.Synced(t)
+			calls.Store(0)
+			write(t, store, "group.all.pause", "2")
+			kvtest.Eventually(t, "the pause is announced", func() (bool, string) { return calls.Load() > 0, "no announcement" })
+			write(t, store, resumed, "")
+			w.Has(t, "group.all.pause=2")
+		})
+	}
 }

@@ -43,6 +43,7 @@ type loop struct {
 
 func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table) *loop {
 	l := &loop{store: s, o: o, bucket: b, table: t, pending: newPending(len(families)), parts: newParts(families, o.Retry), missing: missing{}}
+	l.pending.together = b.inOrder
 	_, l.reported = t.takeChanged()
 
 	return l

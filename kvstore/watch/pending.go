@@ -23,6 +23,8 @@ const (
 type pending struct {
 	// came has a token when a key was added since it was last taken.
 	came chan struct{}
+	// together takes all keys as soon as one is due, in the order of their sequences.
+	together bool
 
 	mu sync.Mutex
 	// queues are those of each family, in the order of parts.
@@ -118,6 +120,9 @@ func (p *pending) take(now time.Time) []announcement {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var taken []announcement
+	if p.together {
+		now = p.dueTogether(now)
+	}
 	for i := range p.queues {
 		q := &p.queues[i]
 		var due []announcement
@@ -134,8 +139,29 @@ func (p *pending) take(now time.Time) []announcement {
 		}
 		taken = append(taken, due...)
 	}
+	if p.together {
+		slices.SortFunc(taken, func(a, b announcement) int { return cmp.Compare(a.sequence, b.sequence) })
+	}
 
 	return taken
+}
+
+// dueTogether returns the moment at which all keys are due if one is due now, else now.
+func (p *pending) dueTogether(now time.Time) time.Time {
+	last, isDue := now, false
+	for _, q := range p.queues {
+		for _, a := range q.keys {
+			isDue = isDue || !a.due.After(now)
+			if a.due.After(last) {
+				last = a.due
+			}
+		}
+	}
+	if !isDue {
+		return now
+	}
+
+	return last
 }
 
 // overflowed returns the families of which keys were left out since the last call.

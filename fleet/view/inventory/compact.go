@@ -65,7 +65,7 @@ func excess(n model.Node) string {
 	for _, has := range []struct {
 		what        string
 		count, most int
-	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"unread groups", len(n.UnreadGroups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
+	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"unread groups", len(n.UnreadGroups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"pauses", len(n.PausedBy), maxGroups + 1}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
 		if has.count > has.most {
 			return fmt.Sprintf("it has %d %s, more than the %d that are looked at", has.count, has.what, has.most)
 		}

@@ -81,7 +81,7 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		if w.Unsigned {
 			c.Log.Warn("unsigned, unlike what it replaces: nodes that demand signatures reject it (give --sign-key FILE)", "key", w.Key)
 		}
-		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p}, target: t}, err
+		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
 	})
 	if len(done) > 0 && p.Until.IsZero() {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
