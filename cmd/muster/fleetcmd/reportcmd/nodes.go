@@ -94,6 +94,9 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	for _, text := range store.Unstored(ctx, all).Lines() {
+		c.Print.Remark("incomplete: %s", text)
+	}
 	found, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
 	if err != nil {
 		return err
