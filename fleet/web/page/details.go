@@ -16,6 +16,11 @@ import (
 // maxStatuses is how many assignments of a node are shown.
 const maxStatuses = 200
 
+// moreStatuses returns the number of manifests of a node that its page does not list, zero or less for none.
+func moreStatuses(d view.NodeDetail) int {
+	return max(len(d.Statuses)-maxStatuses, 0) + d.OmittedManifests
+}
+
 // nodeReason returns why a node is in its state, and what it says besides.
 func nodeReason(d view.NodeDetail) string {
 	reason, message := stateReason(d), texts.Row(d.Message)

@@ -350,7 +350,7 @@ func (w Wait) verdict(ctx context.Context, stored *storage, name string, statuse
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
 	case remainder(statuses) != "" && t.Rejected == 0 && w.LeaveUnreachable && !stored.isFailing && ctx.Err() == nil:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), later(remainder(statuses)))
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), later(remainder(statuses), names.Run("fleet wait "+name)))
 	case t.NotUpToDate() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(stored, statuses))
 	default:
@@ -358,13 +358,14 @@ func (w Wait) verdict(ctx context.Context, stored *storage, name string, statuse
 	}
 }
 
-// later explains when nodes apply a push that did not wait for them; only is that of remainder.
-func later(only string) string {
+// later explains when nodes apply a push that did not wait for them; only is the result of remainder.
+// wait is the command that waits for them.
+func later(only, wait string) string {
 	when := map[string]string{
 		"unreachable": "when they reconnect", "paused": "when their pause ends", "unreachable or paused": "when they reconnect or their pause ends",
 	}
 
-	return fmt.Sprintf("%s nodes apply it %s, --wait-unreachable waits for them", only, when[only])
+	return fmt.Sprintf("%s nodes apply it %s, %s waits for them", only, when[only], wait)
 }
 
 // unreachableHint names the remedy where the first node that is unreachable never comes back;
