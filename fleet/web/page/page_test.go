@@ -182,7 +182,7 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartTimesHaveTheirDay tests that a chart whose times are ambiguous without a day shows the day. The last interval
+// TestChartTimesHaveTheirDay tests that a chart of a day or more shows the day of each time. The last interval
 // of a real history has not ended yet.
 func TestChartTimesHaveTheirDay(t *testing.T) {
 	t.Parallel()
