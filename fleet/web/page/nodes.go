@@ -116,7 +116,7 @@ func labelsText(r view.NodeRow) string {
 }
 
 // tagsWidth is the number of characters that fit into a cell with tags. Each tag needs tagMargin more.
-const tagsWidth, tagMargin = 16, 2
+const tagsWidth, tagMargin = 14, 2
 
 // fitting returns the groups and labels of a node that fit into a cell, at least one of them. The last tag counts the
 // others, such as "+3".
