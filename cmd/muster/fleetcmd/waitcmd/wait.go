@@ -374,7 +374,7 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 	}
 }
 
-// later explains when nodes apply a push that did not wait for them; only is that of remainder.
+// later explains when nodes apply a push that did not wait for them; only is the result of remainder.
 // wait is the command that waits for them.
 func later(only, wait string) string {
 	when := map[string]string{
