@@ -51,6 +51,15 @@ func stateReason(d view.NodeDetail) string {
 	return ""
 }
 
+// assignmentURL returns the page of the manifest of an assignment, or the history of the key if it is not assigned.
+func assignmentURL(s summary.Assignment) templ.SafeURL {
+	if s.Status == fleet.StatusUnassigned {
+		return AuditURL(s.Key)
+	}
+
+	return manifestURL(nameOf(s.Key))
+}
+
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.
 func assignmentReason(s summary.Assignment) string {
 	if s.Status == fleet.StatusPending {
