@@ -55,6 +55,9 @@ func (a *Assigned) All() iter.Seq2[string, model.Entry] {
 	}
 }
 
+// Has reports whether a key is assigned.
+func (a *Assigned) Has(key string) bool { return a.byKey[key] != nil }
+
 // Assigned returns when the newest revision of a key was assigned, zero where nothing is.
 func (a *Assigned) Assigned(key string) time.Time {
 	if n := a.byKey[key]; n != nil {

@@ -368,6 +368,18 @@ func TestWaitEnds(t *testing.T) {
 			t.Errorf("%d looks, %+v, %v", l.looks, got, err)
 		}
 	})
+	t.Run("for unreachable nodes that may not be left", func(t *testing.T) {
+		away := node("b", nil, motd(6, model.OutcomeStable))
+		away.Silent = true
+		updated := node("a", nil, motd(7, model.OutcomeStable))
+		l := &lister{states: [][]model.Node{{updated, away}, {updated, away}, {updated, node("b", nil, motd(7, model.OutcomeStable))}}}
+		asked := 0
+		w := &fleet.Waiter{Nodes: l, Pause: time.Millisecond, LeaveUnreachable: true, MayLeave: func(context.Context) bool { asked++; return false }}
+		got, err := w.Wait(t.Context(), rolloutOfAll)
+		if err != nil || l.looks != 3 || asked != 1 || got[1].Status != fleet.StatusUpToDate {
+			t.Errorf("%d polls, asked %d times, %+v, %v", l.looks, asked, got, err)
+		}
+	})
 	t.Run("when only paused nodes remain", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(t.Context(), time.Hour)
 		defer cancel()

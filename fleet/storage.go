@@ -18,8 +18,9 @@ type LastStored struct {
 	At, Now time.Time
 }
 
-// remedy is what to do where a server does not store messages.
-const remedy = "check its free disk space and /healthz"
+// remedy is what to do where a server does not store messages. After a write error nats-server refuses messages until its
+// restart, also when there is room again.
+const remedy = "free disk space, check its /healthz, and restart the server if it still refuses writes"
 
 const (
 	// publishTime is how long a node takes at most to publish a report.

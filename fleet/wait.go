@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"maps"
-	"slices"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -34,6 +33,9 @@ type Waiter struct {
 	// poll, or whose pause does not end before the wait. Nodes that become unreachable during
 	// the wait may be restarting and are waited for.
 	LeaveUnreachable bool
+	// MayLeave, if set, is called before LeaveUnreachable ends the wait. If it returns false, the unreachable
+	// nodes are waited for.
+	MayLeave func(ctx context.Context) bool
 	// OnPoll, if set, gets the statuses of each poll.
 	OnPoll func([]RolloutStatus)
 	// IsTransient, if set, reports whether the error of a poll may pass by itself, as that of an outage: then the
@@ -95,10 +97,24 @@ func (w *Waiter) isSettled(ctx context.Context, statuses []RolloutStatus, reache
 		}
 	}
 
-	return !slices.ContainsFunc(statuses, func(s RolloutStatus) bool {
-		isAway := s.Status == StatusUnreachable && !reached[s.Node] || staysPaused(ctx, s.Paused)
-		return !s.Done() && s.Status != StatusRejected && !(w.LeaveUnreachable && isAway)
-	})
+	var unreachable []string
+	for _, s := range statuses {
+		switch {
+		case s.Done() || s.Status == StatusRejected || w.LeaveUnreachable && staysPaused(ctx, s.Paused):
+		case w.LeaveUnreachable && s.Status == StatusUnreachable && !reached[s.Node]:
+			unreachable = append(unreachable, s.Node)
+		default:
+			return false
+		}
+	}
+	if len(unreachable) == 0 || w.Once || w.MayLeave == nil || w.MayLeave(ctx) {
+		return true
+	}
+	for _, node := range unreachable {
+		reached[node] = true
+	}
+
+	return false
 }
 
 // staysPaused reports whether a pause outlasts the deadline of the wait.

@@ -43,7 +43,7 @@ func (s *Store) ExplainUnstored(ctx context.Context, subject string, err error) 
 	case leader == "":
 		return s.unanswered(err)
 	default:
-		return fmt.Errorf("%w: %s does not store messages: check free disk space and /healthz of its server %s", err, stream, leader)
+		return fmt.Errorf("%w: %s does not store messages: free disk space, check /healthz of its server %s, and restart the server if it still refuses writes", err, stream, leader)
 	}
 }
 

@@ -37,7 +37,7 @@ func TestAServerWithoutRoom(t *testing.T) {
 		srv := natstest.Start(t)
 		store := provisioned(t, srv)
 		mend := kvtest.FailWrites(t, srv, store, kvstore.KVStream(store.Names().Nodes()))
-		want := "KV_MUSTER_NODES does not store messages: check free disk space and /healthz of its server " + store.Conn().ConnectedServerName()
+		want := "KV_MUSTER_NODES does not store messages: free disk space, check /healthz of its server " + store.Conn().ConnectedServerName() + ", and restart the server if it still refuses writes"
 		if err := putState(t, store); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %s", err, want)
 		}

@@ -33,8 +33,8 @@ func (f FlappingState) By() string {
 	case f.Writer != "":
 		return "probably written by " + f.Writer
 	case f.Unit != "":
-		return "stopped by somebody, or ending by itself: see journalctl --unit=" + f.Unit
+		return "stopped by a program, or exits: see journalctl --unit=" + f.Unit
 	default:
-		return "written by somebody unknown"
+		return "written by an unknown program"
 	}
 }

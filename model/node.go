@@ -76,8 +76,8 @@ type Node struct {
 	// Silent reports whether its last update is older than its SilentAfter; the rest is
 	// that last update. It is kept for 7 days, or for SilentAfter where that is longer.
 	Silent bool `json:"silent"`
-	// Unreadable is why its state cannot be read. Then there are only the node's name and
-	// what can be read of its groups, nil for nothing.
+	// Unreadable names the problem if muster cannot read the state of the node. Such a node has no Manifests. Its Groups are nil if they
+	// are not known.
 	Unreadable string `json:"unreadable,omitempty"`
 	// Heard is the time of its last update.
 	Heard time.Time `json:"heard,omitzero"`

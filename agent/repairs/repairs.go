@@ -200,18 +200,18 @@ func (r *Repairs) began(f model.FlappingState) {
 func (r *Repairs) ended(f model.FlappingState) {
 	r.o.Log.Info("resource no longer flapping", "manifest", f.Manifest, "resource", f.Resource.String())
 	r.o.Status.SetFlapping(r.monitor.Flapping())
-	r.o.Report(f.Manifest, model.NodeFlapping, f.Resource.String()+" of "+f.Manifest+" is left alone now: it is repaired at once again")
+	r.o.Report(f.Manifest, model.NodeFlapping, f.Resource.String()+" of "+f.Manifest+" no longer flaps; the agent repairs it immediately again")
 }
 
-// flappingText says that a resource flaps, for people.
+// flappingText returns the message about a resource that flaps.
 func flappingText(f model.FlappingState) string {
-	who := "is changed again and again, who does it is not known"
+	who := "keeps being changed by an unknown program"
 	switch {
 	case f.Writer != "":
-		who = "is changed again and again, probably by " + f.Writer
+		who = "keeps being changed, probably by " + f.Writer
 	case f.Unit != "":
-		who = "stops again and again: somebody stops it, or it ends by itself (journalctl --unit=" + f.Unit + " tells)"
+		who = "keeps stopping: a program stops it, or it exits (see journalctl --unit=" + f.Unit + ")"
 	}
 
-	return fmt.Sprintf("%s of %s %s; its repairs are held back more and more until that ends", f.Resource, f.Manifest, who)
+	return fmt.Sprintf("%s of %s %s; the agent delays its repairs more and more until this ends", f.Resource, f.Manifest, who)
 }

@@ -13,12 +13,12 @@ func TestFlappingText(t *testing.T) {
 		f          model.FlappingState
 		text, said string
 	}{
-		{model.FlappingState{}, "is changed again and again, who does it is not known", "written by somebody unknown"},
-		{model.FlappingState{Writer: "vi (12)"}, "is changed again and again, probably by vi (12)", "probably written by vi (12)"},
-		{model.FlappingState{Unit: "app.service"}, "stops again and again: somebody stops it, or it ends by itself (journalctl --unit=app.service tells)", "stopped by somebody, or ending by itself: see journalctl --unit=app.service"},
+		{model.FlappingState{}, "keeps being changed by an unknown program", "written by an unknown program"},
+		{model.FlappingState{Writer: "vi (12)"}, "keeps being changed, probably by vi (12)", "probably written by vi (12)"},
+		{model.FlappingState{Unit: "app.service"}, "keeps stopping: a program stops it, or it exits (see journalctl --unit=app.service)", "stopped by a program, or exits: see journalctl --unit=app.service"},
 	} {
 		c.f.Manifest, c.f.Resource = "node.web01.site", model.Ref{Type: "service", Name: "app"}
-		if got, want := flappingText(c.f), "service#app of node.web01.site "+c.text+"; its repairs are held back more and more until that ends"; got != want {
+		if got, want := flappingText(c.f), "service#app of node.web01.site "+c.text+"; the agent delays its repairs more and more until this ends"; got != want {
 			t.Errorf("told %q, want %q", got, want)
 		}
 		if got := c.f.By(); got != c.said {

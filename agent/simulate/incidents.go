@@ -68,7 +68,7 @@ func (d *incidents) drift(key string) {
 func (d *incidents) flap(key string, ref model.Ref) {
 	state := model.FlappingState{Manifest: key, Resource: ref, Since: d.machine.now(), Writer: "sed (pid 4711, uid 0)"}
 	d.status.SetFlapping([]model.FlappingState{state})
-	d.report.Node(key, model.NodeFlapping, fmt.Sprintf("%s of %s is changed again and again, probably by %s; its repairs are held back more and more until that ends", ref, key, state.Writer))
+	d.report.Node(key, model.NodeFlapping, fmt.Sprintf("%s of %s keeps being changed, probably by %s; the agent delays its repairs more and more until this ends", ref, key, state.Writer))
 }
 
 // check reports a health check with another status than before; an empty key has none.

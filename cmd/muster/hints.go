@@ -107,7 +107,7 @@ func (l line) unexpected(err error) error {
 	case "muster fleet push":
 		return fmt.Errorf("unexpected argument %s: one source is pushed, and its targets are flags, as --group web", word)
 	case "muster fleet status":
-		return fmt.Errorf("unexpected argument %s: it is of the whole fleet; muster fleet describe %s shows one node", word, word)
+		return fmt.Errorf("unexpected argument %s: status shows the whole fleet; for a node: muster fleet describe NODE, for a manifest: muster fleet show NAME", word)
 	case "muster fleet wait":
 		return fmt.Errorf("unexpected argument %s: one manifest is waited for at a time; for a node write --node %s", word, word)
 	}

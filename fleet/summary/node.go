@@ -19,6 +19,9 @@ type Node struct {
 	// of them it is when the last one ended; else zero.
 	Since    time.Time    `json:"since,omitzero"`
 	Statuses []Assignment `json:"statuses"`
+	// OmittedManifests is the number of reported manifests that are neither assigned nor listed: a server bounds their
+	// number.
+	OmittedManifests int `json:"omitted_manifests,omitempty"`
 }
 
 // Assignment is the status of an assignment on a node.

@@ -236,7 +236,7 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 		out.Incomplete = append(out.Incomplete, fmt.Sprintf("the state of %d of %d nodes cannot be read: they count for no manifest", c.unreadable, c.nodes))
 	}
 	if len(never) > 0 {
-		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes with assignments of their own that were never seen: %d; they count as unreachable for these, and not among the nodes", len(never)))
+		out.Incomplete = append(out.Incomplete, fmt.Sprintf("nodes that have assignments but were never seen: %d; the node total excludes them, and their assignments count as unreachable", len(never)))
 	}
 
 	return out

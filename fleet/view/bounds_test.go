@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/model"
 )
@@ -130,11 +131,54 @@ func TestLongTextsAreCut(t *testing.T) {
 			t.Errorf("%s has %d bytes", what, size)
 		}
 	}
-	if d, _ := f.Node("web2"); d.State != fleet.StatusUnreadable || d.Unreadable != "it has 3000 manifests, more than the 2000 that are looked at" {
-		t.Errorf("%s %s", d.State, d.Unreadable)
+	if d, _ := f.Node("web2"); d.Unreadable != "" || len(d.Manifests) != 2000 || d.OmittedManifests != 1000 {
+		t.Errorf("%s %s, %d manifests and %d more", d.State, d.Unreadable, len(d.Manifests), d.OmittedManifests)
 	}
-	if d, _ := f.Node("web4"); d.Unreadable != "it has 3000 rejected control documents, more than the 100 that are looked at" {
-		t.Errorf("%s %s", d.State, d.Unreadable)
+	if d, _ := f.Node("web4"); d.Unreadable != "it has 3000 rejected control documents, the limit is 100; remove them from the bucket" || len(d.RejectedControl) != 0 || len(d.Groups) == 0 {
+		t.Errorf("%s %s, groups %q", d.State, d.Unreadable, d.Groups)
+	}
+}
+
+// TestManyManifests shows a node with 2,500 assigned manifests as the terminal does, in any order of the data. Manifests
+// without an assignment are bounded, also after their assignments end.
+func TestManyManifests(t *testing.T) {
+	t.Parallel()
+	const count = 2500
+	reported := func() model.Node {
+		n := node("f1", time.Now(), model.OutcomeStable)
+		n.Host, n.Clock = "f1.example.net", model.ClockOffset{Offset: model.Offset(time.Minute)}
+		for i := range count {
+			n.Manifests[fmt.Sprintf("node.f1.m%d", i)] = model.ManifestState{Revision: 1, Outcome: model.OutcomeStable, At: time.Now()}
+		}
+
+		return n
+	}
+	var assigned []model.Entry
+	for i := range count {
+		assigned = append(assigned, entry(fmt.Sprintf("node.f1.m%d", i), 1))
+	}
+	for _, nodesFirst := range []bool{false, true} {
+		f := view.New(view.Options{})
+		for _, nodes := range []bool{nodesFirst, !nodesFirst} {
+			if nodes {
+				f.SetNodes(time.Now(), []model.Node{reported()})
+			} else {
+				f.SetAssignments(assigned)
+			}
+		}
+		n := reported()
+		terminal := summary.OfNode(n, fleet.NewAssigned(assigned).Statuses(n), assigned)
+		d, _ := f.Node("f1")
+		if d.State != terminal.State || len(d.Statuses) != len(terminal.Statuses) || len(d.Manifests) != count || d.OmittedManifests != 0 || d.Unreadable != "" {
+			t.Errorf("nodes first %t: %s %q, %d statuses; the terminal has %s, %d statuses", nodesFirst, d.State, d.Unreadable, len(d.Statuses), terminal.State, len(terminal.Statuses))
+		}
+		if d.Host != n.Host || d.Version != n.Version || len(d.Groups) != len(n.Groups) || d.Clock != n.Clock {
+			t.Errorf("%+v", d.NodeState)
+		}
+		f.SetAssignments(assigned[:100])
+		if d, _ := f.Node("f1"); len(d.Manifests) != 2100 || d.OmittedManifests != 400 || d.State != fleet.StatusOK {
+			t.Errorf("after the end of assignments: %s, %d manifests and %d more", d.State, len(d.Manifests), d.OmittedManifests)
+		}
 	}
 }
 

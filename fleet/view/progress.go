@@ -20,6 +20,7 @@ type completeness struct {
 	shares            fullShares
 	truncated         truncated
 	problems          map[string]string
+	notice            string
 }
 
 func newCompleteness(keep time.Duration, noted func()) *completeness {
@@ -44,7 +45,7 @@ func (c *completeness) of(node string) Progress {
 	c.mu.RLock()
 	defer c.mu.RUnlock()
 	now := time.Now()
-	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Incomplete: append(c.truncated.missing(now), c.shares.missing(node, now)...)}
+	out := Progress{LastRuns: c.lastRuns, History: c.history, Since: c.since, Problems: []string{}, Notice: c.notice, Incomplete: append(c.truncated.missing(now), c.shares.missing(node, now)...)}
 	for _, about := range slices.Sorted(maps.Keys(c.problems)) {
 		out.Problems = append(out.Problems, c.problems[about])
 	}
@@ -78,6 +79,16 @@ func (c *completeness) Clear(about string) {
 		_, is := c.problems[about]
 		delete(c.problems, about)
 		return is
+	})
+}
+
+// SetNotice sets the notice of the view; empty removes it. The view stays current.
+func (c *completeness) SetNotice(text string) {
+	text = compact.Line(text, compact.MaxText)
+	c.change(func() bool {
+		before := c.notice
+		c.notice = text
+		return before != text
 	})
 }
 

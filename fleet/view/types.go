@@ -56,6 +56,8 @@ type Progress struct {
 	BlindSince time.Time `json:"blind_since,omitzero"`
 	// Problems are why it may not be up to date: NATS cannot be reached since.
 	Problems []string `json:"problems"`
+	// Notice describes an event after which the data is current but some is lost, such as a restored stream, with its time.
+	Notice string `json:"notice,omitempty"`
 	// Incomplete is what the history lacks, although all was read that is: what is before the newest 2 GiB, reports of nodes
 	// of which the stream keeps only the newest, and messages that cannot be read, and how many.
 	Incomplete []string `json:"incomplete,omitempty"`

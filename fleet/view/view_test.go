@@ -220,8 +220,13 @@ func TestInvalidReports(t *testing.T) {
 		t.Errorf("problems %q", got)
 	}
 	f.Clear("reports")
-	if got := f.Progress().Problems; len(got) != 0 {
-		t.Errorf("problems %q", got)
+	f.SetNotice("restored at 12:00")
+	if got := f.Progress(); len(got.Problems) != 0 || got.Notice != "restored at 12:00" {
+		t.Errorf("problems %q, notice %q", got.Problems, got.Notice)
+	}
+	f.SetNotice("")
+	if got := f.Progress().Notice; got != "" {
+		t.Errorf("notice %q", got)
 	}
 }
 

@@ -87,7 +87,7 @@ func (p *actionPages) operators(next http.HandlerFunc) http.Handler {
 // whyNot says why somebody may not act, and what to do about it.
 func whyNot(u access.User) string {
 	if u.Name == "" {
-		return "Nobody signed in, so this only reads: sign in with a token of the role operate."
+		return "The dashboard is read-only until you sign in: use a token of the role operate."
 	}
 
 	return u.Name + " may only read: that needs the role operate."

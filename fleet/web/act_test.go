@@ -119,7 +119,7 @@ func TestReadersCannotAct(t *testing.T) {
 	alone := web.New(web.Options{Model: a.Fleet, Source: a.Fleet, Actions: a.Executor})
 	off := web.New(web.Options{Model: a.Fleet, Source: a.Fleet})
 	for _, path := range acts {
-		for want, h := range map[string]http.Handler{"Nobody signed in": alone, "start muster fleet serve with --actions": off} {
+		for want, h := range map[string]http.Handler{"The dashboard is read-only until you sign in": alone, "start muster fleet serve with --actions": off} {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader("node=web000&nodes=1"))
 			r.Header.Set("Content-Type", "application/x-www-form-urlencoded")
 			w := httptest.NewRecorder()

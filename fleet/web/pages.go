@@ -138,6 +138,17 @@ func (s *site) byKey(h http.Handler) http.Handler {
 	})
 }
 
+// unassigned returns the page of a name or key without an assignment: the reports if some are known. Events link to such
+// manifests.
+func (s *site) unassigned(name string, now time.Time) (content, error) {
+	p := s.Model.Events(view.EventQuery{Manifest: name, Limit: page.PageSize})
+	if len(p.Events) == 0 {
+		return unknownManifest(name), nil
+	}
+
+	return shown(page.Unassigned(name, p, now))
+}
+
 // unknownManifest says that there is no such manifest, and leads to what there is.
 func unknownManifest(name string) content {
 	if _, _, err := fleet.ParseKey(name); err == nil {
@@ -156,7 +167,7 @@ func (s *site) manifest(r *http.Request) screen {
 			d := d
 			var ok bool
 			if d.Detail, ok = s.Model.Manifest(d.Query); !ok {
-				return unknownManifest(d.Query.Name), nil
+				return s.unassigned(d.Query.Name, now)
 			}
 
 			return shown(page.Manifest(d, now))

@@ -227,6 +227,21 @@ func TestAKeyLeadsToItsManifest(t *testing.T) {
 	has(t, h, "/manifests/group.web.gone", http.StatusNotFound, "There is no manifest", `href="/audit/group.web.gone"`, "Show its history")
 }
 
+// TestEventsOfAnUnassignedManifest tests that the link of an event to a manifest leads to a page after the end of its
+// assignment.
+func TestEventsOfAnUnassignedManifest(t *testing.T) {
+	t.Parallel()
+	f := sample(5)
+	f.Change(func(d *webfleet.Data) {
+		d.Events = append(d.Events, view.Event{Seq: 1, Node: "web001", Kind: model.KindRun, Manifest: "group.web.newone", Outcome: model.OutcomeChanged, Text: "1 of 2 changed"})
+	})
+	h := dashboard(f)
+	has(t, h, "/events?manifest=newone", http.StatusOK, `href="/manifests/newone"`)
+	for _, name := range []string{"newone", "group.web.newone"} {
+		has(t, h, "/manifests/"+name, http.StatusOK, "Not assigned", "1 of 2 changed", `href="/nodes/web001"`, `href="/audit?q=`+name+`"`, `href="/events?manifest=`+name+`"`)
+	}
+}
+
 // TestEventsByTheWordOfThePage: what a page calls rejected is found by that word, too.
 func TestEventsByTheWordOfThePage(t *testing.T) {
 	t.Parallel()

@@ -117,8 +117,9 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	opts = append(opts, o.handlers(serverurl.WithoutCredentials(b.servers))...)
 	opts = append(opts, ownFirst)
 	for _, timeout := range o.timeouts(b.servers) {
+		begun := time.Now()
 		nc, err = nats.Connect(b.servers, append(opts, nats.Timeout(timeout))...)
-		if !isSilent(err) {
+		if !isSilent(err) || time.Since(begun) < timeout {
 			break
 		}
 	}

@@ -150,15 +150,15 @@ func (c Connection) cause(d *Denial) error {
 func (c Connection) inboxCause() error {
 	name, named := strings.CutPrefix(c.Inbox, namedInbox)
 	if c.Inbox+"." == nats.InboxPrefix || !named {
-		return errors.New("answers arrive there: are these the credentials of a node, or of an operator who needs --inbox-prefix _INBOX_NAME?")
+		return errors.New("this inbox receives the answers; replace a node's credentials by an operator's, or set --inbox-prefix _INBOX_NAME for an operator with a private inbox")
 	}
 
-	prints, correct := "`muster fleet permissions "+name+" --viewer`, or with `--operator --groups …`, prints", "what follows _INBOX_ in --inbox-prefix"
+	output, correct := "`muster fleet permissions "+name+" --viewer` (or `--operator --groups …`)", "the part after _INBOX_ in --inbox-prefix"
 	if command := c.Node(); command != "" {
-		prints, correct = "`"+command+"` prints", "`node` of agent.yaml"
+		output, correct = "`"+command+"`", "`node` in agent.yaml"
 	}
 
-	return fmt.Errorf("answers arrive there: this user lacks the permissions of %s; include what %s in its entry of nats-server's configuration, or correct the name (%s)", name, prints, correct)
+	return fmt.Errorf("this inbox receives the answers, and this user lacks the permissions of %s; include the output of %s in the user's entry in nats.conf, or correct the name (%s)", name, output, correct)
 }
 
 // NodeCommand returns the command that prints the permissions of a node.

@@ -26,10 +26,10 @@ func violation(text string) error { return fmt.Errorf("%w: %s", nats.ErrPermissi
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	for text, c := range map[string]struct{ inbox, want string }{
-		`Permissions Violation for Subscription to "_INBOX.x.*"`:         {"_INBOX", "needs --inbox-prefix _INBOX_NAME?"},
+		`Permissions Violation for Subscription to "_INBOX.x.*"`:         {"_INBOX", "set --inbox-prefix _INBOX_NAME for an operator"},
 		`Permissions Violation for Subscription to "_INBOX_web01.x.*"`:   {"_INBOX_web01", "lacks the permissions of web01"},
 		`Permissions Violation for Subscription to "_INBOX_web02.x"`:     {"_INBOX_web01", ""},
-		`Permissions Violation for Subscription to "own.x"`:              {"own", "needs --inbox-prefix"},
+		`Permissions Violation for Subscription to "own.x"`:              {"own", "set --inbox-prefix"},
 		`Permissions Violation for Subscription to "$KV.M.group.db.x"`:   {"_INBOX", ""},
 		`Permissions Violation for Publish to "$KV.M.group.db.x"`:        {"_INBOX", "operators of group.db do (muster fleet permissions NAME --operator --groups db)"},
 		`permissions violation for publish to "$KV.M.node.web01.x"`:      {"_INBOX", "--operator --nodes web01)"},
@@ -62,11 +62,11 @@ func TestRemedyOfWhoAsks(t *testing.T) {
 	t.Parallel()
 	denied := violation(`Permissions Violation for Subscription to "_INBOX_web01.x.*"`)
 	c := connection("_INBOX_web01")
-	if got := c.Of(denied).Error(); !strings.Contains(got, "include what `muster fleet permissions web01 --viewer`, or with `--operator --groups …`, prints in") || strings.Contains(got, "agent.yaml") {
+	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --viewer` (or `--operator --groups …`) in") || strings.Contains(got, "agent.yaml") {
 		t.Errorf("an operator: %s", got)
 	}
 	c.Node = func() string { return denial.NodeCommand("web01", []string{"web", "db"}) }
-	if got := c.Of(denied).Error(); !strings.Contains(got, "include what `muster fleet permissions web01 --groups web,db` prints in") || strings.Contains(got, "inbox-prefix") {
+	if got := c.Of(denied).Error(); !strings.Contains(got, "include the output of `muster fleet permissions web01 --groups web,db` in") || strings.Contains(got, "inbox-prefix") {
 		t.Errorf("an agent: %s", got)
 	}
 }

@@ -112,6 +112,38 @@ func TestWhoFloodsIsNamed(t *testing.T) {
 	}
 }
 
+// TestOneReportPerManifestIsNoFlood: a first push of many manifests fills subjects with one report of each manifest. A node
+// that invents manifests, or reports the same ones repeatedly, floods.
+func TestOneReportPerManifestIsNoFlood(t *testing.T) {
+	t.Parallel()
+	_, store := bounded(t)
+	publish := func(node string, reports, manifests int) {
+		t.Helper()
+		for i := range reports {
+			r := kvtest.Outgoing(node, model.KindRun, model.OutcomeChanged, uint64(i+1))
+			r.Manifest = fmt.Sprint("m", i%manifests)
+			if err := kvtest.Publish(t.Context(), store, r); err != nil {
+				t.Fatal(err)
+			}
+			batch := transactions(t, 1, 2)
+			for j := range batch {
+				batch[j].Node, batch[j].Manifest, batch[j].RunID = node, r.Manifest, fmt.Sprint(node, i)
+			}
+			if err := store.PublishBatch(t.Context(), batch); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	publish("first-push", 20, 20)
+	publish("repeats", 20, 2)
+	publish("invents", 20, 20)
+	assigned := map[string]int{"first-push": 20, "repeats": 20, "invents": 4}
+	named, err := store.FloodingAmong(t.Context(), func(node string) int { return assigned[node] })
+	if err != nil || len(named) != 2 || named["repeats"] == "" || named["invents"] == "" {
+		t.Errorf("%v, %v", named, err)
+	}
+}
+
 // TestOneRunIsNoFlood: a first run with thousands of files fills the subject of batches.
 func TestOneRunIsNoFlood(t *testing.T) {
 	t.Parallel()

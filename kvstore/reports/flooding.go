@@ -2,6 +2,7 @@ package reports
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/scan"
+	"github.com/musterfleet/muster/model"
 )
 
 // floodWindow is the time within which a node that fills one of its subjects floods:
@@ -19,13 +21,15 @@ import (
 const floodWindow = 10 * time.Minute
 
 // runHeader names the run of a batch. A single run with thousands of changes is not a flood. A node chooses the name, so
-// only the subject of batches can be full without a flood.
+// only the subject of batches can be full of one run without a flood.
 const runHeader = "Muster-Run"
 
-// Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads only the
-// headers of these ten minutes. A subject with the batches of a single run does not count. Flooding returns nothing for a
-// stream without a limit per subject, and for users other than administrators, who cannot read headers alone.
-func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
+// Flooding returns the nodes that filled a subject within ten minutes, each with a description. It reads the headers of
+// these ten minutes, and the reports of full subjects. A subject with the batches of a single run does not count, nor one
+// with about one report per manifest, such as after a first push of many manifests. Nodes choose the names of manifests, so
+// assigned returns the number of manifests that are assigned to a node. Flooding returns nothing for a stream without a limit
+// per subject, and for users other than administrators, who cannot read headers alone.
+func (s Stream) Flooding(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
 	if !s.store.Places().InUse().IsOwn() {
 		return nil, nil
 	}
@@ -38,27 +42,75 @@ func (s Stream) Flooding(ctx context.Context) (map[string]string, error) {
 	if err != nil || info.Config.MaxMsgsPer <= 0 {
 		return nil, err
 	}
-	since := time.Now().Add(-floodWindow)
-	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
-	counts := map[string]int64{}
-	runs := map[string]string{} // by subject, the only run with reports there; empty if there are several
-	for m, err := range scan.Stream(ctx, s.store, n.Reports(), cfg, false) {
+	since, most := time.Now().Add(-floodWindow), info.Config.MaxMsgsPer
+	counts, runs, err := s.countSubjects(ctx, since)
+	if err != nil {
+		return nil, err
+	}
+	for subject, count := range counts {
+		r, err := parseSubject(n, subject)
+		if err != nil || count < most {
+			continue
+		}
+		isFlood, err := s.isFlood(ctx, r, since, count, runs[subject], assigned(r.Node))
 		if err != nil {
 			return nil, err
 		}
-		run := ""
-		if strings.HasSuffix(m.Subject, "."+kvstore.BatchOutcome) {
-			run = m.Header.Get(runHeader)
-		}
-		if counts[m.Subject]++; counts[m.Subject] == 1 {
-			runs[m.Subject] = run
-		} else if runs[m.Subject] != run {
-			runs[m.Subject] = ""
+		if !isFlood {
+			delete(counts, subject)
 		}
 	}
-	maps.DeleteFunc(counts, func(subject string, _ int64) bool { return runs[subject] != "" })
 
-	return flooding(n, counts, info.Config.MaxMsgsPer), nil
+	return flooding(n, counts, most), nil
+}
+
+// countSubjects returns the number of messages of each subject since a time, and the runs of each subject of batches.
+func (s Stream) countSubjects(ctx context.Context, since time.Time) (counts map[string]int64, runs map[string]map[string]bool, err error) {
+	cfg := jetstream.OrderedConsumerConfig{HeadersOnly: true, DeliverPolicy: jetstream.DeliverByStartTimePolicy, OptStartTime: &since}
+	counts, runs = map[string]int64{}, map[string]map[string]bool{}
+	for m, err := range scan.Stream(ctx, s.store, s.store.Names().Reports(), cfg, false) {
+		if err != nil {
+			return nil, nil, err
+		}
+		counts[m.Subject]++
+		if !strings.HasSuffix(m.Subject, "."+kvstore.BatchOutcome) {
+			continue
+		}
+		if runs[m.Subject] == nil {
+			runs[m.Subject] = map[string]bool{}
+		}
+		runs[m.Subject][m.Header.Get(runHeader)] = true
+	}
+
+	return counts, runs, nil
+}
+
+// isFlood reports whether the messages of a full subject are neither of a single run nor about one per assigned manifest:
+// at least two per manifest.
+func (s Stream) isFlood(ctx context.Context, subject model.Report, since time.Time, count int64, runs map[string]bool, assigned int) (bool, error) {
+	if len(runs) == 1 && !runs[""] {
+		return false, nil
+	}
+	if 2*int64(assigned) <= count {
+		return true, nil
+	}
+	if isBatch(subject) {
+		return 2*int64(len(runs)) <= count, nil
+	}
+	manifests := map[string]bool{}
+	for r, err := range s.Reports(ctx, Filter{Node: subject.Node, Kind: subject.Kind, Outcome: string(subject.Outcome), Since: since}) {
+		if errors.Is(err, ErrInvalidEvent) {
+			continue
+		}
+		if err != nil {
+			return false, err
+		}
+		if manifests[r.Manifest] = true; 2*int64(len(manifests)) > count {
+			return false, nil
+		}
+	}
+
+	return true, nil
 }
 
 // flooding returns the nodes that fill a subject, with the first such kind and

@@ -2,9 +2,11 @@ package engine
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // expand reads the manifest that n includes and makes its resources part of the
@@ -13,6 +15,14 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	found, err := n.Resource.Expand(ctx, r.observer.Spec(n))
 	if err != nil {
 		return err
+	}
+	for _, res := range found.Resources {
+		if res.Type.Include != nil {
+			r.inclusions++
+		}
+	}
+	if r.inclusions > resource.MaxInclusions {
+		return fmt.Errorf("more than %d child manifests are included during the run: does a manifest include itself?", resource.MaxInclusions)
 	}
 	// From now on everything that is reported may be about what was found.
 	r.secrets.Add(found.Secrets...)

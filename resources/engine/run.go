@@ -31,6 +31,8 @@ type run struct {
 	outputs   *outputs
 	recorder  *recorder
 	cursor    int // all before it had their turns
+	// inclusions counts the child manifests that were found during the run.
+	inclusions int
 }
 
 // Run reconciles the resources of a graph. When ctx ends, nothing more begins

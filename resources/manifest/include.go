@@ -27,10 +27,6 @@ import (
 // DefaultMaxDepth is how deep manifests may include one another, by default.
 const DefaultMaxDepth = 10
 
-// maxInclusions is the maximum number of child manifests that are read. A small manifest that includes itself several
-// times with other data would have millions at the maximum depth.
-const maxInclusions = 1000
-
 // assemble puts what resources include in front of them, once all resources of
 // the document are known.
 func (b *build) assemble(ctx context.Context) {
@@ -138,11 +134,11 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		b.includeLater(i, brings)
 		return
 	}
-	if s.common.reads++; s.common.reads > maxInclusions {
+	if s.common.reads++; s.common.reads > resource.MaxInclusions {
 		b.openEnded = true
 		if !s.common.isFull {
 			s.common.isFull = true
-			b.problems.Add(i.placeOfName(), "does a manifest include itself?", "more than %d child manifests are included", maxInclusions)
+			b.problems.Add(i.placeOfName(), "does a manifest include itself?", "more than %d child manifests are included", resource.MaxInclusions)
 		}
 		return
 	}

@@ -53,7 +53,7 @@ type shared struct {
 	included []*resource.Resource
 	// including are all resources that include a manifest, without repetitions.
 	including []*resource.Resource
-	// reads counts the manifests that were read for an inclusion. isFull is set after the problem of maxInclusions.
+	// reads counts the manifests that were read for an inclusion. isFull is set after the problem of resource.MaxInclusions.
 	reads  int
 	isFull bool
 }

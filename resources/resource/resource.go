@@ -64,6 +64,10 @@ type Reference struct {
 // unless empty.
 type Messages struct{ Before, After string }
 
+// MaxInclusions is the maximum number of child manifests that are read before a run, and of those found during it. A small
+// manifest that includes itself several times with other data would have millions at the maximum depth.
+const MaxInclusions = 1000
+
 // Expansion is a manifest that is included during the run.
 type Expansion struct {
 	// Resources are those of it and of all it includes, in order.

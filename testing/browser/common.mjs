@@ -50,6 +50,9 @@ const check = async (p, name, screen) => {
   }
   const wide = await p.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
   if (wide > 0) problem(`${name} ${screen}: it is ${wide} pixels wider than the screen`);
+  // The content of a cell does not cover the next cell, and no tag is cut.
+  const covered = await p.evaluate(() => [...document.querySelectorAll('td:not(.version), .tags')].filter((cell) => cell.offsetParent && [...cell.querySelectorAll('*')].some((e) => e.offsetWidth > 1 && e.getBoundingClientRect().right > cell.getBoundingClientRect().right + 1)).map((cell) => cell.textContent.trim().slice(0, 60)));
+  if (covered.length) problem(`${name} ${screen}: ${covered.length} cells overflow: ${covered.slice(0, 3).join(' | ')}`);
 };
 
 // look looks at the page that is open on each screen, and takes a picture of it: whole, unless it is long.

@@ -55,7 +55,12 @@ func (s *Store) FloodingRegistrations(ctx context.Context) (map[string]string, e
 	return s.registrationStream.Flooding(ctx)
 }
 
-// Flooding names the nodes that report more than is kept.
+// Flooding returns the nodes that report more than the stream stores, of nodes without manifests.
 func (s *Store) Flooding(ctx context.Context) (map[string]string, error) {
-	return s.reportStream.Flooding(ctx)
+	return s.FloodingAmong(ctx, func(string) int { return 0 })
+}
+
+// FloodingAmong is Flooding with the number of manifests that are assigned to each node.
+func (s *Store) FloodingAmong(ctx context.Context, assigned func(node string) int) (map[string]string, error) {
+	return s.reportStream.Flooding(ctx, assigned)
 }

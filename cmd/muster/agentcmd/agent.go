@@ -161,6 +161,9 @@ func (c *runCommand) run(ctx context.Context) error {
 	level := &slog.LevelVar{}
 	level.Set(print.Level(config.Log.Level))
 	c.SetLog(print.NewServiceLogger(c.Print.Err, config.Log.Format, level))
+	if _, err := os.Lstat(c.path()); errors.Is(err, fs.ErrNotExist) {
+		c.Log.Info("no configuration file: flags, environment variables and defaults apply", "file", c.path())
+	}
 	node, err := newNode(ctx, c.Types, c.Log, level, config, c.goal)
 	if err != nil {
 		return err

@@ -66,6 +66,7 @@ func (c *runCommand) check(context.Context) error {
 		c.Print.Printf("no configuration at %s, an agent starts with defaults: node %s, groups %s, NATS at %s\n", c.path(), config.Node, groups, reach.Target())
 	}
 	c.Print.Printf("no problems: %s, %s\n", from, config.StateDir)
+	c.Print.Printf("not checked: the connection to NATS\n")
 
 	return nil
 }

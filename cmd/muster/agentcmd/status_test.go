@@ -64,7 +64,7 @@ func TestDenialsAreOneLine(t *testing.T) {
 		subjects []string
 		want     string
 	}{
-		"all":  {[]string{"$SRV.PING", "muster.changed.x", inbox + "1", "$SRV.STATS", inbox + "2"}, "not permitted to subscribe to _INBOX_web01.x1: answers arrive there: this user lacks the permissions of web01;"},
+		"all":  {[]string{"$SRV.PING", "muster.changed.x", inbox + "1", "$SRV.STATS", inbox + "2"}, "not permitted to subscribe to _INBOX_web01.x1: this inbox receives the answers, and this user lacks the permissions of web01;"},
 		"some": {[]string{"b", "c", "a", "b"}, `see muster fleet permissions error="not permitted to subscribe to a" others=2`},
 		"one":  {[]string{"b"}, `see muster fleet permissions error="not permitted to subscribe to b"`},
 	} {
@@ -113,7 +113,7 @@ func TestInboxPermittedLater(t *testing.T) {
 				}
 				collected()
 				got := out.String()
-				if strings.Count(got, "permission denied") != 2 || !strings.Contains(got, "answers arrive there") || !strings.Contains(got, `error="not permitted to subscribe to a" others=1`) {
+				if strings.Count(got, "permission denied") != 2 || !strings.Contains(got, "this inbox receives the answers") || !strings.Contains(got, `error="not permitted to subscribe to a" others=1`) {
 					t.Errorf("logged %s", got)
 				}
 			})

@@ -89,7 +89,7 @@ func newSession(ctx context.Context, env *cli.Env) error {
 		return err
 	}
 	if _, err := session.New(ctx, env.Host(), dir); err != nil {
-		return err
+		return errors.Join(err, os.Remove(dir))
 	}
 	_, err = fmt.Fprintf(env.Print.Out, "export %s=%s\n", envSession, dir)
 

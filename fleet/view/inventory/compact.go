@@ -2,29 +2,30 @@ package inventory
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/musterfleet/muster/fleet/view/compact"
 	"github.com/musterfleet/muster/model"
 )
 
 const (
-	// maxManifests is how many manifests a node may say that it runs, maxGroups in how many groups
-	// it is, maxLabels how many labels it has, maxRejected how many control documents it rejects:
-	// whoever has more is none of muster.
-	maxManifests = 2000
-	maxGroups    = 1000
-	maxLabels    = 1000
-	maxRejected  = 100
+	// maxUnassigned limits the manifests of a node that are not assigned. Assigned manifests need no limit: operators
+	// assign them.
+	maxUnassigned = 2000
+	// maxGroups, maxLabels and maxRejected limit the groups, the labels and the rejected control documents of a node.
+	maxGroups   = 1000
+	maxLabels   = 1000
+	maxRejected = 100
 	// maxReason is how many bytes are kept of an error or a message in the state of a node.
 	maxReason = 2000
 )
 
-// compact returns a node in little memory, and takes it over. One that says too much about itself counts as one
-// whose state cannot be read.
+// compact returns a node in little memory, and takes it over. A node with too many groups, labels or rejected control
+// documents is unreadable: it loses these and its manifests.
 func (s *states) compact(n model.Node) model.Node {
 	i := s.strings
-	if problem := excess(n); problem != "" {
-		n = model.Node{NodeState: model.NodeState{Node: n.Node}, Heard: n.Heard, Unreadable: problem}
+	if problem := excess(&n); problem != "" {
+		n.Unreadable, n.Manifests = problem, nil
 	}
 	n.Protocol, n.Node, n.Version, n.Event = i.Share(n.Protocol), i.Share(n.Node), i.Share(compact.Cut(n.Version, compact.MaxWord)), model.NodeEvent(i.Share(string(n.Event)))
 	n.Host, n.Message, n.Unreadable = compact.Cut(n.Host, compact.MaxWord), compact.Cut(n.Message, maxReason), compact.Cut(n.Unreadable, maxReason)
@@ -60,16 +61,45 @@ func (s *states) compact(n model.Node) model.Node {
 	return n
 }
 
-// excess returns of what a node has too much, empty for nothing.
-func excess(n model.Node) string {
-	for _, has := range []struct {
-		what        string
-		count, most int
-	}{{"manifests", len(n.Manifests), maxManifests}, {"groups", len(n.Groups), maxGroups}, {"unread groups", len(n.UnreadGroups), maxGroups}, {"labels", len(n.Labels), maxLabels}, {"pauses", len(n.PausedBy), maxGroups + 1}, {"rejected control documents", len(n.RejectedControl), maxRejected}} {
-		if has.count > has.most {
-			return fmt.Sprintf("it has %d %s, more than the %d that are looked at", has.count, has.what, has.most)
+// excess removes the groups, labels, pauses and rejected control documents of a node if they are too many. It returns the first
+// problem, empty for none.
+func excess(n *model.Node) string {
+	problem := ""
+	check := func(what, remedy string, count, most int, remove func()) {
+		if count <= most {
+			return
+		}
+		remove()
+		if problem == "" {
+			problem = fmt.Sprintf("it has %d %s, the limit is %d; %s", count, what, most, remedy)
 		}
 	}
+	const inConfig = "remove some from its agent.yaml or with \"muster fleet "
+	check("groups", inConfig+"group\"", len(n.Groups), maxGroups, func() { n.Groups = nil })
+	check("unread groups", "permit the node to read them", len(n.UnreadGroups), maxGroups, func() { n.UnreadGroups = nil })
+	check("labels", inConfig+"label\"", len(n.Labels), maxLabels, func() { n.Labels = nil })
+	check("pauses", "resume some of its groups", len(n.PausedBy), maxGroups+1, func() { n.PausedBy = nil })
+	check("rejected control documents", "remove them from the bucket", len(n.RejectedControl), maxRejected, func() { n.RejectedControl = nil })
 
-	return ""
+	return problem
+}
+
+// cut removes manifests without an assignment from a node that has too many of them, and returns the number of removed
+// manifests. It changes nothing before the assignments are known.
+func (a *Nodes) cut(n *model.Node, manifests []manifestState) ([]manifestState, int) {
+	if !a.isAssigned || len(manifests) <= maxUnassigned {
+		return manifests, 0
+	}
+	unassigned, out := 0, make([]manifestState, 0, len(manifests))
+	for _, m := range manifests {
+		if !a.entries.Has(m.key) {
+			if unassigned++; unassigned > maxUnassigned {
+				delete(n.Manifests, m.key)
+				continue
+			}
+		}
+		out = append(out, m)
+	}
+
+	return slices.Clip(out), len(manifests) - len(out)
 }

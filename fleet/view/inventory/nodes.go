@@ -128,14 +128,16 @@ func (a *Nodes) setNode(n model.Node) {
 	now := time.Now()
 	n = a.states.compact(n)
 	n.Silent = a.gaps.isSilent(n, now)
-	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests)), now)
+	a.nodes.set(a.judge(n, a.states.manifests(n.Manifests), 0), now)
 }
 
-// judge compares a node with what is assigned to it; manifests are its Manifests in little memory.
-func (a *Nodes) judge(n model.Node, manifests []manifestState) *state {
+// judge compares a node with its assignments. It expects the Manifests of the node in both forms, and the number of
+// manifests that earlier calls removed.
+func (a *Nodes) judge(n model.Node, manifests []manifestState, omitted int) *state {
+	manifests, more := a.cut(&n, manifests)
 	a.statuses = a.entries.AppendStatuses(a.statuses[:0], &n)
 	out := &state{summary.NewNode(n, a.statuses, a.entries), manifests}
-	out.Node.Manifests = nil
+	out.Node.Manifests, out.OmittedManifests = nil, omitted+more
 
 	return out
 }
@@ -149,7 +151,7 @@ func (a *Nodes) Silence(now time.Time) {
 		if !k.Silent && a.gaps.isSilent(k.Node.Node, now) {
 			n := k.reported(manifests)
 			n.Silent = true
-			k.state = a.judge(n, k.manifests)
+			k.state = a.judge(n, k.manifests, k.OmittedManifests)
 			a.options.Changed()
 		}
 	}
@@ -165,12 +167,13 @@ func (a *Nodes) SetAssignments(entries []model.Entry) {
 	if a.isAssigned && changed.IsEmpty() {
 		return
 	}
+	first := !a.isAssigned
+	a.isAssigned = true
 	manifests := map[string]model.ManifestState{}
 	for _, k := range a.nodes.sorted {
-		if n := k.reported(manifests); changed.Concerns(n) {
-			k.state = a.judge(n, k.manifests)
+		if n := k.reported(manifests); first || changed.Concerns(n) {
+			k.state = a.judge(n, k.manifests, k.OmittedManifests)
 		}
 	}
-	a.isAssigned = true
 	a.options.Changed()
 }

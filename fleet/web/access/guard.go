@@ -97,7 +97,7 @@ func (g *Guard) Handler(next http.Handler) http.Handler {
 		header.Set("Cross-Origin-Resource-Policy", "same-origin")
 		header.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
 		if !g.mayName(r.Host) {
-			problem(w, http.StatusMisdirectedRequest, "this name is not one of muster: open it by an address of loopback, or start it with --url")
+			problem(w, http.StatusMisdirectedRequest, "unknown host name; open a loopback address, or start muster fleet serve with --url")
 			return
 		}
 		// No other site can have a browser send that header, and with it no cookie counts.
@@ -159,7 +159,7 @@ func (g *Guard) protect(next http.Handler) http.Handler {
 			defer end()
 			next.ServeHTTP(w, r.WithContext(ctx))
 		case user.Role > None && user.Name == "":
-			refuse(w, r, "nobody signed in, so this only reads: start it with a file of tokens (--tokens), and sign in with one of the role operate")
+			refuse(w, r, "access is read-only until you sign in; start muster fleet serve with --tokens, and sign in with a token of the role operate")
 		case user.Role > None:
 			refuse(w, r, user.Name+" may only read: that needs the role operate")
 		case given && g.failed(w, r):

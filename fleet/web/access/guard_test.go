@@ -114,7 +114,7 @@ func TestOnLoopbackEverybodyReads(t *testing.T) {
 		t.Errorf("%v", r.Header)
 	}
 	is(t, r, http.StatusOK, " may read")
-	is(t, g.do("POST", "/", nil), http.StatusForbidden, "start it with a file of tokens (--tokens)")
+	is(t, g.do("POST", "/", nil), http.StatusForbidden, "start muster fleet serve with --tokens, and sign in")
 	is(t, g.do("GET", "/login", nil), http.StatusOK, "Nobody needs to sign in here")
 }
 
@@ -126,7 +126,7 @@ func TestOtherNamesForLoopback(t *testing.T) {
 		is(t, g.do("GET", "/", nil, "Host", host), http.StatusOK, "may read")
 	}
 	for _, host := range []string{"evil.example.net", "127.0.0.1.example.net:8420", "", "10.0.0.1:8420", "example.net", "[fd00::1]:8420", "localhost.example.net", "x:y:z"} {
-		is(t, g.do("GET", "/", nil, "Host", host), http.StatusMisdirectedRequest, "this name is not one of muster")
+		is(t, g.do("GET", "/", nil, "Host", host), http.StatusMisdirectedRequest, "unknown host name")
 	}
 }
 

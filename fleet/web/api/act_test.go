@@ -108,7 +108,7 @@ func TestActingWrongly(t *testing.T) {
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"nope"}`, http.StatusUnprocessableEntity, `key "nope", write node.`},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nginx","revision":7}`, http.StatusUnprocessableEntity, "does not have revision 7"},
 		{"/actions/preview", a.Operate, `{"target":{"nodes":["web000"]},"key":"group.web.nope"}`, http.StatusNotFound, "history of group.web.nope"},
-		{"/actions/none", a.Operate, node, http.StatusMethodNotAllowed, "this path only reads"},
+		{"/actions/none", a.Operate, node, http.StatusMethodNotAllowed, "this path is read-only: use GET"},
 	} {
 		r := a.post(c.path, c.token, c.document)
 		if p := problemOf(t, r); r.StatusCode != c.status || !strings.Contains(p.Detail, c.want) {

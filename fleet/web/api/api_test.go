@@ -252,9 +252,9 @@ func TestWhatIsNotThere(t *testing.T) {
 		"/manifests/none":        `no manifest "none" is assigned: /api/v1/manifests has`,
 		"/nodes/web01/runs/none": "the stream has dropped it, or its reports are on their way",
 		"/nodes/a%20b/facts":     "no node \"a b\" is known: /api/v1/nodes?search=",
-		"/none":                  "there is no such path: /api/v1/openapi.json",
-		"/":                      "there is no such path",
-		"/docs":                  "there is no such path",
+		"/none":                  "unknown path; /api/v1/openapi.json",
+		"/":                      "unknown path",
+		"/docs":                  "unknown path",
 	} {
 		r := get(t, h, path)
 		if p := problemOf(t, r); r.StatusCode != http.StatusNotFound || !strings.Contains(p.Detail, want) {

@@ -75,10 +75,10 @@ func suggest(_ huma.Context, _ string, answer any) (any, error) {
 func unknown(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
 		w.Header().Set("Allow", "GET, HEAD")
-		writeProblem(w, http.StatusMethodNotAllowed, "this path only reads: use GET")
+		writeProblem(w, http.StatusMethodNotAllowed, "this path is read-only: use GET")
 		return
 	}
-	writeProblem(w, http.StatusNotFound, "there is no such path: "+Prefix+"/openapi.json has them all")
+	writeProblem(w, http.StatusNotFound, "unknown path; "+Prefix+"/openapi.json lists all paths")
 }
 
 func writeProblem(w http.ResponseWriter, status int, detail string) {

@@ -92,33 +92,36 @@ func (a *api) addReports(routes huma.API) {
 		return found(request)
 	})
 	huma.Register(routes, operation("request-answers", "/requests/{id}/answers", "The answers of nodes to a request, with the output of commands", sourceErrors[:]...), func(ctx context.Context, in *requestInput) (*answer[view.Answers], error) {
-		return a.answersTo(ctx, in)
+		_, found, err := a.answersTo(ctx, in)
+
+		return found, err
 	})
-	csv := operation("request-answers-csv", "/requests/{id}/answers.csv", "The answers of nodes to a request as a table. An apostrophe precedes texts that spreadsheets would take for formulas. If answers are missing, the last row has no node and the outcome incomplete", sourceErrors[:]...)
+	csv := operation("request-answers-csv", "/requests/{id}/answers.csv", "The answers of nodes to a request as a table. An apostrophe precedes texts that spreadsheets would take for formulas. Nodes without an answer have the outcome no answer. If the table lacks answers or nodes, its last rows have no node and the outcome incomplete", sourceErrors[:]...)
 	csv.Responses = map[string]*huma.Response{"200": {Description: "OK", Content: map[string]*huma.MediaType{"text/csv": {Schema: &huma.Schema{Type: huma.TypeString}}}}}
 	huma.Register(routes, csv, func(ctx context.Context, in *requestInput) (*table, error) {
-		found, err := a.answersTo(ctx, in)
+		request, found, err := a.answersTo(ctx, in)
 		if err != nil {
 			return nil, err
 		}
 
-		return newTable("request-"+in.ID+".csv", answersHeader, answersRows(found.Body))
+		return newTable("request-"+in.ID+".csv", answersHeader, answersRows(request, found.Body))
 	})
 	huma.Register(routes, operation("requests", "/requests", "The requests that nodes answered"), func(context.Context, *struct{}) (*answer[requests], error) {
 		return found(requests{a.Model.Progress(), orEmpty(a.Model.Requests())})
 	})
 }
 
-// answersTo returns the answers to a request.
-func (a *api) answersTo(ctx context.Context, in *requestInput) (*answer[view.Answers], error) {
+// answersTo returns a request and the answers to it.
+func (a *api) answersTo(ctx context.Context, in *requestInput) (view.RequestDetail, *answer[view.Answers], error) {
 	request, known := a.Model.Request(in.ID, in.Run)
 	if !known {
-		return nil, unknownRequest(in.ID)
+		return request, nil, unknownRequest(in.ID)
 	}
-
-	return ask(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
+	found, err := ask(ctx, a, "answers to the request "+in.ID, "", func(ctx context.Context) (view.Answers, error) {
 		return a.Source.Answers(ctx, request)
 	})
+
+	return request, found, err
 }
 
 // unknownRequest returns the problem of a request without a known answer.

@@ -2,6 +2,7 @@ package api
 
 import (
 	"bytes"
+	"fmt"
 	"mime"
 	"strconv"
 	"time"
@@ -30,9 +31,9 @@ func newTable(name string, header []string, rows [][]safetext.Cell) (*table, err
 // answersHeader has the columns of answersRows.
 var answersHeader = []string{"node", "outcome", "exit_code", "time", "seconds", "text", "stdout", "stderr"}
 
-// answersRows returns one row per answer. If answers are missing, a last row without a node has the outcome "incomplete"
-// and the reason.
-func answersRows(all view.Answers) [][]safetext.Cell {
+// answersRows returns one row per answer, then one with the outcome "no answer" per node without an answer. If the table
+// lacks answers or nodes, further rows without a node have the outcome "incomplete" and the reason.
+func answersRows(r view.RequestDetail, all view.Answers) [][]safetext.Cell {
 	chosen := func(text string) safetext.Cell { return safetext.Cell{Text: text, Chosen: true} }
 	var rows [][]safetext.Cell
 	for _, a := range all.Answers {
@@ -45,8 +46,17 @@ func answersRows(all view.Answers) [][]safetext.Cell {
 			{Text: strconv.FormatFloat(a.Duration.Seconds(), 'f', -1, 64)}, chosen(a.Text), chosen(a.Stdout), chosen(a.Stderr),
 		})
 	}
+	for _, node := range r.Missing {
+		rows = append(rows, []safetext.Cell{chosen(node), {Text: "no answer"}, {}, {}, {}, {}, {}, {}})
+	}
+	incomplete := func(reason string) {
+		rows = append(rows, []safetext.Cell{{}, {Text: "incomplete"}, {}, {}, {}, chosen(reason), {}, {}})
+	}
+	if count := r.Nodes - r.Answers; count > 0 && r.Unknown != "" {
+		incomplete(fmt.Sprintf("%d nodes without an answer are unknown: %s", count, r.Unknown))
+	}
 	if all.Incomplete != "" {
-		rows = append(rows, []safetext.Cell{{}, {Text: "incomplete"}, {}, {}, {}, chosen("Some answers are missing: " + all.Incomplete), {}, {}})
+		incomplete("Some answers are missing: " + all.Incomplete)
 	}
 
 	return rows

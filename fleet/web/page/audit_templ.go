@@ -952,7 +952,7 @@ func Audit(d AuditData, now time.Time) templ.Component {
 				return templ_7745c5c3_Err
 			}
 		} else {
-			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<table><caption class=\"sr\">What was assigned and removed, the newest first</caption> <thead><tr><th scope=\"col\">Change</th><th scope=\"col\">Assignment</th><th scope=\"col\" class=\"col-m\">For</th><th scope=\"col\" class=\"col-m right\">Revision</th><th scope=\"col\" class=\"col-m\">By</th><th scope=\"col\" class=\"right\">When</th></tr></thead> <tbody>")
+			templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 74, "<table><caption class=\"sr\">What was assigned and removed, the newest first</caption> <thead><tr><th scope=\"col\">Change</th><th scope=\"col\">Assignment</th><th scope=\"col\" class=\"col-l\">For</th><th scope=\"col\" class=\"col-m right\">Revision</th><th scope=\"col\" class=\"col-m\">By</th><th scope=\"col\" class=\"right\">When</th></tr></thead> <tbody>")
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
@@ -1068,7 +1068,7 @@ func Audit(d AuditData, now time.Time) templ.Component {
 						return templ_7745c5c3_Err
 					}
 				}
-				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "</td><td class=\"col-m text\">")
+				templ_7745c5c3_Err = templruntime.WriteString(templ_7745c5c3_Buffer, 88, "</td><td class=\"col-l for\">")
 				if templ_7745c5c3_Err != nil {
 					return templ_7745c5c3_Err
 				}

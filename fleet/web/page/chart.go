@@ -97,8 +97,9 @@ func (c chart) end(now time.Time) time.Time {
 	return c.until
 }
 
-// isLong reports whether the times of the chart need a day to be unique.
-func (c chart) isLong(now time.Time) bool { return c.end(now).Sub(c.first) >= 24*time.Hour }
+// isLong reports whether the times of the chart need a day. A chart of 24 hours ends now, before the end of its last
+// interval, so it is shorter than 24 hours.
+func (c chart) isLong(now time.Time) bool { return c.end(now).Sub(c.first) > 12*time.Hour }
 
 func (c chart) column(i int, p view.Point) column {
 	width := chartWidth / float64(len(c.points))

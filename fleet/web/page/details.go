@@ -16,6 +16,11 @@ import (
 // maxStatuses is how many assignments of a node are shown.
 const maxStatuses = 200
 
+// moreStatuses returns the number of manifests of a node that its page does not list, zero or less for none.
+func moreStatuses(d view.NodeDetail) int {
+	return max(len(d.Statuses)-maxStatuses, 0) + d.OmittedManifests
+}
+
 // nodeReason returns why a node is in its state, and what it says besides.
 func nodeReason(d view.NodeDetail) string {
 	reason, message := stateReason(d), texts.Row(d.Message)
@@ -44,6 +49,15 @@ func stateReason(d view.NodeDetail) string {
 	}
 
 	return ""
+}
+
+// assignmentURL returns the page of the manifest of an assignment, or the history of the key if it is not assigned.
+func assignmentURL(s summary.Assignment) templ.SafeURL {
+	if s.Status == fleet.StatusUnassigned {
+		return AuditURL(s.Key)
+	}
+
+	return manifestURL(nameOf(s.Key))
 }
 
 // assignmentReason returns why an assignment is not in force; a pending one always has a reason.

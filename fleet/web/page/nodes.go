@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/a-h/templ"
 
@@ -112,6 +113,28 @@ func marked(e *target.Error) string {
 // labelsText returns the first groups and labels of a node as the title of a cell.
 func labelsText(r view.NodeRow) string {
 	return texts.Row(strings.Join(append(slices.Clone(r.Groups[:min(len(r.Groups), maxListed)]), pairs(r.Labels, maxListed)...), " "))
+}
+
+// tagsWidth is the number of characters that fit into a cell with tags. Each tag needs tagMargin more.
+const tagsWidth, tagMargin = 14, 2
+
+// fitting returns the groups and labels of a node that fit into a cell, at least one of them. The last tag counts the
+// others, such as "+3".
+func fitting(groups []string, labels map[string]string) (shownGroups, shownLabels []string) {
+	pairs := pairs(labels, len(labels))
+	all, left, count := append(slices.Clone(groups), pairs...), tagsWidth, 0
+	for i, text := range all {
+		left -= utf8.RuneCountInString(text) + tagMargin
+		if i > 0 && left < 0 {
+			break
+		}
+		count++
+	}
+	if more := len(all) - count; more > 0 {
+		pairs = append(pairs[:max(count-len(groups), 0)], "+"+texts.Number(more))
+	}
+
+	return groups[:min(count, len(groups))], pairs
 }
 
 // hostOf returns the host name of a node, empty if the node has the same name.

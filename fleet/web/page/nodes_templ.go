@@ -866,7 +866,7 @@ func nodeTable(d NodesData, now time.Time) templ.Component {
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}
-			templ_7745c5c3_Err = labels(r.Groups, r.Labels).Render(ctx, templ_7745c5c3_Buffer)
+			templ_7745c5c3_Err = tags(fitting(r.Groups, r.Labels)).Render(ctx, templ_7745c5c3_Buffer)
 			if templ_7745c5c3_Err != nil {
 				return templ_7745c5c3_Err
 			}

@@ -2,6 +2,7 @@ package page
 
 import (
 	"bytes"
+	"fmt"
 	"os"
 	"regexp"
 	"strconv"
@@ -181,20 +182,47 @@ func TestChart(t *testing.T) {
 	}
 }
 
-// TestChartTimesHaveTheirDay: the times of a chart that is longer than a day are unique.
+// TestChartTimesHaveTheirDay tests that a chart of a day or more shows the day of each time. The last interval
+// of a real history has not ended yet.
 func TestChartTimesHaveTheirDay(t *testing.T) {
 	t.Parallel()
 	for hours, as := range map[int]string{6: "clock", 24: "dated", 72: "dated"} {
 		var points []view.Point
-		for i := range hours {
-			points = append(points, view.Point{At: time.Unix(int64(3600*i), 0), Runs: 1, Changed: 1})
+		for i := range hours * 12 {
+			points = append(points, view.Point{At: time.Unix(int64(300*i), 0), Runs: 1, Changed: 1})
 		}
-		var page bytes.Buffer
-		if err := history(newChart(points), view.Progress{}, "", time.Unix(3600*int64(hours), 0)).Render(t.Context(), &page); err != nil {
-			t.Fatal(err)
+		end := time.Unix(3600*int64(hours), 0)
+		for _, now := range []time.Time{end.Add(-4 * time.Minute), end} {
+			var page bytes.Buffer
+			if err := history(newChart(points), view.Progress{}, "", now).Render(t.Context(), &page); err != nil {
+				t.Fatal(err)
+			}
+			if times := strings.Count(page.String(), "data-as="); times != strings.Count(page.String(), `data-as="`+as+`"`) || times < 3 {
+				t.Errorf("%d hours, %s before the end: not all of %d times are %s", hours, end.Sub(now), times, as)
+			}
 		}
-		if times := strings.Count(page.String(), "data-as="); times != strings.Count(page.String(), `data-as="`+as+`"`) || times < 3 {
-			t.Errorf("%d hours: not all of %d times are %s", hours, times, as)
+	}
+}
+
+// TestFittingTags tests that a cell shows whole tags and counts the others.
+func TestFittingTags(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("x", 100)
+	for _, c := range []struct {
+		groups []string
+		labels map[string]string
+		want   string
+	}{
+		{nil, nil, "[] []"},
+		{[]string{"sim", "sim-web"}, nil, "[sim sim-web] []"},
+		{[]string{"canary", "sim", "sim-web"}, map[string]string{"rack": "a1"}, "[canary sim] [+2]"},
+		{[]string{"sim"}, map[string]string{"rack": "a1", "room": "b2"}, "[sim] [rack=a1 +1]"},
+		{[]string{long, "sim"}, nil, "[" + long + "] [+1]"},
+		{nil, map[string]string{"a": long, "b": "c"}, "[] [a=" + long + " +1]"},
+	} {
+		groups, labels := fitting(c.groups, c.labels)
+		if got := fmt.Sprint(groups, labels); got != c.want {
+			t.Errorf("%q %q: %s, want %s", c.groups, c.labels, got, c.want)
 		}
 	}
 }

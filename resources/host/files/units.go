@@ -146,6 +146,8 @@ func IsMask(path string) bool {
 // UnitFiles counts the changes of unit files, and how many of them systemd has read. It is safe
 // for concurrent use.
 type UnitFiles struct {
+	// checking is held while the links are read, so that nobody reads the counts before.
+	checking      sync.Mutex
 	mu            sync.Mutex
 	changed, read int
 	// unchecked are changed files that systemd may read by links.
@@ -179,6 +181,8 @@ func (u *UnitFiles) noteChange(path string, dirs []string) {
 
 // check counts the unchecked files that systemd reads by links in the unit directories.
 func (u *UnitFiles) check(dirs []string) {
+	u.checking.Lock()
+	defer u.checking.Unlock()
 	u.mu.Lock()
 	all := u.unchecked
 	u.unchecked = nil

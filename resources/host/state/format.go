@@ -201,8 +201,9 @@ func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 		if !paths.IsAbsent(err) {
 			return nil, false, err
 		}
-		if _, err := os.Lstat(at); err == nil {
-			return nil, false, fmt.Errorf("%s is not a directory: remove it, or use another state directory (state_dir, or --state-dir)", at)
+		// Another process may have made the directory since.
+		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
+			return nil, false, fmt.Errorf("%s is not a directory: remove it, or use another directory", at)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package state_test
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -11,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/state"
+
+	"golang.org/x/sync/errgroup"
 )
 
 func TestStateFormat(t *testing.T) {
@@ -91,5 +94,21 @@ func TestNothingIsWrittenIntoAStateOfAnotherFormat(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
 		t.Errorf("the directory holds %v (%v)", entries, err)
+	}
+}
+
+// TestManyMakeADirectory tests that processes that start at the same time make a state directory together.
+func TestManyMakeADirectory(t *testing.T) {
+	t.Parallel()
+	root := t.TempDir()
+	for i := range 500 {
+		dir := filepath.Join(root, fmt.Sprint(i), "a", "b")
+		var all errgroup.Group
+		for range 4 {
+			all.Go(func() error { return state.Make(dir) })
+		}
+		if err := all.Wait(); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -91,7 +91,7 @@ func (sc *Scope) checkText(text string) error {
 	}
 	for w := sc.World; w != nil; w = w.Outer {
 		if reason := w.untrusted.Load(); reason != nil {
-			return *reason
+			return fmt.Errorf("the text may have parts of a file that readFile returned: %w", *reason)
 		}
 	}
 

@@ -79,6 +79,9 @@ func (c *forgetCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if err := c.checkStored(ctx, store, found); err != nil {
+		return err
+	}
 	alive, err := c.checkGone(found)
 	if err != nil {
 		return err
@@ -121,6 +124,19 @@ func (c *forgetCommand) checkGone(of selected) (alive []string, err error) {
 	}
 
 	return nil, fmt.Errorf("%w\nnothing was removed; --force removes it all the same", errors.Join(failed...))
+}
+
+// checkStored refuses to forget nodes while the server stores no states: nodes that run count as unreachable then.
+func (c *forgetCommand) checkStored(ctx context.Context, store *fleetcli.Store, of selected) error {
+	if c.force {
+		return nil
+	}
+	unstored := store.Unstored(ctx, of.known)
+	if unstored.Since.IsZero() {
+		return nil
+	}
+
+	return fmt.Errorf("nodes that run may count as unreachable: %s\nnothing was removed; --force removes it all the same", unstored.States)
 }
 
 // leftovers reads what is stored of nodes; that there is nothing of one is an error.

@@ -48,7 +48,7 @@ func AddGroup(env *cli.Env, parent *fisk.CmdClause) {
 	c := &groupCommand{}
 	cmd := parent.Command("group", "Add nodes to groups, or remove them")
 	cmd.HelpLong("+NAME adds nodes to a group; NAME- removes them from a group that this command added. Groups in a node's agent.yaml stay. Waits for reachable nodes to confirm; unreachable nodes are listed and apply the change later. A node needs NATS permissions for a new group, see muster fleet permissions.\n\n" +
-		"Where several groups assign a manifest of one name, groups added here win over groups in agent.yaml. --order shows the order of each node, the group that wins first. --order A,B sets it, --order default resets it.\n\n" +
+		"Where several groups assign a manifest of one name, groups added here win over groups in agent.yaml. --order shows the order of each node, the group that wins first. --order A,B sets it, --order A, puts one group first, --order default resets it.\n\n" +
 		"  muster fleet group web01 +canary old-\n  muster fleet group web01 web02 +canary\n  muster fleet group --on 'labels.rack == \"a3\"' +a3\n  muster fleet group web01 --order\n  muster fleet group web01 --order canary,web")
 	cmd.Arg("arguments", "Nodes, unless --node or --on is given, and changes of groups").HintAction(env.CompleteNodes).StringsVar(&c.args)
 	c.refusesUnknown = true
@@ -70,7 +70,7 @@ func (c *groupCommand) takeOrder() (order []string, isSet bool) {
 		return nil, false
 	}
 	if text := c.args[at]; text != defaultOrder {
-		order = strings.Split(text, ",")
+		order = strings.Split(strings.TrimSuffix(text, ","), ",")
 	}
 	c.args = slices.Delete(c.args, at, at+1)
 

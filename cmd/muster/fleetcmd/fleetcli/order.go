@@ -25,7 +25,7 @@ func (o *Order) AddOrder(cmd *fisk.CmdClause, columns ...string) {
 // AddLimit adds the flags of what has an order of its own.
 func (o *Order) AddLimit(cmd *fisk.CmdClause) {
 	cmd.Flag("reverse", "Show the last first").UnNegatableBoolVar(&o.Reverse)
-	cmd.Flag("limit", "Show so many at most; 0 for all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
+	cmd.Flag("limit", "Show at most N, the first in the order of the output; 0 for all").Default("0").PlaceHolder("N").IntVar(&o.Limit)
 }
 
 // Check checks the flags; columns are those by which there may be sorted, none for any.

@@ -87,11 +87,11 @@ func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.N
 	return out, nil
 }
 
-// Unstored returns what the server does not store of nodes, a line each, and the silent servers that Open did not name. It
+// Unstored returns what the server does not store of nodes, and the silent servers that Open did not name. It
 // returns nothing where that cannot be found out.
-func (s *Store) Unstored(ctx context.Context, nodes []model.Node) []string {
+func (s *Store) Unstored(ctx context.Context, nodes []model.Node) Unstored {
 	if s.KV.Away() != nil {
-		return nil
+		return Unstored{}
 	}
 	found, err := FindUnstored(ctx, s.KV, func(yield func(*model.Node) bool) {
 		for i := range nodes {
@@ -105,7 +105,7 @@ func (s *Store) Unstored(ctx context.Context, nodes []model.Node) []string {
 	}
 	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { _, is := s.warned[server]; return is })
 
-	return found.Lines()
+	return found
 }
 
 // askUnstored asks a node why its state is not stored; empty if it does not answer or its state is stored.

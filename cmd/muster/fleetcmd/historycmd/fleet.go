@@ -239,7 +239,7 @@ func changeDetails(c describe.ControlChange) string {
 	}
 }
 
-// none returns the remark for no changes: of a typo in a filter it must not say that nothing was changed.
+// none returns the remark for no changes: it does not claim that nothing changed, because a filter may have a typo.
 func (c *command) none() string {
 	if len(c.groups)+len(c.events) > 0 || c.by != "" || !c.from.IsZero() || !c.to.IsZero() {
 		return "no changes match"

@@ -90,9 +90,12 @@ func (c *nodesCommand) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	flooding, err := c.flooding(ctx, store)
+	flooding, err := c.flooding(ctx, store, all, entries)
 	if err != nil {
 		return err
+	}
+	for _, text := range store.Unstored(ctx, all).Lines() {
+		c.Print.Remark("incomplete: %s", text)
 	}
 	found, none, err := c.selected(ctx, store, on, withUnknown(all, flooding), len(all))
 	if err != nil {
@@ -155,11 +158,13 @@ func (c *nodesCommand) first(all []nodeStatus, entries []model.Entry) []nodeStat
 	return out
 }
 
-// flooding returns the nodes that flood a stream, each with how, as far as these may
-// be looked at.
-func (c *nodesCommand) flooding(ctx context.Context, store *fleetcli.Store) (map[string]string, error) {
+// flooding returns the nodes that flood a stream, each with a description. It leaves out streams that the user may not read.
+func (c *nodesCommand) flooding(ctx context.Context, store *fleetcli.Store, known []model.Node, entries []model.Entry) (map[string]string, error) {
 	all := map[string]string{}
-	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, reports.New(store.KV).Flooding} {
+	inReports := func(ctx context.Context) (map[string]string, error) {
+		return reports.New(store.KV).Flooding(ctx, func(node string) int { return assignedTo(node, known, entries) })
+	}
+	for _, find := range []func(context.Context) (map[string]string, error){registrations.New(store.KV).Flooding, inReports} {
 		found, err := find(ctx)
 		switch {
 		case errors.Is(err, kvstore.ErrNotPermitted):
@@ -171,6 +176,22 @@ func (c *nodesCommand) flooding(ctx context.Context, store *fleetcli.Store) (map
 	}
 
 	return all, nil
+}
+
+// assignedTo returns the number of assignments of a node; none of an unknown node.
+func assignedTo(node string, known []model.Node, entries []model.Entry) int {
+	i := slices.IndexFunc(known, func(n model.Node) bool { return n.Node == node })
+	if i < 0 {
+		return 0
+	}
+	count := 0
+	for _, s := range fleet.NewAssigned(entries).Statuses(known[i]) {
+		if s.Status != fleet.StatusUnassigned {
+			count++
+		}
+	}
+
+	return count
 }
 
 // withUnknown adds the nodes that flood and have no state.

@@ -22,6 +22,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 	if err != nil {
 		return query.Answer{}, err
 	}
+	unstored := store.Unstored(ctx, all).Lines()
 	assigned := fleet.NewAssigned(entries)
 	found := fleet.Selection{Nodes: all}
 	if e != nil {
@@ -51,7 +52,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 	for _, r := range fleet.Reasons(found.Undecided) {
 		out.Incomplete = append(out.Incomplete, r.Text(len(all), someOf(r.Nodes)))
 	}
-	out.Incomplete = append(out.Incomplete, incomplete...)
+	out.Incomplete = slices.Concat(out.Incomplete, incomplete, unstored)
 
 	return out, nil
 }

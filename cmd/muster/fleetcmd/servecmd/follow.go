@@ -66,8 +66,8 @@ func (f *follower) follow(ctx context.Context, again *recreatedError) error {
 	bucket := nodes.New(f.store)
 	model := view.New(view.Options{Version: cli.Version(), Keep: f.keep, Facts: bucket.Facts, Inventories: bucket.Inventories})
 	if again != nil {
-		model.Problem(" again", fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
-		defer time.AfterFunc(noticeFor, func() { model.Clear(" again") }).Stop()
+		model.SetNotice(fmt.Sprintf("%v, as seen at %s: %s", again, clock(time.Now()), again.gone))
+		defer time.AfterFunc(noticeFor, func() { model.SetNotice("") }).Stop()
 	}
 	executor := f.executor(model)
 	if executor != nil {

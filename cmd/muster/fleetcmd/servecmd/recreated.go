@@ -2,6 +2,7 @@ package servecmd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -12,9 +13,10 @@ import (
 
 // recreatedError is a stream whose sequences begin anew: what is known of it is over.
 type recreatedError struct {
-	// what it is, and what of before is gone with it.
+	// what names the streams, and gone describes the lost data.
 	what, gone string
-	reports    bool
+	// reports is set if the stream of reports is one of them.
+	reports bool
 }
 
 // Error names the stream.
@@ -34,9 +36,9 @@ func (f *feed) streams() []kept {
 	}
 
 	return []kept{
-		{n.Reports(), n.Report("*", "*", "*"), recreatedError{"stream of reports", "what was reported before is gone", true}},
+		{n.Reports(), n.Report("*", "*", "*"), recreatedError{"stream of reports", "requests and reports that were not restored are lost", true}},
 		bucket(n.Nodes(), "nodes are missing until they store their states again"),
-		bucket(n.Manifests(), "what was assigned before is gone"),
+		bucket(n.Manifests(), "pushes and removals that were not restored are lost, and nodes may run manifests that are no longer assigned"),
 	}
 }
 
@@ -125,19 +127,42 @@ func (f *feed) awaitCheck(ctx context.Context, last seen, reconnected time.Time)
 	return ctx.Err()
 }
 
-// checkStreams returns what is known of the streams now, or a *recreatedError where one is not that
-// of before.
+// checkStreams returns the age of each stream, or a *recreatedError with all streams that were replaced. A backup restores
+// several streams at once, so a stream whose sequence went back counts as replaced if another stream was replaced.
 func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	now := seen{}
+	var replaced, back []*recreatedError
 	for _, s := range f.streams() {
 		a, err := f.checkStream(ctx, &s, last[s.stream])
-		if err != nil {
+		var again *recreatedError
+		switch {
+		case errors.As(err, &again):
+			replaced = append(replaced, again)
+		case err != nil:
 			return nil, err
+		case a.back:
+			back = append(back, &s.recreatedError)
 		}
 		now[s.stream] = a
 	}
+	if len(replaced) == 0 {
+		return now, nil
+	}
 
-	return now, nil
+	return nil, joinRecreated(append(replaced, back...))
+}
+
+// joinRecreated returns one error for several streams.
+func joinRecreated(all []*recreatedError) error {
+	joined := &recreatedError{}
+	var what, gone []string
+	for _, one := range all {
+		what, gone = append(what, one.what), append(gone, one.gone)
+		joined.reports = joined.reports || one.reports
+	}
+	joined.what, joined.gone = strings.Join(what, ", the "), strings.Join(gone, "; ")
+
+	return joined
 }
 
 // checkStream returns what is known of a stream now, or a *recreatedError where it is not that of before:

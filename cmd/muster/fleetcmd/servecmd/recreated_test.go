@@ -180,7 +180,41 @@ func TestRestoredWhileServed(t *testing.T) {
 		text := get("/api/v1/runs")
 		return strings.Contains(text, `"kept"`) && strings.Contains(text, `"new0"`) && strings.Contains(text, `"more9"`) && !strings.Contains(text, `"lost`), text
 	})
-	if page := get("/"); !strings.Contains(page, "was created again or restored") {
-		t.Error("the page does not say so")
+	kvtest.Eventually(t, "the page has the notice and is current", func() (bool, string) {
+		page := get("/")
+		return strings.Contains(page, "the stream of reports was created again or restored") && !strings.Contains(page, "data-stale"), page
+	})
+	kvtest.Eventually(t, "no problem is counted", func() (bool, string) {
+		text := get("/metrics")
+		return strings.Contains(text, "\nmuster_fleet_problems 0\n"), text
+	})
+}
+
+// TestRestoredTogether: a backup restores several streams at once, and the notice names the losses of each.
+func TestRestoredTogether(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	assign := func(store *kvtest.Store, id string) {
+		t.Helper()
+		report(t, store, "web01", id)
+		if _, err := store.Put(t.Context(), "group.all.motd", fmt.Appendf(nil, "muster: {data: {id: %s}}", id)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	assign(store, "kept")
+	dir := backup(t, srv)
+	assign(kvtest.Bind(t, srv), "lost")
+	f := newFeed(kvtest.Bind(t, srv).Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
+	last, err := f.checkStreams(t.Context(), seen{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	restore(t, srv, dir)
+	assign(kvtest.Bind(t, srv), "new")
+	f = newFeed(kvtest.Bind(t, srv).Store, view.New(view.Options{}), time.Hour, slog.New(slog.DiscardHandler))
+	_, err = f.checkStreams(t.Context(), last)
+	var again *recreatedError
+	if !errors.As(err, &again) || !again.reports || again.what != "stream of reports, the bucket MUSTER_MANIFESTS" || !strings.Contains(again.gone, "requests and reports") || !strings.Contains(again.gone, "pushes and removals") {
+		t.Errorf("%+v, %v", again, err)
 	}
 }

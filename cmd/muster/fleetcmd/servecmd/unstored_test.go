@@ -48,7 +48,7 @@ func TestTheServerStoresNothing(t *testing.T) {
 	server := store.Conn().ConnectedServerName()
 	free := kvtest.FillServer(t, store)
 	full.Store(true)
-	shows(t, s, "the NATS server "+server+" stores no states of nodes since ", "check its free disk space and /healthz", "web01 reports: state not stored since then")
+	shows(t, s, "the NATS server "+server+" stores no states of nodes since ", "free disk space, check its /healthz, and restart the server", "web01 reports: state not stored since then")
 	if page := s.text("/"); !strings.Contains(page, "data-blind") {
 		t.Error("the page does not mark the last known state")
 	}

@@ -46,7 +46,7 @@ func (c *statusCommand) run(ctx context.Context) error {
 		return err
 	}
 	s := summary.Of(nodes, entries, cli.Version(), time.Now())
-	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes)...)
+	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes).Lines()...)
 
 	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
 }

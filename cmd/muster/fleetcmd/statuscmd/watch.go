@@ -86,7 +86,7 @@ func (p *picture) summary(now time.Time) summary.Summary {
 // check looks now and then for what the server does not store.
 func (p *picture) check(ctx context.Context, store *fleetcli.Store) {
 	if time.Since(p.checked) >= agePause {
-		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))), time.Now()
+		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))).Lines(), time.Now()
 	}
 }
 

@@ -240,7 +240,11 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	if err != nil {
 		return nil, err
 	}
-	statuses, err := w.poll(ctx, limit, s, g, rollout, away)
+	stored := &storage{store: s, warned: map[string]bool{}, warn: func(text string) {
+		away.line.Clear()
+		w.Print.Remark("%s: %s", g.Name, text)
+	}}
+	statuses, err := w.poll(ctx, limit, stored, g, rollout, away)
 	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
 		err = away.again(limit, func() error { return g.replaced(ctx, s) })
 	}
@@ -258,7 +262,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 	if err != nil {
 		return nil, err
 	}
-	w.warnUnstored(ctx, s, g.Name, statuses)
+	stored.conclude(ctx, statuses)
 	assigned := fleet.NewAssigned(rollout.Entries)
 	all := make([]summary.Assignment, len(statuses))
 	for i, status := range statuses {
@@ -275,43 +279,23 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		return all, g.nobody(s.KV.Names(), rollout)
 	}
 
-	return all, w.verdict(ctx, s, g.Name, statuses)
-}
-
-// warnUnstored warns of states that the server does not store, if some nodes are pending or unreachable.
-func (w Wait) warnUnstored(ctx context.Context, s *fleetcli.Store, name string, statuses []fleet.RolloutStatus) {
-	isOpen := func(one fleet.RolloutStatus) bool {
-		return one.Status == fleet.StatusPending || one.Status == fleet.StatusUnreachable
-	}
-	if ctx.Err() != nil || !slices.ContainsFunc(statuses, isOpen) {
-		return
-	}
-	nodes, err := s.Nodes(ctx)
-	if err != nil {
-		return // the statuses are shown
-	}
-	for _, text := range s.Unstored(ctx, nodes) {
-		w.Print.Remark("%s: the statuses may be old: %s", name, text)
-	}
+	return all, w.verdict(ctx, stored, g.Name, statuses)
 }
 
 // poll polls the nodes until they settled or the limit ended, and returns the last statuses.
-func (w Wait) poll(ctx, limit context.Context, s *fleetcli.Store, g Goal, rollout fleet.Rollout, away *outage) ([]fleet.RolloutStatus, error) {
+func (w Wait) poll(ctx, limit context.Context, stored *storage, g Goal, rollout fleet.Rollout, away *outage) ([]fleet.RolloutStatus, error) {
 	if w.Timeout <= 0 {
 		limit = ctx
 	}
 	absent := notes{timeout: w.Timeout}
-	remark := func(text string) {
-		away.line.Clear()
-		w.Print.Remark("%s: %s", g.Name, text)
-	}
+	s := stored.store
 	waiter := fleet.Waiter{
-		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, Later: s.Digests,
+		Nodes: &watched{Store: s, goal: g}, Once: w.Timeout <= 0, LeaveUnreachable: w.LeaveUnreachable, MayLeave: stored.mayLeave, Later: s.Digests,
 		IsTransient: func(err error) bool { return away.isTransient(limit, err) },
 		OnPoll: func(all []fleet.RolloutStatus) {
 			away.isAway = false
 			if text := absent.next(all); text != "" && limit.Err() == nil && !w.LeaveUnreachable {
-				remark(text)
+				stored.warn(text)
 			}
 			away.line.Show("%s", progress(g.Name, all))
 		},
@@ -353,8 +337,8 @@ func printTally(p print.Printer, t fleet.Tally) {
 }
 
 // verdict returns the error of a wait.
-func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, statuses []fleet.RolloutStatus) error {
-	names := store.KV.Names()
+func (w Wait) verdict(ctx context.Context, stored *storage, name string, statuses []fleet.RolloutStatus) error {
+	names := stored.store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
 	case t.Targets == 0:
 		return appliesNowhere(name, names, statuses)
@@ -365,35 +349,39 @@ func (w Wait) verdict(ctx context.Context, store *fleetcli.Store, name string, s
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
-	case remainder(statuses) != "" && t.Rejected == 0 && w.LeaveUnreachable && ctx.Err() == nil:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(store, statuses), later(remainder(statuses)))
+	case remainder(statuses) != "" && t.Rejected == 0 && w.LeaveUnreachable && !stored.isFailing && ctx.Err() == nil:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), later(remainder(statuses), names.Run("fleet wait "+name)))
 	case t.NotUpToDate() > 0:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(store, statuses))
+		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(stored, statuses))
 	default:
 		return nil
 	}
 }
 
-// later explains when nodes apply a push that did not wait for them; only is that of remainder.
-func later(only string) string {
+// later explains when nodes apply a push that did not wait for them; only is the result of remainder.
+// wait is the command that waits for them.
+func later(only, wait string) string {
 	when := map[string]string{
 		"unreachable": "when they reconnect", "paused": "when their pause ends", "unreachable or paused": "when they reconnect or their pause ends",
 	}
 
-	return fmt.Sprintf("%s nodes apply it %s, --wait-unreachable waits for them", only, when[only])
+	return fmt.Sprintf("%s nodes apply it %s, %s waits for them", only, when[only], wait)
 }
 
 // unreachableHint names the remedy where the first node that is unreachable never comes back;
-// empty for none.
-func unreachableHint(store *fleetcli.Store, statuses []fleet.RolloutStatus) string {
+// empty for none. While states are not stored, a node that runs counts as unreachable.
+func unreachableHint(stored *storage, statuses []fleet.RolloutStatus) string {
 	i := slices.IndexFunc(statuses, func(s fleet.RolloutStatus) bool { return s.Status == fleet.StatusUnreachable })
 	if i < 0 {
 		return ""
 	}
-	s := statuses[i]
-	remedy := store.KV.Names().Run("fleet forget " + s.Node)
+	if stored.isDoubtful {
+		return "; their states may be old, because the NATS server stored no states"
+	}
+	s, names := statuses[i], stored.store.KV.Names()
+	remedy := names.Run("fleet forget " + s.Node)
 	if t, _, err := fleet.ParseKey(s.Key); err == nil && t.Node != "" {
-		remedy = store.KV.Names().Run("fleet rm " + s.Key)
+		remedy = names.Run("fleet rm " + s.Key)
 	}
 
 	return fmt.Sprintf("; if %s is gone for good: %s", s.Node, remedy)
