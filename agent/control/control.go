@@ -229,8 +229,8 @@ func (c *Control) Rejected() map[string]string {
 	return out
 }
 
-// Show calls set with the pause that holds, the revisions of all pauses by key, the labels, why documents were rejected, by key, and why the bucket
-// cannot be read, empty when it can.
+// Show calls set with the pause that holds, the revisions of all pauses by key, the labels, why documents were
+// rejected, by key, and why the bucket cannot be read; empty if it can be read.
 func (c *Control) Show(set func(paused *model.Paused, by map[string]uint64, labels, rejected map[string]string, unread string)) {
 	unread := ""
 	if err := c.Unread(); err != nil {
