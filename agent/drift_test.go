@@ -523,7 +523,7 @@ func TestFlappingByNobodyKnown(t *testing.T) {
 			var s model.NodeState
 			if r.Kind == model.KindNode {
 				n.decode(r, &s)
-				found = found || s.Event == model.NodeFlapping && strings.Contains(s.Message, "who does it is not known")
+				found = found || s.Event == model.NodeFlapping && strings.Contains(s.Message, "an unknown program")
 			}
 		}
 		if !found {

@@ -52,7 +52,7 @@ func (c *queryCommand) nodes(ctx context.Context, store *fleetcli.Store, e *targ
 	for _, r := range fleet.Reasons(found.Undecided) {
 		out.Incomplete = append(out.Incomplete, r.Text(len(all), someOf(r.Nodes)))
 	}
-	out.Incomplete = slices.Concat(out.Incomplete, incomplete, unstored)
+	out.Incomplete = append(append(out.Incomplete, incomplete...), unstored...)
 
 	return out, nil
 }

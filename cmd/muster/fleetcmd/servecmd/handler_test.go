@@ -26,7 +26,7 @@ func TestPathsOfPrograms(t *testing.T) {
 			t.Error(err)
 		}
 		kind := response.Header.Get("Content-Type")
-		if response.StatusCode != http.StatusNotFound || kind != "application/problem+json" || !strings.Contains(string(text), "/api/v1/openapi.json has them all") {
+		if response.StatusCode != http.StatusNotFound || kind != "application/problem+json" || !strings.Contains(string(text), "/api/v1/openapi.json lists all paths") {
 			t.Errorf("%s: %s, %s: %s", path, response.Status, kind, text)
 		}
 	}
