@@ -1,6 +1,7 @@
 package state
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -193,17 +194,21 @@ func nearest(path string) (dir *paths.Dir, exact bool, err error) {
 	if err != nil {
 		return nil, false, err
 	}
+	var notDir error
 	for at := full; ; at = filepath.Dir(at) {
 		dir, err := paths.OpenDir(at)
-		if err == nil {
+		switch {
+		case err == nil && notDir != nil:
+			// A user who may exchange the file is the worse problem.
+			return nil, false, cmp.Or(errors.Join(dir.CheckOwn(), dir.Close()), notDir)
+		case err == nil:
 			return dir, at == full, nil
-		}
-		if !paths.IsAbsent(err) {
+		case !paths.IsAbsent(err):
 			return nil, false, err
 		}
 		// Another process may have made the directory since.
 		if info, err := os.Lstat(at); err == nil && !info.IsDir() {
-			return nil, false, fmt.Errorf("%s is not a directory: remove it, or use another directory", at)
+			notDir = fmt.Errorf("%s is not a directory: remove it, or use another directory", at)
 		}
 	}
 }
