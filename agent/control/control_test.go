@@ -88,7 +88,7 @@ func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 	})
 }
 
-// changing is a bucket whose keys change, and in which one key cannot be read.
+// changing is a bucket with changing keys. The key unread cannot be read.
 type changing struct {
 	bucket
 	keys   map[string]model.Entry

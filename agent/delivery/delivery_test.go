@@ -41,7 +41,7 @@ func (s *fullStore) PublishBatch(context.Context, []model.Report) error {
 	return errors.New("one report is no batch")
 }
 
-// TestFullStoreIsTriedAgain has a store that is full for an hour: nothing tells the agent when it has room again.
+// TestFullStoreIsTriedAgain has a store that is full for an hour. The agent gets no event when the store has room again.
 func TestFullStoreIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fullStore{until: time.Now().Add(time.Hour)}

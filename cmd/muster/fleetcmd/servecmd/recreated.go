@@ -128,7 +128,7 @@ func (f *feed) awaitCheck(ctx context.Context, last seen, reconnected time.Time)
 }
 
 // checkStreams returns the age of each stream, or a *recreatedError with all streams that were replaced. A backup restores
-// several streams at once, so a stream whose sequence went back counts as replaced if another stream was replaced.
+// several streams at once, so if one stream was replaced, streams with a lower sequence than before count as replaced too.
 func (f *feed) checkStreams(ctx context.Context, last seen) (seen, error) {
 	now := seen{}
 	var replaced, back []*recreatedError
