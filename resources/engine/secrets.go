@@ -1,4 +1,4 @@
-package report
+package engine
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 )
 
 // Secrets are the values that a run must not show.
-type Secrets struct {
+type secretSet struct {
 	values []model.Secret
 	known  map[model.Secret]bool
 	redact redact.Redactor
 }
 
 // Add adds values.
-func (s *Secrets) Add(values ...model.Secret) {
+func (s *secretSet) Add(values ...model.Secret) {
 	before := len(s.values)
 	for _, v := range values {
 		if !v.IsDerived() && !s.known[v] {
@@ -39,7 +39,7 @@ func (s *Secrets) Add(values ...model.Secret) {
 }
 
 // AddOf adds the values of the resources of a graph.
-func (s *Secrets) AddOf(nodes []*graph.Node) {
+func (s *secretSet) AddOf(nodes []*graph.Node) {
 	var values []model.Secret
 	for _, n := range nodes {
 		values = append(values, n.Resource.Secrets...)
@@ -48,10 +48,10 @@ func (s *Secrets) AddOf(nodes []*graph.Node) {
 }
 
 // Redact returns a text without the values.
-func (s *Secrets) Redact(text string) string { return s.redact.Redact(text) }
+func (s *secretSet) Redact(text string) string { return s.redact.Redact(text) }
 
 // Document returns a JSON document without the values.
-func (s *Secrets) Document(text json.RawMessage) json.RawMessage {
+func (s *secretSet) Document(text json.RawMessage) json.RawMessage {
 	if len(text) == 0 || len(s.values) == 0 {
 		return text
 	}
@@ -65,7 +65,7 @@ func (s *Secrets) Document(text json.RawMessage) json.RawMessage {
 }
 
 // Log returns a log that shows none of the values.
-func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
+func (s *secretSet) Log(log *slog.Logger) *slog.Logger {
 	if len(s.values) == 0 {
 		return log
 	}
@@ -75,7 +75,7 @@ func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
 
 // Error returns the text of an error, long values cut; of a sensitive resource without
 // the output of commands.
-func (s *Secrets) Error(err error, sensitive bool) string {
+func (s *secretSet) Error(err error, sensitive bool) string {
 	if sensitive {
 		return brief.Words(s.Redact(resource.WithoutOutput(err)))
 	}
@@ -84,7 +84,7 @@ func (s *Secrets) Error(err error, sensitive bool) string {
 }
 
 // Changes returns the changes of a plan; of a sensitive resource without values.
-func (s *Secrets) Changes(due resource.Plan, sensitive bool) []model.Change {
+func (s *secretSet) Changes(due resource.Plan, sensitive bool) []model.Change {
 	out := make([]model.Change, len(due.Changes))
 	for i, c := range due.Changes {
 		c.Message = s.Redact(c.Message)
@@ -101,7 +101,7 @@ func (s *Secrets) Changes(due resource.Plan, sensitive bool) []model.Change {
 
 // Outputs returns the values that a resource gives to later ones, as secrets
 // where it is sensitive.
-func (s *Secrets) Outputs(values map[string]any, sensitive bool) map[string]any {
+func (s *secretSet) Outputs(values map[string]any, sensitive bool) map[string]any {
 	if sensitive {
 		for k, v := range values {
 			values[k] = model.NewSecret(fmt.Sprint(v))
@@ -112,7 +112,7 @@ func (s *Secrets) Outputs(values map[string]any, sensitive bool) map[string]any 
 }
 
 // Shown returns outputs as a report has them.
-func (s *Secrets) Shown(values map[string]any) map[string]any {
+func (s *secretSet) Shown(values map[string]any) map[string]any {
 	for k, v := range values {
 		if text, ok := v.(string); ok {
 			values[k] = s.Redact(text)

@@ -1,4 +1,4 @@
-package report_test
+package engine
 
 import (
 	"encoding/json"
@@ -8,11 +8,10 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/report"
 )
 
 func TestLogShowsNoSecret(t *testing.T) {
-	var secrets report.Secrets
+	var secrets secretSet
 	secrets.Add(model.NewSecret("hunter22"), model.NewSecret("hunter22"))
 	var out strings.Builder
 	log := secrets.Log(slog.New(slog.NewTextHandler(&out, nil))).With("of", "hunter22").WithGroup("g")
@@ -24,7 +23,7 @@ func TestLogShowsNoSecret(t *testing.T) {
 
 // TestDocument has JSON that stays JSON, also where a secret is part of its form.
 func TestDocument(t *testing.T) {
-	var secrets report.Secrets
+	var secrets secretSet
 	for _, secret := range []string{"hunter22", `"a":"b`, "quo\"te\n"} {
 		secrets.Add(model.NewSecret(secret))
 	}
@@ -43,7 +42,7 @@ func TestDocument(t *testing.T) {
 
 // TestErrorOfALongValue has an error repeat a value that nobody reads to its end.
 func TestErrorOfALongValue(t *testing.T) {
-	var secrets report.Secrets
+	var secrets secretSet
 	got := secrets.Error(fmt.Errorf("could not lookup user %s", strings.Repeat("a", 3000)), false)
 	if want := "could not lookup user " + strings.Repeat("a", 200) + "… (2800 more characters)"; got != want {
 		t.Errorf("it is %s", got)

@@ -1,6 +1,4 @@
-// Package apply makes changes that were decided on: with the attempts that a
-// resource asks for, many at once where a type can, and verified.
-package apply
+package engine
 
 import (
 	"context"
@@ -10,13 +8,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/observe"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Run is what an Applier needs to know of the run it is part of.
-type Run interface {
+type applierRun interface {
 	// Env returns what a type is handed for a node, or for many when n is nil.
 	Env(n *graph.Node) resource.Env
 	// Plan returns what is due to a node in a state.
@@ -26,21 +23,21 @@ type Run interface {
 }
 
 // Applier makes the changes of a run. It is used by one goroutine.
-type Applier struct {
-	Run      Run
-	Observer *observe.Observer
+type applier struct {
+	Run      applierRun
+	Observer *observer
 	Log      *slog.Logger
 }
 
 // Change is a change that is due to a node.
-type Change struct {
+type dueChange struct {
 	Node    *graph.Node
 	Plan    resource.Plan
 	Refresh bool
 }
 
 // Result is what came of a change.
-type Result struct {
+type changeResult struct {
 	Outcome resource.Outcome
 	// Err is why the node is not in its desired state. Touched means that it was
 	// changed all the same, or may be.
@@ -57,16 +54,16 @@ const afterFailure = 30 * time.Second
 // One applies a change until it succeeds or the resource's attempts are used up.
 // The refresh is kept from attempt to attempt. No attempt begins once stop has
 // ended; ctx bounds the one in hand.
-func (a *Applier) One(stop, ctx context.Context, c Change) Result {
+func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
 	meta := c.Node.Resource.Meta()
 	touched := false
 	for attempt := 0; ; attempt++ {
 		outcome, made, err := a.once(ctx, c)
 		touched = touched || err == nil || !outcome.Untouched
 		if err == nil {
-			return Result{Outcome: outcome, Touched: touched, Made: made}
+			return changeResult{Outcome: outcome, Touched: touched, Made: made}
 		}
-		if attempt >= meta.Retry || !wait(stop, meta.Delay.Std()) {
+		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
 		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
@@ -79,19 +76,19 @@ func (a *Applier) One(stop, ctx context.Context, c Change) Result {
 }
 
 // result returns what came of a change, after observing what a failed one left.
-func (a *Applier) result(ctx context.Context, c Change, outcome resource.Outcome, err error, touched bool) Result {
+func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outcome, err error, touched bool) changeResult {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
 		defer cancel()
 		a.Observer.Refresh(ctx, c.Node)
 	}
 
-	return Result{Outcome: outcome, Err: err, Touched: touched}
+	return changeResult{Outcome: outcome, Err: err, Touched: touched}
 }
 
 // again observes a node once more and plans without asking its guards, which are
 // asked once a run.
-func (a *Applier) again(ctx context.Context, c Change) (Change, error) {
+func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
 	a.Observer.Refresh(ctx, c.Node)
 	state, err := a.Observer.Planned(c.Node)
 	if err == nil {
@@ -103,8 +100,8 @@ func (a *Applier) again(ctx context.Context, c Change) (Change, error) {
 
 // once applies a change, observes what came of it and verifies that. made is when it was
 // applied.
-func (a *Applier) once(ctx context.Context, c Change) (outcome resource.Outcome, made time.Time, err error) {
-	ctx, cancel := Attempt(ctx, c.Node)
+func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
+	ctx, cancel := withTimeout(ctx, c.Node)
 	defer cancel()
 	outcome, err = a.apply(ctx, c)
 	made = time.Now()
@@ -119,7 +116,7 @@ func (a *Applier) once(ctx context.Context, c Change) (outcome resource.Outcome,
 	return outcome, made, a.verify(c.Node, outcome)
 }
 
-func (a *Applier) apply(ctx context.Context, c Change) (outcome resource.Outcome, err error) {
+func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
 	typ := c.Node.Resource.Type
 	err = plan.Protect(func() (err error) {
 		outcome, err = typ.Apply(ctx, a.Run.Env(c.Node), a.Observer.Provider(c.Node), a.Observer.Spec(c.Node), c.Plan)
@@ -130,7 +127,7 @@ func (a *Applier) apply(ctx context.Context, c Change) (outcome resource.Outcome
 }
 
 // touched makes what a change of n may have changed invalid.
-func (a *Applier) touched(n *graph.Node) {
+func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
 	a.Observer.Changed(writes)
 	if h := a.Run.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
@@ -139,7 +136,7 @@ func (a *Applier) touched(n *graph.Node) {
 }
 
 // verify judges the state after a change.
-func (a *Applier) verify(n *graph.Node, outcome resource.Outcome) error {
+func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	seen := a.Observer.Of(n)
 	err := seen.Err
 	if err == nil {
@@ -153,7 +150,7 @@ func (a *Applier) verify(n *graph.Node, outcome resource.Outcome) error {
 }
 
 // Attempt bounds ctx by the timeout of a resource.
-func Attempt(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
+func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
 	timeout := n.Resource.Meta().Timeout.Std()
 	if timeout == 0 || n.Resource.Type.OwnTimeout {
 		return ctx, func() {}
@@ -163,7 +160,7 @@ func Attempt(ctx context.Context, n *graph.Node) (context.Context, context.Cance
 }
 
 // wait waits between attempts, and reports whether another one may begin.
-func wait(stop context.Context, d time.Duration) bool {
+func waitForRetry(stop context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
 		return stop.Err() == nil

@@ -1,4 +1,4 @@
-package journal_test
+package engine_test
 
 import (
 	"fmt"
@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
 // TestSharedJournalLosesNothing: two runs of a manifest add and clear at the same time.
 func TestSharedJournalLosesNothing(t *testing.T) {
 	h := hosttest.New(t)
-	s := journal.NewShared(journal.NewFile(h, filepath.Join(t.TempDir(), "state"), "m"))
+	s := engine.NewSharedJournal(engine.NewFileJournal(h, filepath.Join(t.TempDir(), "state"), "m"))
 	var all sync.WaitGroup
 	for i := range 2 {
 		all.Go(func() {

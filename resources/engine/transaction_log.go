@@ -1,4 +1,4 @@
-package report
+package engine
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 // Log writes the one line that a resource gets in the log
 // (spec/formats.md, "Command line"): INFO when stable, WARN when changed, ERROR
 // when failed.
-func Log(ctx context.Context, log *slog.Logger, t *model.Transaction) {
+func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction) {
 	level, word := lineOf(t)
 	if c := t.HealthCheck; slices.ContainsFunc(c, func(h model.HealthResult) bool { return h.Status != model.HealthOK }) {
 		level = max(level, slog.LevelWarn)

@@ -1,4 +1,4 @@
-package journal
+package engine
 
 import (
 	"context"
@@ -17,30 +17,30 @@ import (
 
 // File is a Journal in a file. One run uses it at a time, which the run lock of
 // the node ensures.
-type File struct {
+type FileJournal struct {
 	host     *host.Host
 	path     string
 	manifest string
 }
 
 // content is the form on disk.
-type content struct {
+type journalRecord struct {
 	Manifest string      `json:"manifest"`
 	Owed     []model.Ref `json:"owed"`
 }
 
 // NewFile returns the journal of a manifest within a state directory. It writes
 // nothing before a refresh is pending.
-func NewFile(h *host.Host, stateDir, manifest string) *File {
+func NewFileJournal(h *host.Host, stateDir, manifest string) *FileJournal {
 	sum := sha256.Sum256([]byte(manifest))
 
-	return &File{host: h, manifest: manifest, path: filepath.Join(stateDir, "owed", hex.EncodeToString(sum[:8])+".json")}
+	return &FileJournal{host: h, manifest: manifest, path: filepath.Join(stateDir, "owed", hex.EncodeToString(sum[:8])+".json")}
 }
 
 // Pending returns what is pending, empty when nothing is. After an error that
 // wraps ErrDamaged, Add and Clear fail too until Reset.
-func (f *File) Pending() ([]model.Ref, error) {
-	c, err := host.ReadRecord[content](f.path)
+func (f *FileJournal) Pending() ([]model.Ref, error) {
+	c, err := host.ReadRecord[journalRecord](f.path)
 	if err == nil && c.Manifest != f.manifest {
 		err = fmt.Errorf("%w: %s is of %q, not of %q", host.ErrDamaged, f.path, c.Manifest, f.manifest)
 	}
@@ -48,7 +48,7 @@ func (f *File) Pending() ([]model.Ref, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, nil
 	case errors.Is(err, host.ErrDamaged):
-		return nil, fmt.Errorf("%w: %w", ErrDamaged, err)
+		return nil, fmt.Errorf("%w: %w", ErrDamagedJournal, err)
 	default:
 		return c.Owed, err
 	}
@@ -56,8 +56,8 @@ func (f *File) Pending() ([]model.Ref, error) {
 
 // Reset makes refs all that are pending. A damaged journal is kept beside, under
 // a name that ends with .damaged and its digest.
-func (f *File) Reset(ctx context.Context, refs ...model.Ref) error {
-	if _, err := f.Pending(); errors.Is(err, ErrDamaged) {
+func (f *FileJournal) Reset(ctx context.Context, refs ...model.Ref) error {
+	if _, err := f.Pending(); errors.Is(err, ErrDamagedJournal) {
 		if err := f.setAside(ctx); err != nil {
 			return fmt.Errorf("keeping the damaged journal: %w", err)
 		}
@@ -68,7 +68,7 @@ func (f *File) Reset(ctx context.Context, refs ...model.Ref) error {
 
 // setAside copies the journal and does not move it: until there is a new one,
 // the damaged one shows that something may be pending.
-func (f *File) setAside(ctx context.Context) error {
+func (f *FileJournal) setAside(ctx context.Context) error {
 	digest, err := f.host.Digest(ctx, f.path)
 	if err != nil {
 		return err
@@ -83,7 +83,7 @@ func (f *File) setAside(ctx context.Context) error {
 }
 
 // Add adds refreshes, and returns when they are on disk.
-func (f *File) Add(ctx context.Context, refs ...model.Ref) error {
+func (f *FileJournal) Add(ctx context.Context, refs ...model.Ref) error {
 	pending, err := f.Pending()
 	if err != nil {
 		return err
@@ -98,7 +98,7 @@ func (f *File) Add(ctx context.Context, refs ...model.Ref) error {
 }
 
 // Clear removes a refresh; one that is not pending is no error.
-func (f *File) Clear(ctx context.Context, ref model.Ref) error {
+func (f *FileJournal) Clear(ctx context.Context, ref model.Ref) error {
 	pending, err := f.Pending()
 	if err != nil {
 		return err
@@ -111,17 +111,17 @@ func (f *File) Clear(ctx context.Context, ref model.Ref) error {
 	return f.write(ctx, left)
 }
 
-func (f *File) write(ctx context.Context, refs []model.Ref) error {
+func (f *FileJournal) write(ctx context.Context, refs []model.Ref) error {
 	if len(refs) == 0 {
 		return f.host.Remove(f.path)
 	}
 
-	return f.host.WriteRecord(ctx, f.path, content{Manifest: f.manifest, Owed: refs})
+	return f.host.WriteRecord(ctx, f.path, journalRecord{Manifest: f.manifest, Owed: refs})
 }
 
 // CheckRecord reads the journal at a path, of whichever manifest it is.
-func CheckRecord(path string) error {
-	_, err := host.ReadRecord[content](path)
+func CheckJournal(path string) error {
+	_, err := host.ReadRecord[journalRecord](path)
 
 	return err
 }

@@ -1,6 +1,6 @@
 //go:build system
 
-package session_test
+package engine_test
 
 import (
 	"errors"
@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/engine/session"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -29,11 +29,11 @@ func TestSystemStoreOfAnotherUser(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	_, err := session.New(t.Context(), h, dir)
+	_, err := engine.NewSession(t.Context(), h, dir)
 	refused(err)
 	if err := os.WriteFile(filepath.Join(dir, ".muster-session"), nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err = session.Open(h, dir)
+	_, err = engine.OpenSession(h, dir)
 	refused(err)
 }

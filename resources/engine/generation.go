@@ -1,4 +1,4 @@
-package observe
+package engine
 
 import (
 	"sync"
@@ -39,7 +39,7 @@ func (g *generations) isValid(s *observation, domains resource.Domain) bool {
 
 // Parallel calls f with every number below count, for at most limit of them at the
 // same time, and returns when all calls have.
-func Parallel(count, limit int, f func(i int)) {
+func parallel(count, limit int, f func(i int)) {
 	if count == 1 {
 		f(0) // no other goroutine has to be woken for it
 		return

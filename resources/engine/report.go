@@ -1,6 +1,4 @@
-// Package report makes the transactions and the summary of a run, without
-// secrets, and hands the transactions on in the order of the graph.
-package report
+package engine
 
 import (
 	"cmp"
@@ -31,7 +29,7 @@ type Identity struct {
 }
 
 // Report is the report of one run.
-type Report struct {
+type runReport struct {
 	Identity
 	Summary model.Run
 	// Counts are those of the resources of included manifests, by what includes them.
@@ -44,32 +42,32 @@ type Report struct {
 	graph *graph.Graph
 	// ended are the transactions by the place of their node, those before next were
 	// handed on.
-	ended []entry
+	ended []reportEntry
 	next  int
 	// leftOut is how many nodes got no turn.
 	leftOut int
 }
 
-type entry struct {
+type reportEntry struct {
 	t    *model.Transaction
 	done bool
 }
 
 // New returns the report of a run that begins now.
-func New(id Identity, g *graph.Graph, noop bool) *Report {
-	return &Report{
-		Identity: id, graph: g, ended: make([]entry, g.Len()), Counts: map[model.Ref]model.Counts{},
+func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
+	return &runReport{
+		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), Counts: map[model.Ref]model.Counts{},
 		Summary: model.Run{
 			Protocol: model.ProtocolRun, RunID: id.RunID, Node: id.Node, Manifest: id.Manifest, Revision: id.Revision, Digest: id.Digest,
-			Cause: id.Cause, Started: Now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
+			Cause: id.Cause, Started: now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
 		},
 	}
 }
 
 // Move carries the report over to a graph that has more nodes.
-func (r *Report) Move(to *graph.Graph) {
+func (r *runReport) Move(to *graph.Graph) {
 	before := r.ended
-	r.ended, r.next = make([]entry, to.Len()), 0
+	r.ended, r.next = make([]reportEntry, to.Len()), 0
 	for i, n := range r.graph.Nodes() {
 		r.ended[to.Node(n.Ref).At] = before[i]
 	}
@@ -77,10 +75,10 @@ func (r *Report) Move(to *graph.Graph) {
 }
 
 // Begin starts the transaction of a node.
-func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
 	meta := n.Resource.Meta()
 	t := &model.Transaction{
-		Protocol: model.ProtocolTransaction, Timestamp: Now(),
+		Protocol: model.ProtocolTransaction, Timestamp: now(),
 		Type: n.Ref.Type, Name: n.Ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.Resource.Pos,
 		RunID: r.RunID, Node: r.Node, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause,
 		CorrelationID: r.CorrelationID, Noop: noop, HealthCheckOnly: healthCheckOnly,
@@ -93,25 +91,25 @@ func (r *Report) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transac
 }
 
 // End completes a transaction, and hands it on once all before it were.
-func (r *Report) End(n *graph.Node, t *model.Transaction) {
+func (r *runReport) End(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, t)
 }
 
 // Hold completes the transaction of a change that is made at the end of the run, for Release.
 // Those after it are handed on without it.
-func (r *Report) Hold(n *graph.Node, t *model.Transaction) {
+func (r *runReport) Hold(n *graph.Node, t *model.Transaction) {
 	r.complete(n, t)
 	r.conclude(n, nil)
 }
 
 // Release hands on a transaction that was held, after all others.
-func (r *Report) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
+func (r *runReport) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
 
 // complete completes a transaction. One that only counts has no id: making 5,000 of them takes a
 // tenth of a stable run.
-func (r *Report) complete(n *graph.Node, t *model.Transaction) {
-	t.Duration = Now().Sub(t.Timestamp)
+func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
+	t.Duration = now().Sub(t.Timestamp)
 	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
 		t.EventID = ksuid.New().String()
 	}
@@ -124,14 +122,14 @@ func (r *Report) complete(n *graph.Node, t *model.Transaction) {
 }
 
 // LeaveOut leaves a node out of the report.
-func (r *Report) LeaveOut(n *graph.Node) {
+func (r *runReport) LeaveOut(n *graph.Node) {
 	r.leftOut++
 	r.conclude(n, nil)
 }
 
 // conclude hands on what has ended, up to the first node that has not.
-func (r *Report) conclude(n *graph.Node, t *model.Transaction) {
-	r.ended[n.At] = entry{t, true}
+func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
+	r.ended[n.At] = reportEntry{t, true}
 	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
 		if t := r.ended[r.next].t; t != nil {
 			r.ended[r.next].t = nil
@@ -141,7 +139,7 @@ func (r *Report) conclude(n *graph.Node, t *model.Transaction) {
 }
 
 // hand counts a transaction and hands it on.
-func (r *Report) hand(n *graph.Node, t *model.Transaction) {
+func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
 	r.Summary.Counts.Add(t)
 	if at := t.Resumes; !at.IsZero() && (r.Summary.Resumes.IsZero() || at.Before(r.Summary.Resumes)) {
 		r.Summary.Resumes = at
@@ -155,11 +153,11 @@ func (r *Report) hand(n *graph.Node, t *model.Transaction) {
 }
 
 // AddError adds an error to the summary.
-func (r *Report) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
+func (r *runReport) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
 
 // Finish completes the summary. woken is when the wake-up came that led to the
 // run, zero when it is not known.
-func (r *Report) Finish(woken time.Time) {
+func (r *runReport) Finish(woken time.Time) {
 	r.Summary.Counts.Unique = r.graph.Len() - r.leftOut
 	r.Summary.Duration = time.Since(r.Summary.Started)
 	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
@@ -170,7 +168,7 @@ func (r *Report) Finish(woken time.Time) {
 // Repaired describes the repair of a resource of which nobody asked for the change p;
 // seen is when that was noticed, zero at the begin of the run; made when the change was made,
 // zero for now.
-func (r *Report) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
+func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
 	if !r.Cause.IsUnasked() || p.Always {
 		return
 	}
@@ -186,7 +184,7 @@ func (r *Report) Repaired(t *model.Transaction, p resource.Plan, seen, made time
 
 // Unrepaired describes drift of a resource that failed, noticed at a time; zero is that nobody
 // did.
-func (r *Report) Unrepaired(t *model.Transaction, seen time.Time) {
+func (r *runReport) Unrepaired(t *model.Transaction, seen time.Time) {
 	if r.Cause.IsUnasked() && !seen.IsZero() {
 		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
 	}
@@ -210,7 +208,7 @@ func differed(changes []model.Change) string {
 
 // NoteDrift counts a difference that nobody asked for, and its repair. A resource
 // that includes a manifest differs by what that has, which is counted already.
-func (r *Report) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+func (r *runReport) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
 		return
 	}
@@ -221,17 +219,17 @@ func (r *Report) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
 }
 
 // Describe adds properties and status to a transaction that shows them.
-func (r *Report) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
+func (r *runReport) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
 	if !r.Full && t.Outcome() == model.OutcomeStable {
 		return
 	}
-	t.Properties = encode(spec)
+	t.Properties = encodeJSON(spec)
 	if state != nil {
-		t.Status = encode(state)
+		t.Status = encodeJSON(state)
 	}
 }
 
-func encode(v any) json.RawMessage {
+func encodeJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {
 		// Specs and states are plain structs; one that cannot be encoded is a
@@ -243,7 +241,7 @@ func encode(v any) json.RawMessage {
 }
 
 // WouldRefresh returns the subscribers that a real change would refresh.
-func WouldRefresh(n *graph.Node) []model.Ref {
+func wouldRefresh(n *graph.Node) []model.Ref {
 	var refs []model.Ref
 	for _, s := range n.Subscribers {
 		if s.Resource.Type.Refreshes {
@@ -255,4 +253,4 @@ func WouldRefresh(n *graph.Node) []model.Ref {
 }
 
 // Now is when something happened, in UTC.
-func Now() time.Time { return time.Now().UTC() }
+func now() time.Time { return time.Now().UTC() }

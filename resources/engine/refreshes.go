@@ -1,4 +1,4 @@
-package journal
+package engine
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // Refreshes are the pending refreshes of a run: those of Upstream.Pending, kept
 // equal to its Journal.
-type Refreshes struct {
+type pendingRefreshes struct {
 	journal Journal
 	up      *plan.Upstream
 	log     *slog.Logger
@@ -28,16 +28,16 @@ type Refreshes struct {
 
 // NewRefreshes returns the refreshes of a run. A nil journal means that they do
 // not outlive it.
-func NewRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *Refreshes {
-	return &Refreshes{journal: j, up: up, log: log}
+func newPendingRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *pendingRefreshes {
+	return &pendingRefreshes{journal: j, up: up, log: log}
 }
 
 // Errors returns what went wrong with the journal so far. The run goes on, so
 // that a refresh may be made twice or be lost is reported, not swallowed.
-func (r *Refreshes) Errors() []string { return r.errors }
+func (r *pendingRefreshes) Errors() []string { return r.errors }
 
 // Recall reads what earlier runs left pending.
-func (r *Refreshes) Recall(ctx context.Context) {
+func (r *pendingRefreshes) Recall(ctx context.Context) {
 	if r.journal == nil {
 		return
 	}
@@ -45,7 +45,7 @@ func (r *Refreshes) Recall(ctx context.Context) {
 		return // no refresh can be due to any of them
 	}
 	pending, err := r.journal.Pending()
-	if errors.Is(err, ErrDamaged) && !r.isPart() {
+	if errors.Is(err, ErrDamagedJournal) && !r.isPart() {
 		r.log.WarnContext(ctx, "refreshing all subscribers, the pending refreshes are lost", "error", err)
 		pending, r.lost = plan.Refreshable(r.up.Graph.Nodes()), true
 		if err = nil; !r.up.Scope.Unchanging() {
@@ -58,7 +58,7 @@ func (r *Refreshes) Recall(ctx context.Context) {
 	r.mark(pending)
 }
 
-func (r *Refreshes) mark(refs []model.Ref) {
+func (r *pendingRefreshes) mark(refs []model.Ref) {
 	for _, ref := range refs {
 		r.up.Pending[ref] = true
 	}
@@ -66,7 +66,7 @@ func (r *Refreshes) mark(refs []model.Ref) {
 
 // Joined makes the refreshes of nodes pending that joined during a run which
 // does not know what earlier ones left pending.
-func (r *Refreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
+func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
 	refs := plan.Refreshable(nodes)
 	if !r.lost || len(refs) == 0 {
 		return nil
@@ -82,7 +82,7 @@ func (r *Refreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
 // Notify writes down, before nodes change, that their subscribers have a refresh
 // pending, and those of what includes them, for which that is a change too. It
 // is one write for all of them.
-func (r *Refreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
+func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
 	if r.journal == nil {
 		return nil
 	}
@@ -109,7 +109,7 @@ func (r *Refreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
 // CancelPending clears what was written down for the changes in hand when they
 // left everything as it was: a subscriber must not restart at every run because
 // a file cannot be written.
-func (r *Refreshes) CancelPending(ctx context.Context) {
+func (r *pendingRefreshes) CancelPending(ctx context.Context) {
 	for _, ref := range r.added {
 		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.Results.WasTouched) {
 			r.clear(ctx, ref)
@@ -120,7 +120,7 @@ func (r *Refreshes) CancelPending(ctx context.Context) {
 
 // Made clears the refresh of a node that was made, unless more of it is to come, and reports
 // whether it did.
-func (r *Refreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
+func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
 	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
 		r.clear(ctx, n.Ref)
 	}
@@ -129,7 +129,7 @@ func (r *Refreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
 }
 
 // Restore makes the refresh of a node pending again, which failed after Made cleared it.
-func (r *Refreshes) Restore(ctx context.Context, n *graph.Node) {
+func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
 	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
 		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
 	}
@@ -137,12 +137,12 @@ func (r *Refreshes) Restore(ctx context.Context, n *graph.Node) {
 }
 
 // isPart reports whether the run is one of a part of its manifest.
-func (r *Refreshes) isPart() bool { return r.up.Graph.Whole() != nil }
+func (r *pendingRefreshes) isPart() bool { return r.up.Graph.Whole() != nil }
 
 // ClearUndeclared clears the refreshes of resources that are not in the manifest
 // any more, or subscribe to nothing. What a manifest declares that was not read
 // is not known to be gone, nor what is in no part.
-func (r *Refreshes) ClearUndeclared(ctx context.Context) {
+func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
 	g := r.up.Graph
 	if r.up.Scope.Unchanging() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return
@@ -157,7 +157,7 @@ func (r *Refreshes) ClearUndeclared(ctx context.Context) {
 func isOpenEnded(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }
 
 // clear removes a refresh; one that cannot be removed is made once more.
-func (r *Refreshes) clear(ctx context.Context, ref model.Ref) {
+func (r *pendingRefreshes) clear(ctx context.Context, ref model.Ref) {
 	if err := r.journal.Clear(context.WithoutCancel(ctx), ref); err != nil {
 		r.errors = append(r.errors, "clearing the pending refresh of "+ref.String()+": "+err.Error())
 	}

@@ -1,8 +1,4 @@
-// Package reconcile is the one way in for everything that runs resources: a
-// manifest or a request at the command line, the runs, requests and health
-// passes of an agent. It takes the run lock of the node, opens the journal and
-// runs the engine.
-package reconcile
+package engine
 
 import (
 	"context"
@@ -11,15 +7,13 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host/lock"
 )
 
 // Options are the options of a run, beside those of the engine.
-type Options struct {
-	engine.Options
+type ReconcileOptions struct {
+	Options
 	// JournalOf names the manifest whose pending refreshes are kept; empty keeps none.
 	JournalOf string
 	// Command is what others learn that wait for this run. It must not hold secrets.
@@ -37,13 +31,13 @@ type Options struct {
 	Waited bool
 	// Locked is called once the lock is held, before anything is read. It may return
 	// another graph, and its error ends the run; nil changes nothing.
-	Locked func(ctx context.Context, o *Options) (*graph.Graph, error)
+	Locked func(ctx context.Context, o *ReconcileOptions) (*graph.Graph, error)
 }
 
 // Run runs a graph as the one run of the node, or beside others of this process; a run that
 // changes nothing takes no lock. Without a summary no resource had its turn, and the error is that of
 // the lock or of Options.Locked, or wraps state.ErrFormat; beside one it is about what comes after the run.
-func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err error) {
+func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *model.Run, err error) {
 	h := o.Env.Host
 	if o.RunID == "" {
 		o.RunID = ksuid.New().String()
@@ -58,7 +52,7 @@ func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err er
 	defer func() { err = errors.Join(err, unlock()) }()
 	if o.JournalOf != "" {
 		// Noop reads what is pending too, or it would not predict what the run does.
-		o.Journal = journal.NewFile(h, h.StateDir(), o.JournalOf)
+		o.Journal = NewFileJournal(h, h.StateDir(), o.JournalOf)
 	}
 	if o.Locked != nil {
 		if g, err = o.Locked(ctx, &o); err != nil {
@@ -66,12 +60,12 @@ func Run(ctx context.Context, g *graph.Graph, o Options) (run *model.Run, err er
 		}
 	}
 
-	return engine.Run(ctx, g, o.Options), nil
+	return Run(ctx, g, o.Options), nil
 }
 
 // lock takes the run lock of the node, or the one within the run that started
 // this one.
-func (o *Options) lock(ctx context.Context) (unlock func() error, err error) {
+func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
 	for checked := true; ; checked = false { // OpenState has checked it
 		depth, err := h.Holding(o.Within)

@@ -1,4 +1,4 @@
-package session_test
+package engine_test
 
 import (
 	"errors"
@@ -10,7 +10,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/session"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/trust"
 )
@@ -31,7 +31,7 @@ func TestStoreThatOthersMayWrite(t *testing.T) {
 		if err := os.Chmod(dir, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := session.New(t.Context(), h, dir)
+		_, err := engine.NewSession(t.Context(), h, dir)
 		refused(err)
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 			t.Errorf("mode %o: %v was written: %v", mode, entries, err)
@@ -40,19 +40,19 @@ func TestStoreThatOthersMayWrite(t *testing.T) {
 	if err := os.Chmod(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	s, err := session.New(t.Context(), h, dir)
+	s, err := engine.NewSession(t.Context(), h, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Append(t.Context(), &model.Transaction{EventID: ksuid.New().String()}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Open(h, dir); err != nil {
+	if _, err := engine.OpenSession(h, dir); err != nil {
 		t.Error(err)
 	}
 	if err := os.Chmod(dir, 0o775); err != nil {
 		t.Fatal(err)
 	}
-	_, err = session.Open(h, dir)
+	_, err = engine.OpenSession(h, dir)
 	refused(err)
 }

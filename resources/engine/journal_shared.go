@@ -1,4 +1,4 @@
-package journal
+package engine
 
 import (
 	"context"
@@ -8,16 +8,16 @@ import (
 )
 
 // Shared is a Journal that several runs of a manifest use at the same time.
-type Shared struct {
+type SharedJournal struct {
 	mu      sync.Mutex
 	journal Journal
 }
 
 // NewShared returns a journal for several runs. Nobody else may use j.
-func NewShared(j Journal) *Shared { return &Shared{journal: j} }
+func NewSharedJournal(j Journal) *SharedJournal { return &SharedJournal{journal: j} }
 
 // Add is Add of the journal.
-func (s *Shared) Add(ctx context.Context, refs ...model.Ref) error {
+func (s *SharedJournal) Add(ctx context.Context, refs ...model.Ref) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -25,7 +25,7 @@ func (s *Shared) Add(ctx context.Context, refs ...model.Ref) error {
 }
 
 // Clear is Clear of the journal.
-func (s *Shared) Clear(ctx context.Context, ref model.Ref) error {
+func (s *SharedJournal) Clear(ctx context.Context, ref model.Ref) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -33,7 +33,7 @@ func (s *Shared) Clear(ctx context.Context, ref model.Ref) error {
 }
 
 // Pending is Pending of the journal.
-func (s *Shared) Pending() ([]model.Ref, error) {
+func (s *SharedJournal) Pending() ([]model.Ref, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 
@@ -41,7 +41,7 @@ func (s *Shared) Pending() ([]model.Ref, error) {
 }
 
 // Reset is Reset of the journal.
-func (s *Shared) Reset(ctx context.Context, refs ...model.Ref) error {
+func (s *SharedJournal) Reset(ctx context.Context, refs ...model.Ref) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 

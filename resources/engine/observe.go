@@ -1,6 +1,4 @@
-// Package observe reads the states of resources: all at once where a type can,
-// and again when a change made them invalid.
-package observe
+package engine
 
 import (
 	"context"
@@ -14,7 +12,7 @@ import (
 )
 
 // Run is what an Observer needs to know of the run it is part of.
-type Run interface {
+type observerRun interface {
 	// Env returns what a type is handed for a node, or for many when n is nil.
 	Env(n *graph.Node) resource.Env
 	// IsNoop reports whether a node must not be changed.
@@ -26,8 +24,8 @@ type Run interface {
 // Observer keeps what was observed of the nodes of a graph. An observation is
 // valid until something changes a domain it describes. It is used by one
 // goroutine.
-type Observer struct {
-	run  Run
+type observer struct {
+	run  observerRun
 	seen []observation
 	generations
 }
@@ -44,12 +42,12 @@ type observation struct {
 }
 
 // New returns the observer of a run of a graph with count nodes.
-func New(run Run, count int) *Observer {
-	return &Observer{run: run, seen: make([]observation, count)}
+func newObserver(run observerRun, count int) *observer {
+	return &observer{run: run, seen: make([]observation, count)}
 }
 
 // Move carries the observations over to a graph that has more nodes.
-func (o *Observer) Move(from, to *graph.Graph) {
+func (o *observer) Move(from, to *graph.Graph) {
 	before := o.seen
 	o.seen = make([]observation, to.Len())
 	for i, n := range from.Nodes() {
@@ -58,7 +56,7 @@ func (o *Observer) Move(from, to *graph.Graph) {
 }
 
 // Of returns what is known of a node now.
-func (o *Observer) Of(n *graph.Node) plan.Observation {
+func (o *observer) Of(n *graph.Node) plan.Observation {
 	s := &o.seen[n.At]
 	out := s.Observation
 	if out.Valid = o.isValid(s, n.Resource.Type.Reads); s.taken && !out.Valid {
@@ -69,13 +67,13 @@ func (o *Observer) Of(n *graph.Node) plan.Observation {
 }
 
 // State returns the state that a node was last seen in, nil when it was not.
-func (o *Observer) State(n *graph.Node) resource.State { return o.seen[n.At].State }
+func (o *observer) State(n *graph.Node) resource.State { return o.seen[n.At].State }
 
 // Provider returns the provider of a node, nil while none is chosen.
-func (o *Observer) Provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
+func (o *observer) Provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
 
 // Spec returns the properties of a node, as far as they are known.
-func (o *Observer) Spec(n *graph.Node) resource.Spec {
+func (o *observer) Spec(n *graph.Node) resource.Spec {
 	if spec := o.seen[n.At].Spec; spec != nil {
 		return spec
 	}
@@ -84,16 +82,16 @@ func (o *Observer) Spec(n *graph.Node) resource.Spec {
 }
 
 // SetSpec sets the properties of a late node, or why they could not be had.
-func (o *Observer) SetSpec(n *graph.Node, spec resource.Spec, err error) {
+func (o *observer) SetSpec(n *graph.Node, spec resource.Spec, err error) {
 	o.seen[n.At].Spec, o.seen[n.At].Err = spec, err
 }
 
 // Fail records why what a decision waits for could not be had.
-func (o *Observer) Fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
+func (o *observer) Fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
 
 // Retry drops the errors of a node, and what was late, so that both are asked for
 // again.
-func (o *Observer) Retry(n *graph.Node) {
+func (o *observer) Retry(n *graph.Node) {
 	s := &o.seen[n.At]
 	if !s.taken {
 		s.Err = nil
@@ -105,7 +103,7 @@ func (o *Observer) Retry(n *graph.Node) {
 }
 
 // EvalGuards asks the guards of a node.
-func (o *Observer) EvalGuards(ctx context.Context, n *graph.Node) {
+func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	s.GuardErr = plan.Protect(func() error {
 		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
@@ -118,7 +116,7 @@ func (o *Observer) EvalGuards(ctx context.Context, n *graph.Node) {
 
 // Planned returns the state that a change of a node is planned from again: the
 // guards are asked once a run, so their answers stay valid.
-func (o *Observer) Planned(n *graph.Node) (resource.State, error) {
+func (o *observer) Planned(n *graph.Node) (resource.State, error) {
 	s := &o.seen[n.At]
 	if s.Err != nil || s.guarded == nil {
 		return s.State, s.Err
@@ -128,10 +126,10 @@ func (o *Observer) Planned(n *graph.Node) (resource.State, error) {
 }
 
 // Invalidate makes the next Refresh read the state of a node again.
-func (o *Observer) Invalidate(n *graph.Node) { o.seen[n.At].taken = false }
+func (o *observer) Invalidate(n *graph.Node) { o.seen[n.At].taken = false }
 
 // All observes every node that can be before its turn.
-func (o *Observer) All(ctx context.Context, nodes []*graph.Node) {
+func (o *observer) All(ctx context.Context, nodes []*graph.Node) {
 	for _, n := range nodes {
 		o.seen[n.At].Spec = n.Resource.Spec
 	}
@@ -140,7 +138,7 @@ func (o *Observer) All(ctx context.Context, nodes []*graph.Node) {
 
 // Refresh observes a node again when its observation is not valid, together with
 // the rest of its type where that reads many at once.
-func (o *Observer) Refresh(ctx context.Context, n *graph.Node) {
+func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
 	s := &o.seen[n.At]
 	if o.isValid(s, n.Resource.Type.Reads) {
 		return
@@ -168,7 +166,7 @@ func (o *Observer) Refresh(ctx context.Context, n *graph.Node) {
 
 // Read reads the states of nodes, grouped by type and provider. A type prepares
 // before, or after a state that needs a reload.
-func (o *Observer) Read(ctx context.Context, nodes []*graph.Node) {
+func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
 	for _, g := range o.groups(nodes) {
 		if g.typ.PreparesFirst() && !o.prepare(ctx, g) {
 			continue
@@ -181,7 +179,7 @@ func (o *Observer) Read(ctx context.Context, nodes []*graph.Node) {
 }
 
 // group is the nodes of one type and provider, which are read together.
-type group struct {
+type statusGroup struct {
 	typ      *resource.Type
 	provider resource.Provider
 	nodes    []*graph.Node
@@ -189,13 +187,13 @@ type group struct {
 
 // groups sorts nodes by type and provider, and chooses the provider of those that
 // have none yet; a node without a suitable one has that as its error.
-func (o *Observer) groups(nodes []*graph.Node) []*group {
+func (o *observer) groups(nodes []*graph.Node) []*statusGroup {
 	type key struct {
 		typ      *resource.Type
 		provider string
 	}
-	var out []*group
-	byKey := map[key]*group{}
+	var out []*statusGroup
+	byKey := map[key]*statusGroup{}
 	for _, n := range nodes {
 		s := &o.seen[n.At]
 		if s.provider == nil {
@@ -207,7 +205,7 @@ func (o *Observer) groups(nodes []*graph.Node) []*group {
 		k := key{n.Resource.Type, s.provider.Name()}
 		g, ok := byKey[k]
 		if !ok {
-			g = &group{typ: n.Resource.Type, provider: s.provider}
+			g = &statusGroup{typ: n.Resource.Type, provider: s.provider}
 			byKey[k] = g
 			out = append(out, g)
 		}
@@ -217,7 +215,7 @@ func (o *Observer) groups(nodes []*graph.Node) []*group {
 	return out
 }
 
-func (o *Observer) selectProvider(n *graph.Node) error {
+func (o *observer) selectProvider(n *graph.Node) error {
 	s := &o.seen[n.At]
 
 	return plan.Protect(func() error {
@@ -230,7 +228,7 @@ func (o *Observer) selectProvider(n *graph.Node) error {
 }
 
 // needsReload reports whether a state of a group is stale.
-func (o *Observer) needsReload(g *group) bool {
+func (o *observer) needsReload(g *statusGroup) bool {
 	stale := false
 	for _, n := range g.nodes {
 		s := &o.seen[n.At]
@@ -244,7 +242,7 @@ func (o *Observer) needsReload(g *group) bool {
 
 // prepare does what a type needs to be read; it is a change, so never in noop. Its
 // failure is the error of the whole group.
-func (o *Observer) prepare(ctx context.Context, g *group) bool {
+func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
 	changing := slices.DeleteFunc(slices.Clone(g.nodes), o.run.IsNoop)
 	if g.typ.Prepare == nil || len(changing) == 0 {
 		return true
@@ -260,7 +258,7 @@ func (o *Observer) prepare(ctx context.Context, g *group) bool {
 }
 
 // Specs returns the properties of nodes.
-func (o *Observer) Specs(nodes []*graph.Node) []resource.Spec {
+func (o *observer) Specs(nodes []*graph.Node) []resource.Spec {
 	specs := make([]resource.Spec, len(nodes))
 	for i, n := range nodes {
 		specs[i] = o.seen[n.At].Spec
@@ -270,7 +268,7 @@ func (o *Observer) Specs(nodes []*graph.Node) []resource.Spec {
 }
 
 // readGroup reads all states of a group with one question where the type can.
-func (o *Observer) readGroup(ctx context.Context, g *group) {
+func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
 	var states []resource.State
 	var errs []error
 	err := plan.Protect(func() error {
@@ -294,7 +292,7 @@ func (o *Observer) readGroup(ctx context.Context, g *group) {
 }
 
 // note keeps an observation; one with an error has no state.
-func (o *Observer) note(n *graph.Node, state resource.State, err error) {
+func (o *observer) note(n *graph.Node, state resource.State, err error) {
 	s := &o.seen[n.At]
 	if err != nil {
 		state = nil
@@ -307,10 +305,10 @@ func (o *Observer) note(n *graph.Node, state resource.State, err error) {
 const chunk = 32
 
 // readEach reads the states of a group one by one, on all cores.
-func (o *Observer) readEach(ctx context.Context, g *group) ([]resource.State, []error) {
+func (o *observer) readEach(ctx context.Context, g *statusGroup) ([]resource.State, []error) {
 	states, errs := make([]resource.State, len(g.nodes)), make([]error, len(g.nodes))
 	shared := o.run.Env(nil)
-	Parallel((len(g.nodes)+chunk-1)/chunk, runtime.GOMAXPROCS(0), func(at int) {
+	parallel((len(g.nodes)+chunk-1)/chunk, runtime.GOMAXPROCS(0), func(at int) {
 		for i := at * chunk; i < min((at+1)*chunk, len(g.nodes)); i++ {
 			n, env := g.nodes[i], shared
 			if n.Resource.Scope.Depth > 0 || n.Resource.Type.Include != nil {

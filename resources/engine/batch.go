@@ -1,4 +1,4 @@
-package apply
+package engine
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/observe"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -17,7 +16,7 @@ const batchRounds = 4
 
 // BatchSize returns how many of count changes of a type are made together at
 // most; 1 means that it makes one at a time.
-func BatchSize(typ *resource.Type, count int) int {
+func batchSize(typ *resource.Type, count int) int {
 	switch {
 	case typ.EvalGuards != nil:
 		return 1
@@ -33,7 +32,7 @@ func BatchSize(typ *resource.Type, count int) int {
 
 // Together makes changes of one type and provider at once. The result of a change
 // that must be made again alone is nil. The error is about all of them.
-func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, error) {
+func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
 	typ := changes[0].Node.Resource.Type
 	apply := a.inTransaction
 	if typ.ApplyAll == nil {
@@ -43,7 +42,7 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 	made := time.Now()
 	a.touched(changes[0].Node)
 	a.Observer.Read(ctx, nodesOf(changes))
-	results := make([]*Result, len(changes))
+	results := make([]*changeResult, len(changes))
 	if err != nil {
 		return results, err
 	}
@@ -51,7 +50,7 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
 		switch {
 		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
-			results[i] = &Result{Outcome: outcomes[i], Touched: true, Made: made}
+			results[i] = &changeResult{Outcome: outcomes[i], Touched: true, Made: made}
 		case isFinal && c.Node.Resource.Meta().Retry == 0:
 			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
 			results[i] = &r
@@ -63,26 +62,26 @@ func (a *Applier) Together(ctx context.Context, changes []Change) ([]*Result, er
 
 // Alone makes a change that did not succeed together with others. What they did
 // of it counts.
-func (a *Applier) Alone(stop, ctx context.Context, c Change) Result {
+func (a *applier) Alone(stop, ctx context.Context, c dueChange) changeResult {
 	again, err := a.again(ctx, c)
 	switch {
 	case err != nil:
 		return a.result(ctx, c, resource.Outcome{}, err, true)
 	case again.Plan.Empty():
-		return Result{Touched: true}
+		return changeResult{Touched: true}
 	default:
 		return a.One(stop, ctx, again)
 	}
 }
 
 // inTransaction makes the changes in one transaction of the type.
-func (a *Applier) inTransaction(ctx context.Context, changes []Change) (outcomes []resource.Outcome, errs []error, err error) {
+func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
 	first := changes[0].Node
 	plans := make([]resource.Plan, len(changes))
 	for i, c := range changes {
 		plans[i] = c.Plan
 	}
-	ctx, cancel := Attempt(ctx, first)
+	ctx, cancel := withTimeout(ctx, first)
 	defer cancel()
 	typ := first.Resource.Type
 	err = plan.Protect(func() (err error) {
@@ -101,10 +100,10 @@ func (a *Applier) inTransaction(ctx context.Context, changes []Change) (outcomes
 }
 
 // inParallel makes the changes at the same time, as many as the type allows.
-func (a *Applier) inParallel(ctx context.Context, changes []Change) ([]resource.Outcome, []error, error) {
+func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
 	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
-	observe.Parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {
-		ctx, cancel := Attempt(ctx, changes[i].Node)
+	parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {
+		ctx, cancel := withTimeout(ctx, changes[i].Node)
 		defer cancel()
 		outcomes[i], errs[i] = a.apply(ctx, changes[i])
 	})
@@ -112,7 +111,7 @@ func (a *Applier) inParallel(ctx context.Context, changes []Change) ([]resource.
 	return outcomes, errs, nil
 }
 
-func nodesOf(changes []Change) []*graph.Node {
+func nodesOf(changes []dueChange) []*graph.Node {
 	nodes := make([]*graph.Node, len(changes))
 	for i, c := range changes {
 		nodes[i] = c.Node

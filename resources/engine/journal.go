@@ -1,7 +1,4 @@
-// Package journal keeps pending refreshes, across runs and kills. Before a
-// resource with subscribers changes, the refreshes that this makes due are
-// written down; one is cleared when its subscriber has acted.
-package journal
+package engine
 
 import (
 	"context"
@@ -24,4 +21,4 @@ type Journal interface {
 }
 
 // ErrDamaged is a journal that cannot be read any more.
-var ErrDamaged = errors.New("the journal of pending refreshes is damaged")
+var ErrDamagedJournal = errors.New("the journal of pending refreshes is damaged")

@@ -1,6 +1,4 @@
-// Package session keeps the transactions of several commands, by which their
-// resources reach each other (spec/formats.md, "Sessions").
-package session
+package engine
 
 import (
 	"bytes"
@@ -8,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,13 +21,13 @@ import (
 )
 
 // ErrNone is a directory that is missing, or is no session store.
-var ErrNone = errors.New("no session store")
+var ErrNoSession = errors.New("no session store")
 
 // maxTransaction bounds the size of one stored transaction.
 const maxTransaction = 16 << 20
 
 // Store is a directory of transactions, one file each.
-type Store struct {
+type SessionStore struct {
 	host *host.Host
 	dir  string
 }
@@ -40,18 +37,18 @@ const sessionMark = ".muster-session"
 
 // New makes a directory a store. It must be empty. The error wraps trust.ErrUntrusted for a directory that other users
 // may change.
-func New(ctx context.Context, h *host.Host, dir string) (*Store, error) {
+func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
 	}
 	empty, err := h.IsEmpty(dir)
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
 	case !empty:
-		return nil, fmt.Errorf("%w: %s is not empty", ErrNone, dir)
+		return nil, fmt.Errorf("%w: %s is not empty", ErrNoSession, dir)
 	}
-	s := &Store{host: h, dir: dir}
+	s := &SessionStore{host: h, dir: dir}
 
 	return s, s.write(ctx, sessionMark, nil)
 }
@@ -59,23 +56,23 @@ func New(ctx context.Context, h *host.Host, dir string) (*Store, error) {
 // Open opens an existing store. Any other directory is refused: what a
 // variable names by mistake must not be written into, still less removed. The
 // error wraps ErrNone, or trust.ErrUntrusted for a directory that other users may change.
-func Open(h *host.Host, dir string) (*Store, error) {
+func OpenSession(h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)
 	}
 	mark, err := h.Look(filepath.Join(dir, sessionMark))
 	switch {
 	case err != nil:
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
 	case mark.Kind != files.File:
-		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNone, dir)
+		return nil, fmt.Errorf("%w: %s was not made by muster session new", ErrNoSession, dir)
 	}
 
-	return &Store{host: h, dir: dir}, nil
+	return &SessionStore{host: h, dir: dir}, nil
 }
 
 // Append stores a transaction under its event id.
-func (s *Store) Append(ctx context.Context, t *model.Transaction) error {
+func (s *SessionStore) Append(ctx context.Context, t *model.Transaction) error {
 	data, err := json.Marshal(t)
 	if err != nil {
 		return err
@@ -84,12 +81,12 @@ func (s *Store) Append(ctx context.Context, t *model.Transaction) error {
 	return s.write(ctx, t.EventID+".json", data)
 }
 
-func (s *Store) write(ctx context.Context, name string, data []byte) error {
+func (s *SessionStore) write(ctx context.Context, name string, data []byte) error {
 	return s.host.Write(context.WithoutCancel(ctx), filepath.Join(s.dir, name), bytes.NewReader(data), files.OwnAttrs(0o600))
 }
 
 // transactions returns all that is stored, the oldest first.
-func (s *Store) transactions() ([]*model.Transaction, error) {
+func (s *SessionStore) transactions() ([]*model.Transaction, error) {
 	names, err := s.names()
 	if err != nil {
 		return nil, err
@@ -109,23 +106,21 @@ func (s *Store) transactions() ([]*model.Transaction, error) {
 }
 
 // names returns the files of the store that hold transactions.
-func (s *Store) names() ([]string, error) {
-	entries, err := os.ReadDir(s.dir)
+func (s *SessionStore) names() ([]string, error) {
+	names, err := s.host.Names(s.dir)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %w", ErrNone, err)
-	}
-	var out []string
-	for _, e := range entries {
-		id, isJSON := strings.CutSuffix(e.Name(), ".json")
-		if _, err := ksuid.Parse(id); isJSON && err == nil {
-			out = append(out, e.Name())
-		}
+		return nil, fmt.Errorf("%w: %w", ErrNoSession, err)
 	}
 
-	return out, nil
+	return slices.DeleteFunc(names, func(name string) bool {
+		id, isJSON := strings.CutSuffix(name, ".json")
+		_, err := ksuid.Parse(id)
+
+		return !isJSON || err != nil
+	}), nil
 }
 
-func (s *Store) read(name string) (*model.Transaction, error) {
+func (s *SessionStore) read(name string) (*model.Transaction, error) {
 	path := filepath.Join(s.dir, name)
 	data, err := files.Read(path, maxTransaction)
 	if err != nil {
@@ -140,7 +135,7 @@ func (s *Store) read(name string) (*model.Transaction, error) {
 }
 
 // History returns what the commands of the session did so far.
-func (s *Store) History() (plan.History, error) {
+func (s *SessionStore) History() (plan.History, error) {
 	all, err := s.transactions()
 	if err != nil {
 		return nil, err
@@ -158,7 +153,7 @@ func (s *Store) History() (plan.History, error) {
 }
 
 // Summary is what muster session report prints (spec/formats.md, "Sessions").
-type Summary struct {
+type SessionSummary struct {
 	StartTime     time.Time     `json:"start_time"`
 	EndTime       time.Time     `json:"end_time"`
 	TotalDuration time.Duration `json:"total_duration"`
@@ -166,13 +161,13 @@ type Summary struct {
 }
 
 // Summary counts what happened in the session, without what noop predicted.
-func (s *Store) Summary() (Summary, error) {
+func (s *SessionStore) Summary() (SessionSummary, error) {
 	all, err := s.transactions()
 	if err != nil {
-		return Summary{}, err
+		return SessionSummary{}, err
 	}
 	all = slices.DeleteFunc(all, func(t *model.Transaction) bool { return t.Noop })
-	var out Summary
+	var out SessionSummary
 	unique := map[model.Ref]bool{}
 	for _, t := range all {
 		out.Counts.Add(t)
@@ -192,7 +187,7 @@ func (s *Store) Summary() (Summary, error) {
 
 // Remove deletes the store: what muster put there, and the directory when that
 // leaves it empty. Whatever else is in it stays, and is an error.
-func (s *Store) Remove() error {
+func (s *SessionStore) Remove() error {
 	names, err := s.names()
 	if err != nil {
 		return err
