@@ -102,6 +102,9 @@ func (l *Loader) session(doc *Document, in Inputs) *session {
 		loader: l, evaluator: newEvaluator(&l.eval, doc, in.Dir, in.Author), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
+	if in.Untrusted != nil {
+		s.Distrust(in.Untrusted)
+	}
 	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
 		s.SetFacts(in.Facts)
