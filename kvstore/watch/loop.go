@@ -75,7 +75,7 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 		case <-ctx.Done():
 		case <-l.pending.came:
 		case <-connected:
-			l.parts.soon(l.spread)
+			l.parts.soon(l.spread())
 			l.resubscription.reconnected(time.Now(), l.o)
 		case <-unsubscribed:
 			l.resubscription.deny(ctx, l.o, l.denied())
