@@ -1,13 +1,13 @@
 package summary
 
-import "github.com/musterfleet/muster/model/times"
+import "github.com/musterfleet/muster/model"
 
 // merge adds what was counted of nodes behind those that are counted, with the same assignments.
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
 	merge(c.byStatus, o.byStatus, func(a, b *State) {
-		a.Since = times.Sooner(a.Since, b.Since)
+		a.Since = model.EarlierNonZero(a.Since, b.Since)
 		for state, count := range b.Otherwise {
 			a.Otherwise[state] += count // both are of one state
 		}

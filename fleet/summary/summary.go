@@ -15,7 +15,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // Summary is the overview of a fleet at a time.
@@ -361,7 +360,7 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	s := c.byStatus[state]
 	s.add(n.Node)
 	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
-		s.Since = times.Sooner(s.Since, n.Heard)
+		s.Since = model.EarlierNonZero(s.Since, n.Heard)
 	}
 }
 
