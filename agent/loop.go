@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // startWait is how long the agent waits at start for what it needs to judge its
@@ -87,7 +86,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	case !l.synced && !l.mayStart(now, l.startBy):
 		if !l.beginRequest(ctx, hard, now) {
 			if free := l.running.Lanes.Next(); now.Before(free) {
-				return times.Earliest(l.startBy, free)
+				return model.EarlierTime(l.startBy, free)
 			}
 			return l.startBy
 		}
@@ -111,7 +110,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			l.result = goal.Result{Reached: true, Reasons: l.unconverged(l.set.Keys(), l.known)}
 		}
 		if !end.IsZero() {
-			next = times.Earliest(next, end)
+			next = model.EarlierTime(next, end)
 		}
 		return next
 	}
@@ -167,7 +166,7 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	return times.Sooner(l.manifests.Next(now), now.Add(longestSleep))
+	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read

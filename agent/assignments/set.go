@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -188,9 +187,9 @@ func (s *Set) State(key string) model.ManifestState { return s.units[key].state(
 // assignment. Zero is never.
 func (s *Set) Next() (next time.Time) {
 	for _, u := range s.units {
-		next = times.Sooner(next, u.retry.at)
+		next = model.EarlierNonZero(next, u.retry.at)
 		if u.active != nil && !u.active.Expires.IsZero() {
-			next = times.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
+			next = model.EarlierNonZero(next, time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 

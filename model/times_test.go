@@ -1,4 +1,4 @@
-package times
+package model
 
 import (
 	"testing"
@@ -16,13 +16,13 @@ func TestTimes(t *testing.T) {
 	} {
 		for _, pair := range [][2]time.Time{{c.a, c.b}, {c.b, c.a}} {
 			a, b := pair[0], pair[1]
-			if got := Earliest(a, b); got != c.earliest {
+			if got := EarlierTime(a, b); got != c.earliest {
 				t.Errorf("the earliest of %s and %s is %s", a, b, got)
 			}
-			if got := Sooner(a, b); got != c.sooner {
+			if got := EarlierNonZero(a, b); got != c.sooner {
 				t.Errorf("the sooner of %s and %s is %s", a, b, got)
 			}
-			if got := Later(a, b); got != c.later {
+			if got := LaterTime(a, b); got != c.later {
 				t.Errorf("the later of %s and %s is %s", a, b, got)
 			}
 		}

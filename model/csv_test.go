@@ -1,4 +1,4 @@
-package safetext_test
+package model_test
 
 import (
 	"bytes"
@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model/safetext"
+	"github.com/musterfleet/muster/model"
 )
 
 // TestCSV: what nodes chose is one cell, no formula, and does nothing to a terminal; a number stays
@@ -20,11 +20,11 @@ func TestCSV(t *testing.T) {
 		// Where a spreadsheet expects semicolons or tabs between cells, it begins a cell behind one, or a row behind a line end.
 		"a;=1": "a;'=1", "a; @x;-1": "a; '@x;'-1", "a\t+1": "a\t'+1", "a\n=1": "a\n'=1", "a;b": "a;b", "a -1;": "a -1;", "=a;=b": "'=a;'=b", `a;"=1`: `a;"'=1`, "2;＝1": "2;'＝1",
 	}
-	rows, want := [][]safetext.Cell{{{Text: "-5"}}}, []string{"-5"}
+	rows, want := [][]model.CSVCell{{{Text: "-5"}}}, []string{"-5"}
 	for text, shown := range cells {
-		rows, want = append(rows, []safetext.Cell{{Text: text, Chosen: true}}), append(want, shown)
+		rows, want = append(rows, []model.CSVCell{{Text: text, Chosen: true}}), append(want, shown)
 	}
-	if err := safetext.WriteCSV(&out, []string{"what"}, rows); err != nil {
+	if err := model.WriteCSV(&out, []string{"what"}, rows); err != nil {
 		t.Fatal(err)
 	}
 	if text := out.String(); !strings.HasPrefix(text, "what\r\n-5\r\n") || !strings.Contains(text, `"say ""hi"""`+"\r\n") || strings.Contains(text, "\x1b") {

@@ -1,9 +1,9 @@
-package serverurl_test
+package model_test
 
 import (
 	"testing"
 
-	"github.com/musterfleet/muster/model/serverurl"
+	"github.com/musterfleet/muster/model"
 )
 
 func TestCheck(t *testing.T) {
@@ -12,12 +12,12 @@ func TestCheck(t *testing.T) {
 		"nats://a", "nats://a:4222", "tls://joe:secret@a", "TLS://a:4222", "ws://a", "wss://a/path", "a", "a:4222", "joe:secret@a:4222", "[::1]:4222", "nats://[::1]:4222",
 		"nats://a, tls://b , c:4222", " nats://a",
 	} {
-		if err := serverurl.Check(servers); err != nil {
+		if err := model.CheckServerURLs(servers); err != nil {
 			t.Errorf("%s: %v", servers, err)
 		}
 	}
 	const use = ": use nats://, tls://, ws:// or wss://"
-	const write = " is no URL of a server: write nats://host:4222 (and percent-encode what is special in a password)"
+	const write = " is not a server URL: write nats://host:4222 (percent-encode special characters of a password)"
 	for servers, want := range map[string]string{
 		"tsl://joe:secret@127.0.0.1:4222": "unknown scheme tsl:// in tsl://127.0.0.1:4222" + use + " (did you mean tls://?)",
 		"ssl://a":                         "unknown scheme ssl:// in ssl://a" + use + " (did you mean tls://?)",
@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		"nats://x y":                      `"nats://x y"` + write,
 		"nats://a,":                       `"nats://"` + write,
 	} {
-		if err := serverurl.Check(servers); err == nil || err.Error() != want {
+		if err := model.CheckServerURLs(servers); err == nil || err.Error() != want {
 			t.Errorf("%s: %v, want %s", servers, err, want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestCheck(t *testing.T) {
 
 func TestWithoutCredentials(t *testing.T) {
 	t.Parallel()
-	if got := serverurl.WithoutCredentials("nats://joe:s@cret@a:1, token@b,tls://c"); got != "nats://a:1,nats://b,tls://c" {
+	if got := model.StripCredentials("nats://joe:s@cret@a:1, token@b,tls://c"); got != "nats://a:1,nats://b,tls://c" {
 		t.Error(got)
 	}
 }

@@ -1,4 +1,4 @@
-package safetext
+package model
 
 import (
 	"encoding/csv"
@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// Cell is a cell of CSV.
-type Cell struct {
+// CSVCell is a cell of CSV.
+type CSVCell struct {
 	Text string
 	// Chosen is set if a node or another user chose the text.
 	Chosen bool
@@ -16,7 +16,7 @@ type Cell struct {
 
 // WriteCSV writes a header and rows in the format of RFC 4180. It makes control characters visible, except line ends. It
 // marks chosen cells as text if a spreadsheet would evaluate them as a formula.
-func WriteCSV(out io.Writer, header []string, rows [][]Cell) error {
+func WriteCSV(out io.Writer, header []string, rows [][]CSVCell) error {
 	w := csv.NewWriter(out)
 	w.UseCRLF = true
 	_ = w.Write(header) // Error returns the error
@@ -33,19 +33,19 @@ func WriteCSV(out io.Writer, header []string, rows [][]Cell) error {
 }
 
 // field returns the text to write. Spreadsheets take a quote before a formula as the mark of a text.
-func (c Cell) field() string {
+func (c CSVCell) field() string {
 	lines := strings.Split(strings.ReplaceAll(c.Text, "\r\n", "\n"), "\n")
 	for i, line := range lines {
-		lines[i] = Text(line)
+		lines[i] = SafeText(line)
 	}
 	text := strings.Join(lines, "\n")
 	if c.Chosen {
-		text = formula.ReplaceAllString(text, "$2'$1$3")
+		text = csvFormula.ReplaceAllString(text, "$2'$1$3")
 	}
 
 	return text
 }
 
-// formula matches text that a spreadsheet may evaluate: at the beginning of a cell, or after a semicolon, a tab or a line
+// csvFormula matches text that a spreadsheet may evaluate: at the beginning of a cell, or after a semicolon, a tab or a line
 // end. A spreadsheet with another separator than the comma ends a cell there, and may ignore the quotes around the cell.
-var formula = regexp.MustCompile(`^([\t\n])|(^[ "]*|[;\t\n][ "]*)([=+@＝＋－＠-])`)
+var csvFormula = regexp.MustCompile(`^([\t\n])|(^[ "]*|[;\t\n][ "]*)([=+@＝＋－＠-])`)

@@ -1,11 +1,11 @@
-package brief_test
+package model_test
 
 import (
 	"strings"
 	"testing"
 	"unicode/utf8"
 
-	"github.com/musterfleet/muster/model/brief"
+	"github.com/musterfleet/muster/model"
 )
 
 func TestWords(t *testing.T) {
@@ -20,7 +20,7 @@ func TestWords(t *testing.T) {
 		x(201) + "\u00a0" + x(202):                  x(200) + "… (1 more character)\u00a0" + x(200) + "… (2 more characters)",
 		x(200) + "\xff\xff":                         x(200) + "… (2 more characters)",
 	} {
-		if got := brief.Words(in); got != want {
+		if got := model.ShortenWords(in); got != want {
 			t.Errorf("%.40q: %q", in, got)
 		}
 	}
@@ -34,12 +34,12 @@ func FuzzWords(f *testing.F) {
 			return
 		}
 		in := strings.Repeat(text, n)
-		out := brief.Words(in)
+		out := model.ShortenWords(in)
 		if utf8.ValidString(in) && !utf8.ValidString(out) {
 			t.Errorf("%q is no text", out)
 		}
 		for _, word := range strings.Fields(out) {
-			if n := utf8.RuneCountInString(word); n > brief.MaxWord+1 {
+			if n := utf8.RuneCountInString(word); n > model.MaxWordLength+1 {
 				t.Errorf("a word has %d characters", n)
 			}
 		}

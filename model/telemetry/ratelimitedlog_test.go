@@ -1,4 +1,4 @@
-package sparse
+package telemetry
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ func TestAFloodIsTenLines(t *testing.T) {
 	var text bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	now := time.Unix(1000, 0)
-	l := &Log{now: func() time.Time { return now }}
+	l := &RateLimitedLog{now: func() time.Time { return now }}
 	for range 1000 {
 		l.Log(t.Context(), log, slog.LevelWarn, "rejected", "from", "evil")
 	}
@@ -36,7 +36,7 @@ func TestAFloodIsTenLines(t *testing.T) {
 func TestTheZeroValueLogs(t *testing.T) {
 	t.Parallel()
 	var text bytes.Buffer
-	var l Log
+	var l RateLimitedLog
 	l.Log(t.Context(), slog.New(slog.NewTextHandler(&text, nil)), slog.LevelInfo, "event")
 	if !strings.Contains(text.String(), "msg=event") {
 		t.Error(text.String())

@@ -1,4 +1,4 @@
-package recent_test
+package servecmd
 
 import (
 	"context"
@@ -8,14 +8,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"time"
-
-	"github.com/musterfleet/muster/model/recent"
 )
 
-// TestOneReadsForAll: however many ask, one reads, also where the first one goes away.
+// TestOneReadsForAll checks that concurrent callers share one read, even if the first caller leaves.
 func TestOneReadsForAll(t *testing.T) {
 	t.Parallel()
-	v := recent.New[int](time.Hour, 2)
+	v := newTTLCache[int](time.Hour, 2)
 	begun, released := make(chan struct{}), make(chan struct{})
 	var reads atomic.Int32
 	read := func(ctx context.Context) (int, error) {
@@ -38,7 +36,7 @@ func TestOneReadsForAll(t *testing.T) {
 		ask(t.Context())
 	}
 	if _, err := v.Get(first, "a", read); !errors.Is(err, context.Canceled) {
-		t.Errorf("of one who left: %v", err)
+		t.Errorf("caller that left: %v", err)
 	}
 	close(released)
 	asking.Wait()
@@ -47,12 +45,12 @@ func TestOneReadsForAll(t *testing.T) {
 	}
 }
 
-// TestAFewAreKept: the oldest makes room, and what failed or was kept for the while is read again.
+// TestAFewAreKept checks that the cache drops the oldest value, errors and expired values.
 func TestAFewAreKept(t *testing.T) {
 	t.Parallel()
-	v := recent.New[int](time.Hour, 2)
+	v := newTTLCache[int](time.Hour, 2)
 	reads := 0
-	get := func(v *recent.Values[int], key string, err error) int {
+	get := func(v *ttlCache[int], key string, err error) int {
 		got, _ := v.Get(t.Context(), key, func(context.Context) (int, error) { reads++; return reads, err })
 		return got
 	}
@@ -66,18 +64,18 @@ func TestAFewAreKept(t *testing.T) {
 	if got := get(v, "x", nil); got != 6 {
 		t.Errorf("after an error: %d", got)
 	}
-	short := recent.New[int](0, 1)
+	short := newTTLCache[int](0, 1)
 	for first := get(short, "a", nil); get(short, "a", nil) == first; {
 		if t.Context().Err() != nil {
-			t.Fatal("it is kept for ever")
+			t.Fatal("the value never expired")
 		}
 	}
 }
 
-// TestAPanicIsNotKept: who waits for a reading that panics has an error, and the next one reads again.
+// TestAPanicIsNotKept checks that waiting callers receive an error if the read panics, and that the next caller reads again.
 func TestAPanicIsNotKept(t *testing.T) {
 	t.Parallel()
-	v := recent.New[int](time.Hour, 2)
+	v := newTTLCache[int](time.Hour, 2)
 	begun, released, done := make(chan struct{}), make(chan struct{}), make(chan any)
 	go func() {
 		defer func() { done <- recover() }()
@@ -97,17 +95,17 @@ func TestAPanicIsNotKept(t *testing.T) {
 	<-waiting.asked
 	close(released)
 	if got := <-done; got != "no" {
-		t.Errorf("who read: %v", got)
+		t.Errorf("reader: %v", got)
 	}
-	if err := <-waited; !errors.Is(err, recent.ErrNotRead) {
-		t.Errorf("who waited: %v", err)
+	if err := <-waited; !errors.Is(err, errNotRead) {
+		t.Errorf("waiting caller: %v", err)
 	}
 	if got, err := v.Get(t.Context(), "a", func(context.Context) (int, error) { return 7, nil }); got != 7 || err != nil {
 		t.Errorf("afterwards: %d, %v", got, err)
 	}
 }
 
-// asked is a context that says when somebody waits for its end.
+// asked is a context that reports when a caller waits for its end.
 type asked struct {
 	context.Context
 	once  sync.Once

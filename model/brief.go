@@ -1,5 +1,4 @@
-// Package brief cuts what is too long for somebody to read.
-package brief
+package model
 
 import (
 	"fmt"
@@ -8,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// MaxWord is how many characters of a word are shown.
-const MaxWord = 200
+// MaxWordLength is the number of characters of a word that ShortenWords keeps.
+const MaxWordLength = 200
 
-// Words returns a text whose words have at most MaxWord characters: what is longer, such
-// as a value that somebody pasted, ends in how many more it has.
-func Words(text string) string {
-	if len(text) <= MaxWord {
+// ShortenWords cuts each word of a text after MaxWordLength characters and appends the number of
+// removed characters.
+func ShortenWords(text string) string {
+	if len(text) <= MaxWordLength {
 		return text
 	}
 	var out strings.Builder
@@ -25,7 +24,7 @@ func Words(text string) string {
 			end = len(text) - from
 		}
 		word := text[from : from+end]
-		out.WriteString(cut(word))
+		out.WriteString(shortenWord(word))
 		from += end
 		if from < len(text) {
 			_, n := utf8.DecodeRuneInString(text[from:])
@@ -37,8 +36,8 @@ func Words(text string) string {
 	return out.String()
 }
 
-func cut(word string) string {
-	more, what := utf8.RuneCountInString(word)-MaxWord, "characters"
+func shortenWord(word string) string {
+	more, what := utf8.RuneCountInString(word)-MaxWordLength, "characters"
 	switch {
 	case more <= 0:
 		return word
@@ -46,7 +45,7 @@ func cut(word string) string {
 		what = "character"
 	}
 	end := 0
-	for range MaxWord {
+	for range MaxWordLength {
 		_, n := utf8.DecodeRuneInString(word[end:])
 		end += n
 	}

@@ -1,4 +1,4 @@
-package neterr_test
+package web_test
 
 import (
 	"crypto/tls"
@@ -10,7 +10,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/model/neterr"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // TestWordsOfTheTransport has errors that depend on what comes first.
@@ -19,7 +19,7 @@ func TestWordsOfTheTransport(t *testing.T) {
 		"http: server closed idle connection": "the server closed the connection",
 		"readLoopPeekFailLocked: %!w(<nil>)":  "the server does not speak HTTP",
 	} {
-		if got := neterr.Words(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
+		if got := web.DescribeNetworkError(&url.Error{Op: "Get", URL: "http://x", Err: errors.New(text)}); !strings.HasSuffix(got, ": "+want) {
 			t.Errorf("%s became %q", text, got)
 		}
 	}
@@ -37,7 +37,7 @@ func TestWordsOfAnAddressInUse(t *testing.T) {
 	if err == nil {
 		t.Fatal("two listen on one address")
 	}
-	if got := neterr.Words(err); got != "cannot listen on "+l.Addr().String()+": address already in use" {
+	if got := web.DescribeNetworkError(err); got != "cannot listen on "+l.Addr().String()+": address already in use" {
 		t.Error(got)
 	}
 }
@@ -45,7 +45,7 @@ func TestWordsOfAnAddressInUse(t *testing.T) {
 // TestWordsKeepOthers has errors that are not of the network.
 func TestWordsKeepOthers(t *testing.T) {
 	for _, err := range []error{errors.New("x"), tls.AlertError(40), errors.New("redirected from https to http"), fmt.Errorf("a.yaml: %w", io.EOF)} {
-		if got := neterr.Words(err); got != err.Error() {
+		if got := web.DescribeNetworkError(err); got != err.Error() {
 			t.Errorf("%q became %q", err, got)
 		}
 	}
