@@ -54,7 +54,6 @@ func TestTheStoreOfTheServerIsFull(t *testing.T) {
 		t.Errorf("the node itself shows %s", notices)
 	}
 	eventually(t, "the reports of the requests wait", func() bool { return running.State().Outbox >= 3 })
-	waiting := running.State().Outbox
 
 	free()
 	eventually(t, "all is stored", func() bool {

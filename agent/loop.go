@@ -14,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // startWait is how long the agent waits at start for what it needs to judge its
@@ -96,7 +95,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 			l.result = goal.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
 		if !end.IsZero() {
-			next = times.Earliest(next, end)
+			next = model.EarlierTime(next, end)
 		}
 		return next
 	}
@@ -128,7 +127,7 @@ func (l *loop) assign(ctx context.Context) {
 		select {
 		case <-ctx.Done():
 		case <-l.wakes.assign:
-		case <-time.After(time.Until(times.Sooner(view.Next, time.Now().Add(longestSleep)))):
+		case <-time.After(time.Until(model.EarlierNonZero(view.Next, time.Now().Add(longestSleep)))):
 		case <-l.set.Told:
 			l.step("updating assignments", func() { l.manifests.Handle(ctx) })
 		}
@@ -199,7 +198,7 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	return times.Sooner(l.manifests.Next(now), now.Add(longestSleep))
+	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read

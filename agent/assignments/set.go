@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -198,9 +197,9 @@ func (s *Set) Hold(digest string) (release func()) {
 // assignment. Zero is never.
 func (s *Set) next() (next time.Time) {
 	for _, u := range s.units {
-		next = times.Sooner(next, u.retry.at)
+		next = model.EarlierNonZero(next, u.retry.at)
 		if u.active != nil && !u.active.Expires.IsZero() {
-			next = times.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
+			next = model.EarlierNonZero(next, time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 

@@ -20,8 +20,7 @@ import (
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
@@ -72,10 +71,10 @@ type Manifests struct {
 	// paused is that the node observes and changes nothing.
 	paused bool
 	// rejected logs what was rejected, reported counts what is reported of that.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 	reported quota
 	// postponed logs what is not ready, postponements counts what is reported of that.
-	postponed     sparse.Log
+	postponed     telemetry.RateLimitedLog
 	postponements quota
 }
 
@@ -116,7 +115,7 @@ func (m *Manifests) Close(ctx context.Context) {
 
 // Next returns when something is due by itself; zero is never.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
-	earlier := func(t time.Time) { at = times.Sooner(t, at) }
+	earlier := func(t time.Time) { at = model.EarlierNonZero(t, at) }
 	earlier(m.repairs.Next())
 	free := m.o.Running.Lanes.Next()
 	if now.Before(free) {

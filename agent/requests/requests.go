@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -94,7 +94,7 @@ type Service struct {
 	responder *responder
 	canceller *canceller
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected *sparse.Log
+	rejected *telemetry.RateLimitedLog
 }
 
 // Open reads the requests on disk, and queues those that an earlier process
@@ -104,7 +104,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &sparse.Log{}}
+	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
 	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log}
 	s.canceller = &canceller{
 		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,

@@ -13,7 +13,6 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/report"
@@ -86,10 +85,10 @@ func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o re
 	r.running.Lock()
 	defer r.running.Unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
-		r.changedAt = times.Later(r.changedAt, time.Now())
+		r.changedAt = model.LaterTime(r.changedAt, time.Now())
 	}
 	if run != nil {
-		r.changedAt = times.Later(r.changedAt, run.Resumes) // when it goes on
+		r.changedAt = model.LaterTime(r.changedAt, run.Resumes) // when it goes on
 	}
 	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++

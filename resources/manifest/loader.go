@@ -34,6 +34,8 @@ func NewLoader(o Options) *Loader {
 type Inputs struct {
 	// Data wins over all data of the document. It may hold model.Secret.
 	Data map[string]any
+	// Untrusted is why others may change parts of Data; nil if only the author may.
+	Untrusted error
 	// Dir is the directory that relative paths are under; empty when there is none.
 	Dir string
 	// Author is who may change the templates and manifests that the document names.

@@ -86,11 +86,17 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 // ResolveData returns the data of a document alone, for muster data resolve and
 // for sources of data. Its errors are those of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
+	data, err := l.resolveData(ctx, doc, in)
+
+	return data.Values, err
+}
+
+func (l *Loader) resolveData(ctx context.Context, doc *syntax.Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
 	resolved := hierarchy.Resolve(ctx, s.World, in.Data)
 	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
 	if len(problems) > 0 {
-		return nil, syntax.Report(problems)
+		return Data{}, syntax.Report(problems)
 	}
 	if l.eval.Warn != nil {
 		for _, w := range resolved.Warnings {
@@ -99,7 +105,9 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 	}
 
 	// Whoever takes the data does not know what secrets they were made of.
-	return template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
+	values := template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+
+	return Data{values, s.Distrusted()}, nil
 }
 
 // settings are all but the resources.
@@ -135,23 +143,30 @@ func message(ctx context.Context, r *eval.Resolver, key string, v document.Value
 	return v.Text
 }
 
+// Data are the values of a source of data.
+type Data struct {
+	Values map[string]any
+	// Untrusted is why others may change a file that readFile returned for the values; nil if there is none.
+	Untrusted error
+}
+
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
 // A file that others than root, the running user and in.Author may change wraps
 // trust.ErrUntrusted. What the data name is below the source's directory and judged
 // by the source's author, not by in.Dir and in.Author.
 // Its errors are those of Fetch, Parse and Resolve.
-func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
+func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {
 	src, err := l.FetchTrusted(ctx, source, in.Author)
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
 	doc, err := syntax.ParseData(src.Name, src.Data, l.eval.MaxBytes)
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	in.Dir, in.Author = src.Dir, src.Author
 
-	return l.ResolveData(ctx, doc, in)
+	return l.resolveData(ctx, doc, in)
 }

@@ -104,6 +104,9 @@ func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
 		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir, in.Author), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
+	if in.Untrusted != nil {
+		s.Distrust(in.Untrusted)
+	}
 	s.share(&shared{paths: map[string]model.Ref{}, aliases: map[model.Ref]model.Ref{}, sensitive: map[model.Ref]bool{}})
 	if in.Facts != nil {
 		s.SetFacts(in.Facts)

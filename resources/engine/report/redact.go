@@ -8,7 +8,6 @@ import (
 	"strconv"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/brief"
 	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
@@ -77,10 +76,10 @@ func (s *Secrets) Log(log *slog.Logger) *slog.Logger {
 // the output of commands.
 func (s *Secrets) Error(err error, sensitive bool) string {
 	if sensitive {
-		return brief.Words(s.Redact(resource.WithoutOutput(err)))
+		return model.ShortenWords(s.Redact(resource.WithoutOutput(err)))
 	}
 
-	return brief.Words(s.Redact(err.Error()))
+	return model.ShortenWords(s.Redact(err.Error()))
 }
 
 // Changes returns the changes of a plan; of a sensitive resource without values.

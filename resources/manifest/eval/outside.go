@@ -68,7 +68,7 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 		if untrusted == nil || use == evaluated {
 			return string(text), untrusted
 		}
-		w.untrusted.CompareAndSwap(nil, &untrusted)
+		w.Distrust(untrusted)
 		text, err := files.Read(path, w.Opts.MaxBytes)
 		return string(text), err
 	}
@@ -83,16 +83,29 @@ func (w *World) readFile(path string, use fileUse, running bool) (string, error)
 	return w.cached(string(use)+path, read)
 }
 
+// Distrust notes that others may change a part of the values of the document, and why.
+func (w *World) Distrust(reason error) { w.untrusted.CompareAndSwap(nil, &reason) }
+
+// Distrusted returns why others may change a part of the values of the document, or of a document that includes it; nil if
+// they may not.
+func (w *World) Distrusted() error {
+	for ; w != nil; w = w.Outer {
+		if reason := w.untrusted.Load(); reason != nil {
+			return *reason
+		}
+	}
+
+	return nil
+}
+
 // checkText refuses to evaluate a text that can have parts of a file that others may change:
 // the document has read such a file, and the text is no literal of the expression.
 func (sc *Scope) checkText(text string) error {
 	if sc.program.HasLiteral(text) {
 		return nil
 	}
-	for w := sc.World; w != nil; w = w.Outer {
-		if reason := w.untrusted.Load(); reason != nil {
-			return fmt.Errorf("the text may have parts of a file that readFile returned: %w", *reason)
-		}
+	if reason := sc.Distrusted(); reason != nil {
+		return fmt.Errorf("the text may have parts of a file that readFile returned: %w", reason)
 	}
 
 	return nil

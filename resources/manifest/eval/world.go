@@ -76,7 +76,7 @@ type World struct {
 	signature func() types.Map
 	// cache holds the files and keys that were read.
 	cache map[string]string
-	// untrusted is why others may change a file that readFile returned; nil if there is none.
+	// untrusted is why others may change a file that readFile returned, here or in external data; nil if there is none.
 	untrusted atomic.Pointer[error]
 	// secrets are all that were seen so far, also within what is secret as a whole.
 	secrets []model.Secret
