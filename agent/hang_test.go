@@ -6,7 +6,10 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/musterfleet/muster/kvstore/provision"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/testing/kvtest"
+	"github.com/musterfleet/muster/testing/natstest"
 )
 
 // stalledBucket is a bucket whose reads wait until they are released.
@@ -89,4 +92,41 @@ func TestDriftIsRepairedWhileDataHangs(t *testing.T) {
 		close(release)
 		n.settle()
 	})
+}
+
+// TestOneDirectGetPerPut counts the reads of a put at the server.
+func TestOneDirectGetPerPut(t *testing.T) {
+	server := natstest.Start(t)
+	operator := kvtest.Must(t, func() (*kvtest.Store, error) { return kvtest.Of(server.Connect(t), "") })
+	if _, err := operator.Apply(t.Context(), provision.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	n := newNode(t)
+	running := n.onServer(server)
+	key := "node." + n.config.Node + ".motd"
+	active := func(revision uint64) func() bool {
+		return func() bool {
+			s := running.State()
+			return s.Manifests[key].Revision == revision && s.Manifests[key].Outcome != "" && s.Outbox == 0
+		}
+	}
+	put := func(content string) uint64 {
+		return kvtest.Must(t, func() (uint64, error) { return operator.Put(t.Context(), key, []byte(n.manifest("motd", content))) })
+	}
+	eventually(t, "the first version is active", active(put("one")))
+	counter := server.Connect(t)
+	reads, err := counter.SubscribeSync("*.API.DIRECT.GET.KV_MUSTER_MANIFESTS.>")
+	if err == nil {
+		err = counter.Flush()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the second version is active", active(put("two")))
+	if err := counter.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if count, _, err := reads.Pending(); err != nil || count != 1 {
+		t.Errorf("the node read the manifests %d times, want once (%v)", count, err)
+	}
 }

@@ -117,7 +117,14 @@ func (l *loop) assign(ctx context.Context) {
 		syncs := l.syncing
 		l.running.Unlock()
 		if syncs {
-			l.step("syncing assignments", func() { l.syncAssignments(ctx) })
+			if l.wakes.retry.Swap(false) {
+				l.set.RetryNow(time.Now())
+			}
+			l.step("syncing assignments", func() {
+				entries, sync := l.watch.Entries()
+				l.noteBucket(ctx, sync)
+				l.manifests.Sync(ctx, entries, sync)
+			})
 			l.running.Lock()
 			l.syncing, l.synced = false, true
 			l.running.Unlock()
@@ -128,26 +135,21 @@ func (l *loop) assign(ctx context.Context) {
 		case <-ctx.Done():
 		case <-l.wakes.assign:
 		case <-time.After(time.Until(model.EarlierNonZero(view.Next, time.Now().Add(longestSleep)))):
-		case <-l.set.Told:
+		case <-l.set.Messages:
 			l.step("updating assignments", func() { l.manifests.Handle(ctx) })
 		}
 	}
 }
 
-// syncAssignments reads the assignments and puts them into force.
-func (l *loop) syncAssignments(ctx context.Context) {
-	if l.wakes.retry.Swap(false) {
-		l.set.RetryNow(time.Now())
-	}
-	entries, sync := l.watch.Entries()
+// noteBucket notes the state of the bucket.
+func (l *loop) noteBucket(ctx context.Context, sync model.Sync) {
 	l.running.Lock()
+	defer l.running.Unlock()
 	if !l.synced {
 		l.runner.NoteChange(time.Now())
 	}
 	l.known = sync
 	l.bucket.note(ctx, sync)
-	l.running.Unlock()
-	l.manifests.Sync(ctx, entries, sync)
 }
 
 // awaitFacts waits a while for the first facts.

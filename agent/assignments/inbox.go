@@ -8,32 +8,32 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// inbox holds what other goroutines tell the one that owns the Set.
+// inbox holds messages from other goroutines to the owner of the Set.
 type inbox struct {
-	mu    sync.Mutex
-	tells []func(context.Context, *turn)
+	mu       sync.Mutex
+	messages []func(context.Context, *turn)
 }
 
-// tell leaves a message for Handle, and wakes the owner unless the message can wait.
-func (s *Set) tell(wake bool, message func(context.Context, *turn)) {
+// send queues a message for Handle. wake wakes the owner; other messages can wait.
+func (s *Set) send(wake bool, message func(context.Context, *turn)) {
 	s.inbox.mu.Lock()
-	s.inbox.tells = append(s.inbox.tells, message)
+	s.inbox.messages = append(s.inbox.messages, message)
 	s.inbox.mu.Unlock()
 	if wake {
-		s.Told.Notify()
+		s.Messages.Notify()
 	}
 }
 
 func (b *inbox) take() []func(context.Context, *turn) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	all := b.tells
-	b.tells = nil
+	all := b.messages
+	b.messages = nil
 
 	return all
 }
 
-// Handle processes what other goroutines told the Set. It reads nothing from NATS.
+// Handle processes the messages from other goroutines. It reads nothing from NATS.
 func (s *Set) Handle(ctx context.Context, in Input) Result {
 	t := s.turn(in)
 	t.handle(ctx)
@@ -51,7 +51,7 @@ func (t *turn) handle(ctx context.Context) {
 
 // Applied records that a version was applied, for the next start of the agent.
 func (s *Set) Applied(v *Version) {
-	s.tell(true, func(_ context.Context, t *turn) {
+	s.send(true, func(_ context.Context, t *turn) {
 		if u := t.activeUnit(v); u != nil && u.record.Applied != v.sum {
 			u.record.Applied, u.unsaved = v.sum, true
 		}
@@ -61,7 +61,7 @@ func (s *Set) Applied(v *Version) {
 // Restore asks to download the damaged bundle of a version again. Handle or Sync lists the key as
 // Restored when its runs need not wait any longer, even if the bundle is still damaged.
 func (s *Set) Restore(v *Version) {
-	s.tell(true, func(ctx context.Context, t *turn) {
+	s.send(true, func(ctx context.Context, t *turn) {
 		u := t.activeUnit(v)
 		if u == nil {
 			return
@@ -76,8 +76,8 @@ func (s *Set) Restore(v *Version) {
 	})
 }
 
-// Resolve resolves an active version again. Any goroutine may call it. The caller tells the result
-// by Resolved.
+// Resolve resolves an active version again. Any goroutine may call it. The caller passes the result
+// to Resolved.
 func (s *Set) Resolve(ctx context.Context, v Version, in Input) (fresh *Resolution, err error) {
 	unpacked := func(context.Context, string, string) (string, []byte, error) {
 		text, err := bundles.ReadManifest(v.Resolution.Dir)
@@ -91,9 +91,9 @@ func (s *Set) Resolve(ctx context.Context, v Version, in Input) (fresh *Resoluti
 	return fresh, err
 }
 
-// Resolved tells what Resolve returned for a version.
+// Resolved sends the result of Resolve for a version to the owner.
 func (s *Set) Resolved(v *Version, fresh *Resolution, err error) {
-	s.tell(err != nil, func(ctx context.Context, t *turn) {
+	s.send(err != nil, func(ctx context.Context, t *turn) {
 		u := t.activeUnit(v)
 		switch {
 		case u == nil:

@@ -76,8 +76,8 @@ type Options struct {
 // Set holds the assignments of a node. One goroutine owns it and calls its methods, except
 // where a method says otherwise. Make it with Open; Close ends its downloads.
 type Set struct {
-	// Told is notified when Handle has work.
-	Told tasks.Signal
+	// Messages is notified when Handle has work.
+	Messages tasks.Signal
 
 	o       Options
 	store   *store
@@ -97,7 +97,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, Told: tasks.NewSignal(), warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}
@@ -188,7 +188,7 @@ func (s *Set) Hold(digest string) (release func()) {
 		}
 		delete(s.held.runs, digest)
 		if s.held.leftover {
-			s.tell(true, func(ctx context.Context, t *turn) { t.RemoveBundles(ctx) })
+			s.send(true, func(ctx context.Context, t *turn) { t.RemoveBundles(ctx) })
 		}
 	}
 }

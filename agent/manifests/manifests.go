@@ -109,7 +109,7 @@ func New(o Options) *Manifests {
 func (m *Manifests) Close(ctx context.Context) {
 	m.repairs.Close()
 	m.checks.Wait()
-	m.o.Set.Handle(ctx, m.input()) // what the last runs told it
+	m.o.Set.Handle(ctx, m.input()) // the messages of the last runs
 	m.o.Set.Close(ctx)
 }
 

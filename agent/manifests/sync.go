@@ -25,7 +25,7 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 	m.o.Set.RemoveBundles(ctx)
 }
 
-// Handle processes what runs told the set of assignments.
+// Handle processes the messages of runs to the set of assignments.
 func (m *Manifests) Handle(ctx context.Context) {
 	result := m.o.Set.Handle(ctx, m.inputNow())
 	if result.IsEmpty() {
