@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -12,22 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Applier needs to know of the run it is part of.
-type applierRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// Plan returns what is due to a node in a state.
-	Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error)
-	// ErrorText returns an error of a node as it may be shown.
-	ErrorText(n *graph.Node, err error) string
-}
-
 // Applier makes the changes of a run. It is used by one goroutine.
-type applier struct {
-	Run      applierRun
-	Observer *observer
-	Log      *slog.Logger
-}
+type applier struct{ *access }
 
 // Change is a change that is due to a node.
 type dueChange struct {
@@ -66,7 +51,7 @@ func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
 		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
+		a.env.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.ErrorText(c.Node, err))
 		again, err := a.again(ctx, c)
 		if err != nil || again.Plan.Empty() {
 			return a.result(ctx, c, outcome, err, touched)
@@ -80,7 +65,7 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
 		defer cancel()
-		a.Observer.Refresh(ctx, c.Node)
+		a.observer.Refresh(ctx, c.Node)
 	}
 
 	return changeResult{Outcome: outcome, Err: err, Touched: touched}
@@ -89,10 +74,10 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 // again observes a node once more and plans without asking its guards, which are
 // asked once a run.
 func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
-	a.Observer.Refresh(ctx, c.Node)
-	state, err := a.Observer.Planned(c.Node)
+	a.observer.Refresh(ctx, c.Node)
+	state, err := a.observer.Planned(c.Node)
 	if err == nil {
-		c.Plan, err = a.Run.Plan(c.Node, a.Observer.Spec(c.Node), state, c.Refresh)
+		c.Plan, err = a.Plan(c.Node, a.observer.Spec(c.Node), state, c.Refresh)
 	}
 
 	return c, err
@@ -109,8 +94,8 @@ func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outco
 	if err != nil {
 		return outcome, made, err
 	}
-	a.Observer.Invalidate(c.Node)
-	a.Observer.Refresh(ctx, c.Node)
+	a.observer.Invalidate(c.Node)
+	a.observer.Refresh(ctx, c.Node)
 	outcome.Untouched = false
 
 	return outcome, made, a.verify(c.Node, outcome)
@@ -119,7 +104,7 @@ func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outco
 func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
 	typ := c.Node.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcome, err = typ.Apply(ctx, a.Run.Env(c.Node), a.Observer.Provider(c.Node), a.Observer.Spec(c.Node), c.Plan)
+		outcome, err = typ.Apply(ctx, a.Env(c.Node), a.observer.Provider(c.Node), a.observer.Spec(c.Node), c.Plan)
 		return err
 	})
 
@@ -129,15 +114,15 @@ func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outc
 // touched makes what a change of n may have changed invalid.
 func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
-	a.Observer.Changed(writes)
-	if h := a.Run.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
+	a.observer.Changed(writes)
+	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
 		h.ForgetAccounts()
 	}
 }
 
 // verify judges the state after a change.
 func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
-	seen := a.Observer.Of(n)
+	seen := a.observer.Of(n)
 	err := seen.Err
 	if err == nil {
 		err = plan.Protect(func() error { return n.Resource.Type.Verify(seen.Spec, outcome, seen.State) })

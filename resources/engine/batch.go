@@ -41,7 +41,7 @@ func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeR
 	outcomes, errs, err := apply(ctx, changes)
 	made := time.Now()
 	a.touched(changes[0].Node)
-	a.Observer.Read(ctx, nodesOf(changes))
+	a.observer.Read(ctx, nodesOf(changes))
 	results := make([]*changeResult, len(changes))
 	if err != nil {
 		return results, err
@@ -85,7 +85,7 @@ func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outco
 	defer cancel()
 	typ := first.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcomes, err = typ.ApplyAll(ctx, a.Run.Env(nil), a.Observer.Provider(first), a.Observer.Specs(nodesOf(changes)), plans)
+		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.Provider(first), a.observer.Specs(nodesOf(changes)), plans)
 		if err == nil && len(outcomes) != len(changes) {
 			err = fmt.Errorf("%s returned %d outcomes for %d changes", typ.Name, len(outcomes), len(changes))
 		}

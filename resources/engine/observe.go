@@ -11,21 +11,11 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Observer needs to know of the run it is part of.
-type observerRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// IsNoop reports whether a node must not be changed.
-	IsNoop(n *graph.Node) bool
-	// Rest returns the nodes after n that have not had their turns.
-	Rest(n *graph.Node) []*graph.Node
-}
-
 // Observer keeps what was observed of the nodes of a graph. An observation is
 // valid until something changes a domain it describes. It is used by one
 // goroutine.
 type observer struct {
-	run  observerRun
+	run  *access
 	seen []observation
 	generations
 }
@@ -42,7 +32,7 @@ type observation struct {
 }
 
 // New returns the observer of a run of a graph with count nodes.
-func newObserver(run observerRun, count int) *observer {
+func newObserver(run *access, count int) *observer {
 	return &observer{run: run, seen: make([]observation, count)}
 }
 

@@ -68,7 +68,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
 
 	return &run{
-		access: a, opts: opts, applier: &applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		access: a, opts: opts, applier: &applier{a},
 		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
 		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}
