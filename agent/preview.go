@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -94,7 +94,7 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 	var all []*model.Transaction
 	o.OnTransaction = func(t *model.Transaction) { all = append(all, t) }
-	run, err := reconcile.Run(ctx, v.Resolution.Graph, o)
+	run, err := engine.Reconcile(ctx, v.Resolution.Graph, o)
 	if err != nil {
 		return nil, err
 	}

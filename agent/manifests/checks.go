@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -59,7 +59,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
-		_, err = reconcile.Run(ctx, built, o)
+		_, err = engine.Reconcile(ctx, built, o)
 
 		return found, err
 	})

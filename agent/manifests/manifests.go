@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
-	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -78,7 +78,7 @@ type Manifests struct {
 
 // kept is what the runs of a manifest leave for the next ones.
 type kept struct {
-	journal *journal.Shared
+	journal *engine.SharedJournal
 	pace    pace.Pace
 	// whole is the run of all of it that goes on, or waits, nil for none.
 	whole *run
@@ -171,7 +171,7 @@ func (m *Manifests) interval(key string) time.Duration {
 func (m *Manifests) keptOf(key string) *kept {
 	k := m.kept[key]
 	if k == nil {
-		k = &kept{journal: journal.NewShared(journal.NewFile(m.o.Host, m.o.Config().StateDir, key))}
+		k = &kept{journal: engine.NewSharedJournal(engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key))}
 		m.kept[key] = k
 	}
 

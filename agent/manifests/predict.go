@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -57,7 +57,7 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 }
 
 // options are those of the run.
-func (p *prediction) options() reconcile.Options {
+func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
 	o.Journal = p.keptOf(p.key).journal
@@ -68,8 +68,8 @@ func (p *prediction) options() reconcile.Options {
 }
 
 // run makes the run, and reports it. The summary is nil where it did not come to its end.
-func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o reconcile.Options) (*model.Run, error) {
-	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
+func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) (*model.Run, error) {
+	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		prepare := func() (*graph.Graph, error) {
 			p.refresh(ctx, p.key, false)
 			if p.version = p.o.Set.Active(p.key); p.version == nil {

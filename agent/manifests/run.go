@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -95,9 +94,9 @@ var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
 // for the whole manifest where there is no such part.
-func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Options) {
+func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) {
 	r.lane, lane.Part = lane, r.wake.Part
-	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
+	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		waited := o.Waited
 		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
 			defer func() { waited = false }()
@@ -163,7 +162,7 @@ func (r *run) graph() *graph.Graph {
 }
 
 // begun completes the options of a run that begins.
-func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
+func (r *run) begun(ctx context.Context, o *engine.ReconcileOptions, g *graph.Graph) {
 	r.version = r.o.Set.Active(r.key)
 	r.release = r.o.Set.Hold(ctx, r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
@@ -245,13 +244,13 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 }
 
 // options are those of a run of a version.
-func (r *run) options(v *assignments.Version) reconcile.Options {
+func (r *run) options(v *assignments.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
 
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) reconcile.Options {
+func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError

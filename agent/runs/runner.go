@@ -15,10 +15,8 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -74,12 +72,12 @@ func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
 // Run makes a run in its lane. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end. The turn is not held.
-func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
+func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
 	o.Command, o.Turn = "muster agent", lane.Turn
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
-		run, err = reconcile.Run(ctx, g, o)
+		run, err = engine.Reconcile(ctx, g, o)
 		return err
 	})
 	r.running.Lock()
@@ -112,11 +110,11 @@ func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare
 
 // Options returns those that all runs have in common. hard ends when the change in
 // hand is broken off.
-func (r *Runner) Options(hard context.Context, id string, noop bool) reconcile.Options {
-	return reconcile.Options{Options: engine.Options{
+func (r *Runner) Options(hard context.Context, id string, noop bool) engine.ReconcileOptions {
+	return engine.ReconcileOptions{Options: engine.Options{
 		Env:      r.Env(r.o.Facts(), noop),
 		Checker:  r.o.Checker,
-		Identity: report.Identity{Node: r.o.Node, Version: r.o.Version, RunID: id},
+		Identity: engine.Identity{Node: r.o.Node, Version: r.o.Version, RunID: id},
 		Grace: func(work context.Context) error {
 			select {
 			case <-hard.Done():

@@ -16,6 +16,8 @@ func (c *counter) merge(o *counter) {
 	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
+	merge(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
+	c.unchecked += o.unchecked
 	for i := range o.manifests {
 		c.manifests[i].merge(&o.manifests[i])
 	}

@@ -7,7 +7,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -19,7 +18,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	}
 	t, known := b.session.Opts.Types.Get(ref.Type)
 	l := links.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
-	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}

@@ -40,7 +40,6 @@ var rooms = []room{
 	{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 	{folder: "resources/manifest", may: contract, tests: []string{"resources"}},
 	{folder: "resources/engine", may: contract},
-	{folder: "resources/reconcile", may: append([]string{"resources/engine"}, contract...)},
 }
 
 // typeOf returns the folder of the resource type that contains a folder: each folder directly
