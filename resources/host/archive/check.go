@@ -9,7 +9,6 @@ import (
 	"path"
 	"slices"
 
-	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -143,7 +142,7 @@ func (c *checker) check(e *entry) (err error) {
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
-		if err := names.CheckTarget(e.name, e.target); !c.limits.LinksOut || !errors.Is(err, names.ErrLeadsOut) {
+		if err := checkLinkTarget(e.name, e.target); !c.limits.LinksOut || !errors.Is(err, ErrLeadsOut) {
 			return err
 		}
 	case hardLink:
@@ -169,7 +168,7 @@ func (c *checker) mounted(name string) error {
 // place returns the clean name of an entry inside of the target, not on or below
 // a link of the archive.
 func (c *checker) place(name string) (string, error) {
-	clean, err := names.Clean(name)
+	clean, err := cleanName(name)
 	switch {
 	case err != nil:
 		return "", err
