@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes
@@ -26,7 +26,7 @@ type files struct {
 	closed  bool
 	// ended is closed with it.
 	ended   chan struct{}
-	mounts  *mounts.Table
+	mounts  *paths.MountTable
 	folders folders
 	locks   locks
 	marks   marks
