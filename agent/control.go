@@ -46,6 +46,7 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 				o.GroupsChanged()
 			}
 			wakes.signal.Notify()
+			wakes.assign.Notify()
 		},
 		Rejected: func(why string) {
 			rejected.Log(context.Background(), a.log, slog.LevelError, "control document rejected", "error", why)

@@ -337,9 +337,13 @@ func (o *outside) GetBundle(ctx context.Context, digest string) (io.ReadCloser, 
 }
 
 func (o *outside) setKV(value string, err error) {
+	o.setKVFunc(func() ([]byte, error) { return []byte(value), err })
+}
+
+func (o *outside) setKVFunc(get func() ([]byte, error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.kv = func() ([]byte, error) { return []byte(value), err }
+	o.kv = get
 }
 
 func (o *outside) setFacts(f func() model.Facts) {
@@ -350,9 +354,10 @@ func (o *outside) setFacts(f func() model.Facts) {
 
 func (o *outside) getKV(context.Context, string, string) ([]byte, error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	get := o.kv
+	o.mu.Unlock()
 
-	return o.kv()
+	return get()
 }
 
 func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {

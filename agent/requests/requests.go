@@ -289,7 +289,7 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	}
 	response := q.Response
 	// One that comes again has its response.
-	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q) {
+	if err := s.paused(observes(asked.EnsureRequest)); err != nil && !s.store.knows(q) {
 		response.State = q.notDone(err.Error())
 		return response, err
 	}
@@ -307,10 +307,14 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	return response, nil
 }
 
-// paused returns why a request is not executed while the node is paused; one in noop changes
-// nothing, and is.
-func (s *Service) paused(noop bool) error {
-	if noop || s.o.Paused == nil {
+// observes reports whether a request changes nothing: it is a dry run, or a command that only reads by its Check. A check
+// of another type is no promise: that type would change the machine.
+func observes(r model.EnsureRequest) bool { return r.Noop || r.Check && r.Type == "exec" }
+
+// paused returns why the node is paused and does not execute a request, nil if it does. A paused node executes requests
+// that only observe.
+func (s *Service) paused(observes bool) error {
+	if observes || s.o.Paused == nil {
 		return nil
 	}
 	if why := s.o.Paused(); why != "" {

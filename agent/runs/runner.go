@@ -95,11 +95,14 @@ func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o en
 	return run, err
 }
 
-// Await waits until the run with an id may begin, and returns its graph. prepare returns
-// what runs; it is called again after waiting for others, which may have changed what it
-// reads. begun is called when the run begins; both hold the turn. The error is that of
-// prepare, or why ctx ended.
-func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare func() (*graph.Graph, error), begun func(*graph.Graph)) (*graph.Graph, error) {
+// Holds reports whether a prepared graph may still run. The turn is held.
+type Holds func() bool
+
+// Await waits until the run with an id may begin, and returns its graph. prepare returns the graph;
+// it may take long and does not hold the turn. It is called again after the run waited for others,
+// which may have changed its inputs, and when its graph holds no longer. begun is called when the
+// run begins, with the turn held. The error is the error of prepare, or the cause of the end of ctx.
+func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare func() (*graph.Graph, Holds, error), begun func(*graph.Graph)) (*graph.Graph, error) {
 	waits := func(blocker *lanes.Lane) { r.o.Shown.Wait(id, blocker.String()) }
 
 	return r.running.await(ctx, lane, prepare, waits, func(g *graph.Graph) {

@@ -1,4 +1,4 @@
-package assigned_test
+package document_test
 
 import (
 	"reflect"
@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
@@ -36,7 +36,7 @@ func TestDigest(t *testing.T) {
 		"signed rejected": {string(envelope(t, broken)), model.DigestOf([]byte(broken))},
 		"broken envelope": {`{"payload": 1}`, model.DigestOf([]byte(`{"payload": 1}`))},
 	} {
-		if got := assigned.Digest(key, []byte(c.value)); got != c.want {
+		if got := document.AssignedDigest(key, []byte(c.value)); got != c.want {
 			t.Errorf("%s: %s, want %s", name, got, c.want)
 		}
 	}
@@ -45,7 +45,7 @@ func TestDigest(t *testing.T) {
 // TestTermsAreThoseOfTheDocument, with a signature or without; of what nodes reject only the signature is told.
 func TestTermsAreThoseOfTheDocument(t *testing.T) {
 	t.Parallel()
-	const document = "protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\nnoop: true\npriority: 3\nexpires: 2026-01-02T03:04:05Z\n"
+	const assignment = "protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\nnoop: true\npriority: 3\nexpires: 2026-01-02T03:04:05Z\n"
 	want := model.Terms{Noop: true, Priority: 3, Expires: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
 	signed := want
 	signed.Signed = true
@@ -55,13 +55,13 @@ func TestTermsAreThoseOfTheDocument(t *testing.T) {
 	}{
 		"bare":            {"muster: {}\n", nil},
 		"no terms":        {"protocol: io.muster.v1.assignment\nmanifest: |\n  muster: {}\n", nil},
-		"terms":           {document, &want},
-		"signed":          {string(envelope(t, document)), &signed},
+		"terms":           {assignment, &want},
+		"signed":          {string(envelope(t, assignment)), &signed},
 		"signed bare":     {string(envelope(t, "muster: {}\n")), &model.Terms{Signed: true}},
-		"rejected":        {document + "nope: 1\n", nil},
-		"signed rejected": {string(envelope(t, document+"nope: 1\n")), &model.Terms{Signed: true}},
+		"rejected":        {assignment + "nope: 1\n", nil},
+		"signed rejected": {string(envelope(t, assignment+"nope: 1\n")), &model.Terms{Signed: true}},
 	} {
-		if _, got := assigned.Summary(key, []byte(c.value)); !reflect.DeepEqual(got, c.want) {
+		if _, got := document.AssignedSummary(key, []byte(c.value)); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s: %+v, want %+v", name, got, c.want)
 		}
 	}
@@ -71,9 +71,11 @@ func TestTermsAreThoseOfTheDocument(t *testing.T) {
 func TestAnEnvelopeHoldsNoOther(t *testing.T) {
 	t.Parallel()
 	inner := envelope(t, "muster: {}\n")
-	for name, decode := range map[string]func() (assigned.Value, model.Problems){
-		"value":   func() (assigned.Value, model.Problems) { return assigned.Decode(key, envelope(t, string(inner))) },
-		"content": func() (assigned.Value, model.Problems) { return assigned.DecodeContent(key, inner) },
+	for name, decode := range map[string]func() (document.Assigned, model.Problems){
+		"value": func() (document.Assigned, model.Problems) {
+			return document.DecodeAssigned(key, envelope(t, string(inner)))
+		},
+		"content": func() (document.Assigned, model.Problems) { return document.DecodeAssignedContent(key, inner) },
 	} {
 		v, problems := decode()
 		if problems == nil || !strings.Contains(problems.Error(), "no other within") || v.Manifest != "" || string(v.Content) != string(inner) {

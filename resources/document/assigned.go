@@ -1,18 +1,15 @@
-// Package assigned decodes what keys assign. Nodes and operators have this one decoder:
-// what people are shown, and sign, is what nodes run.
-package assigned
+package document
 
 import (
 	"bytes"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 )
 
-// Value is what the value of a key assigns.
-type Value struct {
+// Assigned is the decoded value of a key of assignments. Nodes and operators share this
+// decoder, so operators see and sign what nodes run.
+type Assigned struct {
 	// Assignment has the terms. Of a bare manifest it has the manifest alone.
 	model.Assignment
 	// Bare reports whether there is no document around the manifest.
@@ -23,29 +20,29 @@ type Value struct {
 	WhenAt model.Position
 }
 
-// Decode decodes the value of a key: a bare manifest, or the document around one,
+// DecodeAssigned decodes the value of a key: a bare manifest, or the document around one,
 // either of them in an envelope, whose signatures it does not judge. Nodes reject a value
 // with problems, which never pass; of such a one no more than Content is returned.
-func Decode(key string, value []byte) (Value, model.Problems) {
+func DecodeAssigned(key string, value []byte) (Assigned, model.Problems) {
 	content, err := signed.Content(value)
 	if err != nil {
-		return Value{}, model.ProblemAt(model.Position{File: key}, "push it again", "%v", err)
+		return Assigned{}, model.ProblemAt(model.Position{File: key}, "push it again", "%v", err)
 	}
 
-	return DecodeContent(key, content)
+	return DecodeAssignedContent(key, content)
 }
 
-// DecodeContent is Decode of what an envelope holds, which is no other envelope.
-func DecodeContent(key string, content []byte) (Value, model.Problems) {
+// DecodeAssignedContent is DecodeAssigned for the content of an envelope, which must not hold another envelope.
+func DecodeAssignedContent(key string, content []byte) (Assigned, model.Problems) {
 	protocol, problems := protocolOf(key, content)
 	switch {
 	case problems != nil:
-		return Value{Content: content}, problems
+		return Assigned{Content: content}, problems
 	case protocol == "":
-		return Value{Assignment: model.Assignment{Manifest: string(content)}, Bare: true, Content: content}, nil
+		return Assigned{Assignment: model.Assignment{Manifest: string(content)}, Bare: true, Content: content}, nil
 	}
-	out := Value{Content: content}
-	places, problems := decode.Document(key, content, document.MaxBytes, &out.Assignment)
+	out := Assigned{Content: content}
+	places, problems := DecodeInto(key, content, MaxBytes, &out.Assignment)
 	_, name, _ := model.SplitKey(key)
 	for _, p := range out.Validate(name) {
 		if p.Pos = places[p.Property]; p.Pos.IsZero() {
@@ -54,25 +51,25 @@ func DecodeContent(key string, content []byte) (Value, model.Problems) {
 		problems = append(problems, p)
 	}
 	if len(problems) > 0 {
-		return Value{Content: content}, problems.Sorted()
+		return Assigned{Content: content}, problems.Sorted()
 	}
 	out.WhenAt = places["when"]
 
 	return out, nil
 }
 
-// Digest returns the digest that nodes report for the value of a key: of the manifest or
+// AssignedDigest returns the digest that nodes report for the value of a key: of the manifest or
 // the bundle, or of all that it holds where they reject it.
-func Digest(key string, value []byte) string {
-	digest, _ := Summary(key, value)
+func AssignedDigest(key string, value []byte) string {
+	digest, _ := AssignedSummary(key, value)
 
 	return digest
 }
 
-// Summary returns the Digest of the value of a key, and its terms: nil for none, and but for a signature where nodes
+// AssignedSummary returns the AssignedDigest of the value of a key, and its terms: nil for none, and but for a signature where nodes
 // reject it.
-func Summary(key string, value []byte) (digest string, terms *model.Terms) {
-	v, problems := Decode(key, value)
+func AssignedSummary(key string, value []byte) (digest string, terms *model.Terms) {
+	v, problems := DecodeAssigned(key, value)
 	terms = v.Terms(signed.IsEnvelope(value))
 	switch {
 	case problems == nil:
@@ -90,7 +87,7 @@ func protocolOf(key string, value []byte) (string, model.Problems) {
 	if !bytes.Contains(value, []byte("protocol")) && !bytes.Contains(value, []byte("payload")) {
 		return "", nil
 	}
-	root, problems := document.Read(key, value, document.MaxBytes)
+	root, problems := Read(key, value, MaxBytes)
 	if problems != nil {
 		// manifest.Parse reports it with hints.
 		return "", nil

@@ -1,4 +1,4 @@
-package decode
+package document
 
 import (
 	"reflect"

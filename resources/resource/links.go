@@ -1,5 +1,4 @@
-// Package links checks the names of resources and their references to one another.
-package links
+package resource
 
 import (
 	"fmt"
@@ -8,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Links are the names of a resource and its references to others.
@@ -17,16 +15,16 @@ type Links struct {
 	// Alias is empty where there is none.
 	Alias string
 	Pos   model.Position
-	Needs []resource.Reference
+	Needs []Reference
 	// Repeats reports whether several resources may have the name.
 	Repeats bool
 	// Resource is nil while only its links are known. The resources that it includes
 	// wait for what it needs, and it waits for them.
-	Resource *resource.Resource
+	Resource *Resource
 }
 
-// Of returns the links of a resource, its references at its own position.
-func Of(r *resource.Resource) Links {
+// LinksOf returns the links of a resource, its references at its own position.
+func LinksOf(r *Resource) Links {
 	meta := r.Meta()
 	out := Links{Ref: r.Ref(), Alias: meta.Alias, Pos: r.Pos, Resource: r}
 	for i, ref := range slices.Concat(meta.Require, meta.Subscribe) {
@@ -34,7 +32,7 @@ func Of(r *resource.Resource) Links {
 		if i >= len(meta.Require) {
 			property = "subscribe"
 		}
-		out.Needs = append(out.Needs, resource.Reference{Ref: ref, Property: property, Pos: r.Pos})
+		out.Needs = append(out.Needs, Reference{Ref: ref, Property: property, Pos: r.Pos})
 	}
 
 	return out
@@ -49,12 +47,12 @@ func (l Links) Names() []model.Ref {
 	return []model.Ref{l.Ref, {Type: l.Ref.Type, Name: l.Alias}}
 }
 
-// Check reports all problems of the names and references of resources, in the
+// CheckLinks reports all problems of the names and references of resources, in the
 // order of their declaration: duplicate names (except of resources that are the
 // same), references to nothing and to the resource itself, and cycles, each
 // resource in one. known reports whether a reference to none of them is allowed;
 // nil allows none.
-func Check(all []Links, known func(model.Ref) bool) model.Problems {
+func CheckLinks(all []Links, known func(model.Ref) bool) model.Problems {
 	c := linkCheck{all: all, known: known, byRef: make(map[model.Ref]int, len(all)), needs: make([][]int, len(all)), children: map[[2]int]bool{}, state: make([]visit, len(all))}
 	for i := range all {
 		for _, name := range all[i].Names() {
@@ -129,7 +127,7 @@ func (c *linkCheck) canonicalNames() {
 		if l.Resource == nil || l.Resource.Excluded != "" {
 			continue
 		}
-		spec, ok := l.Resource.Spec.(resource.CanonicalNamer)
+		spec, ok := l.Resource.Spec.(CanonicalNamer)
 		if !ok {
 			continue
 		}

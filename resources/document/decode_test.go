@@ -1,4 +1,4 @@
-package decode_test
+package document_test
 
 import (
 	"strings"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 )
 
 type inner struct {
@@ -26,10 +25,10 @@ type target struct {
 	Names map[string]string `json:"names"`
 }
 
-func decoded(t *testing.T, text string) (target, *decode.Decoder) {
+func decoded(t *testing.T, text string) (target, *document.Decoder) {
 	t.Helper()
 	v, problems := document.Read("d.yaml", []byte(text), 1<<20)
-	d := &decode.Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d := &document.Decoder{Problems: problems, Places: map[string]model.Position{}}
 	out := target{On: true}
 	d.Document(v, &out)
 

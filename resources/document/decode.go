@@ -1,6 +1,4 @@
-// Package decode decodes the values of documents into structs. It is strict: every
-// problem is found at once, and reported with its place and remedy.
-package decode
+package document
 
 import (
 	"encoding"
@@ -9,7 +7,6 @@ import (
 	"strconv"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document"
 )
 
 // Decoder decodes values into fields. It is strict, and goes on after a problem.
@@ -25,19 +22,19 @@ type Decoder struct {
 
 // Document decodes a whole document into a struct, by the json and alias tags of
 // its fields. What is not given keeps its value.
-func (d *Decoder) Document(v document.Value, target any) {
+func (d *Decoder) Document(v Value, target any) {
 	switch v.Kind {
-	case document.Map:
+	case Map:
 		d.structure(reflect.ValueOf(target).Elem(), "", v)
-	case document.Null:
+	case Null:
 	default:
 		d.Problems.Add(v.Pos, "", "the document must be a mapping, not %s", v.Kind)
 	}
 }
 
 // Into decodes v into a field, which key names. Null leaves it: it means not set.
-func (d *Decoder) Into(f reflect.Value, key string, v document.Value) {
-	if v.Kind == document.Null {
+func (d *Decoder) Into(f reflect.Value, key string, v Value) {
+	if v.Kind == Null {
 		return
 	}
 	if f.Kind() == reflect.Interface {
@@ -61,7 +58,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v document.Value) {
 	case reflect.Map:
 		d.mapping(f, key, v)
 	case reflect.Struct:
-		if v.Kind != document.Map {
+		if v.Kind != Map {
 			d.mismatch(key, "a mapping", v)
 			return
 		}
@@ -71,7 +68,7 @@ func (d *Decoder) Into(f reflect.Value, key string, v document.Value) {
 	}
 }
 
-func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v document.Value) {
+func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
 	if !v.IsScalar() {
 		d.mismatch(key, "a string", v)
 		return
@@ -81,14 +78,14 @@ func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v document.Value)
 	}
 }
 
-func (d *Decoder) scalar(f reflect.Value, key string, v document.Value) {
+func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
 	switch {
 	case !v.IsScalar():
 		d.mismatch(key, kindName(f.Kind()), v)
 	case f.Kind() == reflect.String:
 		f.SetString(v.Text)
 	case f.Kind() == reflect.Bool:
-		b, ok := document.ParseBool(v.Text)
+		b, ok := ParseBool(v.Text)
 		if !ok {
 			d.mismatch(key, "true or false", v)
 		}
@@ -105,8 +102,8 @@ func (d *Decoder) scalar(f reflect.Value, key string, v document.Value) {
 	}
 }
 
-func (d *Decoder) list(f reflect.Value, key string, v document.Value) {
-	if v.Kind != document.List {
+func (d *Decoder) list(f reflect.Value, key string, v Value) {
+	if v.Kind != List {
 		hint := ""
 		switch {
 		case v.IsScalar():
@@ -120,18 +117,18 @@ func (d *Decoder) list(f reflect.Value, key string, v document.Value) {
 	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
 	for i, item := range v.Items {
 		path := key
-		if d.Places != nil || item.Kind == document.Map {
+		if d.Places != nil || item.Kind == Map {
 			path += "." + strconv.Itoa(i)
 		}
 		if d.Places != nil {
 			d.Places[path] = item.Pos
 		}
 		switch item.Kind {
-		case document.Null:
+		case Null:
 			d.mismatch(key, "a list without empty items", item)
-		case document.Map:
+		case Map:
 			d.Into(out.Index(i), path, item)
-		case document.List:
+		case List:
 			d.misread(key, item, "make one list, in an expression with concat()", "an item of `%s` is a list", key)
 		default:
 			d.Into(out.Index(i), key, item)
@@ -140,8 +137,8 @@ func (d *Decoder) list(f reflect.Value, key string, v document.Value) {
 	f.Set(out)
 }
 
-func (d *Decoder) mapping(f reflect.Value, key string, v document.Value) {
-	if v.Kind != document.Map {
+func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
+	if v.Kind != Map {
 		d.mismatch(key, "a mapping", v)
 		return
 	}
@@ -158,7 +155,7 @@ func (d *Decoder) mapping(f reflect.Value, key string, v document.Value) {
 }
 
 // structure decodes a mapping into a struct; key is empty for the document.
-func (d *Decoder) structure(f reflect.Value, key string, v document.Value) {
+func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	fields := Fields(f.Type())
 	where, prefix := "", ""
 	if key != "" {
@@ -167,7 +164,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v document.Value) {
 	for _, e := range v.Entries {
 		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
 		if i < 0 {
-			d.Problems.AddMade(func() model.Problem { return document.Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
+			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
 			continue
 		}
 		if d.Places != nil {
@@ -184,7 +181,7 @@ func (d *Decoder) reveal(s model.Secret) any {
 	return s.Reveal()
 }
 
-func (d *Decoder) mismatch(key, want string, v document.Value) {
+func (d *Decoder) mismatch(key, want string, v Value) {
 	got := v.Kind.String()
 	if v.IsScalar() {
 		got = strconv.Quote(shown(v, v.Text))
@@ -193,12 +190,12 @@ func (d *Decoder) mismatch(key, want string, v document.Value) {
 }
 
 // misread adds that a value cannot be what key is.
-func (d *Decoder) misread(key string, v document.Value, hint, format string, args ...any) {
+func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key
 }
 
-func shown(v document.Value, text string) string {
+func shown(v Value, text string) string {
 	if v.Secret {
 		return model.Redacted
 	}
@@ -217,11 +214,11 @@ func kindName(k reflect.Kind) string {
 	}
 }
 
-// Document reads a document of at most max bytes and fills target, a pointer to a
+// DecodeInto reads a document of at most max bytes and fills target, a pointer to a
 // struct, by its json tags. It returns the place of each value by its path
 // (nats.servers), and every problem.
-func Document(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
-	root, problems := document.Read(name, data, max)
+func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
+	root, problems := Read(name, data, max)
 	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
 	d.Document(root, target)
 

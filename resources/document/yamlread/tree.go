@@ -1,6 +1,4 @@
-// Package tree keeps a document in little memory: twelve bytes for each value and
-// key, which point into its text.
-package tree
+package yamlread
 
 import "strings"
 
@@ -36,7 +34,7 @@ func (n Node) Span() int {
 	return 1
 }
 
-// Tree is a document that was read.
+// Tree is a document in 12 bytes per value and key, which point into its text.
 type Tree struct {
 	Texts
 	blocks [][]Node
@@ -46,8 +44,8 @@ type Tree struct {
 // blockNodes is how many nodes are allocated together.
 const blockNodes = 4096
 
-// New returns an empty tree of a document.
-func New(s *Source) *Tree { return &Tree{Texts: Texts{Source: s}} }
+// NewTree returns an empty tree of a document.
+func NewTree(s *Source) *Tree { return &Tree{Texts: Texts{Source: s}} }
 
 // Len returns how many nodes there are.
 func (t *Tree) Len() int { return t.count }

@@ -1,4 +1,4 @@
-package links_test
+package resource_test
 
 import (
 	"fmt"
@@ -6,18 +6,17 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // parse makes the links of lines such as "a=alias b c": a resource, its alias
 // and what it needs.
-func parse(lines ...string) []links.Links {
-	var out []links.Links
+func parse(lines ...string) []resource.Links {
+	var out []resource.Links
 	for i, line := range lines {
 		words := strings.Fields(line)
 		name, alias, _ := strings.Cut(words[0], "=")
-		l := links.Links{Ref: model.Ref{Type: "t", Name: name}, Alias: alias, Pos: model.Position{File: "f", Line: i + 1}}
+		l := resource.Links{Ref: model.Ref{Type: "t", Name: name}, Alias: alias, Pos: model.Position{File: "f", Line: i + 1}}
 		for _, need := range words[1:] {
 			l.Needs = append(l.Needs, resource.Reference{Ref: model.Ref{Type: "t", Name: need}, Property: "require", Pos: l.Pos})
 		}
@@ -50,7 +49,7 @@ func TestCheck(t *testing.T) {
 		"joined cycles":       {[]string{"a b", "b a c", "c d", "d c"}, "f:1: the resources wait for each other: t#a (f:1) -> t#b (f:2) -> t#a (f:1) (remove one of these references)\nf:3: the resources wait for each other: t#c (f:3) -> t#d (f:4) -> t#c (f:3) (remove one of these references)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := links.Check(parse(tc.in...), func(ref model.Ref) bool { return ref.Name == "earlier" })
+			got := resource.CheckLinks(parse(tc.in...), func(ref model.Ref) bool { return ref.Name == "earlier" })
 			if got.Error() != tc.want {
 				t.Errorf("got  %s\nwant %s", got.Error(), tc.want)
 			}
@@ -66,10 +65,10 @@ func TestCheckOfALongChain(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("r%d r%d", i, i+1))
 	}
 	sound := parse(append(lines, fmt.Sprintf("r%d", many))...)
-	if got := links.Check(sound, nil); len(got) > 0 {
+	if got := resource.CheckLinks(sound, nil); len(got) > 0 {
 		t.Fatal(got)
 	}
-	if got := links.Check(parse(append(lines, fmt.Sprintf("r%d r0", many))...), nil); len(got) != 1 {
+	if got := resource.CheckLinks(parse(append(lines, fmt.Sprintf("r%d r0", many))...), nil); len(got) != 1 {
 		t.Fatalf("%d problems", len(got))
 	}
 }
@@ -82,7 +81,7 @@ func TestHintsOfManyUnknownReferences(t *testing.T) {
 	for i := range many {
 		lines = append(lines, fmt.Sprintf("name%d nome%d", i, i))
 	}
-	got := links.Check(parse(lines...), nil)
+	got := resource.CheckLinks(parse(lines...), nil)
 	if last := got[len(got)-2]; got[0].Hint != "did you mean `t#name1`?" || last.Hint != "" {
 		t.Fatalf("%d problems, hints %q and %q", len(got), got[0].Hint, last.Hint)
 	}

@@ -1,4 +1,4 @@
-package tree
+package yamlread
 
 // Kind is the shape of a value.
 type Kind uint8
