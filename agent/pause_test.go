@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/jsm.go/api"
+
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
@@ -110,6 +114,16 @@ func TestAPausedNodeOnlyObserves(t *testing.T) {
 			t.Errorf("one in noop is answered with %+v", a.last())
 		}
 		n.lacks("c")
+		check := func(id, kind, properties string) *answers {
+			return n.ask(fmt.Appendf(nil, `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": %q, "type": %q, "check": true, "properties": %s}`, id, kind, properties))
+		}
+		if a := check("r4", "exec", `{"name": "/bin/true"}`); a.last().Phase != model.EnsureDone {
+			t.Errorf("a command that only reads is answered with %+v", a.last())
+		}
+		if a := check("r5", "file", fmt.Sprintf(`{"name": %q, "ensure": "absent"}`, n.path("a"))); a.last().Phase != model.EnsureFailed {
+			t.Errorf("a file that claims to be a command that only reads is answered with %+v", a.last())
+		}
+		n.has("a", "other")
 		n.take()
 
 		n.control(key, "")
@@ -176,6 +190,64 @@ func TestAPauseEndsByItself(t *testing.T) {
 		n.after(time.Hour)
 		n.isPaused("")
 		n.has("a", "one")
+	})
+}
+
+// TestNoPauseIsMissed: a node that has not heard of a pause stays paused when another of its pauses ends.
+func TestNoPauseIsMissed(t *testing.T) {
+	const web, all = "group.web.pause", "group.all.pause"
+	withControl(t, func(t *testing.T, n *node) {
+		m, err := jsm.New(n.nats.Conn())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, own := kvstore.KVStream(n.nats.Names().Control()), n.own(model.ControlPause)
+		announced := kvtest.Config(t, m, stream).RePublish
+		unannounced := func(key, value string) {
+			t.Helper()
+			kvtest.Update(t, m, stream, func(c *api.StreamConfig) { c.RePublish = nil })
+			n.control(key, value)
+			kvtest.Update(t, m, stream, func(c *api.StreamConfig) { c.RePublish = announced })
+		}
+		n.control(own, pausing(0))
+		n.isPaused(own)
+		n.write("a", "other")
+		unannounced(all, pausing(0))
+		n.control(own, "")
+		n.isPaused(all)
+		n.after(time.Minute)
+		n.isPaused(all)
+		unannounced(web, pausing(0))
+		unannounced(web, "")
+		n.control(all, "")
+		n.isPaused("")
+		n.control(all, pausing(0))
+		unannounced(all, "")
+		n.control(own, pausing(0))
+		n.control(own, "")
+		n.after(10 * time.Minute) // an audit
+		n.isPaused("")
+		n.has("a", "one")
+	})
+}
+
+// TestAPauseFollowsIntoAnotherGroup: a node that moves from one paused group to another runs nothing in between.
+func TestAPauseFollowsIntoAnotherGroup(t *testing.T) {
+	withControl(t, func(t *testing.T, n *node) {
+		key := n.own(model.ControlGroups)
+		n.control("group.one.pause", pausing(0))
+		n.control("group.two.pause", pausing(0))
+		n.control(key, groups("one"))
+		n.isPaused("group.one.pause")
+		n.write("a", "other")
+		n.put("group.web.more", "b", "two")
+		n.control(key, groups("two"))
+		n.isPaused("group.two.pause")
+		n.has("a", "other")
+		n.lacks("b")
+		n.control(key, groups("free"))
+		n.isPaused("")
+		n.has("b", "two")
 	})
 }
 

@@ -103,9 +103,11 @@ func (w *world) applyWith(data string) string {
 	}
 	w.in.Dir, w.in.Author = src.Dir, src.Author
 	if data != "" {
-		if w.in.Data, err = loader.LoadData(w.t.Context(), filepath.Join(w.dir, data), manifest.Inputs{Author: src.Author}); err != nil {
+		external, err := loader.LoadData(w.t.Context(), filepath.Join(w.dir, data), manifest.Inputs{Author: src.Author})
+		if err != nil {
 			return err.Error()
 		}
+		w.in.Data, w.in.Untrusted = external.Values, external.Untrusted
 	}
 	resolved, err := loader.Resolve(w.t.Context(), doc, w.in)
 	if err != nil {

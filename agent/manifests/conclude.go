@@ -14,14 +14,19 @@ import (
 // not come to its end. One that the agent stopped before it began is not tried again.
 func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if r.version == nil {
-		r.version = r.o.Set.Active(r.key)
+		r.version = r.view.Active(r.key)
 	}
 	v := r.version
 	if v == nil || summary == nil && (ctx.Err() != nil || errors.Is(err, errInactive)) {
 		return
 	}
-	if errors.Is(err, errPaused) {
+	switch {
+	case errors.Is(err, errPaused):
 		r.schedule.AskFor(r.key, r.wake)
+		return
+	case errors.Is(err, errDamaged):
+		r.schedule.Postpone(r.key, r.wake)
+		r.o.Set.Restore(v)
 		return
 	}
 	switch {
@@ -37,7 +42,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
 	if r.wake.Part == nil {
-		retainRegistrations(r.o.Registrar, r.o.Set)
+		retainRegistrations(r.o.Registrar, r.view)
 	}
 	if !r.isCurrent() {
 		r.concludeFormer(ctx, summary)
@@ -89,7 +94,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 	r.o.Shown.Conclude(r.key, s, r.deviations)
 	r.count(r.key, s)
 	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
-		r.o.Set.Applied(ctx, r.key)
+		r.o.Set.Applied(r.version)
 	}
 }
 
@@ -117,7 +122,7 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	r.o.Report.Run(s)
 	runs.LogRun(ctx, r.o.Log, s)
 	r.count(r.key, s)
-	if !r.o.Set.Has(r.key) {
+	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)
 	}
 }
@@ -132,7 +137,7 @@ func (m *Manifests) count(key string, s *model.Run) {
 // hasBegun reports whether the run came to a resource, and failed by no damage of its
 // bundle, which another one repairs.
 func (r *run) hasBegun(s *model.Run) bool {
-	if s.Outcome() == model.OutcomeFailed && r.version.Damaged() {
+	if r.damaged {
 		return false
 	}
 

@@ -8,7 +8,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/report"
+	"github.com/musterfleet/muster/resources/engine"
 )
 
 // LogTransaction logs a transaction; that of a resource that is stable, or that a limit
@@ -19,7 +19,7 @@ func LogTransaction(ctx context.Context, log *slog.Logger, t *model.Transaction)
 		if t.Within != (model.Ref{}) {
 			key = "assignment" // manifest is the one that declares it
 		}
-		report.Log(ctx, log.With(key, t.Manifest), t)
+		engine.LogTransaction(ctx, log.With(key, t.Manifest), t)
 	}
 }
 

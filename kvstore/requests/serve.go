@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // NodeHeader names the node in its answer; micro.ErrorHeader is why there is none.
@@ -94,7 +94,7 @@ type server struct {
 	store *kvstore.Store
 	o     ServeOptions
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 
 	mu      sync.Mutex
 	stopped bool

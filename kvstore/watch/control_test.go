@@ -148,3 +148,29 @@ func TestControlIsReadInOrder(t *testing.T) {
 		})
 	}
 }
+
+// TestControlIsReadInOrderAfterAReconnect: a node that missed the pause of a group and the later resume of the node sees
+// both at once.
+func TestControlIsReadInOrderAfterAReconnect(t *testing.T) {
+	t.Parallel()
+	srv, store := kvtest.New(t)
+	write(t, store, "node.web01.pause", "1")
+	o := controlOptions(kvtest.Never)
+	var calls atomic.Int32
+	o.GroupJitter, o.Rand = time.Hour, func() float64 {
+		if calls.Add(1) == 1 {
+			return 0
+		}
+		return 0.9
+	}
+	node := kvtest.Bind(t, srv)
+	w := kvtest.WatchControl(t, node, o, model.Memory{})
+	w.Synced(t)
+	kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_CONTROL", func(c *api.StreamConfig) { c.RePublish = nil })
+	write(t, store, "group.all.pause", "2", "node.web01.pause", "")
+	calls.Store(0)
+	if err := node.Conn().ForceReconnect(); err != nil {
+		t.Fatal(err)
+	}
+	w.Has(t, "group.all.pause=2")
+}

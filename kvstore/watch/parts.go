@@ -107,13 +107,14 @@ func (all parts) due(now time.Time) []*part {
 	return due
 }
 
-// soon plans to compare all with the bucket soon, those that are complete spread:
-// what was announced while the server was away is lost.
-func (all parts) soon(spread func() time.Duration) {
+// soon plans to compare all families with the bucket, because announcements were lost while the server was away. It compares
+// complete families together after the spread: a resume must not overtake an earlier pause.
+func (all parts) soon(spread time.Duration) {
+	now := time.Now()
 	for _, p := range all {
-		at := time.Now()
+		at := now
 		if p.complete {
-			at = at.Add(spread())
+			at = at.Add(spread)
 		}
 		if at.Before(p.at) {
 			p.at = at

@@ -72,7 +72,7 @@ func (l *loop) tryKey(ctx context.Context, key string, sequence uint64, last boo
 // before, what else it has, and what it lost, is looked at soon.
 func (l *loop) put(key string, m kvstore.Message) {
 	if slices.ContainsFunc(l.parts, func(p *part) bool { return p.newest.isLost(m) }) {
-		l.parts.soon(l.spread)
+		l.parts.soon(l.spread())
 	}
 	delete(l.missing, key)
 	l.table.put(key, m)

@@ -6,9 +6,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/observe"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -18,9 +16,9 @@ type access struct {
 	*plan.Upstream
 
 	env      resource.Env
-	report   *report.Report
-	secrets  *report.Secrets
-	observer *observe.Observer
+	report   *runReport
+	secrets  *secretSet
+	observer *observer
 }
 
 // Env returns what a type is handed for a node, or for many when n is nil.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/apply"
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
@@ -14,7 +13,7 @@ const atEndTime = time.Minute
 
 // lateChange is a change that its type makes at the end of the run.
 type lateChange struct {
-	apply.Change
+	dueChange
 	t *model.Transaction
 	// planned are the changes as they were planned.
 	planned []model.Change

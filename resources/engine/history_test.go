@@ -7,9 +7,9 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -116,9 +116,9 @@ func (w *world) history(all ...model.Transaction) plan.History {
 }
 
 // session stores transactions in a session, one second after the other.
-func (w *world) session(all ...model.Transaction) *session.Store {
+func (w *world) session(all ...model.Transaction) *engine.SessionStore {
 	w.t.Helper()
-	s, err := session.New(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
+	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}

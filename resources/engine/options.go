@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -57,7 +55,7 @@ func GracePeriod(d time.Duration) Grace {
 // Options are the options of a run.
 type Options struct {
 	// Identity is what the transactions have in common. An empty RunID makes one.
-	report.Identity
+	Identity
 	// Env is handed to the types. Its Scope says whether this is noop; its log
 	// must be set. RunID, Part and RunEnv are the engine's.
 	Env resource.Env
@@ -74,7 +72,7 @@ type Options struct {
 	// run did not come to.
 	Register func(ref model.Ref, entries []model.RegisterEntry)
 	// Journal keeps pending refreshes; nil means that they do not outlive the run.
-	Journal journal.Journal
+	Journal Journal
 	// Earlier is what the earlier commands of the session did, or how the rest of the
 	// manifest stands of which a part runs (plan.Standing).
 	Earlier plan.History

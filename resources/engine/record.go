@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -18,7 +17,7 @@ type recorder struct {
 	*access
 
 	opts      Options
-	refreshes *journal.Refreshes
+	refreshes *pendingRefreshes
 	late      []lateChange
 }
 

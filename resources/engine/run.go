@@ -10,12 +10,8 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/apply"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
-	"github.com/musterfleet/muster/resources/engine/observe"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -24,8 +20,8 @@ import (
 type run struct {
 	*access
 	opts      Options
-	applier   *apply.Applier
-	refreshes *journal.Refreshes
+	applier   *applier
+	refreshes *pendingRefreshes
 	announcer *announcer
 	checks    *checks
 	outputs   *outputs
@@ -51,16 +47,16 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 	opts.Env.RunID, opts.Env.Part = opts.RunID, g.Whole() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
-	secrets := &report.Secrets{}
+	secrets := &secretSet{}
 	secrets.Add(opts.Secrets...)
 	secrets.AddOf(g.Nodes())
 	up := &plan.Upstream{
 		Terms: plan.Terms{Cause: opts.Cause, Granted: opts.Granted, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
 		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
-	rep := report.New(opts.Identity, g, opts.Env.Scope.Noop)
+	rep := newReport(opts.Identity, g, opts.Env.Scope.Noop)
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
-	a.observer = observe.New(a, g.Len())
+	a.observer = newObserver(a, g.Len())
 	ann := &announcer{access: a, begun: map[model.Ref]bool{}}
 	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
@@ -69,10 +65,10 @@ func newRun(g *graph.Graph, opts Options) *run {
 		ann.end(n)
 	}
 
-	refreshes := journal.NewRefreshes(opts.Journal, up, opts.Env.Log)
+	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
 
 	return &run{
-		access: a, opts: opts, applier: &apply.Applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		access: a, opts: opts, applier: &applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
 		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
 		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
 	}

@@ -7,10 +7,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/apply"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -51,7 +49,7 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 
 // settled decides on a node that was in between when it was observed with others.
 func (r *run) settled(ctx context.Context, n *graph.Node) plan.Decision {
-	looking, cancel := apply.Attempt(ctx, n)
+	looking, cancel := withTimeout(ctx, n)
 	defer cancel()
 	r.env.InTurn = true
 	r.observer.Read(looking, []*graph.Node{n})
@@ -73,7 +71,7 @@ func (r *run) limit(n *graph.Node) (until time.Time) {
 // decide decides on a node, and gets what the decision waits for, except for a
 // manifest that must be read and a node that must go first.
 func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
-	ctx, cancel := apply.Attempt(ctx, n)
+	ctx, cancel := withTimeout(ctx, n)
 	defer cancel()
 	announced := n.Resource.Expand != nil
 	for {
@@ -158,7 +156,7 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"
 	}
 	t.Changes = r.changes(n, d.Plan)
-	t.WouldRefresh = report.WouldRefresh(n)
+	t.WouldRefresh = wouldRefresh(n)
 	r.Expect(n, plan.Planned, n)
 	r.report.NoteDrift(n, d.Plan, false)
 }
@@ -166,7 +164,7 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 // change makes the change of a node, together with those of the nodes after it
 // where its type can.
 func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
-	batch := r.batch(ctx, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+	batch := r.batch(ctx, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
 	for _, c := range batch[1:] {
 		r.Results[c.Node.At].Begun = true
@@ -186,9 +184,9 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 // batch returns a change with those that can be made together with it: of the
 // resources of its type and provider that follow it directly and wait for
 // nothing that is still to come. One that is expected to fail is changed alone.
-func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
-	batch := []apply.Change{first}
-	most := apply.BatchSize(first.Node.Resource.Type, r.Graph.Len())
+func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
+	batch := []dueChange{first}
+	most := batchSize(first.Node.Resource.Type, r.Graph.Len())
 	// With fail_on_error nothing may be changed beside what fails.
 	if most == 1 || r.FailsFast(first.Node) || first.Plan.Fails != nil {
 		return batch
@@ -205,7 +203,7 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 			if !r.limit(n).IsZero() {
 				break
 			}
-			batch = append(batch, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+			batch = append(batch, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
 			break
 		}
@@ -215,8 +213,8 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 }
 
 // changeTogether makes changes at once, and one by one those that did not succeed.
-func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts []*model.Transaction) {
-	results := make([]*apply.Result, len(batch))
+func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []*model.Transaction) {
+	results := make([]*changeResult, len(batch))
 	err := r.record(work, batch, ts)
 	if err == nil {
 		results, err = r.applier.Together(work, batch)
@@ -225,10 +223,10 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 		n := batch[0].Node
 		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
 	}
-	made := report.Now()
+	made := now()
 	end := func(i int, finish func()) {
 		// The time in which others of the batch had their turns is not this one's.
-		ts[i].Timestamp = ts[i].Timestamp.Add(report.Now().Sub(made))
+		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
 		finish()
 		r.conclude(ctx, batch[i].Node, ts[i])
 	}
@@ -245,8 +243,8 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 }
 
 // changeAlone makes one change.
-func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Transaction, make func(stop, ctx context.Context, c apply.Change) apply.Result) {
-	if err := r.record(work, []apply.Change{c}, []*model.Transaction{t}); err != nil {
+func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Transaction, make func(stop, ctx context.Context, c dueChange) changeResult) {
+	if err := r.record(work, []dueChange{c}, []*model.Transaction{t}); err != nil {
 		r.recorder.fail(ctx, c.Node, t, err)
 		return
 	}
@@ -254,12 +252,12 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 }
 
 // record stores, before changes are made, the refreshes and the daemon-reload that they cause.
-func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
+func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
 		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
 	}
-	if slices.ContainsFunc(batch, func(c apply.Change) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
+	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
 		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
 			return err
 		}
@@ -269,7 +267,7 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 }
 
 // conclusion records what came of a change.
-func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
+func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
 	result := &r.Results[c.Node.At]
 	if r.opts.Outputs && !r.isSensitive(c.Node) {
 		t.Outputs = r.secrets.Shown(r.outputs.of(c.Node, res.Outcome))
@@ -287,12 +285,12 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged && !r.opts.Check, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
 	if result.ChangedAt.IsZero() {
-		result.ChangedAt = report.Now()
+		result.ChangedAt = now()
 	}
 	r.outputs.keep(c.Node, res.Outcome)
 	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
 	if res.Outcome.AtEnd != nil {
-		r.recorder.late = append(r.recorder.late, lateChange{Change: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
+		r.recorder.late = append(r.recorder.late, lateChange{dueChange: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
 		return
 	}
 	r.recorder.repaired(c.Node, t, c.Plan, res.Made)

@@ -439,7 +439,7 @@ func TestLoadData(t *testing.T) {
 			got := ""
 			if err != nil {
 				got = err.Error()
-			} else if out, err := json.Marshal(data); err == nil {
+			} else if out, err := json.Marshal(data.Values); err == nil {
 				got = string(out)
 			}
 			if got != tc.want {

@@ -8,14 +8,13 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
 )
 
 // maxRepairs bounds what a manifest may count.
 const maxRepairs = 100
 
 // flapping reads from when on a resource flaps: off, or a mapping.
-func flapping(ctx context.Context, r *eval.Resolver, v document.Value) model.Flapping {
+func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
 	out := model.DefaultFlapping
 	v, _ = r.Value(ctx, v)
 	yes, isBool := document.ParseBool(v.Text)
@@ -53,7 +52,7 @@ func flapping(ctx context.Context, r *eval.Resolver, v document.Value) model.Fla
 }
 
 // limit reads how many changes may be made a minute; 0 is any number.
-func limit(ctx context.Context, r *eval.Resolver, v document.Value) int {
+func limit(ctx context.Context, r *resolver, v document.Value) int {
 	v, _ = r.Value(ctx, v)
 	if v.Kind == document.Null || slices.Contains(r.Failed, v.Pos) {
 		return 0

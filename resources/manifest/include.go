@@ -15,11 +15,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/hierarchy"
-	"github.com/musterfleet/muster/resources/manifest/source"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
@@ -87,7 +83,7 @@ type inclusion struct {
 
 // placeOfName is the place of the resource's name.
 func (i *inclusion) placeOfName() model.Position {
-	if name, ok := i.properties.Get(syntax.KeyName); ok && !name.Pos.IsZero() {
+	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
 
@@ -183,7 +179,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
 	switch {
-	case b.session.Absent && (errors.Is(err, eval.ErrElsewhere) || errors.Is(err, fs.ErrNotExist)):
+	case b.session.Absent && (errors.Is(err, errElsewhere) || errors.Is(err, fs.ErrNotExist)):
 		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
 		hint = "a relative path is beside the manifest that names it"
@@ -219,23 +215,23 @@ func (b *build) messages() resource.Messages {
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
 	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
-		return nil, eval.ErrElsewhere
+		return nil, errElsewhere
 	}
 	s.NoteInput(i.path)
 	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.HasPrefix(text, source.GzipMagic):
+	case bytes.HasPrefix(text, gzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := syntax.Parse(i.path, text, s.Opts.MaxBytes)
+	doc, err := parse(i.path, text, s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.Author, Data: s.external})
-	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.World, s.Absent, s.Unsure
+	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.evaluator, s.Absent, s.Unsure
 	child.share(common)
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
@@ -244,7 +240,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 
 	data, _ := template.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
-	return child.declare(ctx, hierarchy.Merge(data, s.external))
+	return child.declare(ctx, mergeData(data, s.external))
 }
 
 // besideManifest returns the path of a file that a manifest names.
@@ -271,7 +267,7 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 		return resource.Expansion{}, err
 	}
 	if len(child.problems) > 0 {
-		return resource.Expansion{}, syntax.Report(child.problems)
+		return resource.Expansion{}, tidyProblems(child.problems)
 	}
 
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil

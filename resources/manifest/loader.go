@@ -6,34 +6,29 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/trust"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/render"
-	"github.com/musterfleet/muster/resources/manifest/source"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// Options are what a Loader is made from.
-type Options = eval.Options
 
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	*source.Fetcher
-	eval eval.Options
+	*fetcher
+	eval Options
 }
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
-	o.MaxBytes = cmp.Or(o.MaxBytes, syntax.DefaultMaxBytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
 
-	return &Loader{Fetcher: source.New(o.Options), eval: o}
+	return &Loader{fetcher: newFetcher(o.FetchOptions), eval: o}
 }
 
 // Inputs are what goes into a Resolve besides the document.
 type Inputs struct {
 	// Data wins over all data of the document. It may hold model.Secret.
 	Data map[string]any
+	// Untrusted is why others may change parts of Data; nil if only the author may.
+	Untrusted error
 	// Dir is the directory that relative paths are under; empty when there is none.
 	Dir string
 	// Author is who may change the templates and manifests that the document names.
@@ -86,8 +81,8 @@ type Resolved struct {
 }
 
 // Parse is Parse for a source that the loader fetched, with its limit.
-func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
-	return syntax.Parse(s.Name, s.Data, l.eval.MaxBytes)
+func (l *Loader) Parse(s *Source) (*Document, error) {
+	return parse(s.Name, s.Data, l.eval.MaxBytes)
 }
 
 // Render returns the manifest with everything resolved, as YAML that muster
@@ -95,5 +90,5 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return render.YAML(render.Manifest{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return renderYAML(renderInput{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
 }

@@ -4,9 +4,7 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -35,7 +33,7 @@ func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]an
 	if data == nil {
 		data = o.data
 	}
-	scope := o.loader.session(syntax.Empty(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, eval.InResources, data, resource.Outputs{})
+	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, inResources, data, resource.Outputs{})
 	out := scope.TemplateNames(ctx)
 	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
 

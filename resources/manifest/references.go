@@ -5,9 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -18,8 +16,8 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 		return
 	}
 	t, known := b.session.Opts.Types.Get(ref.Type)
-	l := links.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
-	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
+	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
@@ -56,7 +54,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems.Append(links.Check(b.links, known)...)
+	b.problems.Append(resource.CheckLinks(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

@@ -7,15 +7,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/hierarchy"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/template"
 )
 
 // Resolve makes resources of a document. The error is model.Problems with
 // every problem of the document, sorted; nothing has been touched then.
-func (l *Loader) Resolve(ctx context.Context, doc *syntax.Document, in Inputs) (*Resolved, error) {
+func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
 	return l.session(doc, in).resolve(ctx, in)
 }
 
@@ -35,7 +32,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	}
 	b.checkLinks(in.Known)
 	if len(b.problems) > 0 {
-		return nil, syntax.Report(b.problems)
+		return nil, tidyProblems(b.problems)
 	}
 	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
@@ -51,17 +48,17 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	resolved := hierarchy.Resolve(ctx, s.World, external)
+	resolved := resolveData(ctx, s.evaluator, external)
 	data, dataProblems := resolved.Data, resolved.Problems
-	s.World.Data = data
+	s.evaluator.Data = data
 	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
-	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}
+	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: out}
 	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := syntax.Blocks{Types: s.Opts.Types, Declare: func(d syntax.Declared) { b.add(ctx, d) }}
+	declared := blocks{Types: s.Opts.Types, Declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":
 		declared.ReadParsed(doc.Resources)
@@ -85,12 +82,18 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 
 // ResolveData returns the data of a document alone, for muster data resolve and
 // for sources of data. Its errors are those of Resolve.
-func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
+func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
+	data, err := l.resolveData(ctx, doc, in)
+
+	return data.Values, err
+}
+
+func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
-	resolved := hierarchy.Resolve(ctx, s.World, in.Data)
+	resolved := resolveData(ctx, s.evaluator, in.Data)
 	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
 	if len(problems) > 0 {
-		return nil, syntax.Report(problems)
+		return Data{}, tidyProblems(problems)
 	}
 	if l.eval.Warn != nil {
 		for _, w := range resolved.Warnings {
@@ -99,12 +102,14 @@ func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Input
 	}
 
 	// Whoever takes the data does not know what secrets they were made of.
-	return template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any), nil
+	values := template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
+
+	return Data{values, s.Distrusted()}, nil
 }
 
 // settings are all but the resources.
-func (b *build) settings(ctx context.Context, doc *syntax.Document) {
-	r := eval.Resolver{Scope: b.scope}
+func (b *build) settings(ctx context.Context, doc *Document) {
+	r := resolver{Scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
 	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
 	if v, _ := r.Value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.Failed, v.Pos) {
@@ -119,7 +124,7 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 	b.problems = append(b.problems, r.Problems...)
 }
 
-func message(ctx context.Context, r *eval.Resolver, key string, v document.Value) string {
+func message(ctx context.Context, r *resolver, key string, v document.Value) string {
 	v, _ = r.Value(ctx, v)
 	switch {
 	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
@@ -135,23 +140,30 @@ func message(ctx context.Context, r *eval.Resolver, key string, v document.Value
 	return v.Text
 }
 
+// Data are the values of a source of data.
+type Data struct {
+	Values map[string]any
+	// Untrusted is why others may change a file that readFile returned for the values; nil if there is none.
+	Untrusted error
+}
+
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
 // A file that others than root, the running user and in.Author may change wraps
 // trust.ErrUntrusted. What the data name is below the source's directory and judged
 // by the source's author, not by in.Dir and in.Author.
 // Its errors are those of Fetch, Parse and Resolve.
-func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data map[string]any, err error) {
+func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {
 	src, err := l.FetchTrusted(ctx, source, in.Author)
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := syntax.ParseData(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := parseData(src.Name, src.Data, l.eval.MaxBytes)
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	in.Dir, in.Author = src.Dir, src.Author
 
-	return l.ResolveData(ctx, doc, in)
+	return l.resolveData(ctx, doc, in)
 }

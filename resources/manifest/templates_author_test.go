@@ -80,6 +80,30 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 	}
 }
 
+// TestFilesOfOthersInExternalData tests that a text of external data is evaluated only if the data have no part of a file
+// that others may change.
+func TestFilesOfOthersInExternalData(t *testing.T) {
+	dir := beside(t, "data.yaml", "data: {d: \"${ readFile('t') }\"}\n", "t", "{{ 1 }}")
+	path, l := filepath.Join(dir, "t"), manifest.NewLoader(options())
+	for mode, refused := range map[fs.FileMode]bool{0o644: false, 0o666: true} {
+		if err := os.Chmod(path, mode); err != nil {
+			t.Fatal(err)
+		}
+		data, err := l.LoadData(t.Context(), filepath.Join(dir, "data.yaml"), manifest.Inputs{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := manifest.Inputs{Data: data.Values, Untrusted: data.Untrusted}
+		if got := one(t, content(`"${ Data.d }"`), options(), in).Content; got != "{{ 1 }}" {
+			t.Errorf("%o: %q", mode, got)
+		}
+		_, err = resolve(t, content(`"${ template(Data.d) }"`), options(), in)
+		if (err != nil) != refused || err != nil && !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+path) {
+			t.Errorf("%o: %v", mode, err)
+		}
+	}
+}
+
 // TestDataThatOthersMayWrite has data that a group or everybody may write to, for
 // manifests that they may write to and not.
 func TestDataThatOthersMayWrite(t *testing.T) {
@@ -94,7 +118,7 @@ func TestDataThatOthersMayWrite(t *testing.T) {
 		}
 		for i, author := range []trust.Author{self, group, {Everybody: true}} {
 			data, err := manifest.NewLoader(options()).LoadData(t.Context(), path, manifest.Inputs{Author: author})
-			if (err != nil) != refused[i] || (data != nil) == refused[i] {
+			if (err != nil) != refused[i] || (data.Values != nil) == refused[i] {
 				t.Errorf("%o, %+v: %v, %v", mode, author, data, err)
 			}
 			if err != nil && (!errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+path)) {

@@ -42,7 +42,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/trust"
 	hostwatch "github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -312,7 +311,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		Options: source.Options{
+		FetchOptions: manifest.FetchOptions{
 			KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
 			Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		},

@@ -21,7 +21,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/host/trees"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
 // Stdin is the source of a lone dash, which fisk passes as an empty argument.
@@ -208,7 +207,7 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
-		Options: source.Options{
+		FetchOptions: manifest.FetchOptions{
 			Stdin: e.Stdin,
 			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
 				store, err := e.Store(ctx)

@@ -123,7 +123,8 @@ func requestInputs(ctx context.Context, env *cli.Env, loader *manifest.Loader, i
 		return manifest.Inputs{}, err
 	}
 	inputs := manifest.Inputs{Dir: dir, Author: author, Facts: nodeFacts, MaxDepth: in.MaxDepth}
-	inputs.Data, err = requestData(ctx, env, loader, in, inputs)
+	data, err := requestData(ctx, env, loader, in, inputs)
+	inputs.Data, inputs.Untrusted = data.Values, data.Untrusted
 
 	return inputs, err
 }
@@ -133,13 +134,13 @@ const hieraFile = ".hiera"
 
 // requestData returns the data of a request: from the flags, or from .hiera. It skips a .hiera that users other than root
 // and the caller may write to, with a warning.
-func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (map[string]any, error) {
+func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, inputs manifest.Inputs) (data manifest.Data, err error) {
 	source, flag, err := in.DataSource()
 	if err != nil {
-		return nil, err
+		return data, err
 	}
 	if source != "" {
-		data, err := loader.LoadData(ctx, source, inputs)
+		data, err = loader.LoadData(ctx, source, inputs)
 		return data, cli.FileError(flag, source, err)
 	}
 	inputs.Author = trust.Author{}
@@ -147,7 +148,7 @@ func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in 
 		if !errors.Is(err, fs.ErrNotExist) { // any user can make a .hiera in a directory such as /tmp
 			env.Log.Warn("data ignored", "file", hieraFile, "error", err)
 		}
-		return nil, nil
+		return data, nil
 	}
 
 	return loader.LoadData(ctx, hieraFile, inputs)

@@ -92,7 +92,7 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 		return nil, err
 	}
 
-	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Author: source.Author})
+	return loader.ResolveData(ctx, doc, manifest.Inputs{Data: data.Values, Dir: source.Dir, Author: source.Author})
 }
 
 func (c *queryCommand) print(v any, what string) error {

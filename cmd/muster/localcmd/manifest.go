@@ -75,7 +75,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 	if err != nil {
 		return err
 	}
-	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data, Dir: source.Dir, Author: source.Author, Known: session.known, MaxDepth: m.MaxDepth})
+	resolved, err := loader.Resolve(ctx, doc, manifest.Inputs{Data: data.Values, Untrusted: data.Untrusted, Dir: source.Dir, Author: source.Author, Known: session.known, MaxDepth: m.MaxDepth})
 	if err != nil {
 		return err
 	}
@@ -84,10 +84,10 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 }
 
 // externalData returns the external data of a manifest. A file of the author is trusted.
-func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (map[string]any, error) {
+func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (manifest.Data, error) {
 	source, flag, err := in.DataSource()
 	if err != nil || source == "" {
-		return nil, err
+		return manifest.Data{}, err
 	}
 	data, err := loader.LoadData(ctx, source, manifest.Inputs{Author: author})
 

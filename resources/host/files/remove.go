@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
@@ -100,6 +101,24 @@ func (d *Disk) IsEmpty(path string) (bool, error) {
 	defer dir.Close()
 
 	return isEmpty(dir)
+}
+
+// Names returns the sorted names of the entries of a directory.
+func (d *Disk) Names(path string) ([]string, error) {
+	dir, err := paths.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := dir.Readable()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+
+	return names, err
 }
 
 func isEmpty(dir *paths.Dir) (bool, error) {

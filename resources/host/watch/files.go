@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
@@ -291,7 +291,7 @@ func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
 		now := time.Now()
 		f.dropNoisy(f.inotify.noise.overflowed(now))
-		f.overflow = times.Later(now, f.marked.Add(markEvery))
+		f.overflow = model.LaterTime(now, f.marked.Add(markEvery))
 		return
 	}
 	d := f.inotify.dirs[e.wd]

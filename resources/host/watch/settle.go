@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
 
@@ -23,10 +23,10 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 		f.overflow, f.marked = time.Time{}, now
 		f.markAll()
 	}
-	again = times.Sooner(f.overflow, f.settleRoutes(now))
-	again = times.Sooner(again, f.settleTrees(now))
+	again = model.EarlierNonZero(f.overflow, f.settleRoutes(now))
+	again = model.EarlierNonZero(again, f.settleTrees(now))
 	unblocked, next := f.locks.settle(f.marks.woken, now)
-	again = times.Sooner(again, next)
+	again = model.EarlierNonZero(again, next)
 	for _, x := range f.marks.woken {
 		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
@@ -34,7 +34,7 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	}
 	f.marks.resetWoken()
 	if len(f.failed) > 0 {
-		again = times.Sooner(again, f.retry)
+		again = model.EarlierNonZero(again, f.retry)
 	}
 
 	return append(wakes, unblocked...), again
@@ -55,7 +55,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 		if !due.After(now) {
 			return false
 		}
-		again = times.Sooner(again, due)
+		again = model.EarlierNonZero(again, due)
 		return true
 	}
 	var dirty []*folder
@@ -120,7 +120,7 @@ func (f *files) settleFolder(at *folder) {
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
 		if due := f.scans.Due(t.scanned, now); due.After(now) {
-			again = times.Sooner(again, due)
+			again = model.EarlierNonZero(again, due)
 			continue
 		}
 		delete(f.marks.trees, t)

@@ -64,10 +64,13 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 	if err != nil {
 		return out, err
 	}
-	if holdsSecret(data) {
+	if data.Untrusted != nil {
+		return out, fmt.Errorf("--data %s has parts of a file that readFile returned, which templates on nodes may evaluate: %w", t.data, data.Untrusted)
+	}
+	if holdsSecret(data.Values) {
 		return out, fmt.Errorf("--data %s holds a secret, which an assignment would show to everyone who reads the bucket: read it on the node, with kvGet or readFile", t.data)
 	}
-	out.Data = data
+	out.Data = data.Values
 
 	return out, nil
 }

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/trees"
@@ -34,7 +34,7 @@ type workspace struct {
 }
 
 // newWorkspace makes a copy of what a revision assigns, with all files of a bundle.
-func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value assigned.Value) (w *workspace, err error) {
+func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value document.Assigned) (w *workspace, err error) {
 	_, name, _ := model.SplitKey(key)
 	dir, err := os.MkdirTemp("", "muster-edit-")
 	if err != nil {

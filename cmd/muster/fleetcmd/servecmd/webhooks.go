@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/trust"
 )
@@ -128,7 +128,7 @@ type courier struct {
 	stream  reports.Stream
 	show    warnings
 	log     *slog.Logger
-	lines   sparse.Log
+	lines   telemetry.RateLimitedLog
 	reading reports.Subscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time

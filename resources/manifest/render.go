@@ -1,0 +1,170 @@
+package manifest
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/redact"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Manifest is a resolved manifest.
+type renderInput struct {
+	// CCM reports whether the section of the manifest is ccm.
+	CCM                     bool
+	Data                    map[string]any
+	FailOnError             bool
+	Flapping                model.Flapping
+	Limit                   int
+	PreMessage, PostMessage string
+	// Resources are those that the manifest itself declares, Values their properties.
+	Resources []*resource.Resource
+	Values    []document.Value
+}
+
+// YAML writes a resolved manifest as YAML.
+func renderYAML(o renderInput) ([]byte, error) {
+	root := document.Value{Kind: document.Map}
+	section := "muster"
+	if o.CCM && slices.ContainsFunc(o.Values, rendersLate) {
+		section = "ccm" // the section selects the language of template
+	}
+	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
+		data, err := expression.ToValue(o.Data, model.Position{})
+		if err != nil {
+			return nil, err
+		}
+		root.Entries = append(root.Entries, entry("data", literal(data, redact.Redactor{})))
+	}
+	root.Entries = append(root.Entries, entry(section, o.body()))
+
+	return encode(root)
+}
+
+// rendersLate reports whether an unevaluated expression in the properties calls template.
+func rendersLate(properties document.Value) bool {
+	found := false
+	properties.EachScalar(func(v *document.Value) {
+		found = found || v.Late && strings.Contains(v.Text, expression.NameTemplate)
+	})
+
+	return found
+}
+
+func entry(key string, v document.Value) document.Entry { return document.Entry{Key: key, Value: v} }
+
+func text(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
+
+func (o renderInput) body() document.Value {
+	body := document.Value{Kind: document.Map}
+	if o.FailOnError {
+		body.Entries = append(body.Entries, entry("fail_on_error", document.Value{Kind: document.Bool, Text: "true"}))
+	}
+	switch o.Flapping {
+	case model.DefaultFlapping:
+	case model.Flapping{}:
+		body.Entries = append(body.Entries, entry("flapping", text("off")))
+	default:
+		limits := []document.Entry{
+			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Flapping.Repairs)}),
+			entry("within", text(o.Flapping.Within.String())),
+		}
+		body.Entries = append(body.Entries, entry("flapping", document.Value{Kind: document.Map, Entries: limits}))
+	}
+	if o.Limit > 0 {
+		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Limit)}))
+	}
+	if o.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))
+	}
+	if o.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), redact.Redactor{})))
+	}
+	list := document.Value{Kind: document.List}
+	for i, res := range o.Resources {
+		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
+		list.Items = append(list.Items, block)
+	}
+	body.Entries = append(body.Entries, entry("resources", list))
+
+	return body
+}
+
+// maxKeyLength is what a key of YAML may have without a mark of its own; the
+// parser allows 1024 bytes with quotes and escapes.
+const maxKeyLength = 200
+
+// rendered returns a resource in the list form, or in the single form when its
+// Name means something else there.
+func rendered(res *resource.Resource, properties document.Value) document.Value {
+	out := document.Value{Kind: document.Map}
+	// A resource that only holds a secret is shown, but for the secret itself.
+	sensitive, _ := properties.Get("sensitive")
+	declared := res.Meta().Sensitive && sensitive.Kind != document.Null
+	var own redact.Redactor
+	if s, ok := res.Spec.(resource.Secretive); ok {
+		own = redact.New(s.Secrets()...)
+	}
+	for _, e := range properties.Entries {
+		p, _ := res.Type.Property(e.Key)
+		switch {
+		case e.Key == keyControl, e.Key == keyName:
+			continue
+		case p.Literal:
+		case declared && !p.Common && mayReveal(e.Value):
+			e.Value = text(model.Redacted)
+		default:
+			e.Value = literal(e.Value, own)
+		}
+		out.Entries = append(out.Entries, entry(expression.LiteralText(e.Key), e.Value))
+	}
+	if res.Excluded != "" {
+		never := document.Value{Kind: document.Map, Entries: []document.Entry{entry("if", text("false"))}}
+		out.Entries = append(out.Entries, entry(keyControl, never))
+	}
+	name := expression.LiteralText(res.Meta().Name)
+	if name == keyDefaults || len(name) > maxKeyLength {
+		out.Entries = append([]document.Entry{entry(keyName, text(name))}, out.Entries...)
+		return out
+	}
+	if len(out.Entries) == 0 {
+		out.Kind = document.Null
+	}
+	item := document.Value{Kind: document.Map, Entries: []document.Entry{entry(name, out)}}
+
+	return document.Value{Kind: document.List, Items: []document.Value{item}}
+}
+
+// mayReveal reports whether a value may hold what a sensitive resource is there to
+// hide: a text may, a switch or a number does not.
+func mayReveal(v document.Value) bool {
+	return v.Secret || (v.Kind != document.Bool && v.Kind != document.Number && v.Kind != document.Null)
+}
+
+// literal returns a value whose texts mean themselves when they are resolved
+// again, secrets and what own knows redacted. What is late stays the expression
+// that it is.
+func literal(v document.Value, own redact.Redactor) document.Value {
+	v.Text = own.Redact(v.Text)
+	switch {
+	case v.Secret:
+		return text(model.Redacted)
+	case v.Kind == document.String && !v.Late:
+		v.Text = expression.LiteralText(v.Text)
+	}
+	items := make([]document.Value, len(v.Items))
+	for i := range v.Items {
+		items[i] = literal(v.Items[i], own)
+	}
+	entries := make([]document.Entry, len(v.Entries))
+	for i, e := range v.Entries {
+		entries[i] = entry(expression.LiteralText(e.Key), literal(e.Value, own))
+	}
+	v.Items, v.Entries = items, entries
+
+	return v
+}
