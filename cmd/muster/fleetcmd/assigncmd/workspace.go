@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // workspace is a private directory with a copy of what is edited.
@@ -79,7 +79,7 @@ func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value 
 }
 
 // remove removes the copy, also when the command was interrupted.
-func (w *workspace) remove() error { return trees.RemovePath(context.Background(), w.dir) }
+func (w *workspace) remove() error { return paths.RemoveTree(context.Background(), w.dir) }
 
 // isChanged reports whether the manifest is another one than it was.
 func (w *workspace) isChanged() (bool, error) {

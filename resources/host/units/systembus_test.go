@@ -1,9 +1,9 @@
-package systembus_test
+package units_test
 
 import (
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/systembus"
+	"github.com/musterfleet/muster/resources/host/units"
 )
 
 func TestObjectPath(t *testing.T) {
@@ -11,7 +11,7 @@ func TestObjectPath(t *testing.T) {
 		"web.service": "web_2eservice", "1st.timer": "_31st_2etimer", "a-b@c:d.service": "a_2db_40c_3ad_2eservice", `c\x2b.service`: "c_5cx2b_2eservice",
 		"with_line.socket": "with_5fline_2esocket",
 	} {
-		if got := systembus.ObjectPath(name); string(got) != systembus.UnitPath+want || !got.IsValid() {
+		if got := units.ObjectPath(name); string(got) != units.UnitPath+want || !got.IsValid() {
 			t.Errorf("%s is %s", name, got)
 		}
 	}

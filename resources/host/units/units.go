@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-
-	"github.com/musterfleet/muster/resources/host/systembus"
 )
 
 var (
@@ -25,9 +23,9 @@ var (
 	ErrClosed = errors.New("the watcher is closed")
 )
 
-// Units watches units over one connection to systemd, which is kept while anybody wants one
+// Watcher watches units over one connection to systemd, which is kept while anybody wants one
 // of them. It is safe for concurrent use. Make it with New, and close it.
-type Units struct {
+type Watcher struct {
 	log  *slog.Logger
 	root string
 	// answerTime bounds the wait for an answer of systemd.
@@ -58,7 +56,7 @@ type unit struct {
 
 // Watch is a unit that is watched. Close it.
 type Watch struct {
-	units *Units
+	units *Watcher
 	name  string
 	wake  func()
 }
@@ -80,16 +78,16 @@ func (x *Watch) Err() error {
 // Written is false: a unit is no file.
 func (x *Watch) Written() bool { return false }
 
-// New returns a watcher that looks for the socket of systemd below root. It connects when
+// NewWatcher returns a watcher that looks for the socket of systemd below root. It connects when
 // the first unit is armed. The log gets that there is no connection any more.
-func New(log *slog.Logger, root string) *Units {
-	return &Units{log: log, root: root, answerTime: answerTime, wanted: map[dbus.ObjectPath]*unit{}, watches: map[*Watch][]dbus.ObjectPath{}}
+func NewWatcher(log *slog.Logger, root string) *Watcher {
+	return &Watcher{log: log, root: root, answerTime: answerTime, wanted: map[dbus.ObjectPath]*unit{}, watches: map[*Watch][]dbus.ObjectPath{}}
 }
 
 // Arm watches a unit by its full name: whatever changes after it has returned calls wake, once or
 // several times, from another goroutine. wake may call Arm and Close of watches. The error is
 // ErrNone or ErrClosed.
-func (u *Units) Arm(name string, wake func()) (*Watch, error) {
+func (u *Watcher) Arm(name string, wake func()) (*Watch, error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	switch {
@@ -116,7 +114,7 @@ func (u *Units) Arm(name string, wake func()) (*Watch, error) {
 }
 
 // start connects for the first watch.
-func (u *Units) start() error {
+func (u *Watcher) start() error {
 	ctx, end := context.WithCancel(context.Background())
 	s, err := connect(ctx, u.root, u.answerTime)
 	if err != nil {
@@ -130,12 +128,12 @@ func (u *Units) start() error {
 }
 
 // fail remembers why there is no connection, and that nobody tries to make one.
-func (u *Units) fail(err error) {
+func (u *Watcher) fail(err error) {
 	u.lost, u.retry = err, time.Now().Add(retryAfter)
 }
 
 // lose gives up the connection, because systemd does not answer on it.
-func (u *Units) lose() {
+func (u *Watcher) lose() {
 	err := fmt.Errorf("%w: %w", ErrNone, errLate)
 	u.signals.end()
 	if len(u.watches) > 0 {
@@ -147,7 +145,7 @@ func (u *Units) lose() {
 }
 
 // setObjects makes objects those of a watch.
-func (u *Units) setObjects(x *Watch, objects []dbus.ObjectPath) {
+func (u *Watcher) setObjects(x *Watch, objects []dbus.ObjectPath) {
 	for _, object := range u.watches[x] {
 		if at := u.wanted[object]; !slices.Contains(objects, object) {
 			if delete(at.watches, x); len(at.watches) == 0 {
@@ -165,7 +163,7 @@ func (u *Units) setObjects(x *Watch, objects []dbus.ObjectPath) {
 }
 
 // remove ends a watch, and with the last the connection.
-func (u *Units) remove(x *Watch) {
+func (u *Watcher) remove(x *Watch) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if _, armed := u.watches[x]; !armed {
@@ -177,7 +175,7 @@ func (u *Units) remove(x *Watch) {
 	}
 }
 
-func (u *Units) stop() {
+func (u *Watcher) stop() {
 	if u.end != nil {
 		u.end()
 	}
@@ -185,7 +183,7 @@ func (u *Units) stop() {
 }
 
 // Close closes all watches and waits until no wake is under way. wake must not call it.
-func (u *Units) Close() {
+func (u *Watcher) Close() {
 	u.mu.Lock()
 	u.closed = true
 	u.stop()
@@ -204,7 +202,7 @@ const (
 
 // receive handles the signals until ctx ends. Where the connection ends before, everybody
 // is woken once there is another, and once there is none.
-func (u *Units) receive(ctx context.Context, s *signals) {
+func (u *Watcher) receive(ctx context.Context, s *signals) {
 	wait, connected := firstWait, true
 	for {
 		began := time.Now()
@@ -240,7 +238,7 @@ func (u *Units) receive(ctx context.Context, s *signals) {
 }
 
 // connected records a connection, or why there is none.
-func (u *Units) connected(ctx context.Context, s *signals, err error) {
+func (u *Watcher) connected(ctx context.Context, s *signals, err error) {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	if ctx.Err() != nil {
@@ -253,7 +251,7 @@ func (u *Units) connected(ctx context.Context, s *signals, err error) {
 }
 
 // wakeAll wakes everybody, after the names were resolved again.
-func (u *Units) wakeAll(ctx context.Context, s *signals) {
+func (u *Watcher) wakeAll(ctx context.Context, s *signals) {
 	u.mu.Lock()
 	all := slices.Collect(maps.Keys(u.watches))
 	u.mu.Unlock()
@@ -267,7 +265,7 @@ func (u *Units) wakeAll(ctx context.Context, s *signals) {
 
 // resolve looks for the unit of a name again. It returns false when systemd does not
 // answer.
-func (u *Units) resolve(ctx context.Context, s *signals, x *Watch) bool {
+func (u *Watcher) resolve(ctx context.Context, s *signals, x *Watch) bool {
 	objects, err := s.objects(ctx, x.name)
 	u.mu.Lock()
 	defer u.mu.Unlock()
@@ -286,15 +284,15 @@ func (u *Units) resolve(ctx context.Context, s *signals, x *Watch) bool {
 
 // handleSignal wakes who is concerned by a signal. Signals of units that come and go are no change: systemd
 // loads a unit when it is asked for it, and forgets it afterwards.
-func (u *Units) handleSignal(ctx context.Context, s *signals, signal *dbus.Signal) {
+func (u *Watcher) handleSignal(ctx context.Context, s *signals, signal *dbus.Signal) {
 	switch signal.Name {
 	case "org.freedesktop.DBus.Properties.PropertiesChanged":
 		for _, x := range u.changed(signal) {
 			x.wake()
 		}
-	case systembus.Manager + ".UnitFilesChanged":
+	case ManagerInterface + ".UnitFilesChanged":
 		u.wakeAll(ctx, s)
-	case systembus.Manager + ".Reloading":
+	case ManagerInterface + ".Reloading":
 		if len(signal.Body) == 1 && signal.Body[0] == false {
 			u.wakeAll(ctx, s)
 		}
@@ -302,11 +300,11 @@ func (u *Units) handleSignal(ctx context.Context, s *signals, signal *dbus.Signa
 }
 
 // changed returns who wants to know of a change of properties: that of a state.
-func (u *Units) changed(signal *dbus.Signal) []*Watch {
+func (u *Watcher) changed(signal *dbus.Signal) []*Watch {
 	u.mu.Lock()
 	defer u.mu.Unlock()
 	at := u.wanted[signal.Path]
-	if at == nil || len(signal.Body) < 2 || signal.Body[0] != systembus.Unit {
+	if at == nil || len(signal.Body) < 2 || signal.Body[0] != UnitInterface {
 		return nil
 	}
 	properties, _ := signal.Body[1].(map[string]dbus.Variant)

@@ -1,4 +1,4 @@
-package mounts
+package paths
 
 import (
 	"cmp"
@@ -12,8 +12,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // ErrMounted is the error for a mount point, which can be neither removed nor replaced.
@@ -34,10 +32,10 @@ func (e mountedError) Error() string {
 // Unwrap returns ErrMounted and EBUSY, the error of the system.
 func (e mountedError) Unwrap() []error { return []error{ErrMounted, unix.EBUSY} }
 
-// Refuse returns ErrMounted if a name in an open directory or anything below it is a mount
+// RefuseMount returns ErrMounted if a name in an open directory or anything below it is a mount
 // point.
-func Refuse(dir int, name string) error {
-	found, err := Below(dir, name)
+func RefuseMount(dir int, name string) error {
+	found, err := MountsBelow(dir, name)
 	if err == nil && len(found) > 0 {
 		err = found[0].Err()
 	}
@@ -45,20 +43,20 @@ func Refuse(dir int, name string) error {
 	return err
 }
 
-// Point is a mount point in a tree.
-type Point struct {
+// MountPoint is a mount point in a tree.
+type MountPoint struct {
 	// Path is relative to the top of the tree, and empty for the top itself.
 	Path  string
 	mount Mount
 }
 
 // Err returns an ErrMounted that names the mount point.
-func (p Point) Err() error { return mountedError{p.mount} }
+func (p MountPoint) Err() error { return mountedError{p.mount} }
 
-// Below returns the mount points at or below a name in an open directory, sorted by path. For
+// MountsBelow returns the mount points at or below a name in an open directory, sorted by path. For
 // the name "." it returns the mount points below the directory, without the directory itself.
-func Below(dir int, name string) ([]Point, error) {
-	id, err := ID(dir)
+func MountsBelow(dir int, name string) ([]MountPoint, error) {
+	id, err := MountID(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -66,12 +64,12 @@ func Below(dir int, name string) ([]Point, error) {
 	if err != nil {
 		return nil, withoutProc(err)
 	}
-	text, err := os.ReadFile(path)
+	text, err := os.ReadFile(mountInfo)
 	if err != nil {
 		return nil, withoutProc(err)
 	}
 
-	return below(Parse(text), id, at, name), nil
+	return mountsBelow(ParseMounts(text), id, at, name), nil
 }
 
 // withoutProc names the remedy if /proc is not mounted.
@@ -83,8 +81,8 @@ func withoutProc(err error) error {
 	return fmt.Errorf("could not check for mount points: mount /proc (mount -t proc proc /proc): %w", err)
 }
 
-// below is Below for the directory at path dir on the mount id.
-func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
+// mountsBelow is Below for the directory at path dir on the mount id.
+func mountsBelow(table map[Mount]struct{}, id, dir, name string) (out []MountPoint) {
 	byID := make(map[string]Mount, len(table))
 	for m := range table {
 		byID[m.ID] = m
@@ -107,9 +105,9 @@ func below(table map[Mount]struct{}, id, dir, name string) (out []Point) {
 		if !IsWithin(at, target) || name == "." && at == target {
 			continue
 		}
-		out = append(out, Point{strings.TrimPrefix(strings.TrimPrefix(at, target), "/"), m})
+		out = append(out, MountPoint{strings.TrimPrefix(strings.TrimPrefix(at, target), "/"), m})
 	}
-	slices.SortFunc(out, func(a, b Point) int {
+	slices.SortFunc(out, func(a, b MountPoint) int {
 		return cmp.Or(strings.Compare(a.Path, b.Path), strings.Compare(a.mount.Path, b.mount.Path))
 	})
 
@@ -121,10 +119,10 @@ func (m Mount) within(path string) string {
 	return filepath.Join(m.Root, strings.TrimPrefix(path, m.Path))
 }
 
-// ID returns the ID of the mount through which a file was opened.
-func ID(fd int) (string, error) {
+// MountID returns the ID of the mount through which a file was opened.
+func MountID(fd int) (string, error) {
 	var st unix.Statx_t
-	err := paths.Retry(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) })
+	err := Retry(func() error { return unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MNT_ID, &st) })
 	if err == nil && st.Mask&unix.STATX_MNT_ID != 0 {
 		return strconv.FormatUint(st.Mnt_id, 10), nil
 	}

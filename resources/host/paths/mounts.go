@@ -1,5 +1,4 @@
-// Package mounts reads the mount table and refuses the removal of mount points.
-package mounts
+package paths
 
 import (
 	"bytes"
@@ -10,7 +9,7 @@ import (
 
 // Mount is what is mounted somewhere. Mounts can be compared.
 type Mount struct {
-	// ID is the number of the mount. The kernel reuses the numbers of unmounted ones. Parent is
+	// MountID is the number of the mount. The kernel reuses the numbers of unmounted ones. Parent is
 	// the ID of the mount that contains the mount point.
 	ID, Parent string
 	// Device is major and minor number of the file system, and Root the path in it.
@@ -28,29 +27,29 @@ const (
 	fieldPath   = 4
 )
 
-// Parse reads the text of /proc/self/mountinfo. Lines that it does not know are left out.
-func Parse(text []byte) map[Mount]struct{} {
+// ParseMounts reads the text of /proc/self/mountinfo. Lines that it does not know are left out.
+func ParseMounts(text []byte) map[Mount]struct{} {
 	out := map[Mount]struct{}{}
 	for line := range bytes.Lines(text) {
 		fields := strings.Fields(string(line))
 		if len(fields) <= fieldPath || !strings.HasPrefix(fields[fieldPath], "/") {
 			continue
 		}
-		m := Mount{fields[fieldID], fields[fieldParent], fields[fieldDevice], unescape(fields[fieldRoot]), unescape(fields[fieldPath])}
+		m := Mount{fields[fieldID], fields[fieldParent], fields[fieldDevice], unescapeMount(fields[fieldRoot]), unescapeMount(fields[fieldPath])}
 		out[m] = struct{}{}
 	}
 
 	return out
 }
 
-// unescape returns a text with its octal escapes resolved: the kernel writes a space as \040.
-func unescape(text string) string {
+// unescapeMount returns a text with its octal escapes resolved: the kernel writes a space as \040.
+func unescapeMount(text string) string {
 	if !strings.Contains(text, `\`) {
 		return text
 	}
 	var out strings.Builder
 	for i := 0; i < len(text); i++ {
-		if value, is := octal(text[i:]); is {
+		if value, is := parseOctal(text[i:]); is {
 			out.WriteByte(value)
 			i += 3
 			continue
@@ -61,8 +60,8 @@ func unescape(text string) string {
 	return out.String()
 }
 
-// octal returns the byte that a text begins with as an escape, such as \040.
-func octal(text string) (value byte, is bool) {
+// parseOctal returns the byte that a text begins with as an escape, such as \040.
+func parseOctal(text string) (value byte, is bool) {
 	if len(text) < 4 || text[0] != '\\' || text[1] > '3' {
 		return 0, false
 	}
@@ -76,9 +75,9 @@ func octal(text string) (value byte, is bool) {
 	return value, true
 }
 
-// Changed returns the paths at which something was mounted or unmounted between two states,
+// ChangedMounts returns the paths at which something was mounted or unmounted between two states,
 // each once, in order.
-func Changed(before, after map[Mount]struct{}) []string {
+func ChangedMounts(before, after map[Mount]struct{}) []string {
 	paths := map[string]struct{}{}
 	for m := range before {
 		if _, still := after[m]; !still {

@@ -8,8 +8,6 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-
-	"github.com/musterfleet/muster/resources/host/systembus"
 )
 
 // signals is a connection to systemd, and what it says by itself.
@@ -35,7 +33,7 @@ func connect(ctx context.Context, root string, answerTime time.Duration) (*signa
 	defer late.Stop()
 	s := &signals{arrive: make(chan *dbus.Signal), end: end, answerTime: answerTime}
 	var err error
-	if s.conn, err = systembus.Connect(ctx, root, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler())); err == nil {
+	if s.conn, err = Connect(ctx, root, dbus.WithSignalHandler(dbus.NewSequentialSignalHandler())); err == nil {
 		s.conn.Signal(s.arrive)
 		err = s.subscribe(ctx)
 	}
@@ -54,16 +52,16 @@ func connect(ctx context.Context, root string, answerTime time.Duration) (*signa
 // to its own socket, once it has seen that they are ready; to those on the bus when they
 // ask, and with matches. There is no name but on the bus.
 func (s *signals) subscribe(ctx context.Context) error {
-	manager := s.conn.Object(systembus.Name, systembus.ManagerPath)
+	manager := s.conn.Object(BusName, ManagerPath)
 	if slices.Contains(s.conn.Names(), "") {
-		return manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, systembus.Manager, "Version").Err
+		return manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, ManagerInterface, "Version").Err
 	}
 
 	return errors.Join(
-		s.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(systembus.Name), dbus.WithMatchInterface("org.freedesktop.DBus.Properties"),
-			dbus.WithMatchPathNamespace("/org/freedesktop/systemd1/unit"), dbus.WithMatchArg(0, systembus.Unit)),
-		s.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(systembus.Name), dbus.WithMatchInterface(systembus.Manager)),
-		manager.CallWithContext(ctx, systembus.Manager+".Subscribe", 0).Err,
+		s.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(BusName), dbus.WithMatchInterface("org.freedesktop.DBus.Properties"),
+			dbus.WithMatchPathNamespace("/org/freedesktop/systemd1/unit"), dbus.WithMatchArg(0, UnitInterface)),
+		s.conn.AddMatchSignalContext(ctx, dbus.WithMatchSender(BusName), dbus.WithMatchInterface(ManagerInterface)),
+		manager.CallWithContext(ctx, ManagerInterface+".Subscribe", 0).Err,
 	)
 }
 
@@ -72,11 +70,11 @@ func (s *signals) subscribe(ctx context.Context) error {
 func (s *signals) objects(ctx context.Context, name string) ([]dbus.ObjectPath, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.answerTime)
 	defer cancel()
-	out := []dbus.ObjectPath{systembus.ObjectPath(name)}
+	out := []dbus.ObjectPath{ObjectPath(name)}
 	var id dbus.Variant
-	err := s.conn.Object(systembus.Name, out[0]).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, systembus.Unit, "Id").Store(&id)
+	err := s.conn.Object(BusName, out[0]).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, UnitInterface, "Id").Store(&id)
 	if unit, ok := id.Value().(string); ok && unit != name {
-		out = append(out, systembus.ObjectPath(unit))
+		out = append(out, ObjectPath(unit))
 	}
 	if ctx.Err() == context.DeadlineExceeded {
 		err = errLate

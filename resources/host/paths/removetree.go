@@ -1,5 +1,4 @@
-// Package trees removes trees, however deep whoever owns them made them.
-package trees
+package paths
 
 import (
 	"context"
@@ -11,9 +10,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/mounts"
-	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
@@ -55,14 +51,14 @@ type level struct {
 	whole, removed, failed bool
 }
 
-// RemovePath is Remove for a path. A missing path is not an error.
-func RemovePath(ctx context.Context, path string) error {
+// RemoveTree is Remove for a path. A missing path is not an error.
+func RemoveTree(ctx context.Context, path string) error {
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return err
 	}
-	in, err := paths.OpenDir(filepath.Dir(path))
-	if paths.IsAbsent(err) {
+	in, err := OpenDir(filepath.Dir(path))
+	if IsAbsent(err) {
 		return nil
 	}
 	if err != nil {
@@ -70,16 +66,16 @@ func RemovePath(ctx context.Context, path string) error {
 	}
 	defer in.Close()
 
-	return Remove(ctx, in, filepath.Base(path))
+	return RemoveTreeIn(ctx, in, filepath.Base(path))
 }
 
-// Remove removes a name in a directory and everything below it, without following links. If it
-// finds a mount point, it removes nothing and returns mounts.ErrMounted. Entries that cannot be
+// RemoveTreeIn removes a name in a directory and everything below it, without following links. If it
+// finds a mount point, it removes nothing and returns paths.ErrMounted. Entries that cannot be
 // removed stay, and the first error is returned. Remove stops when ctx ends.
-func Remove(ctx context.Context, in *paths.Dir, name string) error {
-	mount, err := mounts.ID(in.Fd())
+func RemoveTreeIn(ctx context.Context, in *Dir, name string) error {
+	mount, err := MountID(in.Fd())
 	if err == nil {
-		err = mounts.Refuse(in.Fd(), name)
+		err = RefuseMount(in.Fd(), name)
 	}
 	if err != nil {
 		return err
@@ -155,10 +151,10 @@ func (r *removal) enter(name string, why error) {
 	dir, id, err := r.open(int(l.dir.Fd()), name)
 	switch full := why == unix.ENOTEMPTY || why == unix.EEXIST; {
 	case err == nil:
-	case errors.Is(err, mounts.ErrMounted):
-		r.skip(mounts.ErrMounted)
+	case errors.Is(err, ErrMounted):
+		r.skip(ErrMounted)
 		return
-	case full && (paths.IsAbsent(err) || errors.Is(err, unix.ELOOP)):
+	case full && (IsAbsent(err) || errors.Is(err, unix.ELOOP)):
 		return
 	case full:
 		r.skip(errors.Unwrap(err))
@@ -260,11 +256,11 @@ func (r *removal) path() string {
 	return path
 }
 
-// open opens a directory by its name in an open one. It returns mounts.ErrMounted for a
+// open opens a directory by its name in an open one. It returns paths.ErrMounted for a
 // directory that was mounted during the removal.
 func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 	fd := -1
-	err := paths.Retry(func() (err error) {
+	err := Retry(func() (err error) {
 		fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 		return err
 	})
@@ -272,16 +268,16 @@ func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	dir := os.NewFile(uintptr(fd), name)
-	switch mount, err := mounts.ID(fd); {
+	switch mount, err := MountID(fd); {
 	case err == nil && mount != r.mount:
-		err = mounts.ErrMounted
+		err = ErrMounted
 		fallthrough
 	case err != nil:
 		_ = dir.Close()
 		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
 	}
 	var st unix.Stat_t
-	if err := paths.Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
 		_ = dir.Close()
 		return nil, directoryID{}, &fs.PathError{Op: "stat", Path: name, Err: err}
 	}
@@ -292,9 +288,9 @@ func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
 // Unlink removes a name that is no directory with entries; a missing one is no error.
 // Errors are those of the system.
 func Unlink(dir int, name string) error {
-	err := paths.Retry(func() error { return unix.Unlinkat(dir, name, 0) })
+	err := Retry(func() error { return unix.Unlinkat(dir, name, 0) })
 	if err == unix.EISDIR {
-		err = paths.Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+		err = Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
 	}
 	if err == unix.ENOENT {
 		return nil

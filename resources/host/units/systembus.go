@@ -1,5 +1,4 @@
-// Package systembus reaches systemd over D-Bus.
-package systembus
+package units
 
 import (
 	"context"
@@ -14,14 +13,14 @@ import (
 )
 
 const (
-	// Name is the name of systemd on the bus.
-	Name = "org.freedesktop.systemd1"
-	// Unit is the interface of all units.
-	Unit = "org.freedesktop.systemd1.Unit"
+	// BusName is the name of systemd on the bus.
+	BusName = "org.freedesktop.systemd1"
+	// UnitInterface is the interface of all units.
+	UnitInterface = "org.freedesktop.systemd1.Unit"
 	// UnitPath is where the objects of units are.
 	UnitPath = "/org/freedesktop/systemd1/unit/"
-	// Manager is the interface of systemd itself.
-	Manager = "org.freedesktop.systemd1.Manager"
+	// ManagerInterface is the interface of systemd itself.
+	ManagerInterface = "org.freedesktop.systemd1.Manager"
 	// ManagerPath is the object of systemd itself.
 	ManagerPath dbus.ObjectPath = "/org/freedesktop/systemd1"
 )
@@ -40,7 +39,7 @@ func Connect(ctx context.Context, root string, options ...dbus.ConnOption) (*dbu
 	auth := dbus.AuthExternal(strconv.Itoa(os.Geteuid()))
 	if os.Geteuid() != 0 {
 		conn, err := dbus.ConnectSystemBus(append(options, dbus.WithContext(ctx), dbus.WithAuth(auth))...)
-		return conn, BecauseOf(ctx, err)
+		return conn, CauseOf(ctx, err)
 	}
 	conn, err := dbus.Dial("unix:path="+dbus.EscapeBusAddressValue(filepath.Join(root, "run/systemd/private")), append(options, dbus.WithContext(ctx))...)
 	if err != nil {
@@ -48,14 +47,14 @@ func Connect(ctx context.Context, root string, options ...dbus.ConnOption) (*dbu
 	}
 	if err := conn.Auth([]dbus.Auth{auth}); err != nil {
 		_ = conn.Close()
-		return nil, BecauseOf(ctx, err)
+		return nil, CauseOf(ctx, err)
 	}
 
 	return conn, nil
 }
 
-// BecauseOf returns why ctx ended instead of an error that this caused.
-func BecauseOf(ctx context.Context, err error) error {
+// CauseOf returns why ctx ended instead of an error that this caused.
+func CauseOf(ctx context.Context, err error) error {
 	if err != nil && ctx.Err() != nil {
 		return context.Cause(ctx)
 	}

@@ -1,4 +1,4 @@
-package effort
+package watch
 
 import (
 	"testing"
@@ -10,7 +10,7 @@ import (
 func TestShare(t *testing.T) {
 	t.Parallel()
 	const routes, cost = 100, 5 * time.Millisecond
-	var s Spent
+	var s timeQuota
 	var spent time.Duration
 	begin := time.Unix(1, 0)
 	last := map[int]time.Time{}
@@ -27,7 +27,7 @@ func TestShare(t *testing.T) {
 		}
 		now = now.Add(20 * cost)
 	}
-	if part := now.Sub(begin) / spent; part < share/2 || part > 2*share {
+	if part := now.Sub(begin) / spent; part < quotaDivisor/2 || part > 2*quotaDivisor {
 		t.Errorf("%v of %v", spent, now.Sub(begin))
 	}
 	if s.Due(time.Time{}, now).After(now) {

@@ -1,4 +1,4 @@
-package trust_test
+package paths_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
@@ -23,24 +23,24 @@ func TestPartyOf(t *testing.T) {
 	self := uint32(os.Geteuid())
 	for name, c := range map[string]struct {
 		mode, uid uint32
-		want      trust.Party
+		want      paths.Party
 	}{
-		"root's directory":            {dir | 0o755, 0, trust.Trusted},
-		"own directory":               {dir | 0o700, self, trust.Trusted},
+		"root's directory":            {dir | 0o755, 0, paths.Trusted},
+		"own directory":               {dir | 0o700, self, paths.Trusted},
 		"a user's directory":          {dir | 0o755, ann, ann},
-		"root's, a group writes":      {dir | 0o775, 0, trust.Trusted},
-		"root's, everybody writes":    {dir | 0o777, 0, trust.Anybody},
-		"root's, others write":        {dir | 0o702, 0, trust.Anybody},
-		"a user's, everybody writes":  {dir | 0o777, ann, trust.Anybody},
-		"root's, sticky":              {dir | sticky | 0o777, 0, trust.Trusted},
+		"root's, a group writes":      {dir | 0o775, 0, paths.Trusted},
+		"root's, everybody writes":    {dir | 0o777, 0, paths.Anybody},
+		"root's, others write":        {dir | 0o702, 0, paths.Anybody},
+		"a user's, everybody writes":  {dir | 0o777, ann, paths.Anybody},
+		"root's, sticky":              {dir | sticky | 0o777, 0, paths.Trusted},
 		"a user's, sticky":            {dir | sticky | 0o777, ann, ann},
-		"root's link":                 {link | 0o777, 0, trust.Trusted},
+		"root's link":                 {link | 0o777, 0, paths.Trusted},
 		"a user's link":               {link | 0o777, ann, ann},
-		"root's file, everybody's":    {file | 0o666, 0, trust.Trusted},
+		"root's file, everybody's":    {file | 0o666, 0, paths.Trusted},
 		"a user's file":               {file | 0o600, ann, ann},
-		"the highest number of users": {dir | 0o755, ^uint32(0), trust.Party(^uint32(0))},
+		"the highest number of users": {dir | 0o755, ^uint32(0), paths.Party(^uint32(0))},
 	} {
-		if got := trust.PartyOf(c.mode, c.uid); got != c.want {
+		if got := paths.PartyOf(c.mode, c.uid); got != c.want {
 			t.Errorf("%s: %d, not %d", name, got, c.want)
 		}
 	}
@@ -49,22 +49,22 @@ func TestPartyOf(t *testing.T) {
 // TestParty has what each party may lead to, and what is kept in its directories.
 func TestParty(t *testing.T) {
 	for name, c := range map[string]struct {
-		p           trust.Party
+		p           paths.Party
 		mode, uid   uint32
 		lead, keeps bool
 	}{
-		"root to a user's file":             {trust.Trusted, file | 0o600, ann, true, true},
-		"root to root's":                    {trust.Trusted, dir | 0o700, 0, true, true},
+		"root to a user's file":             {paths.Trusted, file | 0o600, ann, true, true},
+		"root to root's":                    {paths.Trusted, dir | 0o700, 0, true, true},
 		"a user to their own":               {ann, file | 0o600, ann, true, true},
 		"a user to root's":                  {ann, file | 0o644, 0, false, false},
 		"a user to another one's":           {ann, dir | 0o755, bob, false, false},
-		"anybody to root's directory":       {trust.Anybody, dir | 0o755, 0, false, true},
-		"anybody to root's closed one":      {trust.Anybody, dir | 0o700, 0, false, false},
-		"anybody to a directory of anybody": {trust.Anybody, dir | 0o777, 0, true, true},
-		"anybody to root's file":            {trust.Anybody, file | 0o644, 0, false, true},
-		"anybody to root's secret":          {trust.Anybody, file | 0o640, 0, false, false},
-		"anybody to a user's secret":        {trust.Anybody, file | 0o600, ann, false, false},
-		"anybody to a link":                 {trust.Anybody, link | 0o777, ann, false, true},
+		"anybody to root's directory":       {paths.Anybody, dir | 0o755, 0, false, true},
+		"anybody to root's closed one":      {paths.Anybody, dir | 0o700, 0, false, false},
+		"anybody to a directory of anybody": {paths.Anybody, dir | 0o777, 0, true, true},
+		"anybody to root's file":            {paths.Anybody, file | 0o644, 0, false, true},
+		"anybody to root's secret":          {paths.Anybody, file | 0o640, 0, false, false},
+		"anybody to a user's secret":        {paths.Anybody, file | 0o600, ann, false, false},
+		"anybody to a link":                 {paths.Anybody, link | 0o777, ann, false, true},
 	} {
 		if lead, keeps := c.p.MayLead(c.mode, c.uid), c.p.Keeps(c.mode, c.uid); lead != c.lead || keeps != c.keeps {
 			t.Errorf("%s: %t, %t", name, lead, keeps)
@@ -77,12 +77,12 @@ func stat(mode, uid, gid uint32) *unix.Stat_t { return &unix.Stat_t{Mode: mode, 
 
 // TestAuthor has manifests, and what they may have evaluated.
 func TestAuthor(t *testing.T) {
-	const noParty = trust.Trusted
+	const noParty = paths.Trusted
 	for name, c := range map[string]struct {
 		manifest *unix.Stat_t
-		in       trust.Party
+		in       paths.Party
 		file     *unix.Stat_t
-		where    trust.Party
+		where    paths.Party
 		// words are of the error, empty for none.
 		words string
 	}{
@@ -97,14 +97,14 @@ func TestAuthor(t *testing.T) {
 		"others write":                               {stat(file|0o664, ann, staff), ann, stat(file|0o666, ann, staff), ann, "chmod go-w /d/f"},
 		"others write, another one's":                {stat(file|0o644, 0, 0), noParty, stat(file|0o646, ann, staff), ann, ": chown root /d/f && chmod go-w /d/f"},
 		"others write to both":                       {stat(file|0o666, ann, staff), ann, stat(file|0o666, bob, users), bob, ""},
-		"anybody may exchange the file":              {stat(file|0o644, 0, 0), noParty, stat(file|0o644, 0, 0), trust.Anybody, "everybody may write to /d, so others may exchange /d/f and change what muster does: take the right to write from others, or set the sticky bit of /d"},
-		"anybody may exchange both":                  {stat(file|0o644, 0, 0), trust.Anybody, stat(file|0o644, bob, users), trust.Anybody, ""},
+		"anybody may exchange the file":              {stat(file|0o644, 0, 0), noParty, stat(file|0o644, 0, 0), paths.Anybody, "everybody may write to /d, so others may exchange /d/f and change what muster does: take the right to write from others, or set the sticky bit of /d"},
+		"anybody may exchange both":                  {stat(file|0o644, 0, 0), paths.Anybody, stat(file|0o644, bob, users), paths.Anybody, ""},
 		"a working directory":                        {stat(dir|0o755, ann, staff), noParty, stat(file|0o644, ann, staff), ann, ""},
 		"a working directory like /tmp":              {stat(dir|sticky|0o777, 0, 0), noParty, stat(file|0o644, ann, staff), ann, "belongs to user 4001"},
 		"a working directory that a group may write": {stat(dir|0o775, ann, staff), noParty, stat(file|0o664, ann, staff), ann, ""},
 	} {
-		err := trust.AuthorOf(c.manifest, c.in).Check("/d/f", c.file, c.where)
-		if (err == nil) != (c.words == "") || err != nil && (!errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), c.words)) {
+		err := paths.AuthorOf(c.manifest, c.in).Check("/d/f", c.file, c.where)
+		if (err == nil) != (c.words == "") || err != nil && (!errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), c.words)) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -112,15 +112,15 @@ func TestAuthor(t *testing.T) {
 
 // TestAuthorOfABundle has files that were unpacked where nobody else can reach them.
 func TestAuthorOfABundle(t *testing.T) {
-	a := trust.Author{Private: "/bundle"}
+	a := paths.Author{Private: "/bundle"}
 	for path, words := range map[string]string{
 		"/bundle/f": "", "/bundle/d/f": "", "/bundles/f": "chmod go-w", "/bundle": "chmod go-w", "/bundle/../f": "chmod go-w", "/f": "chmod go-w",
 	} {
-		if err := a.Check(path, stat(file|0o666, 0, 0), trust.Trusted); (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
+		if err := a.Check(path, stat(file|0o666, 0, 0), paths.Trusted); (err == nil) != (words == "") || err != nil && !strings.Contains(err.Error(), words) {
 			t.Errorf("%s: %v", path, err)
 		}
 	}
-	if err := a.Check("/bundle/f", stat(file|0o644, ann, staff), trust.Trusted); !errors.Is(err, trust.ErrUntrusted) {
+	if err := a.Check("/bundle/f", stat(file|0o644, ann, staff), paths.Trusted); !errors.Is(err, paths.ErrUntrusted) {
 		t.Errorf("a user's: %v", err)
 	}
 }

@@ -1,11 +1,9 @@
-package names_test
+package archive
 
 import (
 	"errors"
 	"strings"
 	"testing"
-
-	"github.com/musterfleet/muster/resources/host/archive/names"
 )
 
 func TestCheckTarget(t *testing.T) {
@@ -25,11 +23,11 @@ func TestCheckTarget(t *testing.T) {
 		{"a/b", "../../c", `unsafe entry: the link to "../../c" leads out of the target`, true},
 		{"a/b", "c/../../d", `unsafe entry: the link to "c/../../d" leads out of the target`, true},
 	} {
-		err, got := names.CheckTarget(c.name, c.target), ""
+		err, got := checkLinkTarget(c.name, c.target), ""
 		if err != nil {
 			got = err.Error()
 		}
-		if got != c.want || err != nil && (!errors.Is(err, names.ErrUnsafe) || errors.Is(err, names.ErrLeadsOut) != c.leadsOut) {
+		if got != c.want || err != nil && (!errors.Is(err, ErrUnsafeEntry) || errors.Is(err, ErrLeadsOut) != c.leadsOut) {
 			t.Errorf("%s to %.80q: %v", c.name, c.target, err)
 		}
 	}

@@ -1,4 +1,4 @@
-package trust
+package paths
 
 import (
 	"errors"

@@ -16,8 +16,6 @@ import (
 	"time"
 
 	"github.com/godbus/dbus/v5"
-
-	"github.com/musterfleet/muster/resources/host/systembus"
 )
 
 // manager is a systemd that has one unit, web.service with the alias app.service, and
@@ -175,7 +173,7 @@ func signal(conn net.Conn, path dbus.ObjectPath, iface, member string, body ...a
 // state sends what systemd says of a unit.
 func state(conn net.Conn, unit, active string) {
 	properties := map[string]dbus.Variant{"ActiveState": dbus.MakeVariant(active), "SubState": dbus.MakeVariant(active)}
-	signal(conn, systembus.ObjectPath(unit), "org.freedesktop.DBus.Properties", "PropertiesChanged", systembus.Unit, properties, []string{})
+	signal(conn, ObjectPath(unit), "org.freedesktop.DBus.Properties", "PropertiesChanged", UnitInterface, properties, []string{})
 }
 
 // counted is a wake that is counted.
@@ -199,7 +197,7 @@ func await[T any](t *testing.T, c <-chan T, what string) (got T) {
 // TestUnits wakes by what systemd says of the units that are wanted, and by nothing else.
 func TestUnits(t *testing.T) {
 	m := newManager(t)
-	w := New(slog.New(slog.DiscardHandler), m.root)
+	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	web, wakeWeb := counted()
 	app, wakeApp := counted()
@@ -226,14 +224,14 @@ func TestUnits(t *testing.T) {
 	state(conn, "web.service", "the first state")
 	state(conn, "other.service", "failed")
 	none("the same state, and another unit")
-	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", "org.freedesktop.systemd1.Service", map[string]dbus.Variant{"ActiveState": dbus.MakeVariant("x")}, []string{})
-	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", systembus.Unit, map[string]dbus.Variant{"Job": dbus.MakeVariant("x")}, []string{})
-	signal(conn, systembus.ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged")
-	signal(conn, systembus.ManagerPath, systembus.Manager, "UnitNew", "web.service", systembus.ObjectPath("web.service"))
-	signal(conn, systembus.ManagerPath, systembus.Manager, "Reloading", true)
+	signal(conn, ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", "org.freedesktop.systemd1.Service", map[string]dbus.Variant{"ActiveState": dbus.MakeVariant("x")}, []string{})
+	signal(conn, ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged", UnitInterface, map[string]dbus.Variant{"Job": dbus.MakeVariant("x")}, []string{})
+	signal(conn, ObjectPath("web.service"), "org.freedesktop.DBus.Properties", "PropertiesChanged")
+	signal(conn, ManagerPath, ManagerInterface, "UnitNew", "web.service", ObjectPath("web.service"))
+	signal(conn, ManagerPath, ManagerInterface, "Reloading", true)
 	none("other properties, and a unit that was loaded")
 	for what, body := range map[string][]any{"UnitFilesChanged": nil, "Reloading": {false}} {
-		signal(conn, systembus.ManagerPath, systembus.Manager, what, body...)
+		signal(conn, ManagerPath, ManagerInterface, what, body...)
 		await(t, web, what)
 		await(t, app, what)
 	}
@@ -257,7 +255,7 @@ func TestUnits(t *testing.T) {
 // TestUnitsAgain ends systemd and starts it again.
 func TestUnitsAgain(t *testing.T) {
 	m := newManager(t)
-	w := New(slog.New(slog.DiscardHandler), m.root)
+	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)
 	defer w.Close()
 	wakes, wake := counted()
 	x, err := w.Arm("web.service", wake)
@@ -295,8 +293,8 @@ func TestUnitsAgain(t *testing.T) {
 }
 
 // impatient returns a watcher that waits a moment for answers of systemd.
-func impatient(t *testing.T, m *manager) *Units {
-	w := New(slog.New(slog.DiscardHandler), m.root)
+func impatient(t *testing.T, m *manager) *Watcher {
+	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)
 	w.answerTime = 100 * time.Millisecond
 	t.Cleanup(w.Close)
 
@@ -304,7 +302,7 @@ func impatient(t *testing.T, m *manager) *Units {
 }
 
 // none checks that a unit cannot be watched.
-func none(t *testing.T, w *Units, name string) {
+func none(t *testing.T, w *Watcher, name string) {
 	t.Helper()
 	if _, err := w.Arm(name, nil); !errors.Is(err, ErrNone) {
 		t.Errorf("%s: %v", name, err)
@@ -339,7 +337,7 @@ func TestUnitsOfASystemdThatHangs(t *testing.T) {
 // TestUnitsOfASystemdThatBeginsToHang lose their connection, and get another one.
 func TestUnitsOfASystemdThatBeginsToHang(t *testing.T) {
 	m := newManager(t)
-	w := New(slog.New(slog.DiscardHandler), m.root)
+	w := NewWatcher(slog.New(slog.DiscardHandler), m.root)
 	t.Cleanup(w.Close)
 	wakes, wake := counted()
 	x, err := w.Arm("web.service", wake)

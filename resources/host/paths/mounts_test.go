@@ -1,4 +1,4 @@
-package mounts
+package paths
 
 import (
 	"errors"
@@ -19,7 +19,7 @@ const captured = `22 27 0:20 / /sys rw,nosuid,nodev,noexec,relatime shared:7 - s
 
 func TestParse(t *testing.T) {
 	t.Parallel()
-	got := Parse([]byte(captured + "\n44 27\n45 27 0:1 / relative rw - x x rw\nnonsense"))
+	got := ParseMounts([]byte(captured + "\n44 27\n45 27 0:1 / relative rw - x x rw\nnonsense"))
 	want := []Mount{
 		{"22", "27", "0:20", "/", "/sys"}, {"27", "1", "254:0", "/", "/"}, {"41", "27", "0:35", "/", "/mnt/a b\tc\\d"},
 		{"42", "27", "254:0", "/etc/motd", "/srv/motd"}, {"43", "27", "0:36", "/", "/mnt/é"},
@@ -39,7 +39,7 @@ func TestUnescape(t *testing.T) {
 	for text, want := range map[string]string{
 		``: ``, `/a`: `/a`, `\040`: ` `, `\134040`: `\040`, `a\`: `a\`, `\04`: `\04`, `\048`: `\048`, `\400`: `\400`, `\377`: "\xff", `\\040`: `\ `,
 	} {
-		if got := unescape(text); got != want {
+		if got := unescapeMount(text); got != want {
 			t.Errorf("%q became %q, not %q", text, got, want)
 		}
 	}
@@ -47,7 +47,7 @@ func TestUnescape(t *testing.T) {
 
 func TestChanged(t *testing.T) {
 	t.Parallel()
-	before := Parse([]byte(captured))
+	before := ParseMounts([]byte(captured))
 	for text, want := range map[string][]string{
 		captured: nil,
 		captured + "50 27 0:40 / /mnt/x rw - tmpfs none rw\n51 50 0:41 / /mnt/x rw - tmpfs none rw\n": {"/mnt/x"},
@@ -58,7 +58,7 @@ func TestChanged(t *testing.T) {
 		strings.Replace(captured, "/mnt/é", "/mnt/e", 1):        {"/mnt/e", "/mnt/é"},
 		"": {"/", "/mnt/a b\tc\\d", "/mnt/é", "/srv/motd", "/sys"},
 	} {
-		if got := Changed(before, Parse([]byte(text))); !slices.Equal(got, want) {
+		if got := ChangedMounts(before, ParseMounts([]byte(text))); !slices.Equal(got, want) {
 			t.Errorf("changed: %q, not %q", got, want)
 		}
 	}
@@ -79,7 +79,7 @@ func TestIsWithin(t *testing.T) {
 func TestBelow(t *testing.T) {
 	t.Parallel()
 	// /alias is a bind mount of /srv. A file system and a file are mounted below /srv/app.
-	table := Parse([]byte(captured + `50 27 254:0 /srv /alias rw - ext4 /dev/root rw
+	table := ParseMounts([]byte(captured + `50 27 254:0 /srv /alias rw - ext4 /dev/root rw
 51 27 0:40 / /srv/app/data rw - tmpfs none rw
 52 51 0:41 / /srv/app/data/deep rw - tmpfs none rw
 53 27 254:0 /etc/motd /srv/app/f rw - ext4 /dev/root rw
@@ -105,7 +105,7 @@ func TestBelow(t *testing.T) {
 		{"99", "/srv", "app", ""},
 	} {
 		got := ""
-		if found := below(table, c.id, c.dir, c.name); len(found) > 0 {
+		if found := mountsBelow(table, c.id, c.dir, c.name); len(found) > 0 {
 			got = found[0].mount.Path
 		}
 		if got != c.want {
@@ -117,11 +117,11 @@ func TestBelow(t *testing.T) {
 // TestTable has the mounts of this machine, and ends when it is closed.
 func TestTable(t *testing.T) {
 	t.Parallel()
-	table, err := Open()
+	table, err := OpenMountTable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !slices.Contains(Changed(nil, table.known), "/proc") {
+	if !slices.Contains(ChangedMounts(nil, table.known), "/proc") {
 		t.Errorf("without /proc: %v", table.known)
 	}
 	ended := make(chan error)
@@ -145,13 +145,13 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(`1 2 0:3 \057 /\1\18\177\400\ rw`))
 	f.Add([]byte("1 2 3 / /\x00\n\n   \n"))
 	f.Fuzz(func(t *testing.T, text []byte) {
-		got := Parse(text)
+		got := ParseMounts(text)
 		for m := range got {
 			if !strings.HasPrefix(m.Path, "/") {
 				t.Errorf("a path is %q", m.Path)
 			}
 		}
-		if changed := Changed(got, Parse(text)); len(changed) != 0 {
+		if changed := ChangedMounts(got, ParseMounts(text)); len(changed) != 0 {
 			t.Errorf("changed without a change: %q", changed)
 		}
 	})

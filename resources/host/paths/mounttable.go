@@ -1,4 +1,4 @@
-package mounts
+package paths
 
 import (
 	"fmt"
@@ -9,9 +9,9 @@ import (
 	"syscall"
 )
 
-// Table is the table of mounts of this process. It is for one goroutine, but for Close. Make it
+// MountTable is the table of mounts of this process. It is for one goroutine, but for Close. Make it
 // with Open.
-type Table struct {
+type MountTable struct {
 	file   *os.File
 	closed atomic.Bool
 	conn   syscall.RawConn
@@ -19,15 +19,15 @@ type Table struct {
 }
 
 // The file that has the table: the kernel wakes whoever polls it when that changes.
-const path = "/proc/self/mountinfo"
+const mountInfo = "/proc/self/mountinfo"
 
-// Open returns the table as it is now.
-func Open() (*Table, error) {
-	file, err := os.Open(path)
+// OpenMountTable returns the table as it is now.
+func OpenMountTable() (*MountTable, error) {
+	file, err := os.Open(mountInfo)
 	if err != nil {
 		return nil, err
 	}
-	t := &Table{file: file}
+	t := &MountTable{file: file}
 	if t.conn, err = file.SyscallConn(); err == nil {
 		t.known, err = t.read()
 	}
@@ -40,18 +40,18 @@ func Open() (*Table, error) {
 }
 
 // read reads the table by the descriptor that is open: another one may not be had.
-func (t *Table) read() (map[Mount]struct{}, error) {
+func (t *MountTable) read() (map[Mount]struct{}, error) {
 	text, err := io.ReadAll(io.NewSectionReader(t.file, 0, math.MaxInt64))
 	if err != nil {
 		return nil, err
 	}
 
-	return Parse(text), nil
+	return ParseMounts(text), nil
 }
 
 // Wait waits until mounts differ from those of Open, or of the last Wait, and returns at
 // which paths. Its error is os.ErrClosed after Close; others mean that the kernel tells nothing.
-func (t *Table) Wait() (changed []string, err error) {
+func (t *MountTable) Wait() (changed []string, err error) {
 	var failed error
 	// The function is called before it is waited for an event, and after each: none is lost.
 	err = t.conn.Read(func(uintptr) bool {
@@ -59,7 +59,7 @@ func (t *Table) Wait() (changed []string, err error) {
 		if now, failed = t.read(); failed != nil {
 			return true
 		}
-		changed = Changed(t.known, now)
+		changed = ChangedMounts(t.known, now)
 		t.known = now
 
 		return len(changed) > 0
@@ -78,7 +78,7 @@ func (t *Table) Wait() (changed []string, err error) {
 }
 
 // Close ends Wait.
-func (t *Table) Close() {
+func (t *MountTable) Close() {
 	t.closed.Store(true)
 	_ = t.file.Close()
 }

@@ -1,6 +1,4 @@
-// Package trust judges whom a file may belong to. Root and the running user are
-// trusted, any other user is not.
-package trust
+package paths
 
 import (
 	"fmt"

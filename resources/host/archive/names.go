@@ -1,9 +1,6 @@
-// Package names checks the names of the entries of an untrusted archive, and where its
-// links lead, as far as these alone show it.
-package names
+package archive
 
 import (
-	"errors"
 	"fmt"
 	"path"
 	"path/filepath"
@@ -13,21 +10,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrUnsafe is an entry that would land outside of the target, or lead out of it.
-var ErrUnsafe = errors.New("unsafe entry")
-
-// ErrLeadsOut is an ErrUnsafe: a link that leads out of the target.
-var ErrLeadsOut = errors.New("a link leads out of the target")
-
 // linkError is ErrLeadsOut with the target of the link.
 type linkError struct{ target string }
 
 func (e linkError) Error() string {
-	return fmt.Sprintf("%s: the link to %q leads out of the target", ErrUnsafe, e.target)
+	return fmt.Sprintf("%s: the link to %q leads out of the target", ErrUnsafeEntry, e.target)
 }
 
 // Unwrap returns ErrUnsafe and ErrLeadsOut.
-func (linkError) Unwrap() []error { return []error{ErrUnsafe, ErrLeadsOut} }
+func (linkError) Unwrap() []error { return []error{ErrUnsafeEntry, ErrLeadsOut} }
 
 // maxDepth is how many directories an entry may be in. The way to each is walked for each
 // entry, and a name of a few bytes in a compressed archive may have any number of them.
@@ -36,14 +27,14 @@ const maxDepth = 255
 // maxShown is how many bytes of a long target an error shows.
 const maxShown = 80
 
-// Clean returns the clean form of a name that stays inside. The error wraps ErrUnsafe.
-func Clean(name string) (string, error) {
+// cleanName returns the clean form of a name that stays inside. The error wraps ErrUnsafe.
+func cleanName(name string) (string, error) {
 	clean := path.Clean(name)
 	if len(clean) >= unix.PathMax || strings.Count(clean, "/") > maxDepth || slices.ContainsFunc(strings.Split(clean, "/"), isTooLong) {
-		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafe, maxDepth)
+		return "", fmt.Errorf("%w: its name is longer than a path can be, or has more than %d directories", ErrUnsafeEntry, maxDepth)
 	}
 	if strings.ContainsRune(name, 0) || hasDotDot(name) || !filepath.IsLocal(clean) {
-		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafe)
+		return "", fmt.Errorf("%w: its name leads out of the target", ErrUnsafeEntry)
 	}
 
 	return clean, nil
@@ -54,23 +45,23 @@ func isTooLong(element string) bool { return len(element) > unix.NAME_MAX }
 
 func hasDotDot(name string) bool { return slices.Contains(strings.Split(name, "/"), "..") }
 
-// CheckTarget accepts a link that first goes up, at most to the target
+// checkLinkTarget accepts a link that first goes up, at most to the target
 // directory, and then only down. The links it may pass on the way down are
 // checked too, so no chain of links leads out. A .. after a name could, because
 // that name may be a link. The error wraps ErrUnsafe, and ErrLeadsOut unless the target itself
 // is invalid.
-func CheckTarget(name, target string) error {
+func checkLinkTarget(name, target string) error {
 	down := target
 	for strings.HasPrefix(down, "../") {
 		down = strings.TrimLeft(down[len("../"):], "/")
 	}
 	switch {
 	case target == "":
-		return fmt.Errorf("%w: the link has no target", ErrUnsafe)
+		return fmt.Errorf("%w: the link has no target", ErrUnsafeEntry)
 	case len(target) >= unix.PathMax:
-		return fmt.Errorf("%w: the link to %q… has a target of %d bytes, which is longer than a path can be", ErrUnsafe, target[:maxShown], len(target))
+		return fmt.Errorf("%w: the link to %q… has a target of %d bytes, which is longer than a path can be", ErrUnsafeEntry, target[:maxShown], len(target))
 	case strings.ContainsRune(target, 0):
-		return fmt.Errorf("%w: the target of the link, %q, contains a NUL byte", ErrUnsafe, target)
+		return fmt.Errorf("%w: the target of the link, %q, contains a NUL byte", ErrUnsafeEntry, target)
 	case path.IsAbs(target):
 	case down != ".." && hasDotDot(down):
 	case filepath.IsLocal(path.Join(path.Dir(name), target)):
