@@ -15,7 +15,7 @@ import (
 const atEndTime = time.Minute
 
 // lateChange is a change that its type makes at the end of the run.
-type lateChange struct {
+type deferredChange struct {
 	dueChange
 	t *model.Transaction
 	// planned are the changes as they were planned.
@@ -28,10 +28,10 @@ type lateChange struct {
 }
 
 // lateOf returns the change of a resource that is made at the end of the run, nil where none is.
-func (r *recorder) lateOf(ref model.Ref) *lateChange {
-	for i := range r.late {
-		if r.late[i].Node.Ref == ref {
-			return &r.late[i]
+func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
+	for i := range r.deferred {
+		if r.deferred[i].Node.Ref == ref {
+			return &r.deferred[i]
 		}
 	}
 
@@ -42,7 +42,7 @@ func (r *recorder) lateOf(ref model.Ref) *lateChange {
 // ctx has ended the rest are left out, and count as made: so are, most often, what it ended for. It
 // ends, as a rule, while one is still being made.
 func (r *recorder) finish(ctx context.Context) {
-	for _, l := range r.late {
+	for _, l := range r.deferred {
 		n := r.Graph.Node(l.Node.Ref)
 		var err error
 		if ctx.Err() == nil {
@@ -75,7 +75,7 @@ func (r *run) reloadUnits(ctx context.Context) {
 	if h == nil {
 		return
 	}
-	if r.opts.Env.Scope.Unchanging() {
+	if r.opts.Env.Scope.ReadOnly() {
 		if h.IsReloadPending(r.opts.Parents) {
 			r.opts.Env.Log.WarnContext(ctx, "systemd would reload its unit files, because an earlier run was killed before the daemon-reload")
 		}

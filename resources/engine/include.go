@@ -33,7 +33,7 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	g, err := r.Graph.Expand(n, found, r.opts.Earlier.Knows)
+	g, err := r.Graph.Expand(n, found, r.opts.Prior.Knows)
 	if err != nil {
 		return err
 	}
@@ -62,7 +62,7 @@ func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 type announcer struct {
 	access *access
 	// begun are the nodes that include a manifest which has begun.
-	begun map[model.Ref]bool
+	started map[model.Ref]bool
 }
 
 // begin shows that the manifests begin which n is part of or includes, the
@@ -71,10 +71,10 @@ func (a *announcer) begin(ctx context.Context, n *graph.Node) {
 	for _, p := range n.Parents {
 		a.begin(ctx, p)
 	}
-	if n.Resource.Type.Include == nil || a.begun[n.Ref] {
+	if n.Resource.Type.Include == nil || a.started[n.Ref] {
 		return
 	}
-	a.begun[n.Ref] = true
+	a.started[n.Ref] = true
 	env := a.access.Env(n)
 	if n.Resource.NeverNoop && env.Scope.Noop {
 		env.Log.WarnContext(ctx, "noop: false is ignored, the parent manifest runs in noop", "child", n.Ref.Name)
@@ -85,13 +85,13 @@ func (a *announcer) begin(ctx context.Context, n *graph.Node) {
 // isDue reports whether a manifest shows a message when n begins.
 func (a *announcer) isDue(n *graph.Node) bool {
 	return slices.ContainsFunc(n.Parents, func(p *graph.Node) bool {
-		return !a.begun[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
+		return !a.started[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
 	})
 }
 
 // end shows that the manifest ends which n includes.
 func (a *announcer) end(n *graph.Node) {
-	if a.begun[n.Ref] {
+	if a.started[n.Ref] {
 		a.show(context.Background(), n, n.Resource.Messages.After)
 	}
 }

@@ -89,7 +89,7 @@ func (o *observer) Retry(n *graph.Node) {
 		s.Err = nil
 	}
 	s.GuardErr = nil
-	if n.Resource.Late != nil {
+	if n.Resource.ResolveDeferred != nil {
 		s.Spec = nil
 	}
 }

@@ -88,7 +88,7 @@ type evaluator struct {
 
 	// Absent reports whether the node the manifest is for is not there to be asked (Check);
 	// Unsure whether something depends on it.
-	Absent, Unsure bool
+	ForOtherNode, Unsure bool
 	// Relative are the files that expressions read beside the manifest, for Check alone.
 	Relative []string
 	// inputs are the paths of the input files. The outermost World has them.
@@ -259,7 +259,7 @@ func (w *evaluator) readFile(path string, use fileUse, running bool) (string, er
 		return read()
 	}
 	if ref, ok := w.Provided()[resource.PathNeed(path)]; ok {
-		return "", late(expression.NameReadFile, ref)
+		return "", waitFor(expression.NameReadFile, ref)
 	}
 	w.NoteInput(path)
 
@@ -335,16 +335,16 @@ func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, erro
 }
 
 // ErrElsewhere is a file that only the node has.
-var errElsewhere = errors.New("it is the node's")
+var errOnOtherNode = errors.New("it is the node's")
 
 // elsewhere notes the files that expressions read beside the manifest, and
 // keeps them from reading others of this machine when the manifest is for another.
 func (w *evaluator) elsewhere(path string) error {
 	switch {
-	case !w.Absent:
+	case !w.ForOtherNode:
 		return nil
 	case filepath.IsAbs(path):
-		return errElsewhere
+		return errOnOtherNode
 	}
 	w.mu.Lock()
 	w.Relative = append(w.Relative, path)
@@ -356,7 +356,7 @@ func (w *evaluator) elsewhere(path string) error {
 // Tolerates reports whether a failure is left to the node: it can have what is missing
 // here. From then on nothing that follows from it is sure.
 func (w *evaluator) Tolerates() bool {
-	w.Unsure = w.Unsure || w.Absent
+	w.Unsure = w.Unsure || w.ForOtherNode
 
-	return w.Absent
+	return w.ForOtherNode
 }

@@ -37,10 +37,10 @@ type renderInput struct {
 func renderYAML(o renderInput) ([]byte, error) {
 	root := document.Value{Kind: document.Map}
 	section := "muster"
-	if o.CCM && slices.ContainsFunc(o.Values, rendersLate) {
+	if o.CCM && slices.ContainsFunc(o.Values, callsTemplateLater) {
 		section = "ccm" // the section selects the language of template
 	}
-	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.Late != nil }) {
+	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.ResolveDeferred != nil }) {
 		data, err := expression.ToValue(o.Data, model.Position{})
 		if err != nil {
 			return nil, err
@@ -53,10 +53,10 @@ func renderYAML(o renderInput) ([]byte, error) {
 }
 
 // rendersLate reports whether an unevaluated expression in the properties calls template.
-func rendersLate(properties document.Value) bool {
+func callsTemplateLater(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {
-		found = found || v.Late && strings.Contains(v.Text, expression.NameTemplate)
+		found = found || v.Deferred && strings.Contains(v.Text, expression.NameTemplate)
 	})
 
 	return found
@@ -160,7 +160,7 @@ func literal(v document.Value, own redact.Redactor) document.Value {
 	switch {
 	case v.Secret:
 		return text(model.Redacted)
-	case v.Kind == document.String && !v.Late:
+	case v.Kind == document.String && !v.Deferred:
 		v.Text = expression.LiteralText(v.Text)
 	}
 	items := make([]document.Value, len(v.Items))

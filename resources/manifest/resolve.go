@@ -131,7 +131,7 @@ func message(ctx context.Context, r *resolver, key string, v document.Value) str
 	switch {
 	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
 		return ""
-	case v.Late:
+	case v.Deferred:
 		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)
 	case v.Secret:
 		r.Problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)

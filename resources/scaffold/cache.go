@@ -52,7 +52,7 @@ func (c *cache) tree(run, url string, fetch func() (*tree, error)) (*tree, error
 
 // keep keeps the files of an observation for the change that follows it.
 func (c *cache) keep(env resource.Env, spec *Spec, files []file) {
-	if env.Scope.Unchanging() || !c.begin(env.RunID) {
+	if env.Scope.ReadOnly() || !c.begin(env.RunID) {
 		return
 	}
 	defer c.mu.Unlock()
