@@ -11,8 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // factsEvery is after how many heartbeats facts are stored again although they
@@ -64,7 +63,7 @@ type Heartbeat struct {
 	stored stored
 	sent   sent
 	// moves logs other offsets of the clock, which a server causes.
-	moves sparse.Log
+	moves telemetry.RateLimitedLog
 	// tooLarge are the facts that were too large to be stored, empty for none.
 	tooLarge string
 	// duplicateAt is when another agent of the same id was seen last.
@@ -133,7 +132,7 @@ func (h *Heartbeat) Run(ctx context.Context) error {
 func (h *Heartbeat) once(ctx context.Context) error {
 	now, next := time.Now(), h.stretch(h.every())
 	// A heartbeat that became shorter holds at once.
-	h.stored.beat = times.Earliest(h.stored.beat, now.Add(next))
+	h.stored.beat = model.EarlierTime(h.stored.beat, now.Add(next))
 	if h.Inspect != nil {
 		h.Inspect()
 	}

@@ -6,21 +6,19 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/observe"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// access is what the rooms of the engine need to know of a run: what a type is
-// handed, and what may be shown. It is observe.Run and apply.Run.
+// access is the state of a run that its parts share: the decisions, the environment for the
+// types, the observations, the report and the secrets.
 type access struct {
 	*plan.Upstream
 
 	env      resource.Env
-	report   *report.Report
-	secrets  *report.Secrets
-	observer *observe.Observer
+	report   *runReport
+	secrets  *secretSet
+	observer *observer
 }
 
 // Env returns what a type is handed for a node, or for many when n is nil.

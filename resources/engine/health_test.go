@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
 )
 
 // clinic makes the checks of a test: each is the status that its command names.
@@ -320,7 +320,7 @@ func TestLogLineOfHealth(t *testing.T) {
 	} {
 		w.log.Reset()
 		c.tx.Type, c.tx.Name, c.tx.RequestedEnsure = "file", "a", "present"
-		report.Log(t.Context(), w.opts.Env.Log, &c.tx)
+		engine.LogTransaction(t.Context(), w.opts.Env.Log, &c.tx)
 		contains(t, w.log.String(), c.want)
 	}
 }

@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -57,7 +55,7 @@ func GracePeriod(d time.Duration) Grace {
 // Options are the options of a run.
 type Options struct {
 	// Identity is what the transactions have in common. An empty RunID makes one.
-	report.Identity
+	Identity
 	// Env is handed to the types. Its Scope says whether this is noop; its log
 	// must be set. RunID, Part and RunEnv are the engine's.
 	Env resource.Env
@@ -74,12 +72,12 @@ type Options struct {
 	// run did not come to.
 	Register func(ref model.Ref, entries []model.RegisterEntry)
 	// Journal keeps pending refreshes; nil means that they do not outlive the run.
-	Journal journal.Journal
+	Journal Journal
 	// Earlier is what the earlier commands of the session did, or how the rest of the
 	// manifest stands of which a part runs (plan.Standing).
-	Earlier plan.History
-	// Granted is that of plan.Terms.
-	Granted func(model.Ref) bool
+	Prior plan.History
+	// AlreadyConverged is passed to plan.Terms.
+	AlreadyConverged func(model.Ref) bool
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
 	// Outputs puts what a resource gives to later ones into its transaction.
@@ -96,7 +94,7 @@ type Options struct {
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
 	// Left gets what a resource was last seen in, at the end of its turn; nil is nobody.
-	Left func(ref model.Ref, state resource.State)
+	RecordOwnState func(ref model.Ref, state resource.State)
 	// Limit counts a change that is about to be made to a resource, or returns until when a
 	// limit puts it off; nil is no limit.
 	Limit func(r *resource.Resource) (until time.Time)

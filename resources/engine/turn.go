@@ -7,27 +7,25 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/apply"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // turn brings one resource into its desired state, or records why not: it
 // decides, and does what was decided. ctx is that of the run, work that of the
 // change in hand.
-func (r *run) turn(ctx, work context.Context, n *graph.Node) {
-	r.Results[n.At].Begun = true
+func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
+	r.Results[n.At].Started = true
 	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
 	if d.Kind == plan.Fail && errors.Is(d.Err, resource.ErrUnsettled) {
-		d = r.settled(ctx, n)
+		d = r.readAgain(ctx, n)
 	}
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
 		if d.For == plan.Creator {
-			r.turn(ctx, work, d.Creator)
+			r.reconcileResource(ctx, work, d.Creator)
 			r.observer.Retry(n)
 			continue
 		}
@@ -43,15 +41,15 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	}
 	if d.Kind == plan.Change && !r.IsNoop(n) {
 		if until := r.limit(n); !until.IsZero() {
-			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", PutOff: until}
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", RetryAt: until}
 		}
 	}
 	r.act(ctx, work, n, t, d)
 }
 
 // settled decides on a node that was in between when it was observed with others.
-func (r *run) settled(ctx context.Context, n *graph.Node) plan.Decision {
-	looking, cancel := apply.Attempt(ctx, n)
+func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
+	looking, cancel := withTimeout(ctx, n)
 	defer cancel()
 	r.env.InTurn = true
 	r.observer.Read(looking, []*graph.Node{n})
@@ -73,7 +71,7 @@ func (r *run) limit(n *graph.Node) (until time.Time) {
 // decide decides on a node, and gets what the decision waits for, except for a
 // manifest that must be read and a node that must go first.
 func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
-	ctx, cancel := apply.Attempt(ctx, n)
+	ctx, cancel := withTimeout(ctx, n)
 	defer cancel()
 	announced := n.Resource.Expand != nil
 	for {
@@ -86,7 +84,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 		case d.Kind != plan.Wait || d.For == plan.Creator || d.For == plan.Manifest:
 			return d
 		case d.For == plan.Properties:
-			r.resolveLate(ctx, n)
+			r.resolveDeferred(ctx, n)
 		case d.For == plan.State:
 			r.observer.Refresh(ctx, n)
 		case d.For == plan.Guards:
@@ -96,8 +94,8 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
-func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
-	spec, secrets, err := n.Resource.Late(ctx, r.outputs.kept)
+func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
+	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
 	if err == nil {
 		r.secrets.Add(secrets...)
 	}
@@ -108,8 +106,8 @@ func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
 func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
 	switch d.Kind {
 	case plan.Skip:
-		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.Resumes = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.PutOff
-		r.Results[n.At].Unmet, r.Results[n.At].PutOff = len(d.Unmet) > 0, d.PutOff
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
+		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
 		r.recorder.end(n, t, false)
 		return
 	case plan.Fail:
@@ -158,7 +156,7 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"
 	}
 	t.Changes = r.changes(n, d.Plan)
-	t.WouldRefresh = report.WouldRefresh(n)
+	t.WouldRefresh = wouldRefresh(n)
 	r.Expect(n, plan.Planned, n)
 	r.report.NoteDrift(n, d.Plan, false)
 }
@@ -166,10 +164,10 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 // change makes the change of a node, together with those of the nodes after it
 // where its type can.
 func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
-	batch := r.batch(ctx, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+	batch := r.batch(ctx, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
 	for _, c := range batch[1:] {
-		r.Results[c.Node.At].Begun = true
+		r.Results[c.Node.At].Started = true
 		transactions = append(transactions, r.report.Begin(c.Node, false, false))
 	}
 	if len(batch) > 1 {
@@ -186,9 +184,9 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 // batch returns a change with those that can be made together with it: of the
 // resources of its type and provider that follow it directly and wait for
 // nothing that is still to come. One that is expected to fail is changed alone.
-func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
-	batch := []apply.Change{first}
-	most := apply.BatchSize(first.Node.Resource.Type, r.Graph.Len())
+func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
+	batch := []dueChange{first}
+	most := batchSize(first.Node.Resource.Type, r.Graph.Len())
 	// With fail_on_error nothing may be changed beside what fails.
 	if most == 1 || r.FailsFast(first.Node) || first.Plan.Fails != nil {
 		return batch
@@ -197,7 +195,7 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 		if len(batch) == most || !r.Joins(n, first.Node) || r.announcer.isDue(n) {
 			break
 		}
-		if r.Results[n.At].Begun {
+		if r.Results[n.At].Started {
 			continue
 		}
 		d := r.decide(ctx, n)
@@ -205,7 +203,7 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 			if !r.limit(n).IsZero() {
 				break
 			}
-			batch = append(batch, apply.Change{Node: n, Plan: d.Plan, Refresh: d.Refresh})
+			batch = append(batch, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 		} else if d.Kind != plan.Stable && d.Kind != plan.Change {
 			break
 		}
@@ -215,8 +213,8 @@ func (r *run) batch(ctx context.Context, first apply.Change) []apply.Change {
 }
 
 // changeTogether makes changes at once, and one by one those that did not succeed.
-func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts []*model.Transaction) {
-	results := make([]*apply.Result, len(batch))
+func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []*model.Transaction) {
+	results := make([]*changeResult, len(batch))
 	err := r.record(work, batch, ts)
 	if err == nil {
 		results, err = r.applier.Together(work, batch)
@@ -225,10 +223,10 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 		n := batch[0].Node
 		r.opts.Env.Log.WarnContext(ctx, "batch failed, retrying one by one", "type", n.Ref.Type, "resources", len(batch), "error", r.ErrorText(n, err))
 	}
-	made := report.Now()
+	made := now()
 	end := func(i int, finish func()) {
 		// The time in which others of the batch had their turns is not this one's.
-		ts[i].Timestamp = ts[i].Timestamp.Add(report.Now().Sub(made))
+		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
 		finish()
 		r.conclude(ctx, batch[i].Node, ts[i])
 	}
@@ -245,8 +243,8 @@ func (r *run) changeTogether(ctx, work context.Context, batch []apply.Change, ts
 }
 
 // changeAlone makes one change.
-func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Transaction, make func(stop, ctx context.Context, c apply.Change) apply.Result) {
-	if err := r.record(work, []apply.Change{c}, []*model.Transaction{t}); err != nil {
+func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Transaction, make func(stop, ctx context.Context, c dueChange) changeResult) {
+	if err := r.record(work, []dueChange{c}, []*model.Transaction{t}); err != nil {
 		r.recorder.fail(ctx, c.Node, t, err)
 		return
 	}
@@ -254,12 +252,12 @@ func (r *run) changeAlone(ctx, work context.Context, c apply.Change, t *model.Tr
 }
 
 // record stores, before changes are made, the refreshes and the daemon-reload that they cause.
-func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Transaction) error {
+func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
 		nodes[i], ts[i].Changes = c.Node, r.changes(c.Node, c.Plan)
 	}
-	if slices.ContainsFunc(batch, func(c apply.Change) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
+	if slices.ContainsFunc(batch, func(c dueChange) bool { return r.wouldReloadUnits(c.Node, c.Plan) }) {
 		if err := r.opts.Env.Host.ExpectUnitChange(ctx, r.opts.RunID); err != nil {
 			return err
 		}
@@ -269,7 +267,7 @@ func (r *run) record(ctx context.Context, batch []apply.Change, ts []*model.Tran
 }
 
 // conclusion records what came of a change.
-func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transaction, res apply.Result) {
+func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
 	result := &r.Results[c.Node.At]
 	if r.opts.Outputs && !r.isSensitive(c.Node) {
 		t.Outputs = r.secrets.Shown(r.outputs.of(c.Node, res.Outcome))
@@ -287,12 +285,12 @@ func (r *run) conclusion(ctx context.Context, c apply.Change, t *model.Transacti
 	t.Changed, t.Refreshed = !res.Outcome.Unchanged && !r.opts.Check, c.Refresh && !c.Plan.Unrefreshed
 	result.Changed, result.Touched, result.ChangedAt = t.Changed, t.Changed, res.Outcome.At
 	if result.ChangedAt.IsZero() {
-		result.ChangedAt = report.Now()
+		result.ChangedAt = now()
 	}
 	r.outputs.keep(c.Node, res.Outcome)
 	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
 	if res.Outcome.AtEnd != nil {
-		r.recorder.late = append(r.recorder.late, lateChange{Change: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
+		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
 		return
 	}
 	r.recorder.repaired(c.Node, t, c.Plan, res.Made)

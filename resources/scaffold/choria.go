@@ -43,7 +43,7 @@ func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*Stat
 	if err != nil {
 		return nil, err
 	}
-	if len(t.due) > 0 && !env.Scope.Unchanging() {
+	if len(t.due) > 0 && !env.Scope.ReadOnly() {
 		size := 0
 		for _, f := range t.files {
 			size += len(f.content)

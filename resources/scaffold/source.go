@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -72,7 +71,7 @@ func fetch(ctx context.Context, env resource.Env, url string) ([]sourceFile, err
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	source, err := read(ctx, env, dir, trust.Author{Private: dir})
+	source, err := read(ctx, env, dir, paths.Author{Private: dir})
 	if err != nil {
 		// The user does not know the temporary directory.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
@@ -114,7 +113,7 @@ func sourceDir(env resource.Env, spec *Spec) (dir string, err error) {
 
 // read reads the files below a directory. Links, special files and files that others than the
 // author may change are errors.
-func read(ctx context.Context, env resource.Env, dir string, author trust.Author) (source []sourceFile, err error) {
+func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (source []sourceFile, err error) {
 	err = walk(ctx, dir, func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		entry, err := env.Host.Look(path)
