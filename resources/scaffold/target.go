@@ -57,8 +57,8 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 func (t *target) compare(ctx context.Context) error {
 	meta, others := t.state.Metadata, t.there
 	if t.exists() {
-		err := walkTarget(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
-		if err != nil {
+		w := walker{left: maxWalked, mayVanish: true, visit: func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil }}
+		if err := w.walk(ctx, t.spec.Name); err != nil {
 			return err
 		}
 		others = maps.Clone(t.there)
