@@ -65,13 +65,6 @@ func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
 	env.Log.WarnContext(ctx, "package lists not refreshed, using the existing ones", "provider", p.Name(), "error", err)
 }
 
-// Status reads the installed version and compares it with the wanted one.
-func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec) (*State, error) {
-	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
-
-	return states[0], errs[0]
-}
-
 // StatusAll reads all packages with one command, with one more the candidates of
 // those with ensure latest, and simulates the changes that are due.
 func (t *Type) StatusAll(ctx context.Context, env resource.Env, p PackageProvider, specs []*Spec) ([]*State, []error) {

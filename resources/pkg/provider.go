@@ -69,29 +69,13 @@ func (r Request) Is(word string) bool {
 // repositories.
 const Following time.Duration = math.MaxInt64
 
-// PackageProvider is a package manager. The specification names its methods for
-// one package; Batcher has those for many.
+// PackageProvider is a package manager.
 type PackageProvider interface {
 	resource.Provider
-	// Install installs a version: present, latest or a version number.
-	Install(ctx context.Context, env resource.Env, pkg, version string) error
-	// Upgrade changes to a higher version or to latest, Downgrade to a lower
-	// version.
-	Upgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	Downgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	// Uninstall removes a package and keeps its configuration files.
-	Uninstall(ctx context.Context, env resource.Env, pkg string) error
-	// Status reads which version is installed.
-	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
 	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. An
 	// invalid version is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
-	Batcher
-}
-
-// Batcher has the methods of a package manager for many packages at once.
-type Batcher interface {
-	// StatusAll is Status for many, with one command.
+	// StatusAll reads which versions are installed, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates returns, with one command, the newest available versions, in a
 	// release where one is named.

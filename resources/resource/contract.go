@@ -99,17 +99,21 @@ type Env struct {
 	InTurn bool
 }
 
-// Contract is a resource type with properties S, states T and providers P. The
-// interfaces below are optional; Of finds those that a type implements.
-type Contract[S Spec, T State, P Provider] interface {
+// Contract is a resource type with properties S and states T. A type is also a Single or a Batcher.
+// The other interfaces below are optional; Of finds the interfaces that a type implements.
+type Contract[S Spec, T State] interface {
 	Info() Info
 	// New returns properties with their defaults.
 	New() S
-	// Status reads the machine and never changes it.
-	Status(ctx context.Context, env Env, p P, spec S) (T, error)
 	// Plan returns the changes that are due. It is pure. An error is a state that
 	// must not be touched.
 	Plan(spec S, state T, refresh bool) (Plan, error)
+}
+
+// Single observes and changes one resource at a time.
+type Single[S Spec, T State, P Provider] interface {
+	// Status reads the machine and never changes it.
+	Status(ctx context.Context, env Env, p P, spec S) (T, error)
 	// Apply makes the changes of a plan. Only it may change the machine.
 	Apply(ctx context.Context, env Env, p P, spec S, plan Plan) (Outcome, error)
 }
@@ -149,9 +153,10 @@ type Marker interface {
 	Mark() (path string, mark files.Mark)
 }
 
-// Batcher observes and changes many resources at once.
+// Batcher observes and changes many resources at once, or one.
 type Batcher[S Spec, T State, P Provider] interface {
-	// StatusAll reads all states with one question. Both results are as long as specs.
+	// StatusAll reads all states with one question and never changes the machine. Both results are
+	// as long as specs.
 	StatusAll(ctx context.Context, env Env, p P, specs []S) ([]T, []error)
 	// ApplyAll makes all changes in one transaction. After an error the engine
 	// observes again and applies what is still due one by one. After a BatchError it

@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -13,44 +12,6 @@ import (
 // bootTime is the time for enabling and disabling once a resource's own time is
 // used up.
 const bootTime = 15 * time.Second
-
-// Apply makes the changes of the plan in order. Running and starting at boot
-// are independent: when one fails, the other is still done, but for what is put off
-// to the end of the run, which follows once all else succeeded.
-func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	actions := map[Action]func(context.Context, resource.Env, string) error{
-		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
-	}
-	for _, action := range []Action{Reload, ReloadOrRestart, Reenable, Mask, Unmask} {
-		actions[action] = func(ctx context.Context, env resource.Env, service string) error {
-			return p.Change(ctx, env, action, service)
-		}
-	}
-	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
-	outcome := resource.Outcome{Unchanged: others[0]}
-	var errs []error
-	var late Action
-	for _, change := range plan.Changes {
-		act, known := actions[Action(change.Action)]
-		if !known {
-			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
-		}
-		if isPostponed(ctx, env, p, Action(change.Action), spec.Name) {
-			late = Action(change.Action)
-			continue
-		}
-		ctx, cancel := timeFor(ctx, Action(change.Action))
-		errs = append(errs, act(ctx, env, spec.Name))
-		cancel()
-	}
-
-	err := errors.Join(errs...)
-	if err == nil {
-		outcome.AtEnd = postpone(ctx, env, p, late, spec.Name)
-	}
-
-	return outcome, err
-}
 
 // isPostponed reports whether a change is made at the end of the run. Of one service there is one at
 // most: to start, stop, restart or reload it.
@@ -112,7 +73,9 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 // isTimeUp reports whether ctx timed out, rather than being cancelled.
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
-// ApplyAll changes many services with one command a step.
+// ApplyAll changes services with one command for each step. Running and starting at boot are
+// independent: if one fails, the other is still done. A postponed change follows at the end of the run
+// if everything else succeeded.
 func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed, outcomes := make(resource.BatchError, len(specs)), make([]resource.Outcome, len(specs))
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {

@@ -17,7 +17,6 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -28,10 +27,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
 }
 
 // Name is apt.

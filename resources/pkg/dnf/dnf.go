@@ -21,7 +21,6 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -31,10 +30,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
 }
 
 // Name is dnf.

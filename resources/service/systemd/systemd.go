@@ -76,13 +76,6 @@ func run(ctx context.Context, env resource.Env, onLine func(string, bool), argv 
 	return env.Host.Run(ctx, command.Command{Argv: argv, Env: []string{"LC_ALL=C.UTF-8"}, OnLine: onLine})
 }
 
-// Status is StatusAll for one.
-func (p *Provider) Status(ctx context.Context, env resource.Env, name string) (*service.State, error) {
-	states, errs := p.StatusAll(ctx, env, []string{name})
-
-	return states[0], errs[0]
-}
-
 // StatusAll reads all services with one systemctl show, from which the answers
 // of is-active and is-enabled follow. Services that reload or stop are read
 // again for up to 5 s, one alone for minutes while systemd has a job for it: somebody restarts it.
@@ -131,42 +124,6 @@ func (p *Provider) Reload(ctx context.Context, env resource.Env) error {
 	defer release()
 
 	return p.changer.reload(ctx, env)
-}
-
-// Stop stops a service.
-func (p *Provider) Stop(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Stop, name)
-}
-
-// Start starts a service.
-func (p *Provider) Start(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Start, name)
-}
-
-// Restart restarts a service.
-func (p *Provider) Restart(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Restart, name)
-}
-
-// Enable makes a service start at boot.
-func (p *Provider) Enable(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Enable, name)
-}
-
-// Disable keeps a service from starting at boot.
-func (p *Provider) Disable(ctx context.Context, env resource.Env, name string) error {
-	return p.Change(ctx, env, service.Disable, name)
-}
-
-// Change applies an action to a service. It must be none that IsPostponed.
-func (p *Provider) Change(ctx context.Context, env resource.Env, action service.Action, name string) error {
-	names := p.names.resolve(env.RunID, []string{name})
-	switch action {
-	case service.Start, service.Restart, service.Reload, service.ReloadOrRestart:
-		return p.changer.startAndCheck(ctx, env, action, names[0])
-	default:
-		return p.changer.changeMany(ctx, env, action, names)
-	}
 }
 
 // Watches returns the unit of a service. What systemd has not read yet it does not tell
