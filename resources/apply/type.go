@@ -18,7 +18,7 @@ func New(providers ...CCMManifest) *resource.Type { return resource.Of(Type{}, p
 func (Type) Info() resource.Info {
 	return resource.Info{
 		Name:     "apply",
-		Summary:  "Child manifests, whose resources become part of the run",
+		Summary:  "Child manifests; their resources become part of the run",
 		NameHelp: "the path of the child manifest, relative to the manifest that names it",
 		Ensures:  []string{model.EnsurePresent},
 		Reads:    resource.Paths,

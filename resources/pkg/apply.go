@@ -18,8 +18,7 @@ func (t *Type) achieved(p PackageProvider, spec *Spec, plan resource.Plan, after
 	return err == nil && state.Ensure != plan.Changes[0].From && t.Verify(spec, resource.Outcome{}, state) == nil
 }
 
-// requestsOf returns the changes that a plan asks for; that of the version comes
-// first.
+// requestsOf returns the changes of a plan. The change of the version comes first.
 func requestsOf(spec *Spec, plan resource.Plan) []Request {
 	var out []Request
 	for _, change := range plan.Changes {
@@ -39,8 +38,7 @@ func requestsOf(spec *Spec, plan resource.Plan) []Request {
 	return out
 }
 
-// along begins the property of a change that goes along with one that is asked
-// for.
+// along is the prefix of the property of a change to another package, a side effect of the requested change.
 const along = "package#"
 
 // warnOfRemoved logs packages that went along with others.

@@ -16,7 +16,7 @@ type refreshed struct {
 	err error
 }
 
-// locked calls f while nothing else of this type runs a command.
+// locked calls f while no other command of this type runs.
 func (t *Type) locked(ctx context.Context, f func() error) error {
 	select {
 	case t.busy <- struct{}{}:

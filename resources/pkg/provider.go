@@ -23,8 +23,8 @@ const (
 	// Hold keeps the package manager from changing a package, Unhold allows it.
 	Hold   Action = "hold"
 	Unhold Action = "unhold"
-	// Configure completes an installation that was interrupted, of the version in
-	// the request; Reinstall one of which files may be missing.
+	// Configure completes an interrupted installation of the version in the request. Reinstall repairs
+	// an installation with missing files.
 	Configure Action = "configure"
 	Reinstall Action = "reinstall"
 )
@@ -84,9 +84,8 @@ type PackageProvider interface {
 	// possible. Those to hold and to release come last. It waits for the lock of
 	// another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
-	// Simulate returns the packages that ChangeAll would remove besides those that
-	// are asked for, by what the machine knows already. Its errors are those of
-	// ChangeAll.
+	// Simulate returns the packages that ChangeAll would remove in addition to the requests, from
+	// local data only. Its errors are the errors of ChangeAll.
 	Simulate(ctx context.Context, env resource.Env, requests []Request) ([]Package, error)
 	// Refresh fetches package lists that are older than maxAge or than their
 	// repositories; with 0 the package manager decides. latest announces a call of
@@ -107,7 +106,7 @@ type AbsenceChecker interface {
 	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
 }
 
-// Watcher is a package manager whose database can be watched.
+// Watcher is a package manager with a database that can be watched.
 type Watcher interface {
 	// Watches returns the files that change with any package.
 	Watches() []watch.Point

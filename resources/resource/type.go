@@ -38,7 +38,7 @@ type Type struct {
 	Include    func(spec Spec) Inclusion
 	Adopt      func(ctx context.Context, env Env, spec Spec, state State) error
 
-	// Properties are those of a spec, the common ones first.
+	// Properties are the properties of a spec, the common properties first.
 	Properties []Property
 }
 

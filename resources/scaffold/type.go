@@ -87,8 +87,8 @@ func named(plan resource.Plan) string {
 	return strings.Join(paths, ", ")
 }
 
-// Relations returns that a scaffold comes after the directories above it and its
-// source, and before whatever needs its target.
+// Relations order a scaffold after the directories above it and its source, and before resources
+// that need its target.
 func (Type) Relations(spec *Spec) resource.Relations {
 	out := resource.Relations{}
 	if strings.HasPrefix(spec.Source, "/") {

@@ -21,8 +21,8 @@ func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, actio
 	return can && by.IsPostponed(ctx, env, action, name)
 }
 
-// postpone returns what is made of a service at the end of the run: an action or, where there is none,
-// what an earlier attempt put off. It is nil for nothing.
+// postpone returns the function for the end of the run: for the action, or without an action for a change
+// that an earlier attempt postponed. It is nil if there is none.
 func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
 	by, can := p.(Postponer)
 	switch {
@@ -35,8 +35,8 @@ func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action A
 	}
 }
 
-// startedByOthers reports which services are only to be started, and are so without muster: in a
-// repair of drift somebody may restart what was seen to stop.
+// startedByOthers reports which services only need a start and have started without muster. During a
+// repair of drift another user may restart a service that stopped.
 func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
 	out := make([]bool, len(specs))
 	looker, can := p.(Onlooker)
@@ -120,10 +120,10 @@ type step struct {
 	services []int
 }
 
-// steps merges the changes of plans. Services are started, stopped and refreshed
-// in plan order, because one may make room for another. Unmasking makes the rest
-// possible and masking prevents it. Disabling comes before enabling, because one
-// may replace another at boot.
+// steps merges the changes of plans. Services are started, stopped and refreshed in plan order,
+// because a service may free a resource for another service. Unmasking comes before all other steps and
+// masking after them, because a masked service cannot change. Disabling comes before enabling, because
+// one service may replace another at boot.
 func steps(plans []resource.Plan) []step {
 	var run []step
 	var unmask, disable, enable, reenable, mask []int

@@ -41,7 +41,7 @@ type ServiceProvider interface {
 
 // Onlooker is a service manager that starts services for others too.
 type Onlooker interface {
-	// AreStarted reports which services run, or are about to because somebody else asked for it.
+	// AreStarted reports which services run, or will run because another user started them.
 	AreStarted(ctx context.Context, env resource.Env, services []string) []bool
 }
 
@@ -50,14 +50,14 @@ type Onlooker interface {
 type Postponer interface {
 	// IsPostponed reports whether a change of a service is made at the end of the run.
 	IsPostponed(ctx context.Context, env resource.Env, action Action, service string) bool
-	// Postpone returns what makes such a change at the end of the run. Until then Status reads the
-	// service as it will be.
+	// Postpone returns a function that makes the change at the end of the run. Until then the state
+	// of the service includes the change.
 	Postpone(ctx context.Context, env resource.Env, action Action, service string) func(context.Context) error
 	// Postponed returns what an earlier attempt of the run put off that Status reads as made, nil for nothing.
 	Postponed(ctx context.Context, env resource.Env, service string) func(context.Context) error
 }
 
-// Watcher is a service manager that tells when a service changes.
+// Watcher is a service manager that signals changes of services.
 type Watcher interface {
 	// Watches returns what changes when a service does.
 	Watches(service string) []watch.Point

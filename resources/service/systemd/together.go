@@ -53,7 +53,7 @@ func (p *Provider) changeOne(ctx context.Context, env resource.Env, action servi
 	}
 }
 
-// done reports for which services an action that began at a time succeeded.
+// done reports which services an action succeeded for. The action began at the given time.
 func (c *changer) done(ctx context.Context, env resource.Env, action service.Action, names []string, began time.Duration) []bool {
 	done := make([]bool, len(names))
 	switch action {
