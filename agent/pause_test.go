@@ -9,11 +9,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/jsm.go"
+	"github.com/nats-io/jsm.go/api"
+
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
+	"github.com/musterfleet/muster/testing/kvtest"
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
@@ -176,6 +180,64 @@ func TestAPauseEndsByItself(t *testing.T) {
 		n.after(time.Hour)
 		n.isPaused("")
 		n.has("a", "one")
+	})
+}
+
+// TestNoPauseIsMissed: a node that has not heard of a pause stays paused when another of its pauses ends.
+func TestNoPauseIsMissed(t *testing.T) {
+	const web, all = "group.web.pause", "group.all.pause"
+	withControl(t, func(t *testing.T, n *node) {
+		m, err := jsm.New(n.nats.Conn())
+		if err != nil {
+			t.Fatal(err)
+		}
+		stream, own := kvstore.KVStream(n.nats.Names().Control()), n.own(model.ControlPause)
+		announced := kvtest.Config(t, m, stream).RePublish
+		unannounced := func(key, value string) {
+			t.Helper()
+			kvtest.Update(t, m, stream, func(c *api.StreamConfig) { c.RePublish = nil })
+			n.control(key, value)
+			kvtest.Update(t, m, stream, func(c *api.StreamConfig) { c.RePublish = announced })
+		}
+		n.control(own, pausing(0))
+		n.isPaused(own)
+		n.write("a", "other")
+		unannounced(all, pausing(0))
+		n.control(own, "")
+		n.isPaused(all)
+		n.after(time.Minute)
+		n.isPaused(all)
+		unannounced(web, pausing(0))
+		unannounced(web, "")
+		n.control(all, "")
+		n.isPaused("")
+		n.control(all, pausing(0))
+		unannounced(all, "")
+		n.control(own, pausing(0))
+		n.control(own, "")
+		n.after(10 * time.Minute) // an audit
+		n.isPaused("")
+		n.has("a", "one")
+	})
+}
+
+// TestAPauseFollowsIntoAnotherGroup: a node that moves from one paused group to another runs nothing in between.
+func TestAPauseFollowsIntoAnotherGroup(t *testing.T) {
+	withControl(t, func(t *testing.T, n *node) {
+		key := n.own(model.ControlGroups)
+		n.control("group.one.pause", pausing(0))
+		n.control("group.two.pause", pausing(0))
+		n.control(key, groups("one"))
+		n.isPaused("group.one.pause")
+		n.write("a", "other")
+		n.put("group.web.more", "b", "two")
+		n.control(key, groups("two"))
+		n.isPaused("group.two.pause")
+		n.has("a", "other")
+		n.lacks("b")
+		n.control(key, groups("free"))
+		n.isPaused("")
+		n.has("b", "two")
 	})
 }
 

@@ -24,6 +24,8 @@ var (
 var (
 	// ErrNotFound is an assignment, revision, bundle, object or key that is not there.
 	ErrNotFound = errors.New("not found")
+	// ErrNotPermitted reports an operation that the NATS server denies.
+	ErrNotPermitted = errors.New("not permitted")
 	// ErrUnusable is a stored value with invalid headers. It can be replaced or removed, but not used.
 	ErrUnusable = errors.New("cannot be used")
 	// ErrTooLarge is a value that is over what the server takes in one message. A

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -88,68 +89,136 @@ func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 	})
 }
 
-// changing is a bucket with changing keys. The key unread cannot be read.
+// changing is a bucket with changing keys. One key cannot be read, and its servers may lag.
 type changing struct {
-	bucket
-	keys   map[string]model.Entry
+	mu   sync.Mutex
+	keys map[string]model.Entry
+	// read are the keys as the server answers; nil answers keys.
+	read   map[string]model.Entry
 	unread string
 }
 
 func (b *changing) Entries() (map[string]model.Entry, model.Sync) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	at := time.Unix(1, 0)
 
 	return maps.Clone(b.keys), model.Sync{At: at, Stream: at, Known: []string{"node.web01", "group.web"}}
 }
 
-func (b *changing) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
-	if key == b.unread {
-		return model.Entry{}, errors.New("no answer")
+func (b *changing) Read(_ context.Context, key string, _ uint64) (model.Entry, error) {
+	e, err := b.Removal(context.Background(), key)
+	if err == nil && e.Deleted {
+		err = model.ErrNotFound
 	}
-	e, err := b.bucket.Read(ctx, key, revision)
-	e.Key, e.Revision = key, revision
 
 	return e, err
 }
 
+func (b *changing) Removal(_ context.Context, key string) (model.Entry, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	answers := b.keys
+	if b.read != nil {
+		answers = b.read
+	}
+	e, ok := answers[key]
+	switch {
+	case key == b.unread:
+		return model.Entry{}, errors.New("no answer")
+	case !ok:
+		return model.Entry{}, model.ErrNotFound
+	}
+	e.Value = []byte(`{"protocol": "io.muster.v1.pause", "by": "ann"}`)
+
+	return e, nil
+}
+
+// answer has the server answer with other keys than the announced ones.
+func (b *changing) answer(keys map[string]model.Entry) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.read = keys
+}
+
+// entry is a revision of a key, stored so many seconds after the first.
+func entry(key string, revision uint64) model.Entry {
+	return model.Entry{Key: key, Revision: revision, Time: time.Unix(int64(revision), 0)}
+}
+
+// running runs the control documents of a node in the group web, and returns a check of the pauses in force.
+func running(t *testing.T, b *changing) (wake func(), is func(want map[string]uint64)) {
+	dir := t.TempDir()
+	c, err := control.Open(control.Options{
+		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: open{}, Clock: wall{},
+		Families: func() []string { return []string{"node.web01", "group.web"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(t.Context())
+	t.Cleanup(func() { stop(); synctest.Wait() })
+	go func() { _ = c.Run(ctx) }()
+
+	return c.Wake, func(want map[string]uint64) {
+		t.Helper()
+		synctest.Wait()
+		if by := c.PausedBy(); !maps.Equal(by, want) {
+			t.Errorf("paused by %v, want %v", by, want)
+		}
+	}
+}
+
+// group is the key of the pause of a group.
+const group = "group.web.pause"
+
 // TestNoRunBetweenTwoPauses: a resumed node stays paused until it has read its other pause.
 func TestNoRunBetweenTwoPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const group = "group.web.pause"
-		entry := func(key string, revision uint64) model.Entry {
-			return model.Entry{Key: key, Revision: revision, Time: time.Unix(1, 0)}
-		}
-		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}, unread: group}
-		dir := t.TempDir()
-		c, err := control.Open(control.Options{
-			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: open{}, Clock: wall{},
-			Families: func() []string { return []string{"node.web01", "group.web"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, stop := context.WithCancel(t.Context())
-		defer synctest.Wait()
-		defer stop()
-		go func() { _ = c.Run(ctx) }()
-		synctest.Wait()
-		is := func(want map[string]uint64) {
-			t.Helper()
-			if by := c.PausedBy(); !maps.Equal(by, want) {
-				t.Errorf("paused by %v, want %v", by, want)
-			}
-		}
+		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}}
+		wake, is := running(t, b)
 		is(map[string]uint64{key: 7})
+		b.unread = group
 		b.keys = map[string]model.Entry{group: entry(group, 8)}
-		c.Wake()
-		synctest.Wait()
+		wake()
 		is(map[string]uint64{key: 7})
 		b.unread = ""
-		c.Wake()
-		synctest.Wait()
+		wake()
 		is(map[string]uint64{group: 8})
 		b.keys = nil
-		c.Wake()
-		synctest.Wait()
+		wake()
 		is(nil)
+	})
+}
+
+// TestTheNewestRevisionStays: a server that lags neither restores an older pause nor ends a newer one, and the
+// node reads again until the server has caught up.
+func TestTheNewestRevisionStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		keys := func(e model.Entry) map[string]model.Entry { return map[string]model.Entry{e.Key: e} }
+		removal := func(revision uint64) map[string]model.Entry {
+			e := entry(key, revision)
+			e.Deleted = true
+			return keys(e)
+		}
+		b := &changing{keys: keys(entry(key, 7))}
+		wake, is := running(t, b)
+		answers := func(with map[string]model.Entry, want map[string]uint64) {
+			t.Helper()
+			b.answer(with)
+			<-time.After(time.Minute)
+			is(want)
+		}
+		is(map[string]uint64{key: 7})
+		b.keys, b.read = keys(entry(key, 9)), keys(entry(key, 5))
+		wake()
+		is(map[string]uint64{key: 7})
+		answers(keys(entry(key, 8)), map[string]uint64{key: 8})
+		answers(keys(entry(key, 9)), map[string]uint64{key: 9})
+		b.keys, b.read = nil, removal(6)
+		wake()
+		is(map[string]uint64{key: 9})
+		answers(keys(entry(key, 10)), map[string]uint64{key: 10}) // not announced yet
+		answers(removal(11), nil)
 	})
 }

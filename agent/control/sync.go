@@ -3,6 +3,7 @@ package control
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 
@@ -18,58 +19,60 @@ func (c *Control) sync(ctx context.Context) error {
 	families := c.o.Families()
 	var failed []error
 	changed, unread := false, false
+	note := func(key string, took bool, err error) {
+		changed = changed || took
+		unread = unread || err != nil && isPause(key) && !errors.Is(err, model.ErrNotPermitted)
+		failed = append(failed, err)
+	}
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
 		if family, _, ok := model.SplitKey(key); ok && slices.Contains(families, family) && model.IsControlKey(key) {
 			took, err := c.take(ctx, entries[key], family)
-			changed = changed || took
-			unread = unread || err != nil && isPause(key)
-			failed = append(failed, err)
+			if err == nil && c.isBehind(entries[key]) && !slices.Contains(state.Kept, key) {
+				err = fmt.Errorf("%s: %w", key, errLags)
+			}
+			note(key, took, err)
 		}
 	}
 	// A pause ends after all others are in force: the node must not run in between.
-	changed = c.forget(families, unread) || changed
-	for _, key := range c.keys() {
-		family, _, _ := model.SplitKey(key)
-		if _, there := entries[key]; !there && state.Knows(family) && !(unread && isPause(key)) {
-			ended, err := c.end(ctx, key, family)
-			changed = changed || ended
-			failed = append(failed, err)
+	ending := c.ending(entries, state, families)
+	if slices.ContainsFunc(ending, isPause) {
+		for _, family := range families {
+			key := model.Key(family, model.ControlPause)
+			took, err := c.takeNewest(ctx, key, family)
+			note(key, took, err)
 		}
+	}
+	for _, key := range ending {
+		if unread && isPause(key) {
+			continue
+		}
+		ended, err := c.end(ctx, key, families)
+		changed = changed || ended
+		failed = append(failed, err)
 	}
 	err := errors.Join(failed...)
 
 	return errors.Join(err, c.settle(ctx, state, changed, err == nil))
 }
 
-// keys returns those of the documents in force, and of those that were rejected.
-func (c *Control) keys() []string {
+// ending returns the keys to end, in order: the bucket has them no more, or the node has left their family.
+func (c *Control) ending(entries map[string]model.Entry, state model.Sync, families []string) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	all := slices.AppendSeq(slices.Collect(maps.Keys(c.documents)), maps.Keys(c.rejected))
 	slices.Sort(all)
 
-	return slices.Compact(all)
+	return slices.DeleteFunc(slices.Compact(all), func(key string) bool {
+		family, _, _ := model.SplitKey(key)
+		_, there := entries[key]
+		return slices.Contains(families, family) && (there || !state.Knows(family))
+	})
 }
 
 // isPause reports whether a control key is a pause.
 func isPause(key string) bool {
 	_, name, _ := model.SplitKey(key)
 	return name == model.ControlPause
-}
-
-// forget drops documents of families that the node has left, and keeps their pauses while keepPauses.
-func (c *Control) forget(families []string, keepPauses bool) (changed bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	gone := func(key string) bool {
-		family, _, _ := model.SplitKey(key)
-		return !slices.Contains(families, family) && !(keepPauses && isPause(key))
-	}
-	before := len(c.documents)
-	maps.DeleteFunc(c.documents, func(key string, _ document) bool { return gone(key) })
-	maps.DeleteFunc(c.rejected, func(key string, _ rejection) bool { return gone(key) })
-
-	return len(c.documents) != before
 }
 
 // isKnown reports whether a revision is in force, or was rejected.
@@ -92,6 +95,37 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 	if err != nil {
 		return false, err
 	}
+
+	return c.accept(ctx, e, family)
+}
+
+// takeNewest is take of a key that may have changed before its announcement arrives.
+func (c *Control) takeNewest(ctx context.Context, key, family string) (changed bool, err error) {
+	e, err := c.o.Source.Read(ctx, key, 0)
+	switch {
+	case errors.Is(err, model.ErrNotFound):
+		return false, nil
+	case err != nil || c.isKnown(e):
+		return false, err
+	}
+
+	return c.accept(ctx, e, family)
+}
+
+// errLags reports a server that answers with an older revision of a key than the node has.
+var errLags = errors.New("the NATS server answers with an older revision, it may lag behind the others")
+
+// isOlder reports whether the server stored a revision before the one in force. A recreated bucket counts from 1
+// again, at a later time.
+func isOlder(e, inForce model.Entry) bool {
+	return e.Revision < inForce.Revision && e.Time.Before(inForce.Time)
+}
+
+// accept puts an entry in force unless it is rejected or older than the one in force.
+func (c *Control) accept(ctx context.Context, e model.Entry, family string) (changed bool, err error) {
+	if before, inForce := c.inForce(e.Key); inForce && isOlder(e, before) {
+		return false, fmt.Errorf("%s: %w", e.Key, errLags)
+	}
 	d, err := decode(e)
 	if err == nil {
 		err = c.judge(ctx, e, family)
@@ -112,6 +146,25 @@ func (c *Control) take(ctx context.Context, known model.Entry, family string) (c
 	return true, nil
 }
 
+// isBehind reports whether the revision in force is older than the announced one.
+func (c *Control) isBehind(announced model.Entry) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, inForce := c.documents[announced.Key]
+	_, rejected := c.rejected[announced.Key]
+
+	return inForce && !rejected && isOlder(d.entry, announced)
+}
+
+// inForce returns the entry of a key that is in force.
+func (c *Control) inForce(key string) (model.Entry, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	d, ok := c.documents[key]
+
+	return d.entry, ok
+}
+
 // judge returns why a document, or the end of one, is not accepted; labels always are.
 func (c *Control) judge(ctx context.Context, e model.Entry, family string) error {
 	switch _, name, _ := model.SplitKey(e.Key); name {
@@ -124,25 +177,24 @@ func (c *Control) judge(ctx context.Context, e model.Entry, family string) error
 	}
 }
 
-// end ends a key that the bucket does not have any more. Where signatures are demanded the
-// message that ended a pause must be signed too: else it stays in force, as groups do.
-func (c *Control) end(ctx context.Context, key, family string) (changed bool, err error) {
-	_, name, _ := model.SplitKey(key)
-	c.mu.Lock()
-	_, inForce := c.documents[key]
-	c.mu.Unlock()
-	if inForce && name != model.ControlLabels && c.o.Gate.Demands() {
+// end ends a key that ending returned. Where signatures are required, an unsigned message ends neither a pause nor
+// groups.
+func (c *Control) end(ctx context.Context, key string, families []string) (changed bool, err error) {
+	family, name, _ := model.SplitKey(key)
+	if before, inForce := c.inForce(key); inForce && slices.Contains(families, family) {
 		e, err := c.o.Source.Removal(ctx, key)
 		switch {
 		case errors.Is(err, model.ErrNotFound):
 			e = model.Entry{Key: key, Deleted: true}
 		case err != nil:
 			return false, err
-		case !e.Deleted:
-			return false, nil // it was put again meanwhile
+		case !e.Deleted || isOlder(e, before):
+			return false, fmt.Errorf("%s: %w", key, errLags)
 		}
-		if err := c.judge(ctx, e, family); err != nil {
-			return false, c.reject(e, err)
+		if name != model.ControlLabels && c.o.Gate.Demands() {
+			if err := c.judge(ctx, e, family); err != nil {
+				return false, c.reject(e, err)
+			}
 		}
 	}
 	c.mu.Lock()

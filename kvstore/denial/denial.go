@@ -15,7 +15,7 @@ import (
 )
 
 // ErrNotPermitted is an operation that the permissions of these credentials deny.
-var ErrNotPermitted = errors.New("not permitted")
+var ErrNotPermitted = model.ErrNotPermitted
 
 // Unusable is why nothing of the fleet is read or written on a connection: a format that
 // is not known, a wrong prefix of the API, a server that is too old, or that no answer

@@ -66,7 +66,7 @@ func (p *pending) add(family int, key string, sequence uint64, due time.Time) {
 	q := &p.queues[family]
 	a := announcement{family: family, key: key, sequence: sequence, due: due, since: due}
 	if before, ok := q.keys[key]; ok {
-		a.due, a.since = before.due, before.since
+		a.due, a.since, a.sequence = before.due, before.since, max(a.sequence, before.sequence)
 	}
 	q.put(a)
 	p.mu.Unlock()
@@ -82,7 +82,7 @@ func (p *pending) again(a announcement) {
 	defer p.mu.Unlock()
 	q := &p.queues[a.family]
 	if before, ok := q.keys[a.key]; ok {
-		a.sequence, a.tries, a.due = before.sequence, before.tries, before.due
+		a.sequence, a.tries, a.due = max(a.sequence, before.sequence), before.tries, before.due
 	}
 	q.put(a)
 }

@@ -41,6 +41,22 @@ func TestPendingIsBounded(t *testing.T) {
 	}
 }
 
+// TestAnOlderAnnouncementChangesNothing: of a key that waits, the newest announced revision is awaited.
+func TestAnOlderAnnouncementChangesNothing(t *testing.T) {
+	t.Parallel()
+	now := time.Now()
+	p := newPending(1)
+	add := func(sequence uint64) { p.add(0, "node.web01.pause", sequence, now) }
+	add(8)
+	add(7)
+	first := p.take(now)[0]
+	add(6)
+	p.again(first)
+	if again := p.take(now)[0]; first.sequence != 8 || again.sequence != 8 {
+		t.Errorf("awaited: %d, then %d", first.sequence, again.sequence)
+	}
+}
+
 // TestOverflowIsComparedSoon, however often it is noticed.
 func TestOverflowIsComparedSoon(t *testing.T) {
 	t.Parallel()

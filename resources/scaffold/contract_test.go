@@ -12,12 +12,11 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
 	"github.com/musterfleet/muster/testing/typetest"
 	"golang.org/x/sys/unix"
 )
 
-func scaffoldType() *resource.Type { return scaffold.New(choria.Provider{}) }
+func scaffoldType() *resource.Type { return scaffold.New(scaffold.Choria{}) }
 
 func check(t testing.TB, err error) {
 	t.Helper()

@@ -3,7 +3,7 @@ package scaffold_test
 import (
 	"testing"
 
-	"github.com/musterfleet/muster/resources/scaffold/choria"
+	"github.com/musterfleet/muster/resources/scaffold"
 )
 
 // TestNull checks that printing a null value, or a value with null in it, is an error with the
@@ -44,7 +44,7 @@ func TestNull(t *testing.T) {
 			s := newSubject(t, put("src/f", tc.text, "src/_partials/p", tc.part), "engine", tc.engine)
 			s.spec.Data = data
 			s.env.Scope.Origin = asked(words)
-			_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+			_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
 			if err == nil && tc.wrong == "" {
 				check(t, s.apply())
 				has("out", "f", tc.want)(t, s.dir)

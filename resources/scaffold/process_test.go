@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
+	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -38,7 +38,7 @@ func (asked) Tree(context.Context, string) (string, func() error, error) {
 // failsWith looks at a scaffold of templates, and gives the error.
 func (s *subject) failsWith() error {
 	s.t.Helper()
-	_, err := s.typ.Status(s.t.Context(), s.env, choria.Provider{}, s.spec)
+	_, err := s.typ.Status(s.t.Context(), s.env, scaffold.Choria{}, s.spec)
 	if err == nil {
 		s.t.Fatal("no error")
 	}
@@ -105,7 +105,7 @@ func TestRenderingEnds(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		enough := errors.New("enough")
 		cancel(enough)
-		if _, err := s.typ.Status(ctx, s.env, choria.Provider{}, s.spec); !errors.Is(err, enough) {
+		if _, err := s.typ.Status(ctx, s.env, scaffold.Choria{}, s.spec); !errors.Is(err, enough) {
 			t.Error(engine, err)
 		}
 	}
@@ -194,7 +194,7 @@ func TestFunctions(t *testing.T) {
 			}
 			s := newSubject(t, put("src/f", tc.text, "src/_partials/p", part), "engine", tc.engine)
 			s.env.Scope.Origin = functions
-			_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+			_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
 			if err == nil {
 				check(t, s.apply())
 				has("out", "f", tc.want)(t, s.dir)
@@ -323,7 +323,7 @@ func TestProcesses(t *testing.T) {
 			s.env.Scope.Origin, s.env.RunID = tc.origin, "run"
 			var commands func() []string
 			s.env.Host, commands = hosttest.Traced(t)
-			provider := choria.New()
+			provider := scaffold.NewChoria()
 			state, err := s.typ.Status(t.Context(), s.env, provider, s.spec)
 			check(t, err)
 			plan, err := s.typ.Plan(s.spec, state, false)

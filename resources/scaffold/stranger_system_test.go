@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/trust"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
+	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -49,7 +49,7 @@ func strange(t *testing.T, more ...any) (s *subject, home string) {
 
 // attempt observes, plans and applies, and returns the first error.
 func (s *subject) attempt() error {
-	state, err := s.typ.Status(s.t.Context(), s.env, choria.Provider{}, s.spec)
+	state, err := s.typ.Status(s.t.Context(), s.env, scaffold.Choria{}, s.spec)
 	if err != nil {
 		return err
 	}
@@ -57,7 +57,7 @@ func (s *subject) attempt() error {
 	if err != nil || plan.Empty() {
 		return err
 	}
-	_, err = s.typ.Apply(s.t.Context(), s.env, choria.Provider{}, s.spec, plan)
+	_, err = s.typ.Apply(s.t.Context(), s.env, scaffold.Choria{}, s.spec, plan)
 
 	return err
 }

@@ -12,7 +12,6 @@ import (
 	"text/template/parse"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 const (
@@ -59,7 +58,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 // GoFunctions returns the functions that Go templates have: those of sprig, and
 // those of names, which come before them.
 func GoFunctions(names Names) template.FuncMap {
-	functions := bounded.Sprig()
+	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
 		text, _ := environ[name].(string)

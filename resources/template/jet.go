@@ -19,7 +19,6 @@ import (
 	"github.com/CloudyKit/jet/v6"
 
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // The delimiters of Jet templates.
@@ -210,7 +209,7 @@ func (r *rendering) name(path string) string {
 func JetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
 	// These replace those of the library, which have no bounds.
-	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(bounded.Repeat)), jetFunction("replace", reflect.ValueOf(bounded.Replace))
+	out["repeat"], out["replace"] = jetFunction("repeat", reflect.ValueOf(repeatText)), jetFunction("replace", reflect.ValueOf(replaceText))
 	for name, fn := range names.Functions() {
 		out[name] = jetFunction(name, reflect.ValueOf(fn))
 	}

@@ -7,8 +7,6 @@ import (
 	"slices"
 
 	"github.com/CloudyKit/jet/v6"
-
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // guard has a parsed template go through mappings in order, count what its
@@ -164,7 +162,7 @@ const (
 func assigned(args jet.Arguments) reflect.Value {
 	m, v := args.Get(0), args.Get(1)
 	if m.IsValid() && v.IsValid() {
-		if err := bounded.CheckHolder(m, v); err != nil {
+		if err := checkHolder(m, v); err != nil {
 			panic(err)
 		}
 	}

@@ -2,14 +2,14 @@ package template
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"text/template"
 	"text/template/parse"
 
 	"github.com/CloudyKit/jet/v6"
-
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // namePrinted is the name of the function that checks printed values.
@@ -83,7 +83,7 @@ func checkPrinted(root *parse.ListNode) {
 
 // printed returns the value of an action, or a nullError.
 func printed(source string, v any) (any, error) {
-	if path, found := bounded.FindNull(v); found {
+	if path, found := findNull(v); found {
 		return nil, &nullError{source, path}
 	}
 
@@ -92,7 +92,7 @@ func printed(source string, v any) (any, error) {
 
 // CheckGo returns an error with a remedy for a value that is or contains null. source is the Go action that prints it.
 func CheckGo(source string, v any) error {
-	path, found := bounded.FindNull(v)
+	path, found := findNull(v)
 	switch null := (&nullError{source, path}); {
 	case !found:
 		return nil
@@ -118,7 +118,7 @@ func nullInJet(source string, v reflect.Value) *nullError {
 	if !v.IsValid() || !v.CanInterface() {
 		return nil
 	}
-	if path, found := bounded.FindNull(v.Interface()); found {
+	if path, found := findNull(v.Interface()); found {
 		return &nullError{source, path}
 	}
 
@@ -154,4 +154,68 @@ func (r *rendering) checkPrinted(n *jet.ActionNode) {
 		return v
 	})
 	n.Pipe.Cmds[0].CallExprNode = *jetCall(n.NodeBase, name, value)
+}
+
+// checkNull returns an error for an argument that is or contains null, which fmt would print as <nil>.
+func checkNull(function string, args []any) error {
+	for i, arg := range args {
+		switch path, found := findNull(arg); {
+		case found && path == "":
+			return fmt.Errorf("argument %d of %s is null", i+1, function)
+		case found:
+			return fmt.Errorf("argument %d of %s is null at `%s`", i+1, function, path)
+		}
+	}
+
+	return nil
+}
+
+// findNull returns the path of the first null value in a tree of mappings and lists, empty if
+// the tree itself is null.
+func findNull(v any) (path string, found bool) {
+	path, found = nullWithin(v)
+
+	return strings.TrimPrefix(path, "."), found
+}
+
+func nullWithin(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", true
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, found := nullWithin(v[key]); found {
+				return "." + key + path, true
+			}
+		}
+	case []any:
+		for i := range v {
+			if path, found := nullWithin(v[i]); found {
+				return fmt.Sprintf("[%d]%s", i, path), true
+			}
+		}
+	}
+
+	return "", false
+}
+
+// addPrinters replaces the functions that print values of any type.
+func addPrinters(functions template.FuncMap) {
+	for name, print := range map[string]func(...any) string{
+		"print": fmt.Sprint, "println": fmt.Sprintln, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	} {
+		functions[name] = func(args ...any) (string, error) {
+			if err := checkNull(name, args); err != nil {
+				return "", err
+			}
+			return print(args...), nil
+		}
+	}
+	toString := functions["toString"].(func(any) string)
+	functions["toString"] = func(v any) (string, error) {
+		if err := checkNull("toString", []any{v}); err != nil {
+			return "", err
+		}
+		return toString(v), nil
+	}
 }

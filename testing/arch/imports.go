@@ -164,10 +164,10 @@ func checkProcesses(f *File) []Breach {
 	return out
 }
 
-// checkScaffold keeps the library choria-io/scaffold in the room of the process
-// that renders by it: it renders without any bound.
+// checkScaffold allows only the scaffold type to import the library choria-io/scaffold,
+// because the library renders without limits.
 func checkScaffold(f *File) []Breach {
-	if within(f.Folder, "resources/scaffold/choria/render") {
+	if within(f.Folder, "resources/scaffold") {
 		return nil
 	}
 

@@ -60,7 +60,7 @@ func checkClock(f *File) []Breach {
 // manifests of an operator, credentials); and the command line.
 var diskUsers = []string{
 	"resources/host", "resources/engine/session", "resources/scaffold", "resources/service/systemd", "resources/manifest", "resources/health/goss",
-	"resources/exec/shell", "resources/pkg", // whether a provider's programs are there, and what a package manager left
+	"resources/exec", "resources/pkg", // whether a provider's programs are there, and what a package manager left
 	"agent", "fleet", "kvstore", "cmd", "testing", "schemas/internal", "docs/internal",
 }
 

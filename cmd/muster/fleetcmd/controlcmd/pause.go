@@ -1,6 +1,7 @@
 package controlcmd
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -34,7 +35,7 @@ func AddPause(env *cli.Env, parent *fisk.CmdClause) {
 	cmd.HelpLong("A paused node runs no new assignment, repairs no drift and refuses requests. It still reports drift and finishes a run in progress. The pause ends at --until, or with muster fleet resume; the node then catches up. Waits for reachable nodes to confirm; unreachable nodes are listed and pause later. Exit code 0: every reachable node confirmed within --timeout.\n\n" +
 		"  muster fleet pause web01 --until 2h --reason 'disk is replaced'\n  muster fleet pause --group web\n  muster fleet pause --on 'labels.rack == \"a3\"'")
 	cli.NodesVar(cmd.Arg("node", "Nodes to pause").HintAction(env.CompleteNodes), &c.nodes)
-	c.refusesUnknown = true
+	c.refusesUnknown, c.judgesUnknown = true, true
 	c.add(env, cmd, true)
 	cmd.Flag("until", "End the pause after a duration, such as 2h, or at a time (default: no end)").PlaceHolder("TIME").StringVar(&c.until)
 	cmd.Flag("reason", "Why, for others").PlaceHolder("TEXT").StringVar(&c.reason)
@@ -83,6 +84,9 @@ func (c *pauseCommand) run(ctx context.Context) error {
 		}
 		return writtenChange{Written: w, change: pausestate.Change{Key: w.Key, Pause: &p, Revision: w.Revision}, target: t}, err
 	})
+	if !found.byExpression {
+		c.warnUnknown(found, done)
+	}
 	if len(done) > 0 && p.Until.IsZero() {
 		c.Print.Remark("the pause has no end: it lasts until muster fleet resume; --until sets an end")
 	}
@@ -93,4 +97,20 @@ func (c *pauseCommand) run(ctx context.Context) error {
 	})
 
 	return errors.Join(failed, err, waited, found.undecided)
+}
+
+// warnUnknown warns of paused targets that no known node is in; if the fleet has nodes, it names the command that ends
+// the pause.
+func (c *pauseCommand) warnUnknown(found begun, done []writtenChange) {
+	for _, w := range done {
+		if len(fleetcli.Unknown([]fleet.Target{w.target}, found.known)) == 0 {
+			continue
+		}
+		var undo []any
+		if len(found.known) > 0 {
+			words := cmp.Or(w.target.Node, "--group "+w.target.Group)
+			undo = []any{"undo", found.store.KV.Names().Run("fleet resume " + words)}
+		}
+		fleetcli.WarnUnknownTarget(c.Log, w.target, found.known, undo...)
+	}
 }

@@ -2,9 +2,13 @@ package waitcmd
 
 import (
 	"fmt"
+	"strings"
 	"testing"
+	"time"
 
+	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/fleet"
+	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -46,6 +50,29 @@ func TestProgress(t *testing.T) {
 	} {
 		if got := progress("motd", statusesOf(counts)); got != want {
 			t.Error(got)
+		}
+	}
+}
+
+// TestVerdictNamesTheReason: the error names --timeout only if the wait took that long.
+func TestVerdictNamesTheReason(t *testing.T) {
+	t.Parallel()
+	mixed := map[fleet.Status]int{fleet.StatusUpToDate: 1, fleet.StatusRejected: 1, fleet.StatusUnreachable: 1}
+	for name, tc := range map[string]struct {
+		counts                map[fleet.Status]int
+		leave, timedOut, time bool
+		reason                string
+	}{
+		"rejected and unreachable":            {mixed, true, false, false, "; rejected nodes need another push; unreachable nodes apply it when they reconnect, "},
+		"rejected and unreachable, timed out": {mixed, false, true, true, ""},
+		"rejected and failed":                 {map[fleet.Status]int{fleet.StatusFailed: 1, fleet.StatusRejected: 1}, true, false, false, "(sim-0001); rejected nodes need another push"},
+		"rejected and paused":                 {map[fleet.Status]int{fleet.StatusPaused: 1, fleet.StatusRejected: 1}, true, false, false, "paused nodes apply it when their pause ends"},
+		"pending":                             {map[fleet.Status]int{fleet.StatusPending: 1}, true, true, true, "(sim-0000)"},
+	} {
+		w := Wait{Timeout: 5 * time.Minute, LeaveUnreachable: tc.leave}
+		err := w.verdict(t.Context(), &storage{store: &fleetcli.Store{KV: &kvstore.Store{}}}, "motd", tc.timedOut, statusesOf(tc.counts))
+		if err == nil || strings.Contains(err.Error(), "after 5m0s") != tc.time || !strings.Contains(err.Error(), tc.reason) {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

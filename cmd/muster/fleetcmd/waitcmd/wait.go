@@ -245,6 +245,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		w.Print.Remark("%s: %s", g.Name, text)
 	}}
 	statuses, err := w.poll(ctx, limit, stored, g, rollout, away)
+	timedOut := limit.Err() != nil
 	if err == nil && ctx.Err() == nil && slices.ContainsFunc(statuses, isLate) {
 		err = away.again(limit, func() error { return g.replaced(ctx, s) })
 	}
@@ -279,7 +280,7 @@ func (w Wait) Run(ctx context.Context, s *fleetcli.Store, g Goal) ([]summary.Ass
 		return all, g.nobody(s.KV.Names(), rollout)
 	}
 
-	return all, w.verdict(ctx, stored, g.Name, statuses)
+	return all, w.verdict(ctx, stored, g.Name, timedOut, statuses)
 }
 
 // poll polls the nodes until they settled or the limit ended, and returns the last statuses.
@@ -336,8 +337,8 @@ func printTally(p print.Printer, t fleet.Tally) {
 	}
 }
 
-// verdict returns the error of a wait.
-func (w Wait) verdict(ctx context.Context, stored *storage, name string, statuses []fleet.RolloutStatus) error {
+// verdict returns the error of a wait. timedOut reports whether it took the whole timeout.
+func (w Wait) verdict(ctx context.Context, stored *storage, name string, timedOut bool, statuses []fleet.RolloutStatus) error {
 	names := stored.store.KV.Names()
 	switch t := fleet.TallyOf(statuses); {
 	case t.Targets == 0:
@@ -349,13 +350,24 @@ func (w Wait) verdict(ctx context.Context, stored *storage, name string, statuse
 		return fmt.Errorf("%s failed on %d of %d nodes (see %s)", name, t.Failed, t.Targets, names.Run("fleet reports --node "+first.Node+" --outcome failed --no-follow"))
 	case t.Open() > 0 && ctx.Err() != nil:
 		return fmt.Errorf("%w: %s is not up to date on %d of %d nodes: %s (they go on by themselves, see: %s)", context.Cause(ctx), name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), names.Run(shellquote.Join(w.Again...)))
-	case remainder(statuses) != "" && t.Rejected == 0 && w.LeaveUnreachable && !stored.isFailing && ctx.Err() == nil:
-		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), later(remainder(statuses), names.Run("fleet wait "+name)))
+	case remainder(statuses) != "" && (t.Rejected == 0 || !timedOut) && w.LeaveUnreachable && !stored.isFailing && ctx.Err() == nil:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s%s; %s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), unreachableHint(stored, statuses), rejectedHint(t), later(remainder(statuses), names.Run("fleet wait "+name)))
+	case t.NotUpToDate() > 0 && !timedOut:
+		return fmt.Errorf("%s is not up to date on %d of %d nodes: %s%s", name, t.NotUpToDate(), t.Targets, notUpToDate(statuses), rejectedHint(t))
 	case t.NotUpToDate() > 0:
 		return fmt.Errorf("%s is not up to date on %d of %d nodes after %s: %s%s", name, t.NotUpToDate(), t.Targets, w.Timeout, notUpToDate(statuses), unreachableHint(stored, statuses))
 	default:
 		return nil
 	}
+}
+
+// rejectedHint names the remedy for rejected revisions, empty for none.
+func rejectedHint(t fleet.Tally) string {
+	if t.Rejected == 0 {
+		return ""
+	}
+
+	return "; rejected nodes need another push"
 }
 
 // later explains when nodes apply a push that did not wait for them; only is the result of remainder.
