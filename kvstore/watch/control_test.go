@@ -1,13 +1,11 @@
 package watch_test
 
 import (
-	"strconv"
 	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/nats-io/jsm.go/api"
-	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/kvstore/provision"
@@ -148,31 +146,6 @@ func TestControlIsReadInOrder(t *testing.T) {
 			write(t, store, resumed, "")
 			w.Has(t, "group.all.pause=2")
 		})
-	}
-}
-
-// TestControlIsAnnouncedInOrder: a pause of a group and a later resume of the node arrive at the same time.
-func TestControlIsAnnouncedInOrder(t *testing.T) {
-	t.Parallel()
-	srv, store := kvtest.New(t)
-	o := controlOptions(kvtest.Never)
-	o.GroupJitter = time.Hour
-	w := kvtest.WatchControl(t, kvtest.Bind(t, srv), o, model.Memory{})
-	w.Synced(t)
-	kvtest.Update(t, kvtest.Manager(t, srv), "KV_MUSTER_CONTROL", func(c *api.StreamConfig) { c.RePublish = nil })
-	server := srv.Connect(t)
-	for i := range uint64(10) {
-		group := strconv.FormatUint(3*i+2, 10)
-		write(t, store, "node.web01.pause", "x", "group.all.pause", group, "node.web01.pause", "")
-		for _, m := range []*nats.Msg{
-			{Subject: store.Names().ControlChanged("group.all", "pause"), Header: nats.Header{nats.JSSequence: {group}}},
-			{Subject: store.Names().ControlChanged("node.web01", "pause"), Header: nats.Header{nats.JSSequence: {strconv.FormatUint(3*i+3, 10)}}},
-		} {
-			if err := server.PublishMsg(m); err != nil {
-				t.Fatal(err)
-			}
-		}
-		w.Has(t, "group.all.pause="+group)
 	}
 }
 

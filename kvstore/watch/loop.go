@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/kvstore"
+	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/sparse"
@@ -51,8 +53,12 @@ func newLoop(s *kvstore.Store, b bucket, o Options, families []string, t *table)
 // was closed for good.
 func (l *loop) run(ctx context.Context, wake func([]string)) error {
 	l.wake = wake
-	unsubscribe, err := l.subscribe()
-	defer unsubscribe()
+	subs, err := l.subscribe()
+	defer func() {
+		for _, sub := range subs {
+			_ = sub.Unsubscribe()
+		}
+	}()
 	if err != nil {
 		return err
 	}
@@ -83,6 +89,31 @@ func (l *loop) run(ctx context.Context, wake func([]string)) error {
 			return err
 		}
 	}
+}
+
+// subscribe asks for the headers of each change of the node's families.
+func (l *loop) subscribe() ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	for i, p := range l.parts {
+		own := i == 0
+		sub, err := l.store.Conn().Subscribe(l.bucket.changed(p.family), func(m *nats.Msg) {
+			key, ok := l.bucket.announced(m.Subject)
+			if !ok || strings.ContainsAny(key, "*>") {
+				return // a client may publish on a wildcard, which is no key
+			}
+			due := time.Now()
+			if !own {
+				due = due.Add(l.spread())
+			}
+			l.pending.add(i, key, answer.Sequence(m), due)
+		})
+		if err != nil {
+			return subs, err
+		}
+		subs = append(subs, sub)
+	}
+
+	return subs, nil
 }
 
 // spread returns a moment within the jitter of groups.

@@ -164,13 +164,6 @@ func (p *pending) dueTogether(now time.Time) time.Time {
 	return last
 }
 
-// overflow notes that keys of a family were left out.
-func (p *pending) overflow(family int) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.queues[family].overflowed = true
-}
-
 // overflowed returns the families of which keys were left out since the last call.
 func (p *pending) overflowed() (families []int) {
 	p.mu.Lock()
