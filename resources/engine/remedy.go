@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// remedy returns what to do about an error of the machine that any type may have,
-// empty where the error itself has it. uid is the user that muster runs as.
+// remedy returns the remedy for an error of the machine that is common to all types. It is empty if
+// the error contains its remedy. uid is the user of the process.
 func remedy(err error, uid int) string {
 	missing := errors.As(err, new(resource.PrerequisiteError))
 	switch {
