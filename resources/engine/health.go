@@ -52,7 +52,7 @@ func longest(results []model.HealthResult) time.Duration {
 // and the run do not appear healthy.
 func (r *run) interruptChecks(ctx context.Context, n *graph.Node, t *model.Transaction) {
 	r.checkStop(ctx)
-	t.SkipReason = "its health checks were broken off: " + r.Stopped
+	t.SkipReason = "its health checks were interrupted: " + r.Stopped
 	switch {
 	case t.Failed:
 	case t.Changed || t.Refreshed:
@@ -146,7 +146,7 @@ func (c *checks) of(ctx context.Context, nodes []*graph.Node) [][]model.HealthRe
 func notMade(all []model.HealthCheck) []model.HealthResult {
 	out := make([]model.HealthResult, len(all))
 	for i, c := range all {
-		out[i] = model.HealthResult{Name: c.Name, Format: c.Format, Status: model.HealthUnknown, Output: "health checks are not made here"}
+		out[i] = model.HealthResult{Name: c.Name, Format: c.Format, Status: model.HealthUnknown, Output: "health checks are not available here"}
 	}
 
 	return out

@@ -23,7 +23,7 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 		}
 	}
 	if r.inclusions > resource.MaxInclusions {
-		return fmt.Errorf("more than %d child manifests are included during the run: does a manifest include itself?", resource.MaxInclusions)
+		return fmt.Errorf("more than %d child manifests were included during the run; a manifest may include itself", resource.MaxInclusions)
 	}
 	// From here on, all reports may contain values of the child manifest.
 	r.secrets.Add(found.Secrets...)

@@ -43,7 +43,7 @@ func GracePeriod(d time.Duration) Grace {
 		defer timer.Stop()
 		select {
 		case <-timer.C:
-			return fmt.Errorf("the change in hand was still running %s after the interrupt", d)
+			return fmt.Errorf("the change was still running %s after the interrupt", d)
 		case <-ctx.Done():
 			return nil
 		}

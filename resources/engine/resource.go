@@ -40,7 +40,7 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 	}
 	if d.Kind == plan.Change && !r.IsNoop(n) {
 		if until := r.limit(n); !until.IsZero() {
-			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", RetryAt: until}
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "the limit of changes per minute defers it", RetryAt: until}
 		}
 	}
 	r.act(ctx, work, n, t, d)
@@ -146,10 +146,10 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	t.Changed, t.Noop, t.Refreshed = true, true, d.Refresh && !d.Plan.Unrefreshed
 	t.NoopMessage = r.secrets.Redact(d.Plan.Message())
 	if d.Until != nil {
-		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
+		t.NoopMessage += ", if its guards allow it after " + d.Until.Ref.String() + " is applied"
 	}
 	if d.More != nil {
-		t.NoopMessage += ", and possibly more once " + d.More.Ref.String() + " is applied"
+		t.NoopMessage += ", and possibly more after " + d.More.Ref.String() + " is applied"
 	}
 	if r.wouldReloadUnits(n, d.Plan) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"

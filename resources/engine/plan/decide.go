@@ -62,7 +62,7 @@ func (u *Upstream) Plan(n *graph.Node, spec resource.Spec, state resource.State,
 	}
 	for _, what := range due.Removes {
 		if p := u.Graph.ProviderBeside(n, what); p != nil && err == nil {
-			err = fmt.Errorf("not changed, because it would remove %s too, which %s provides: one of the two has to go", what, p.Ref)
+			err = fmt.Errorf("not changed, because it would also remove %s, which %s provides; remove one of the two resources", what, p.Ref)
 		}
 	}
 
@@ -90,7 +90,7 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 		if dep == nil {
 			return d, false
 		}
-		d.NotRun, d.Reason, d.RetryAt = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.Results.of(dep).RetryAt
+		d.NotRun, d.Reason, d.RetryAt = true, "it runs after "+dep.Ref.String()+", which a limit defers", up.Results.of(dep).RetryAt
 	}
 
 	return d, true
