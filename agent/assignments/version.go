@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -43,7 +43,7 @@ type Resolution struct {
 
 // Author returns who may change what the manifest names: whoever may write to the
 // bucket. The unpacked bundle is private.
-func (r *Resolution) Author() trust.Author { return trust.Author{Private: r.Dir} }
+func (r *Resolution) Author() paths.Author { return paths.Author{Private: r.Dir} }
 
 // basis is compared to find out whether a manifest that reads more than its text
 // may resolve to something else now.

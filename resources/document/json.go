@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // jsonReader makes a tree of JSON. It has a parser of its own because YAML
 // does not read all JSON: not the surrogate pairs that many encoders write.
 type jsonReader struct {
-	*tree.Tree
+	*yamlread.Tree
 	dec      *json.Decoder
 	problems model.Problems
 	values   int
@@ -26,7 +26,7 @@ type jsonReader struct {
 // readJSON reads a document that is known to be valid JSON.
 func readJSON(name string, data []byte) (Node, model.Problems) {
 	text := string(data)
-	r := jsonReader{Tree: tree.New(tree.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
+	r := jsonReader{Tree: yamlread.NewTree(yamlread.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
 	r.replaces = sync.OnceValue(func() bool {
 		return strings.Contains(text, "\ufffd") || strings.Contains(strings.ToLower(text), `\ufffd`)
 	})
@@ -53,12 +53,12 @@ func (r *jsonReader) offset() uint32 {
 }
 
 func (r *jsonReader) value(depth int) error {
-	i := r.Add(tree.Node{At: r.offset()})
+	i := r.Add(yamlread.Node{At: r.offset()})
 	switch {
-	case depth > tree.MaxDepth:
-		return fmt.Errorf("nested deeper than %d levels", tree.MaxDepth)
-	case r.values == tree.MaxValues:
-		return tree.TooMany(r.Name)
+	case depth > yamlread.MaxDepth:
+		return fmt.Errorf("nested deeper than %d levels", yamlread.MaxDepth)
+	case r.values == yamlread.MaxValues:
+		return yamlread.TooMany(r.Name)
 	}
 	r.values++
 	token, err := r.dec.Token()
@@ -78,7 +78,7 @@ func (r *jsonReader) value(depth int) error {
 		member := r.value
 		if t == '{' {
 			r.Node(i).Kind = Map
-			member = r.entries(&tree.Keys{})
+			member = r.entries(&yamlread.Keys{})
 		}
 		return r.members(i, depth, member)
 	}
@@ -118,9 +118,9 @@ func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
 }
 
 // entries returns what reads an entry of a mapping.
-func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
+func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
 	return func(depth int) error {
-		i := r.Add(tree.Node{At: r.offset()})
+		i := r.Add(yamlread.Node{At: r.offset()})
 		token, err := r.dec.Token()
 		if err != nil {
 			r.Truncate(i)
@@ -131,7 +131,7 @@ func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
 		at := r.Node(i).At
 		err = r.value(depth)
 		if first, twice := keys.Find(key); twice {
-			tree.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
+			yamlread.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
 			r.Truncate(i)
 			return err
 		}

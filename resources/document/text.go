@@ -7,7 +7,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
@@ -58,5 +57,5 @@ func escapeRune(r rune) string {
 
 // PositionAt returns the line and column of a byte offset. Columns count characters.
 func PositionAt(name string, data []byte, offset int) model.Position {
-	return tree.PositionAt(name, data, offset)
+	return yamlread.PositionAt(name, data, offset)
 }

@@ -9,20 +9,20 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // Kind is the shape of a Value.
-type Kind = tree.Kind
+type Kind = yamlread.Kind
 
 // The kinds.
 const (
-	Null   = tree.Null
-	Bool   = tree.Bool
-	Number = tree.Number
-	String = tree.String
-	List   = tree.List
-	Map    = tree.Map
+	Null   = yamlread.Null
+	Bool   = yamlread.Bool
+	Number = yamlread.Number
+	String = yamlread.String
+	List   = yamlread.List
+	Map    = yamlread.Map
 )
 
 // Value is a value of a document with its place, after its

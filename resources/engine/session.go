@@ -35,7 +35,7 @@ type SessionStore struct {
 // sessionMark is the file that tells a store from any other directory.
 const sessionMark = ".muster-session"
 
-// New makes a directory a store. It must be empty. The error wraps trust.ErrUntrusted for a directory that other users
+// New makes a directory a store. It must be empty. The error wraps paths.ErrUntrusted for a directory that other users
 // may change.
 func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
@@ -55,7 +55,7 @@ func NewSession(ctx context.Context, h *host.Host, dir string) (*SessionStore, e
 
 // Open opens an existing store. Any other directory is refused: what a
 // variable names by mistake must not be written into, still less removed. The
-// error wraps ErrNone, or trust.ErrUntrusted for a directory that other users may change.
+// error wraps ErrNone, or paths.ErrUntrusted for a directory that other users may change.
 func OpenSession(h *host.Host, dir string) (*SessionStore, error) {
 	if _, err := state.Check(dir); err != nil {
 		return nil, fmt.Errorf("session store: %w", err)

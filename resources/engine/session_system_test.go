@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -25,7 +25,7 @@ func TestSystemStoreOfAnotherUser(t *testing.T) {
 	hosttest.Give(t, dir)
 	refused := func(err error) {
 		t.Helper()
-		if !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+dir) {
+		if !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+dir) {
 			t.Error(err)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // TestStoreThatOthersMayWrite tests that a directory that other users may write to is refused, empty or with a session.
@@ -23,7 +23,7 @@ func TestStoreThatOthersMayWrite(t *testing.T) {
 	}
 	refused := func(err error) {
 		t.Helper()
-		if !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
+		if !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
 			t.Error(err)
 		}
 	}

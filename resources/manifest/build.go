@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -23,7 +22,7 @@ type build struct {
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
-	links []links.Links
+	links []resource.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
 	// decode decodes the properties of a resource; nil is resource.Decode.

@@ -18,7 +18,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
@@ -29,7 +29,7 @@ type Source struct {
 	// Dir is the directory that its relative paths are under, absolute; empty when it has none.
 	Dir string
 	// Author is who may change what the document names.
-	Author trust.Author
+	Author paths.Author
 	// Data is the document.
 	Data []byte
 	// Digest is that of the bytes fetched: of the document or of the bundle.
@@ -90,7 +90,7 @@ func newFetcher(o FetchOptions) *fetcher {
 type opened struct {
 	name   string
 	dir    string
-	author trust.Author
+	author paths.Author
 	io.ReadCloser
 }
 
@@ -99,12 +99,12 @@ type opened struct {
 // what came with it is in Dir until Close. The caller closes the source. Its
 // errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
 func (f *fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
-	return f.FetchTrusted(ctx, source, trust.Author{Everybody: true})
+	return f.FetchTrusted(ctx, source, paths.Author{Everybody: true})
 }
 
-// FetchTrusted is Fetch that returns trust.ErrUntrusted, with the remedy, for a file
+// FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file
 // that others than root, the running user and the author may change.
-func (f *fetcher) FetchTrusted(ctx context.Context, source string, author trust.Author) (*Source, error) {
+func (f *fetcher) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
 	o, err := f.open(ctx, source, author)
 	if err != nil {
 		return nil, err
@@ -132,7 +132,7 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-func (f *fetcher) open(ctx context.Context, source string, author trust.Author) (*opened, error) {
+func (f *fetcher) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
@@ -154,7 +154,7 @@ func (f *fetcher) open(ctx context.Context, source string, author trust.Author) 
 	}
 }
 
-func openPath(path string, author trust.Author) (*opened, error) {
+func openPath(path string, author paths.Author) (*opened, error) {
 	absolute, err := filepath.Abs(path)
 	if err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (f *fetcher) Tree(ctx context.Context, source string) (dir string, cleanup 
 	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
 	}
-	opened, err := f.open(ctx, source, trust.Author{})
+	opened, err := f.open(ctx, source, paths.Author{})
 	if err != nil {
 		return "", nil, err
 	}

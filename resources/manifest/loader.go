@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -32,7 +32,7 @@ type Inputs struct {
 	// Dir is the directory that relative paths are under; empty when there is none.
 	Dir string
 	// Author is who may change the templates and manifests that the document names.
-	Author trust.Author
+	Author paths.Author
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
 	// Known reports whether a resource which the document does not declare is known all

@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -66,7 +65,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	if err != nil {
 		return nil, err
 	}
-	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
+	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.keep(res, properties)
 	b.dropNameWarnings()
 	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)

@@ -5,7 +5,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -17,7 +16,7 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 		return
 	}
 	t, known := b.session.Opts.Types.Get(ref.Type)
-	l := links.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
+	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
 	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
@@ -55,7 +54,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems.Append(links.Check(b.links, known)...)
+	b.problems.Append(resource.CheckLinks(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

@@ -150,7 +150,7 @@ type Data struct {
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
 // A file that others than root, the running user and in.Author may change wraps
-// trust.ErrUntrusted. What the data name is below the source's directory and judged
+// paths.ErrUntrusted. What the data name is below the source's directory and judged
 // by the source's author, not by in.Dir and in.Author.
 // Its errors are those of Fetch, Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
-	"slices"
 
 	"github.com/expr-lang/expr/vm"
 
@@ -67,6 +66,15 @@ type lateError struct{ waits []resource.Reference }
 
 // Error names the resource that must run first.
 func (e lateError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
+
+// outputsOf returns the error of an expression that needs the outputs of resources.
+func outputsOf(refs ...model.Ref) (out lateError) {
+	for _, ref := range refs {
+		out.waits = append(out.waits, resource.Reference{Ref: ref, Property: expression.NameOutputs})
+	}
+
+	return out
+}
 
 // late returns the error of a function that takes something of a resource.
 func late(function string, ref model.Ref) lateError {
@@ -151,13 +159,13 @@ func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[
 	case p.Names[expression.NameData] && sc.phase == inData:
 		return nil, false, errNoData
 	case len(p.Refs) > 0 && sc.outputs == nil:
-		return nil, false, lateError{p.Refs}
+		return nil, false, outputsOf(p.Refs...)
 	}
 	sc.used, sc.noFact = false, false
 	v, err = sc.call(ctx, p, extra)
 	var late lateError
 	if errors.As(err, &late) {
-		return nil, false, lateError{slices.Concat(late.waits, p.Refs)}
+		return nil, false, lateError{append(late.waits, outputsOf(p.Refs...).waits...)}
 	}
 
 	return v, sc.used || sc.secret && sc.uses(p.Node()), err

@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -118,7 +118,7 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	}
 	content, err := t.read(text, evaluated)
 	if err != nil {
-		if expression.HintOf(err) == "" && t.late == nil && !errors.Is(err, trust.ErrUntrusted) {
+		if expression.HintOf(err) == "" && t.late == nil && !errors.Is(err, paths.ErrUntrusted) {
 			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
 		}
 		return template.Template{}, err

@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -49,7 +49,7 @@ type evaluator struct {
 	// Dir is the directory of the document; empty when it has none. Author is who
 	// may change what it has evaluated.
 	Dir    string
-	Author trust.Author
+	Author paths.Author
 	// Outer is that of the document which includes this one; it has the facts.
 	Outer *evaluator
 	// Data are the resolved data of the document.
@@ -101,7 +101,7 @@ type knownFacts struct {
 }
 
 // NewWorld returns the world of a document in a directory, by its author.
-func newEvaluator(opts *Options, doc *Document, dir string, author trust.Author) *evaluator {
+func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
 	return &evaluator{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
 }
 

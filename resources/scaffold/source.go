@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -68,7 +67,7 @@ func fetch(ctx context.Context, env resource.Env, url string) (*tree, error) {
 		}
 		return nil, fmt.Errorf("could not fetch the source: %w", err)
 	}
-	t, err := read(ctx, env, dir, trust.Author{Private: dir})
+	t, err := read(ctx, env, dir, paths.Author{Private: dir})
 	if err != nil {
 		// The directory is gone when this is read.
 		err = rewordedError{text: strings.ReplaceAll(err.Error(), dir+"/", ""), cause: err}
@@ -110,7 +109,7 @@ func source(env resource.Env, spec *Spec) (dir string, err error) {
 
 // read reads a source, which may hold only files and directories, and what its
 // author may change.
-func read(ctx context.Context, env resource.Env, dir string, author trust.Author) (*tree, error) {
+func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (*tree, error) {
 	t := &tree{texts: map[string]string{}, modes: map[string]fs.FileMode{}}
 	err := walk(ctx, dir, func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")

@@ -16,7 +16,7 @@ type room struct {
 }
 
 // contract is what a resource type, the engine and manifests may import.
-var contract = []string{"model", "resources/document", "resources/health", "resources/host", "resources/links", "resources/resource", "resources/template"}
+var contract = []string{"model", "resources/document", "resources/health", "resources/host", "resources/resource", "resources/template"}
 
 // rooms lists the import rules. The deepest folder that contains a file decides.
 var rooms = []room{
@@ -37,7 +37,6 @@ var rooms = []room{
 	{folder: "resources/template", may: []string{"model", "resources/document"}},
 	{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}},
 	{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/host"}},
-	{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 	{folder: "resources/manifest", may: contract, tests: []string{"resources"}},
 	{folder: "resources/engine", may: contract},
 }

@@ -94,7 +94,7 @@ func checkRemoval(f *File) []Breach {
 	var out []Breach
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok && f.selects(e, "os", "RemoveAll") {
-			out = append(out, f.breach(n.Pos(), "use resources/host/trees to remove a tree, os.RemoveAll crosses mounts"))
+			out = append(out, f.breach(n.Pos(), "use paths.RemoveTree, os.RemoveAll crosses mounts"))
 		}
 		return true
 	})

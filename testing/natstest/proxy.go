@@ -131,6 +131,25 @@ func (s *Stall) count() {
 	}
 }
 
+// HangAt returns the URL of a proxy in front of the server that sends nothing on any connection after a client published to
+// the subject.
+func (s *Server) HangAt(tb testing.TB, subject string) string {
+	tb.Helper()
+	var isHung atomic.Bool
+
+	return s.proxied(tb, func(line string) string {
+		if isHung.Load() {
+			return ""
+		}
+		return line
+	}, func(line string) bool {
+		if strings.HasPrefix(strings.TrimPrefix(line, "H"), "PUB "+subject+" ") {
+			isHung.Store(true)
+		}
+		return true
+	})
+}
+
 // proxied returns the URL of a proxy in front of the server. It changes the lines that the server sends, and closes
 // the connection instead of passing on what a client sends where passes reports false.
 func (s *Server) proxied(tb testing.TB, changed func(line string) string, passes func(line string) bool) string {

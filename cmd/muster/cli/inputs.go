@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -244,7 +244,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	if err != nil {
 		return "", nil, err
 	}
-	cleanup = func() error { return trees.RemovePath(context.WithoutCancel(ctx), dir) }
+	cleanup = func() error { return paths.RemoveTree(context.WithoutCancel(ctx), dir) }
 	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err

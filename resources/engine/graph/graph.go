@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -73,7 +72,7 @@ type Node struct {
 type Known func(model.Ref) bool
 
 // Build returns the graph of resources that are given in the order of their
-// declaration. Its error is that of links.Check (model.Problems): a
+// declaration. Its error is that of resource.CheckLinks (model.Problems): a
 // reference to nothing, one name twice, a cycle.
 //
 // While a manifest that one of them includes cannot be read before the run, an
@@ -81,15 +80,15 @@ type Known func(model.Ref) bool
 // is a reference into a manifest that is excluded.
 func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 	g := &Graph{byRef: make(map[model.Ref]*Node, len(resources))}
-	all := make([]links.Links, 0, len(resources))
+	all := make([]resource.Links, 0, len(resources))
 	for _, r := range resources {
 		if g.add(r) {
-			all = append(all, links.Of(r))
+			all = append(all, resource.LinksOf(r))
 		}
 	}
 	g.open = slices.ContainsFunc(resources, IsOpenEnded)
 	allowed := func(ref model.Ref) bool { return g.open || g.IsExcluded(ref) || (known != nil && known(ref)) }
-	if problems := links.Check(all, allowed); len(problems) > 0 {
+	if problems := resource.CheckLinks(all, allowed); len(problems) > 0 {
 		return nil, problems
 	}
 	g.connect()

@@ -12,8 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/mounts"
-	"github.com/musterfleet/muster/resources/host/watch/effort"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes
@@ -27,7 +26,7 @@ type files struct {
 	closed  bool
 	// ended is closed with it.
 	ended   chan struct{}
-	mounts  *mounts.Table
+	mounts  *paths.MountTable
 	folders folders
 	locks   locks
 	marks   marks
@@ -42,7 +41,7 @@ type files struct {
 	retry           time.Time
 	// walks is what resolving routes again has taken, scans what scanning trees again has:
 	// whoever owns a directory can cause that all the time.
-	walks, scans effort.Spent
+	walks, scans timeQuota
 }
 
 // pathWatch is a watch of a path or a tree. files changes it.

@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/watch/effort"
 )
 
 // retryAfter is when it is tried again to watch what could not be watched: the limits
@@ -41,7 +40,7 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 }
 
 // settleRoutes resolves routes again, as far as their time has come, and at most for
-// effort.Free: the lock is held meanwhile. Who is in a folder that has to wait is woken
+// freeTime: the lock is held meanwhile. Who is in a folder that has to wait is woken
 // before and after it, and who has to wait for its own route after it.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
@@ -49,7 +48,7 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 			return false
 		}
 		due := f.walks.Due(r.walked, now)
-		if at := time.Now(); at.Sub(now) > effort.Free {
+		if at := time.Now(); at.Sub(now) > freeTime {
 			due = at.Add(time.Millisecond)
 		}
 		if !due.After(now) {
