@@ -322,7 +322,7 @@ func (n *Node) SetRun(key string, r *model.Run) {
 func (n *Node) SetPart(key string, r *model.Run) (failsStill bool) {
 	n.updateManifest(key, func() bool {
 		s := n.manifests[key]
-		putOff := !r.Resumes.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
+		putOff := !r.RetryAt.IsZero() && s.Outcome != "" && s.Outcome != model.OutcomeFailed
 		if r.Outcome() != model.OutcomeFailed && !putOff {
 			failsStill = s.Outcome == model.OutcomeFailed
 			return false
@@ -403,9 +403,9 @@ func concluded(s model.ManifestState, r *model.Run) model.ManifestState {
 	switch {
 	case len(r.Errors) > 0:
 		s.Error = bounds.Text(r.Errors[0])
-	case s.Outcome == model.OutcomeNotRun && !r.Resumes.IsZero():
+	case s.Outcome == model.OutcomeNotRun && !r.RetryAt.IsZero():
 		// It goes on by itself: whoever waits for it goes on waiting.
-		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.Resumes.UTC().Format(time.TimeOnly+" MST"))
+		s.Outcome, s.Error = "", fmt.Sprintf("%d of its resources put off by a limit of changes a minute, the next until %s", r.Counts.NotRun, r.RetryAt.UTC().Format(time.TimeOnly+" MST"))
 	}
 
 	return s

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// access is what the rooms of the engine need to know of a run: what a type is
-// handed, and what may be shown. It is observe.Run and apply.Run.
+// access is the state of a run that its parts share: the decisions, the environment for the
+// types, the observations, the report and the secrets.
 type access struct {
 	*plan.Upstream
 

@@ -2,8 +2,8 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/musterfleet/muster/model"
@@ -12,22 +12,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Applier needs to know of the run it is part of.
-type applierRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// Plan returns what is due to a node in a state.
-	Plan(n *graph.Node, spec resource.Spec, state resource.State, refresh bool) (resource.Plan, error)
-	// ErrorText returns an error of a node as it may be shown.
-	ErrorText(n *graph.Node, err error) string
-}
-
 // Applier makes the changes of a run. It is used by one goroutine.
-type applier struct {
-	Run      applierRun
-	Observer *observer
-	Log      *slog.Logger
-}
+type applier struct{ *access }
 
 // Change is a change that is due to a node.
 type dueChange struct {
@@ -66,7 +52,7 @@ func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
 		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
 			return a.result(ctx, c, outcome, err, touched)
 		}
-		a.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.Run.ErrorText(c.Node, err))
+		a.env.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.ErrorText(c.Node, err))
 		again, err := a.again(ctx, c)
 		if err != nil || again.Plan.Empty() {
 			return a.result(ctx, c, outcome, err, touched)
@@ -80,7 +66,7 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
 		defer cancel()
-		a.Observer.Refresh(ctx, c.Node)
+		a.observer.Refresh(ctx, c.Node)
 	}
 
 	return changeResult{Outcome: outcome, Err: err, Touched: touched}
@@ -89,10 +75,10 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 // again observes a node once more and plans without asking its guards, which are
 // asked once a run.
 func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
-	a.Observer.Refresh(ctx, c.Node)
-	state, err := a.Observer.Planned(c.Node)
+	a.observer.Refresh(ctx, c.Node)
+	state, err := a.observer.Planned(c.Node)
 	if err == nil {
-		c.Plan, err = a.Run.Plan(c.Node, a.Observer.Spec(c.Node), state, c.Refresh)
+		c.Plan, err = a.Plan(c.Node, a.observer.Spec(c.Node), state, c.Refresh)
 	}
 
 	return c, err
@@ -109,8 +95,8 @@ func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outco
 	if err != nil {
 		return outcome, made, err
 	}
-	a.Observer.Invalidate(c.Node)
-	a.Observer.Refresh(ctx, c.Node)
+	a.observer.Invalidate(c.Node)
+	a.observer.Refresh(ctx, c.Node)
 	outcome.Untouched = false
 
 	return outcome, made, a.verify(c.Node, outcome)
@@ -119,7 +105,7 @@ func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outco
 func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
 	typ := c.Node.Resource.Type
 	err = plan.Protect(func() (err error) {
-		outcome, err = typ.Apply(ctx, a.Run.Env(c.Node), a.Observer.Provider(c.Node), a.Observer.Spec(c.Node), c.Plan)
+		outcome, err = typ.Apply(ctx, a.Env(c.Node), a.observer.Provider(c.Node), a.observer.Spec(c.Node), c.Plan)
 		return err
 	})
 
@@ -129,15 +115,15 @@ func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outc
 // touched makes what a change of n may have changed invalid.
 func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
-	a.Observer.Changed(writes)
-	if h := a.Run.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
+	a.observer.Changed(writes)
+	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
 		h.ForgetAccounts()
 	}
 }
 
 // verify judges the state after a change.
 func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
-	seen := a.Observer.Of(n)
+	seen := a.observer.Of(n)
 	err := seen.Err
 	if err == nil {
 		err = plan.Protect(func() error { return n.Resource.Type.Verify(seen.Spec, outcome, seen.State) })
@@ -167,4 +153,113 @@ func waitForRetry(stop context.Context, d time.Duration) bool {
 	case <-stop.Done():
 		return false
 	}
+}
+
+// batchRounds is how many changes each of the parallel workers makes in a batch.
+const batchRounds = 4
+
+// BatchSize returns how many of count changes of a type are made together at
+// most; 1 means that it makes one at a time.
+func batchSize(typ *resource.Type, count int) int {
+	switch {
+	case typ.EvalGuards != nil:
+		return 1
+	case typ.ApplyAll != nil:
+		return count
+	case typ.Parallel < 2:
+		return 1
+	default:
+		// Whoever stops the run waits for the batch in hand, so it must not be long.
+		return batchRounds * typ.Parallel
+	}
+}
+
+// Together makes changes of one type and provider at once. The result of a change
+// that must be made again alone is nil. The error is about all of them.
+func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
+	typ := changes[0].Node.Resource.Type
+	apply := a.inTransaction
+	if typ.ApplyAll == nil {
+		apply = a.inParallel
+	}
+	outcomes, errs, err := apply(ctx, changes)
+	made := time.Now()
+	a.touched(changes[0].Node)
+	a.observer.Read(ctx, nodesOf(changes))
+	results := make([]*changeResult, len(changes))
+	if err != nil {
+		return results, err
+	}
+	for i, c := range changes {
+		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
+		switch {
+		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
+			results[i] = &changeResult{Outcome: outcomes[i], Touched: true, Made: made}
+		case isFinal && c.Node.Resource.Meta().Retry == 0:
+			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
+			results[i] = &r
+		}
+	}
+
+	return results, nil
+}
+
+// Alone makes a change that did not succeed together with others. What they did
+// of it counts.
+func (a *applier) Alone(stop, ctx context.Context, c dueChange) changeResult {
+	again, err := a.again(ctx, c)
+	switch {
+	case err != nil:
+		return a.result(ctx, c, resource.Outcome{}, err, true)
+	case again.Plan.Empty():
+		return changeResult{Touched: true}
+	default:
+		return a.One(stop, ctx, again)
+	}
+}
+
+// inTransaction makes the changes in one transaction of the type.
+func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
+	first := changes[0].Node
+	plans := make([]resource.Plan, len(changes))
+	for i, c := range changes {
+		plans[i] = c.Plan
+	}
+	ctx, cancel := withTimeout(ctx, first)
+	defer cancel()
+	typ := first.Resource.Type
+	err = plan.Protect(func() (err error) {
+		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.Provider(first), a.observer.Specs(nodesOf(changes)), plans)
+		if err == nil && len(outcomes) != len(changes) {
+			err = fmt.Errorf("%s returned %d outcomes for %d changes", typ.Name, len(outcomes), len(changes))
+		}
+		return err
+	})
+	var failed resource.BatchError
+	if errors.As(err, &failed) && len(failed) == len(changes) && len(outcomes) == len(changes) {
+		return outcomes, failed, nil
+	}
+
+	return outcomes, make([]error, len(changes)), err
+}
+
+// inParallel makes the changes at the same time, as many as the type allows.
+func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
+	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
+	parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {
+		ctx, cancel := withTimeout(ctx, changes[i].Node)
+		defer cancel()
+		outcomes[i], errs[i] = a.apply(ctx, changes[i])
+	})
+
+	return outcomes, errs, nil
+}
+
+func nodesOf(changes []dueChange) []*graph.Node {
+	nodes := make([]*graph.Node, len(changes))
+	for i, c := range changes {
+		nodes[i] = c.Node
+	}
+
+	return nodes
 }

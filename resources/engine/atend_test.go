@@ -102,7 +102,7 @@ func TestAtEndIsRefused(t *testing.T) {
 					t.Errorf("run %d: %v, pending %v", i+1, err, pending)
 				}
 				again := again(w, g)
-				w.opts.Earlier = plan.Standing(again, func(model.Ref) bool { return false })
+				w.opts.Prior = plan.HistoryForPartial(again, func(model.Ref) bool { return false })
 				w.m.actions()
 				w.run(again)
 				if got := "svc#s " + string(w.txs["svc#s"].Outcome()); got != want || !slices.Equal(w.m.actions(), []string{"refresh s", "end s"}) {

@@ -243,7 +243,7 @@ func TestSteps(t *testing.T) {
 func TestLateResourcesAreRelated(t *testing.T) {
 	w := newWorld(t)
 	late, dir := w.res("rel late needs=value:dir"), w.res("rel dir value=1")
-	late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
+	late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
 		return w.res("rel late value=2").Spec, nil, nil
 	}
 	g, err := graph.Build([]*resource.Resource{late, dir}, nil)
@@ -722,7 +722,7 @@ func TestOutputsReachLaterResources(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.res("guarded a value=hello"), w.res("thing b")
 	second.Taken = []resource.Reference{{Ref: first.Ref(), Property: "outputs"}}
-	second.Late = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
+	second.ResolveDeferred = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
 		v, ok := out[first.Ref()]["value"]
 		if !ok {
 			return nil, nil, errors.New("not known yet")
@@ -829,11 +829,11 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 		}
 	}
 	earlier := func() graph.Known {
-		w.opts.Earlier, err = s.History()
+		w.opts.Prior, err = s.History()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.opts.Earlier.Knows
+		return w.opts.Prior.Knows
 	}
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()

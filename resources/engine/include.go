@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -32,7 +33,7 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	g, err := r.Graph.Expand(n, found, r.opts.Earlier.Knows)
+	g, err := r.Graph.Expand(n, found, r.opts.Prior.Knows)
 	if err != nil {
 		return err
 	}
@@ -55,4 +56,48 @@ func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	r.observeAll(ctx, fresh)
 
 	return r.refreshes.Joined(ctx, fresh)
+}
+
+// announcer shows the messages of included manifests, each once.
+type announcer struct {
+	access *access
+	// begun are the nodes that include a manifest which has begun.
+	started map[model.Ref]bool
+}
+
+// begin shows that the manifests begin which n is part of or includes, the
+// outermost first.
+func (a *announcer) begin(ctx context.Context, n *graph.Node) {
+	for _, p := range n.Parents {
+		a.begin(ctx, p)
+	}
+	if n.Resource.Type.Include == nil || a.started[n.Ref] {
+		return
+	}
+	a.started[n.Ref] = true
+	env := a.access.Env(n)
+	if n.Resource.NeverNoop && env.Scope.Noop {
+		env.Log.WarnContext(ctx, "noop: false is ignored, the parent manifest runs in noop", "child", n.Ref.Name)
+	}
+	a.show(ctx, n, n.Resource.Messages.Before)
+}
+
+// isDue reports whether a manifest shows a message when n begins.
+func (a *announcer) isDue(n *graph.Node) bool {
+	return slices.ContainsFunc(n.Parents, func(p *graph.Node) bool {
+		return !a.started[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
+	})
+}
+
+// end shows that the manifest ends which n includes.
+func (a *announcer) end(n *graph.Node) {
+	if a.started[n.Ref] {
+		a.show(context.Background(), n, n.Resource.Messages.After)
+	}
+}
+
+func (a *announcer) show(ctx context.Context, n *graph.Node, message string) {
+	if message != "" {
+		a.access.Env(nil).Log.InfoContext(ctx, message, "manifest", n.Ref.Name)
+	}
 }

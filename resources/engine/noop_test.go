@@ -173,7 +173,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 			}
 			late := w.res("thing late require=guarded#e")
 			late.Taken = []resource.Reference{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
-			late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
+			late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
 			g, err := graph.Build(append(all, late), nil)
 			if err != nil {
 				t.Fatal(err)

@@ -5,27 +5,19 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"sync"
+	"sync/atomic"
 
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Run is what an Observer needs to know of the run it is part of.
-type observerRun interface {
-	// Env returns what a type is handed for a node, or for many when n is nil.
-	Env(n *graph.Node) resource.Env
-	// IsNoop reports whether a node must not be changed.
-	IsNoop(n *graph.Node) bool
-	// Rest returns the nodes after n that have not had their turns.
-	Rest(n *graph.Node) []*graph.Node
-}
-
 // Observer keeps what was observed of the nodes of a graph. An observation is
 // valid until something changes a domain it describes. It is used by one
 // goroutine.
 type observer struct {
-	run  observerRun
+	run  *access
 	seen []observation
 	generations
 }
@@ -42,7 +34,7 @@ type observation struct {
 }
 
 // New returns the observer of a run of a graph with count nodes.
-func newObserver(run observerRun, count int) *observer {
+func newObserver(run *access, count int) *observer {
 	return &observer{run: run, seen: make([]observation, count)}
 }
 
@@ -97,7 +89,7 @@ func (o *observer) Retry(n *graph.Node) {
 		s.Err = nil
 	}
 	s.GuardErr = nil
-	if n.Resource.Late != nil {
+	if n.Resource.ResolveDeferred != nil {
 		s.Spec = nil
 	}
 }
@@ -323,4 +315,53 @@ func (o *observer) readEach(ctx context.Context, g *statusGroup) ([]resource.Sta
 	})
 
 	return states, errs
+}
+
+// generations remembers when each domain was last changed, counted in changes.
+type generations struct {
+	now  int
+	last [8]int
+}
+
+// Changed makes the observations of domains invalid.
+func (g *generations) Changed(domains resource.Domain) {
+	g.now++
+	for bit := range g.last {
+		if domains.Overlaps(1 << bit) {
+			g.last[bit] = g.now
+		}
+	}
+}
+
+// isValid reports whether nothing has changed in domains since an observation.
+func (g *generations) isValid(s *observation, domains resource.Domain) bool {
+	if !s.taken {
+		return false
+	}
+	for bit := range g.last {
+		if domains.Overlaps(1<<bit) && g.last[bit] > s.generation {
+			return false
+		}
+	}
+
+	return true
+}
+
+// Parallel calls f with every number below count, for at most limit of them at the
+// same time, and returns when all calls have.
+func parallel(count, limit int, f func(i int)) {
+	if count == 1 {
+		f(0) // no other goroutine has to be woken for it
+		return
+	}
+	var all sync.WaitGroup
+	var begun atomic.Int64
+	for range min(count, limit) {
+		all.Go(func() {
+			for i := int(begun.Add(1)) - 1; i < count; i = int(begun.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
 }

@@ -75,9 +75,9 @@ type Options struct {
 	Journal Journal
 	// Earlier is what the earlier commands of the session did, or how the rest of the
 	// manifest stands of which a part runs (plan.Standing).
-	Earlier plan.History
-	// Granted is that of plan.Terms.
-	Granted func(model.Ref) bool
+	Prior plan.History
+	// AlreadyConverged is passed to plan.Terms.
+	AlreadyConverged func(model.Ref) bool
 	// Full puts properties and status into the transactions of stable resources too.
 	Full bool
 	// Outputs puts what a resource gives to later ones into its transaction.
@@ -94,7 +94,7 @@ type Options struct {
 	// OnTransaction gets each transaction as it is made, in the order of the graph.
 	OnTransaction func(*model.Transaction)
 	// Left gets what a resource was last seen in, at the end of its turn; nil is nobody.
-	Left func(ref model.Ref, state resource.State)
+	RecordOwnState func(ref model.Ref, state resource.State)
 	// Limit counts a change that is about to be made to a resource, or returns until when a
 	// limit puts it off; nil is no limit.
 	Limit func(r *resource.Resource) (until time.Time)

@@ -9,7 +9,7 @@ import (
 // outputs are what resources leave for later ones.
 type outputs struct {
 	access *access
-	kept   resource.Outputs
+	values resource.Outputs
 }
 
 // of returns the outputs of a node after its turn. It returns nil if the state is unknown,
@@ -29,8 +29,8 @@ func (o *outputs) keep(n *graph.Node, outcome resource.Outcome) {
 		return
 	}
 	values := o.access.secrets.Outputs(o.of(n, outcome), o.access.isSensitive(n))
-	o.kept[n.Ref] = values
+	o.values[n.Ref] = values
 	if alias := n.Resource.Meta().Alias; alias != "" {
-		o.kept[model.Ref{Type: n.Ref.Type, Name: alias}] = values
+		o.values[model.Ref{Type: n.Ref.Type, Name: alias}] = values
 	}
 }

@@ -72,7 +72,7 @@ func TestPart(t *testing.T) {
 			}
 			part := w.part(g, c.refs...)
 			w.opts.Cause = model.CauseDrift
-			w.opts.Earlier = plan.Standing(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
+			w.opts.Prior = plan.HistoryForPartial(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
 			summary := w.run(part)
 			w.outcomes(c.want...)
 			slices.Sort(looked)

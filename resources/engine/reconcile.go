@@ -23,10 +23,10 @@ type ReconcileOptions struct {
 	// Turn, unless it is zero, is the place of the run among those of this process that go
 	// on at the same time: they hold the lock together, and always wait. Nothing of what
 	// they touch may be the same; a later one may wait for an earlier one.
-	Turn int
+	Seq int
 	// Within are the ids of the runs that started this one, outermost first. It
 	// belongs to the innermost of them that still holds its lock.
-	Within []string
+	StartedBy []string
 	// Waited is set when another run held this one up.
 	Waited bool
 	// Locked is called once the lock is held, before anything is read. It may return
@@ -42,7 +42,7 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 	if o.RunID == "" {
 		o.RunID = ksuid.New().String()
 	}
-	if err := h.OpenState(!o.Env.Scope.Unchanging()); err != nil {
+	if err := h.OpenState(!o.Env.Scope.ReadOnly()); err != nil {
 		return nil, err
 	}
 	unlock, err := o.lock(ctx)
@@ -68,20 +68,20 @@ func Reconcile(ctx context.Context, g *graph.Graph, o ReconcileOptions) (run *mo
 func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err error) {
 	h := o.Env.Host
 	for checked := true; ; checked = false { // OpenState has checked it
-		depth, err := h.Holding(o.Within)
+		depth, err := h.Holding(o.StartedBy)
 		if err != nil {
 			return nil, err
 		}
-		o.Parents = o.Within[:depth]
-		if o.Env.Scope.Unchanging() {
+		o.Parents = o.StartedBy[:depth]
+		if o.Env.Scope.ReadOnly() {
 			return func() error { return nil }, nil
 		}
 		take := h.Lock
-		if o.Turn > 0 {
+		if o.Seq > 0 {
 			take = h.LockTogether
 		}
 		unlock, err := take(ctx, lock.Options{
-			Wait: !o.NoWait, Depth: depth, Turn: o.Turn, Checked: checked,
+			Wait: !o.NoWait, Depth: depth, Turn: o.Seq, Checked: checked,
 			Holder: lock.Holder{Command: o.Command, RunID: o.RunID},
 			OnWait: func(by lock.Holder) {
 				o.Waited = true
@@ -92,7 +92,7 @@ func (o *ReconcileOptions) lock(ctx context.Context) (unlock func() error, err e
 			return nil, err
 		}
 		// The run that started this one may have ended while it waited, and another begun.
-		if now, err := h.Holding(o.Within); err == nil && now == depth {
+		if now, err := h.Holding(o.StartedBy); err == nil && now == depth {
 			return unlock, nil
 		} else if err := errors.Join(err, unlock()); err != nil {
 			return nil, err

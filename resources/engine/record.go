@@ -18,7 +18,7 @@ type recorder struct {
 
 	opts      Options
 	refreshes *pendingRefreshes
-	late      []lateChange
+	deferred  []deferredChange
 }
 
 // end ends the turn of a node. interrupted means that its health checks were.
@@ -30,11 +30,11 @@ func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 		r.report.Describe(t, r.observer.Spec(n), r.observer.State(n))
 		t.Properties, t.Status = r.secrets.Document(t.Properties), r.secrets.Document(t.Status)
 	}
-	if state := r.observer.State(n); r.opts.Left != nil && state != nil {
-		r.opts.Left(n.Ref, state)
+	if state := r.observer.State(n); r.opts.RecordOwnState != nil && state != nil {
+		r.opts.RecordOwnState(n.Ref, state)
 	}
 	r.End(n)
-	if l := r.lateOf(n.Ref); l != nil {
+	if l := r.deferredOf(n.Ref); l != nil {
 		l.interrupted = interrupted
 		r.report.Hold(n, t)
 		return

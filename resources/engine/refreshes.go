@@ -48,7 +48,7 @@ func (r *pendingRefreshes) Recall(ctx context.Context) {
 	if errors.Is(err, ErrDamagedJournal) && !r.isPart() {
 		r.log.WarnContext(ctx, "refreshing all subscribers, the pending refreshes are lost", "error", err)
 		pending, r.lost = plan.Refreshable(r.up.Graph.Nodes()), true
-		if err = nil; !r.up.Scope.Unchanging() {
+		if err = nil; !r.up.Scope.ReadOnly() {
 			err = r.journal.Reset(ctx, pending...)
 		}
 	}
@@ -137,14 +137,14 @@ func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
 }
 
 // isPart reports whether the run is one of a part of its manifest.
-func (r *pendingRefreshes) isPart() bool { return r.up.Graph.Whole() != nil }
+func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
 
 // ClearUndeclared clears the refreshes of resources that are not in the manifest
 // any more, or subscribe to nothing. What a manifest declares that was not read
 // is not known to be gone, nor what is in no part.
 func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
 	g := r.up.Graph
-	if r.up.Scope.Unchanging() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
+	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
 		return
 	}
 	for ref := range r.up.Pending {

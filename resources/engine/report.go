@@ -141,8 +141,8 @@ func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
 // hand counts a transaction and hands it on.
 func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
 	r.Summary.Counts.Add(t)
-	if at := t.Resumes; !at.IsZero() && (r.Summary.Resumes.IsZero() || at.Before(r.Summary.Resumes)) {
-		r.Summary.Resumes = at
+	if at := t.RetryAt; !at.IsZero() && (r.Summary.RetryAt.IsZero() || at.Before(r.Summary.RetryAt)) {
+		r.Summary.RetryAt = at
 	}
 	for _, err := range t.Errors {
 		r.AddError(t.Label() + ": " + err)

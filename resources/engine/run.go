@@ -45,19 +45,19 @@ func newRun(g *graph.Graph, opts Options) *run {
 	if opts.RunID == "" {
 		opts.RunID = ksuid.New().String()
 	}
-	opts.Env.RunID, opts.Env.Part = opts.RunID, g.Whole() != nil
+	opts.Env.RunID, opts.Env.Part = opts.RunID, g.PartOf() != nil
 	opts.Env.RunEnv = []string{EnvRun + "=" + strings.Join(append(slices.Clone(opts.Parents), opts.RunID), ","), EnvState + "=" + opts.Env.Host.StateDir()}
 	secrets := &secretSet{}
 	secrets.Add(opts.Secrets...)
 	secrets.AddOf(g.Nodes())
 	up := &plan.Upstream{
-		Terms: plan.Terms{Cause: opts.Cause, Granted: opts.Granted, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
-		Earlier: opts.Earlier, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
+		Terms: plan.Terms{Cause: opts.Cause, AlreadyConverged: opts.AlreadyConverged, Scope: opts.Env.Scope, FailOnError: opts.FailOnError}, Graph: g, Results: make([]plan.Result, g.Len()),
+		Prior: opts.Prior, Pending: map[model.Ref]bool{}, Requested: opts.Refresh, Ended: map[model.Ref]string{},
 	}
 	rep := newReport(opts.Identity, g, opts.Env.Scope.Noop)
 	a := &access{Upstream: up, env: opts.Env, report: rep, secrets: secrets}
 	a.observer = newObserver(a, g.Len())
-	ann := &announcer{access: a, begun: map[model.Ref]bool{}}
+	ann := &announcer{access: a, started: map[model.Ref]bool{}}
 	rep.Full, rep.OnTransaction = opts.Full, func(n *graph.Node, t *model.Transaction) {
 		if opts.OnTransaction != nil {
 			opts.OnTransaction(t)
@@ -68,9 +68,9 @@ func newRun(g *graph.Graph, opts Options) *run {
 	refreshes := newPendingRefreshes(opts.Journal, up, opts.Env.Log)
 
 	return &run{
-		access: a, opts: opts, applier: &applier{Run: a, Observer: a.observer, Log: opts.Env.Log},
+		access: a, opts: opts, applier: &applier{a},
 		refreshes: refreshes, announcer: ann, recorder: &recorder{access: a, opts: opts, refreshes: refreshes},
-		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, kept: resource.Outputs{}},
+		checks: &checks{checker: opts.Checker, env: opts.Env.RunEnv, terms: &up.Terms}, outputs: &outputs{access: a, values: resource.Outputs{}},
 	}
 }
 
@@ -89,7 +89,7 @@ func (r *run) do(ctx context.Context) {
 		r.checks.ahead(ctx, r.Graph.Nodes())
 	}
 	for n := r.next(); n != nil; n = r.next() {
-		r.turn(ctx, work, n)
+		r.reconcileResource(ctx, work, n)
 	}
 	r.refreshes.ClearUndeclared(work)
 	r.reloadUnits(ctx)
@@ -131,7 +131,7 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	switch {
 	case h == nil:
 		return none, nil
-	case o.Env.Scope.Unchanging():
+	case o.Env.Scope.ReadOnly():
 		h.ForgetAccounts()
 		return none, nil
 	}
@@ -154,7 +154,7 @@ func (r *run) next() *graph.Node {
 		n := r.Graph.Nodes()[r.cursor]
 		switch {
 		case r.Results[r.cursor].Done:
-		case n.Follows && !r.Results[r.cursor].Begun && !r.Results.IsFollowedUp(n):
+		case n.Follows && !r.Results[r.cursor].Started && !r.Results.IsFollowedUp(n):
 			r.End(n)
 			r.report.LeaveOut(n)
 		default:

@@ -15,17 +15,17 @@ import (
 // turn brings one resource into its desired state, or records why not: it
 // decides, and does what was decided. ctx is that of the run, work that of the
 // change in hand.
-func (r *run) turn(ctx, work context.Context, n *graph.Node) {
-	r.Results[n.At].Begun = true
+func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
+	r.Results[n.At].Started = true
 	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
 	r.checkStop(ctx)
 	d := r.decide(ctx, n)
 	if d.Kind == plan.Fail && errors.Is(d.Err, resource.ErrUnsettled) {
-		d = r.settled(ctx, n)
+		d = r.readAgain(ctx, n)
 	}
 	for ; d.Kind == plan.Wait; d = r.decide(ctx, n) {
 		if d.For == plan.Creator {
-			r.turn(ctx, work, d.Creator)
+			r.reconcileResource(ctx, work, d.Creator)
 			r.observer.Retry(n)
 			continue
 		}
@@ -41,14 +41,14 @@ func (r *run) turn(ctx, work context.Context, n *graph.Node) {
 	}
 	if d.Kind == plan.Change && !r.IsNoop(n) {
 		if until := r.limit(n); !until.IsZero() {
-			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", PutOff: until}
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", RetryAt: until}
 		}
 	}
 	r.act(ctx, work, n, t, d)
 }
 
 // settled decides on a node that was in between when it was observed with others.
-func (r *run) settled(ctx context.Context, n *graph.Node) plan.Decision {
+func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
 	looking, cancel := withTimeout(ctx, n)
 	defer cancel()
 	r.env.InTurn = true
@@ -84,7 +84,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 		case d.Kind != plan.Wait || d.For == plan.Creator || d.For == plan.Manifest:
 			return d
 		case d.For == plan.Properties:
-			r.resolveLate(ctx, n)
+			r.resolveDeferred(ctx, n)
 		case d.For == plan.State:
 			r.observer.Refresh(ctx, n)
 		case d.For == plan.Guards:
@@ -94,8 +94,8 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 }
 
 // resolveLate completes the properties of a resource that had to wait for its turn.
-func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
-	spec, secrets, err := n.Resource.Late(ctx, r.outputs.kept)
+func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
+	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
 	if err == nil {
 		r.secrets.Add(secrets...)
 	}
@@ -106,8 +106,8 @@ func (r *run) resolveLate(ctx context.Context, n *graph.Node) {
 func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
 	switch d.Kind {
 	case plan.Skip:
-		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.Resumes = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.PutOff
-		r.Results[n.At].Unmet, r.Results[n.At].PutOff = len(d.Unmet) > 0, d.PutOff
+		t.NotRun, t.Skipped, t.SkipReason, t.UnmetRequirements, t.RetryAt = d.NotRun, !d.NotRun, d.Reason, d.Unmet, d.RetryAt
+		r.Results[n.At].Unmet, r.Results[n.At].RetryAt = len(d.Unmet) > 0, d.RetryAt
 		r.recorder.end(n, t, false)
 		return
 	case plan.Fail:
@@ -167,7 +167,7 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 	batch := r.batch(ctx, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
 	for _, c := range batch[1:] {
-		r.Results[c.Node.At].Begun = true
+		r.Results[c.Node.At].Started = true
 		transactions = append(transactions, r.report.Begin(c.Node, false, false))
 	}
 	if len(batch) > 1 {
@@ -195,7 +195,7 @@ func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
 		if len(batch) == most || !r.Joins(n, first.Node) || r.announcer.isDue(n) {
 			break
 		}
-		if r.Results[n.At].Begun {
+		if r.Results[n.At].Started {
 			continue
 		}
 		d := r.decide(ctx, n)
@@ -290,7 +290,7 @@ func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction,
 	r.outputs.keep(c.Node, res.Outcome)
 	cleared := c.Refresh && r.refreshes.Made(ctx, c.Node)
 	if res.Outcome.AtEnd != nil {
-		r.recorder.late = append(r.recorder.late, lateChange{dueChange: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
+		r.recorder.deferred = append(r.recorder.deferred, deferredChange{dueChange: c, t: t, planned: planned, make: res.Outcome.AtEnd, refreshed: cleared})
 		return
 	}
 	r.recorder.repaired(c.Node, t, c.Plan, res.Made)

@@ -84,7 +84,7 @@ func addShellWarnings(warnings *model.Problems, v document.Value, isChecks bool,
 			addShellWarnings(warnings, e.Value, isChecks, hint)
 		}
 	}
-	if v.Kind != document.String || v.Late {
+	if v.Kind != document.String || v.Deferred {
 		return
 	}
 	var inserted [][2]int

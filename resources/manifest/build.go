@@ -28,7 +28,7 @@ type build struct {
 	// decode decodes the properties of a resource; nil is resource.Decode.
 	decode decode
 	// leftOpen reports whether not all is known of what is declared and left out.
-	leftOpen bool
+	excludedUnknown bool
 }
 
 // warner is a Spec that has something to say although it is valid.
@@ -51,7 +51,7 @@ func (b *build) add(ctx context.Context, d declaration) {
 		properties, warnings = kept, append(warnings, more...)
 	}
 	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
-	if b.session.Absent && reason == "" {
+	if b.session.ForOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
@@ -116,7 +116,7 @@ func ownProblems(unresolved []model.Position, d declaration, properties document
 				places = append(places, e.Value.Pos)
 			}
 		case e.Key == keyName:
-			e.Value.Late = false
+			e.Value.Deferred = false
 			sound.Entries = append(sound.Entries, e)
 			failed = append(failed, e.Value.Pos)
 		default:
@@ -144,11 +144,11 @@ func holdsFailed(v document.Value, failed []model.Position) bool {
 func name(r *resolver, properties document.Value) (text string, sure bool) {
 	v, _ := properties.Get(keyName)
 	switch {
-	case slices.Contains(r.Failed, v.Pos) && v.Late:
+	case slices.Contains(r.Failed, v.Pos) && v.Deferred:
 		if r.Forgiving && len(r.Problems) == 0 {
 			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
 		}
-	case v.Late:
+	case v.Deferred:
 		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
 	case v.Secret:
 		r.Fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
@@ -168,14 +168,14 @@ func (b *build) wait(res *resource.Resource, d declaration, properties document.
 	}
 	res.Taken = waits
 	for _, e := range properties.Entries {
-		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
+		if p, known := d.Type.Property(e.Key); known && e.Value.IsDeferred() {
 			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
 	requireAlso(res.Spec, refs)
 	s, data := b.session, b.out.Data
-	res.Late = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
-		return s.resolveLate(ctx, d, data, refs, outputs)
+	res.ResolveDeferred = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+		return s.resolveDeferred(ctx, d, data, refs, outputs)
 	}
 }
 
@@ -202,7 +202,7 @@ func unevaluated(t *resource.Type) []string {
 }
 
 // resolveLate returns the properties of a resource at its turn.
-func (s *session) resolveLate(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
@@ -256,7 +256,7 @@ func (b *build) keep(res *resource.Resource, properties document.Value) {
 	if res.Type.Relations != nil && res.Excluded == "" {
 		b.session.common.bringing = append(b.session.common.bringing, res)
 	}
-	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.Late == nil {
+	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.ResolveDeferred == nil {
 		b.warn(res, properties, w.Warnings())
 	}
 }

@@ -26,7 +26,7 @@ type File struct {
 	// Pos is where it does; of what an expression reads only the document is known.
 	Pos model.Position
 	// Late reports whether Path holds an expression that only the node can evaluate.
-	Late bool
+	HasExpression bool
 }
 
 // Check finds what is wrong with a document without the node that it is for.
@@ -58,7 +58,7 @@ func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
-	s.Absent = true
+	s.ForOtherNode = true
 
 	return s
 }
@@ -73,7 +73,7 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 // checkSource reports a file beside a manifest that has no directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
-	if beside && !v.Late && b.session.Dir == "" && !b.session.Absent {
+	if beside && !v.Deferred && b.session.Dir == "" && !b.session.ForOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
@@ -84,10 +84,10 @@ func (c *Checked) addSource(properties document.Value) {
 		return
 	}
 	// What an expression begins may turn out to be absolute.
-	if v.Late && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
+	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
 		return
 	}
-	c.add(File{Path: v.Text, Pos: v.Pos, Late: v.Late})
+	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
 }
 
 func (c *Checked) add(f File) {

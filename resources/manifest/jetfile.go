@@ -19,7 +19,7 @@ import (
 func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
 	r := resolver{Scope: b.scope}
 	path, _ := r.Value(ctx, file)
-	if len(r.Failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
+	if len(r.Failed) == 0 && (path.Deferred || path.Secret || !path.IsScalar()) {
 		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
 	}
 	b.problems = append(b.problems, r.Problems...)
@@ -89,7 +89,7 @@ func (b *build) list(ctx context.Context, seen *scope, path document.Value) (lis
 		if !b.scope.Broken {
 			b.problems = append(b.problems, problems...)
 		}
-	case errors.As(err, new(lateError)):
+	case errors.As(err, new(deferredError)):
 		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
 	case !invalid && (b.scope.Broken || b.session.Tolerates()):
 	case bad != nil:

@@ -17,14 +17,14 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	}
 	t, known := b.session.Opts.Types.Get(ref.Type)
 	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
-	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Late {
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)
 		for _, item := range refs.Items {
-			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Late {
+			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Deferred {
 				l.Needs = append(l.Needs, resource.Reference{Ref: to, Property: key, Pos: item.Pos})
 			}
 		}
@@ -44,13 +44,13 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	sound := len(b.problems) == 0
 	unseen := map[model.Ref]bool{}
-	leftOut := b.allLeftOut()
+	leftOut := b.allExcludedRefs()
 	known := func(ref model.Ref) bool {
 		if leftOut[ref] || (earlier != nil && earlier(ref)) {
 			return true
 		}
 		_, may := b.session.Opts.Types.Get(ref.Type)
-		may = (b.openEnded || b.leftOpen) && (may || !sound)
+		may = (b.openEnded || b.excludedUnknown) && (may || !sound)
 		unseen[ref] = may && !b.openEnded
 		return may
 	}

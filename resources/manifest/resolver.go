@@ -108,7 +108,7 @@ func (r *resolver) key(ctx context.Context, e document.Entry) string {
 	key := r.text(ctx, document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos})
 	switch {
 	case slices.Contains(r.Failed, e.Pos):
-	case key.Late:
+	case key.Deferred:
 		r.Fail(e.Pos, "use it as a value", "a key must be known before the run")
 	case key.Secret:
 		r.Fail(e.Pos, "use it as a value", "a key cannot be secret, because it is shown")
@@ -168,7 +168,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		return r.unknown(v)
 	}
 	if len(parts) == 1 && parts[0].IsExpr {
-		return r.whole(ctx, v, parts[0])
+		return r.singleExpression(ctx, v, parts[0])
 	}
 	var b insertion
 	late, failed, secret := false, false, v.Secret
@@ -179,7 +179,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		}
 		piece, f := r.evaluate(ctx, v, p)
 		switch {
-		case f != nil && f.late != nil:
+		case f != nil && f.waits != nil:
 			late = true
 		case f != nil:
 			failed = true
@@ -195,7 +195,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 		return r.unknown(v)
 	}
 	if late {
-		return r.late(v)
+		return r.deferred(v)
 	}
 
 	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
@@ -222,8 +222,8 @@ func insideHint(k document.Kind) string {
 }
 
 // late returns v as a value that waits, and as the source that it is.
-func (r *resolver) late(v document.Value) document.Value {
-	v.Late = true
+func (r *resolver) deferred(v document.Value) document.Value {
+	v.Deferred = true
 	if printed := r.Scope.evaluator.Printed; printed.In(v.Text) {
 		v.Text = expression.Source(v.Text, printed.Text)
 	}
@@ -245,11 +245,11 @@ func (r *resolver) place(v document.Value, at int) model.Position {
 func (r *resolver) unknown(v document.Value) document.Value {
 	r.Failed = append(r.Failed, v.Pos)
 
-	return document.Value{Kind: document.String, Late: true, Text: r.Scope.evaluator.Printed.Shown(v.Text), Pos: v.Pos}
+	return document.Value{Kind: document.String, Deferred: true, Text: r.Scope.evaluator.Printed.Shown(v.Text), Pos: v.Pos}
 }
 
 // whole resolves a text that is one expression, whose type it takes.
-func (r *resolver) whole(ctx context.Context, v document.Value, p expression.Part) document.Value {
+func (r *resolver) singleExpression(ctx context.Context, v document.Value, p expression.Part) document.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
 	case f == nil:
@@ -260,8 +260,8 @@ func (r *resolver) whole(ctx context.Context, v document.Value, p expression.Par
 			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
 		}
 		return out
-	case f.late != nil:
-		return r.late(v)
+	case f.waits != nil:
+		return r.deferred(v)
 	default:
 		return r.unknown(v)
 	}
@@ -284,14 +284,14 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 		return v, &failure{}
 	}
 	out, f := r.Scope.value(ctx, program, v.Pos)
-	if r.SkipLackingFacts && (f != nil && f.late == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
+	if r.SkipLackingFacts && (f != nil && f.waits == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
 		return out, &failure{}
 	}
 	switch {
 	case f == nil:
-	case f.late != nil:
+	case f.waits != nil:
 		at := r.place(v, p.At)
-		for _, wait := range f.late {
+		for _, wait := range f.waits {
 			wait.Pos = at
 			r.Waits = append(r.Waits, wait)
 		}
@@ -338,5 +338,40 @@ func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 		}
 		hint := cmp.Or(document.DidYouMean(f.Name, known), "it has "+strings.Join(known, ", "))
 		r.Problems.Add(pos, hint, "`%s` is no output of %s", f.Name, f.Ref)
+	}
+}
+
+// Object resolves a mapping of a document to plain values; nothing is an empty one.
+// A value of the document is made and resolved at a time.
+func (r *resolver) Object(ctx context.Context, n document.Node) map[string]any {
+	for key := range n.Entries() {
+		if r.mayHold(key.Text()) {
+			// Keys may become the same, and are compared with their places.
+			v, _ := r.Mapping(ctx, n.Value())
+			return v.Plain().(map[string]any)
+		}
+	}
+	out := make(map[string]any, n.Len())
+	for key, value := range n.Entries() {
+		out[key.Text()] = r.Plain(ctx, value)
+	}
+
+	return out
+}
+
+// Plain resolves a value of a document to a plain one.
+func (r *resolver) Plain(ctx context.Context, n document.Node) any {
+	switch n.Kind() {
+	case document.Map:
+		return r.Object(ctx, n)
+	case document.List:
+		out := make([]any, 0, n.Len())
+		for item := range n.Items() {
+			out = append(out, r.Plain(ctx, item))
+		}
+		return out
+	default:
+		v, _ := r.Value(ctx, n.Value())
+		return v.Plain()
 	}
 }

@@ -6,10 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
+	"github.com/expr-lang/expr/ast"
 	"github.com/expr-lang/expr/vm"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
@@ -62,13 +65,13 @@ type scope struct {
 
 // LateError is an expression that can only be evaluated when resources have had
 // their turns: they are given by the function that takes something of them.
-type lateError struct{ waits []resource.Reference }
+type deferredError struct{ waits []resource.Reference }
 
 // Error names the resource that must run first.
-func (e lateError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
+func (e deferredError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
 
 // outputsOf returns the error of an expression that needs the outputs of resources.
-func outputsOf(refs ...model.Ref) (out lateError) {
+func outputsOf(refs ...model.Ref) (out deferredError) {
 	for _, ref := range refs {
 		out.waits = append(out.waits, resource.Reference{Ref: ref, Property: expression.NameOutputs})
 	}
@@ -77,8 +80,8 @@ func outputsOf(refs ...model.Ref) (out lateError) {
 }
 
 // late returns the error of a function that takes something of a resource.
-func late(function string, ref model.Ref) lateError {
-	return lateError{[]resource.Reference{{Ref: ref, Property: function}}}
+func waitFor(function string, ref model.Ref) deferredError {
+	return deferredError{[]resource.Reference{{Ref: ref, Property: function}}}
 }
 
 // Scope makes what expressions see. data may hold model.Secret.
@@ -118,7 +121,7 @@ func (sc *scope) TakeUsed() bool {
 type failure struct {
 	Message, Hint string
 	// late are the resources to wait for; then it is no failure.
-	late []resource.Reference
+	waits []resource.Reference
 	// missing is a file that had to be read and is not there.
 	missing string
 	// known reports whether it was reported already.
@@ -138,10 +141,10 @@ func (sc *scope) Run(ctx context.Context, p *expression.Program, extra map[strin
 	}
 	sc.noteData(p.DataPaths...)
 	v, secret, err := sc.evaluate(ctx, p, extra)
-	var late lateError
+	var late deferredError
 	switch {
 	case errors.As(err, &late):
-		return nil, false, &failure{late: late.waits}
+		return nil, false, &failure{waits: late.waits}
 	case err != nil && secret:
 		f = sc.Failed(err)
 		f.Message, f.Hint = hiddenMessage, ""
@@ -163,9 +166,9 @@ func (sc *scope) evaluate(ctx context.Context, p *expression.Program, extra map[
 	}
 	sc.used, sc.noFact = false, false
 	v, err = sc.call(ctx, p, extra)
-	var late lateError
+	var late deferredError
 	if errors.As(err, &late) {
-		return nil, false, lateError{append(late.waits, outputsOf(p.Refs...).waits...)}
+		return nil, false, deferredError{append(late.waits, outputsOf(p.Refs...).waits...)}
 	}
 
 	return v, sc.used || sc.secret && sc.uses(p.Node()), err
@@ -237,4 +240,49 @@ func (sc *scope) step(ctx context.Context, v any) (any, error) {
 	}
 
 	return v, context.Cause(ctx)
+}
+
+// mark marks what depends on a secret in the value of an expression: all of it
+// when the expression uses one, but the values of a literal mapping each by
+// what they are made from.
+func (sc *scope) mark(v *document.Value, node ast.Node) {
+	literal, is := node.(*ast.MapNode)
+	if !is || v.Kind != document.Map {
+		if sc.uses(node) {
+			markAll(v)
+		}
+		return
+	}
+	for _, each := range literal.Pairs {
+		pair, _ := each.(*ast.PairNode)
+		key, constant := pair.Key.(*ast.StringNode)
+		i := slices.IndexFunc(v.Entries, func(e document.Entry) bool { return constant && e.Key == key.Value })
+		if i < 0 {
+			markAll(v)
+			return
+		}
+		sc.mark(&v.Entries[i].Value, pair.Value)
+	}
+}
+
+// uses reports whether an expression names a secret of the data, a mapping or
+// list that holds one, or all that there is, or calls what returned one.
+func (sc *scope) uses(node ast.Node) bool {
+	found := expression.SourcesOf(node)
+	for _, path := range found.Paths {
+		at := sc.data
+		for _, key := range path {
+			at = template.Key(at, key)
+		}
+		if template.Holds(at) {
+			return true
+		}
+	}
+
+	return found.Calls && sc.used || found.All && sc.secret
+}
+
+// markAll marks every scalar of v as one that came of a secret.
+func markAll(v *document.Value) {
+	v.EachScalar(func(s *document.Value) { s.Secret, s.Derived = true, true })
 }

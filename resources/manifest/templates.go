@@ -24,7 +24,7 @@ type templates struct {
 	judge template.Judge
 	// late is the first file or output that has to be waited for. A template may go
 	// on without it, and then what it gave is no answer.
-	late *lateError
+	waiting *deferredError
 	// texts are those that were read for it.
 	texts []string
 	// print returns the text that replaces a printed value; nil prints the value.
@@ -72,7 +72,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 // warnOfFile warns about a text of the function template that names a file beside the manifest.
 func (sc *scope) warnOfFile(text string) {
 	const longest = 255
-	if sc.Quiet || sc.Absent || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+	if sc.Quiet || sc.ForOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
 		return
 	}
 	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
@@ -118,7 +118,7 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	}
 	content, err := t.read(text, evaluated)
 	if err != nil {
-		if expression.HintOf(err) == "" && t.late == nil && !errors.Is(err, paths.ErrUntrusted) {
+		if expression.HintOf(err) == "" && t.waiting == nil && !errors.Is(err, paths.ErrUntrusted) {
 			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
 		}
 		return template.Template{}, err
@@ -147,9 +147,9 @@ func (t *templates) read(path string, use fileUse) (string, error) {
 }
 
 func (t *templates) wait(err error) {
-	var late lateError
-	if errors.As(err, &late) && t.late == nil {
-		t.late = &late
+	var late deferredError
+	if errors.As(err, &late) && t.waiting == nil {
+		t.waiting = &late
 	}
 }
 
@@ -158,13 +158,13 @@ var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'`
 
 // isLate returns what has to be waited for. The first output that is missing ends
 // a template; those that it would take after that are read off its text.
-func (t *templates) isLate() error {
-	out := lateError{slices.Clone(t.late.waits)}
+func (t *templates) allWaits() error {
+	out := deferredError{slices.Clone(t.waiting.waits)}
 	for _, text := range t.texts {
 		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
 			ref, err := model.ParseRef(found[1] + found[2])
 			if err == nil && !slices.ContainsFunc(out.waits, func(w resource.Reference) bool { return w.Ref == ref }) {
-				out.waits = append(out.waits, late(expression.NameOutputs, ref).waits...)
+				out.waits = append(out.waits, waitFor(expression.NameOutputs, ref).waits...)
 			}
 		}
 	}
@@ -198,8 +198,8 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	t.used = t.used || t.judge.Found != template.Unused
 	var bad *template.Error
 	switch {
-	case t.late != nil:
-		return "", t.isLate()
+	case t.waiting != nil:
+		return "", t.allWaits()
 	case err != nil && t.phase == inData && strings.Contains(err.Error(), expression.NameData):
 		return "", expression.WithHint(err, noDataHint)
 	case errors.As(err, &bad) && bad.Hint != "":

@@ -50,7 +50,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 		if places != nil {
 			places[p.Key] = e.Value.Pos
 		}
-		if e.Value.IsLate() {
+		if e.Value.IsDeferred() {
 			late = true
 			if p.Common {
 				d.Problems.Add(e.Value.Pos, "use outputs in the type's own properties", "`%s` must be known before the run", e.Key)

@@ -30,8 +30,8 @@ type Scope struct {
 	FailOnError bool
 }
 
-// Unchanging reports whether nothing of the node is changed.
-func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
+// ReadOnly reports whether the run must not change the node.
+func (s Scope) ReadOnly() bool { return s.Noop || s.HealthCheckOnly }
 
 // Within returns the scope of a manifest that is included where s holds: what s
 // forbids stays forbidden.

@@ -1,3 +1,4 @@
+// Package yamlread parses YAML into a Tree, a compact form of a document with the position of every value.
 package yamlread
 
 import (

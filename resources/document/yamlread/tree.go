@@ -1,6 +1,12 @@
 package yamlread
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
 
 // Node is a value of a tree, or the key in front of one. Those within a list or
 // mapping follow it.
@@ -108,4 +114,44 @@ func (t *Texts) SetText(n *Node, text string) {
 		n.Form, n.Size = InOthers, uint32(len(t.Others))
 		t.Others = append(t.Others, text)
 	}
+}
+
+const (
+	// MaxValues is how many values a document may hold.
+	MaxValues = 1_000_000
+	// MaxDepth is how deep it may be nested.
+	MaxDepth = 100
+)
+
+// TooMany returns the problem of a document with more than MaxValues.
+func TooMany(name string) model.Problem {
+	return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
+		"the document seems to hold more than the %d values that are allowed", MaxValues)[0]
+}
+
+// Kind is the shape of a value.
+type Kind uint8
+
+// The kinds. A scalar keeps the text as it was written, whatever YAML would
+// have made of it: mode: 0644 and ensure: 1.10 stay what the author wrote.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// String names the kind as users know it.
+func (k Kind) String() string {
+	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// PositionAt returns the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+
+	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
 }

@@ -30,9 +30,9 @@ type Graph struct {
 	// their way or remove what relations name.
 	Providers, ImplicitCreators, Removers map[string][]*Node
 
-	whole *Graph // that this one is a part of
+	partOf *Graph // that this one is a part of
 	// open is that manifests are read during the run, or excluded unread.
-	open bool
+	openEnded bool
 }
 
 // Node is a resource with its edges. Only this package changes one.
@@ -86,8 +86,8 @@ func Build(resources []*resource.Resource, known Known) (*Graph, error) {
 			all = append(all, resource.LinksOf(r))
 		}
 	}
-	g.open = slices.ContainsFunc(resources, IsOpenEnded)
-	allowed := func(ref model.Ref) bool { return g.open || g.IsExcluded(ref) || (known != nil && known(ref)) }
+	g.openEnded = slices.ContainsFunc(resources, IsOpenEnded)
+	allowed := func(ref model.Ref) bool { return g.openEnded || g.IsExcluded(ref) || (known != nil && known(ref)) }
 	if problems := resource.CheckLinks(all, allowed); len(problems) > 0 {
 		return nil, problems
 	}

@@ -1,6 +1,11 @@
 package graph
 
-import "container/heap"
+import (
+	"container/heap"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
+)
 
 // sort brings the nodes into run order: after everything they depend on, and
 // otherwise as they were declared. There is no cycle among them.
@@ -44,4 +49,60 @@ func (h *declarationHeap) Pop() any {
 	*h = old[:len(old)-1]
 
 	return n
+}
+
+// Related returns the references of nodes of g, of what must run before any of them, and
+// of what runs after.
+func (g *Graph) Related(refs []model.Ref) map[model.Ref]bool {
+	out := map[model.Ref]bool{}
+	for _, next := range []func(*Node) []*Node{func(n *Node) []*Node { return n.Before }, func(n *Node) []*Node { return n.after }} {
+		seen := map[*Node]bool{}
+		var todo []*Node
+		for _, ref := range refs {
+			if n := g.byRef[ref]; n != nil {
+				todo = append(todo, n)
+			}
+		}
+		for len(todo) > 0 {
+			n := todo[len(todo)-1]
+			todo = todo[:len(todo)-1]
+			if seen[n] {
+				continue
+			}
+			seen[n], out[n.Ref] = true, true
+			todo = append(todo, next(n)...)
+		}
+	}
+
+	return out
+}
+
+// Step is a resource at its place in a run, with what it waits for.
+type Step struct {
+	Resource *resource.Resource
+	// Waits are the edges that lead to it: those that its manifest asks for, in
+	// its order, then the automatic ones.
+	Waits []Edge
+	// Elsewhere are the edges from what is not in the graph: resources of earlier
+	// commands of the session, or of manifests that are excluded or not read yet.
+	// From is as it was written.
+	Elsewhere []Edge
+}
+
+// Steps returns the resources in run order with what each waits for. A run
+// leaves that order only for a resource that misses what another one creates
+// on its way.
+func (g *Graph) Steps() []Step {
+	out := make([]Step, len(g.nodes))
+	for i, n := range g.nodes {
+		out[i].Resource, out[i].Waits = n.Resource, n.waits
+		for _, ref := range n.RequiresElsewhere {
+			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.Ref, Reason: requireReason(n.Resource, ref)})
+		}
+		for _, ref := range n.SubscribesElsewhere {
+			out[i].Elsewhere = append(out[i].Elsewhere, Edge{From: ref, To: n.Ref, Reason: "subscribe"})
+		}
+	}
+
+	return out
 }

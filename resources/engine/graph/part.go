@@ -17,7 +17,7 @@ import (
 // There is none, and ok is false, where a reference is unknown, or where manifests are
 // read during the run, which may declare more that follows.
 func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
-	if g.open {
+	if g.openEnded {
 		return nil, false
 	}
 	s := selection{g: g, chosen: map[*Node]bool{}}
@@ -33,7 +33,7 @@ func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
 	if err != nil {
 		return nil, false // what is valid as a whole has valid parts
 	}
-	part.whole = g
+	part.partOf = g
 	for _, n := range part.nodes {
 		n.Follows = !s.chosen[g.byRef[n.Ref]]
 	}
@@ -42,7 +42,7 @@ func (g *Graph) Part(refs []model.Ref) (part *Graph, ok bool) {
 }
 
 // Whole returns the graph that this one is a part of, nil when it is none.
-func (g *Graph) Whole() *Graph { return g.whole }
+func (g *Graph) PartOf() *Graph { return g.partOf }
 
 // selection collects the nodes of a part.
 type selection struct {

@@ -48,8 +48,8 @@ type unmet struct {
 // ProviderBeside returns a resource other than n that provides something, nil for
 // none. That of a part is asked of the whole graph.
 func (g *Graph) ProviderBeside(n *Node, what string) *Node {
-	if g.whole != nil {
-		g = g.whole
+	if g.partOf != nil {
+		g = g.partOf
 	}
 	for _, p := range g.Providers[what] {
 		if p.Ref != n.Ref {

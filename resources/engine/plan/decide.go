@@ -86,11 +86,11 @@ func gate(n *graph.Node, up *Upstream) (Decision, bool) {
 			d.Reason = "requirements are not met"
 			break
 		}
-		dep := up.Results.putOff(n)
+		dep := up.Results.firstDeferred(n)
 		if dep == nil {
 			return d, false
 		}
-		d.NotRun, d.Reason, d.PutOff = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.Results.of(dep).PutOff
+		d.NotRun, d.Reason, d.RetryAt = true, "it comes after "+dep.Ref.String()+", which a limit puts off", up.Results.of(dep).RetryAt
 	}
 
 	return d, true
@@ -103,11 +103,11 @@ func prerequisites(n *graph.Node, obs Observation, up *Upstream) (Decision, bool
 		if by := up.Graph.Node(r.Brings); by != nil && up.IsNoop(n) && up.Results.of(by).Effect != None {
 			return unknown(by), true
 		}
-	} else if until := up.unread(n); until != nil {
+	} else if until := up.manifestUnknownUntil(n); until != nil {
 		return unknown(until), true
 	}
-	if r.Late != nil && obs.Spec == nil && obs.Err == nil {
-		if until := up.taken(n); until != nil && up.IsNoop(n) {
+	if r.ResolveDeferred != nil && obs.Spec == nil && obs.Err == nil {
+		if until := up.outputsUnknownUntil(n); until != nil && up.IsNoop(n) {
 			return unknown(until, r.Waiting...), true
 		}
 		return Decision{Kind: Wait, For: Properties}, true
@@ -218,7 +218,7 @@ func Protect(f func() error) (err error) {
 // Joins reports whether n may be changed together with first, which precedes it.
 func (u *Upstream) Joins(n, first *graph.Node) bool {
 	typ := n.Resource.Type
-	if typ != first.Resource.Type || n.Resource.Late != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
+	if typ != first.Resource.Type || n.Resource.ResolveDeferred != nil || u.IsNoop(n) || u.FailsFast(n) || u.ScopeOf(n).HealthCheckOnly {
 		return false
 	}
 	if _, skipped := gate(n, u); skipped {
@@ -248,8 +248,8 @@ func (u *Upstream) unmet(n *graph.Node) []model.Ref {
 	for _, ref := range n.RequiresElsewhere {
 		// What none of the manifests declares that were read during the run either is
 		// unmet; what an excluded one declares counts as met, like any that control excludes.
-		nowhere := !u.Earlier.Knows(ref) && !u.Graph.IsExcluded(ref) && u.unread(n) == nil
-		if nowhere || u.Earlier.failed(ref, u.IsNoop(n)) {
+		nowhere := !u.Prior.Knows(ref) && !u.Graph.IsExcluded(ref) && u.manifestUnknownUntil(n) == nil
+		if nowhere || u.Prior.failed(ref, u.IsNoop(n)) {
 			out = append(out, ref)
 		}
 	}

@@ -207,7 +207,7 @@ func set(t *testing.T, s *spec, word string) {
 func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 	t.Helper()
 	res := &up.Results[n.At]
-	res.Begun = true
+	res.Started = true
 	switch word, until, _ := strings.Cut(word, ":"); word {
 	case "changed":
 		res.Changed, res.Touched = true, true
@@ -223,7 +223,7 @@ func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 		up.Expect(n, plan.Unsettled, up.Graph.Node(model.Ref{Type: n.Ref.Type, Name: until}))
 	case "stable":
 	case "not-begun":
-		res.Begun = false
+		res.Started = false
 		return
 	default:
 		t.Fatalf("what is %s?", word)
@@ -401,7 +401,7 @@ var rows = map[string]row{
 }
 
 func late(r *resource.Resource) {
-	r.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
+	r.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
 	r.Waiting = []string{"content"}
 	for _, ref := range r.Meta().Require {
 		r.Taken = append(r.Taken, resource.Reference{Ref: ref, Property: "outputs"})
@@ -418,7 +418,7 @@ func checksOnly(u *plan.Upstream) { u.Scope.HealthCheckOnly = true }
 func earlier(t model.Transaction) func(*plan.Upstream) {
 	t.Timestamp = time.Unix(1, 0)
 
-	return func(u *plan.Upstream) { u.Earlier = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
+	return func(u *plan.Upstream) { u.Prior = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
 }
 
 // TestDecide holds what is decided against the tables of the specification: gates

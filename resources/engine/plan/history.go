@@ -13,11 +13,11 @@ type History map[model.Ref][]*model.Transaction
 
 // Standing returns the history by which a run of a part takes the rest of its graph
 // as it stands: nothing of that changes, and failed says what did not reach its state.
-func Standing(part *graph.Graph, failed func(model.Ref) bool) History {
+func HistoryForPartial(part *graph.Graph, failed func(model.Ref) bool) History {
 	h := History{}
 	for _, n := range part.Nodes() {
 		for _, ref := range slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere) {
-			if other := part.Whole().Node(ref); other != nil && h[ref] == nil {
+			if other := part.PartOf().Node(ref); other != nil && h[ref] == nil {
 				h[ref] = []*model.Transaction{{Type: ref.Type, Name: ref.Name, Failed: failed(other.Ref)}}
 			}
 		}

@@ -12,9 +12,9 @@ import (
 // Terms are what holds for a whole run.
 type Terms struct {
 	Cause model.Cause
-	// Granted reports of a resource that its cause was already met by an earlier run, so
-	// that what differs now is drift; nil for none.
-	Granted func(model.Ref) bool
+	// AlreadyConverged reports whether an earlier run converged the resource for this cause, so a
+	// difference is drift. Nil means never.
+	AlreadyConverged func(model.Ref) bool
 	// Scope is that of the run's own manifest, FailOnError whether it ends at its
 	// first failure.
 	Scope       resource.Scope
@@ -44,7 +44,7 @@ func (t *Terms) isNoopOnly(n *graph.Node) bool {
 
 // isUnasked reports whether nobody requested what this run makes of a resource.
 func (t *Terms) isUnasked(n *graph.Node) bool {
-	return t.Cause.IsUnasked() || t.Granted != nil && t.Granted(n.Ref)
+	return t.Cause.IsUnasked() || t.AlreadyConverged != nil && t.AlreadyConverged(n.Ref)
 }
 
 // IgnoresDrift reports whether a resource is not even observed in this run.
@@ -57,7 +57,7 @@ func (t *Terms) IgnoresDrift(n *graph.Node) bool {
 func (t *Terms) IsObservedFirst(n *graph.Node) bool {
 	r := n.Resource
 
-	return r.Excluded == "" && r.Late == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
+	return r.Excluded == "" && r.ResolveDeferred == nil && r.Type.Include == nil && !t.IgnoresDrift(n) && !t.ScopeOf(n).HealthCheckOnly
 }
 
 // FailsFast reports whether the run, or a manifest that declares a resource,

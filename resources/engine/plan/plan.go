@@ -61,8 +61,8 @@ type Decision struct {
 	Reason string
 	// NotRun marks a Skip because the run or the manifest has ended, or because of a limit:
 	// then PutOff is until when.
-	NotRun bool
-	PutOff time.Time
+	NotRun  bool
+	RetryAt time.Time
 	// Unmet are the requirements that a Skip lacks.
 	Unmet []model.Ref
 	// Until is the resource after which an Unknown one is known; of a Change in noop,
@@ -109,7 +109,7 @@ type Upstream struct {
 	Graph *graph.Graph
 	// Results are those of the nodes, by their place in the graph.
 	Results Results
-	Earlier History
+	Prior   History
 	// Pending are the refreshes that are due from earlier in this run or from earlier
 	// runs, Requested those that a caller asks for.
 	Pending   map[model.Ref]bool

@@ -21,7 +21,7 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 		}
 	}
 	for _, ref := range n.SubscribesElsewhere {
-		if u.Earlier.refreshes(ref, n.Ref, u.IsNoop(n)) {
+		if u.Prior.refreshes(ref, n.Ref, u.IsNoop(n)) {
 			return true
 		}
 	}
@@ -34,7 +34,7 @@ func (u *Upstream) refreshDue(n *graph.Node) bool {
 		return false
 	}
 	// Of what fails elsewhere nobody knows whether it was partly applied.
-	failed := func(ref model.Ref) bool { return u.Earlier.failed(ref, u.IsNoop(n)) }
+	failed := func(ref model.Ref) bool { return u.Prior.failed(ref, u.IsNoop(n)) }
 	if slices.ContainsFunc(n.SubscribesElsewhere, failed) {
 		return false
 	}

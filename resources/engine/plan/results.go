@@ -10,7 +10,7 @@ import (
 // Result is what came of a resource, as far as others depend on it.
 type Result struct {
 	// Begun means that its turn has begun, Done that it has ended.
-	Begun, Done bool
+	Started, Done bool
 	// Changed means that it really changed, not in noop, and ChangedAt when.
 	Changed   bool
 	ChangedAt time.Time
@@ -19,7 +19,7 @@ type Result struct {
 	Failed, Unmet bool
 	// PutOff is until when a limit puts its change off, or that of one it comes after; zero
 	// for none.
-	PutOff time.Time
+	RetryAt time.Time
 	// Effect is what noop predicts. Unless it is None, Until is the resource itself
 	// when it is Planned, and when it is Unsettled what must be applied first.
 	Effect Effect
@@ -62,9 +62,9 @@ func (r Results) IsFollowedUp(n *graph.Node) bool {
 
 // putOff returns the first resource before n of which a limit puts the change off, nil for
 // none.
-func (r Results) putOff(n *graph.Node) *graph.Node {
+func (r Results) firstDeferred(n *graph.Node) *graph.Node {
 	for _, dep := range n.Before {
-		if !r.of(dep).PutOff.IsZero() {
+		if !r.of(dep).RetryAt.IsZero() {
 			return dep
 		}
 	}

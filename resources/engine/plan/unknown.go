@@ -74,7 +74,7 @@ func (u *Upstream) pendingBefore(n *graph.Node) *graph.Node {
 }
 
 // taken returns until when the outputs that a late resource takes are unknown.
-func (u *Upstream) taken(n *graph.Node) *graph.Node {
+func (u *Upstream) outputsUnknownUntil(n *graph.Node) *graph.Node {
 	for _, need := range n.Resource.Taken {
 		if dep := u.Graph.Node(need.Ref); dep != nil {
 			if until := u.effectOf(dep, n); until != nil {
@@ -88,8 +88,8 @@ func (u *Upstream) taken(n *graph.Node) *graph.Node {
 
 // unread returns until when, in noop, the manifest cannot be read that may declare
 // what n refers to; nil where n has no unknown reference.
-func (u *Upstream) unread(n *graph.Node) *graph.Node {
-	isUnknown := func(ref model.Ref) bool { return !u.Earlier.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
+func (u *Upstream) manifestUnknownUntil(n *graph.Node) *graph.Node {
+	isUnknown := func(ref model.Ref) bool { return !u.Prior.Knows(ref) && !u.Graph.IsKnownExcluded(ref) }
 	if !u.IsNoop(n) || !slices.ContainsFunc(slices.Concat(n.RequiresElsewhere, n.SubscribesElsewhere), isUnknown) {
 		return nil
 	}
@@ -174,7 +174,7 @@ func (u *Upstream) changerOf(n *graph.Node, words []string) *graph.Node {
 func (u *Upstream) implicitCreator(needs []string) *graph.Node {
 	for _, need := range needs {
 		for _, p := range u.Graph.ImplicitCreators[need] {
-			if !u.Results.of(p).Begun && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
+			if !u.Results.of(p).Started && !u.isNoopOnly(p) && !slices.ContainsFunc(p.Before, func(dep *graph.Node) bool { return !u.Results.of(dep).Done }) {
 				return p
 			}
 		}

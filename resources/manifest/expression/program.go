@@ -1,3 +1,4 @@
+// Package expression compiles the expressions in texts and converts their results to values.
 package expression
 
 import (

@@ -63,7 +63,7 @@ func (r *resolver) Condition(ctx context.Context, name string, v document.Value)
 	out, f := r.Scope.value(ctx, p, v.Pos)
 	switch {
 	case f != nil && f.known:
-	case f != nil && f.late != nil:
+	case f != nil && f.waits != nil:
 		r.Problems.Add(v.Pos, "use a guard of the type, such as `onlyif`", "`%s` must be known before the run", name)
 	case f != nil && s.Tolerates():
 	case f != nil:

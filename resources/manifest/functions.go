@@ -95,7 +95,7 @@ func (sc *scope) output(name string) (any, error) {
 	case sc.phase == inData:
 		return nil, errNoOutputs
 	case sc.outputs == nil:
-		return nil, late(expression.NameOutputs, ref)
+		return nil, waitFor(expression.NameOutputs, ref)
 	}
 	if real, ok := sc.Aliases[ref]; ok {
 		ref = real

@@ -73,7 +73,7 @@ func matches(ctx context.Context, r *resolver) []override {
 	for item := range entries(r.Scope.Doc) {
 		name, _ := r.Value(ctx, item)
 		switch {
-		case name.Late:
+		case name.Deferred:
 			continue
 		case !name.IsScalar():
 			r.Problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)

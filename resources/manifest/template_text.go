@@ -49,12 +49,12 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 		return "", invalidPart(source, at, hint, "the expression that begins here does not end")
 	}
 	var out strings.Builder
-	var late lateError
+	var late deferredError
 	for _, p := range parts {
 		text := p.Literal
 		if p.IsExpr {
 			value, err := t.part(ctx, inner, source, p)
-			var waits lateError
+			var waits deferredError
 			switch {
 			case errors.As(err, &waits):
 				late.waits = append(late.waits, waits.waits...)
@@ -105,7 +105,7 @@ func (t *templates) part(ctx context.Context, inner *scope, source template.Temp
 	t.used = t.used || secret
 	var within *template.Error
 	switch {
-	case errors.As(err, new(lateError)):
+	case errors.As(err, new(deferredError)):
 		return "", err
 	case errors.As(err, &within):
 		return "", expression.WithHint(within, expression.HintOf(err))
