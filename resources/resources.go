@@ -3,20 +3,14 @@ package resources
 
 import (
 	"github.com/musterfleet/muster/resources/apply"
-	"github.com/musterfleet/muster/resources/apply/ccmmanifest"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/exec"
-	execposix "github.com/musterfleet/muster/resources/exec/posix"
-	"github.com/musterfleet/muster/resources/exec/shell"
 	"github.com/musterfleet/muster/resources/file"
-	fileposix "github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/pkg"
 	"github.com/musterfleet/muster/resources/pkg/apt"
 	"github.com/musterfleet/muster/resources/pkg/dnf"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
 	"github.com/musterfleet/muster/resources/service"
 	"github.com/musterfleet/muster/resources/service/systemd"
 )
@@ -24,12 +18,12 @@ import (
 // All returns every type, each call a new one: one line each.
 func All() resource.Types {
 	return resource.Types{
-		file.New(fileposix.Provider{}),
-		exec.New(execposix.Provider{}, shell.New()),
+		file.New(file.Posix{}),
+		exec.New(exec.Posix{}, exec.NewShell()),
 		pkg.New(apt.New(), dnf.New()),
 		service.New(systemd.New("/")),
-		archive.New(http.New(http.Options{})),
-		scaffold.New(choria.New()),
-		apply.New(ccmmanifest.Provider{}),
+		archive.New(archive.NewHTTP(archive.HTTPOptions{})),
+		scaffold.New(scaffold.NewChoria()),
+		apply.New(apply.CCMManifest{}),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Manifest is what an assignment comes to. It is shared by nodes, and not changed.
@@ -98,31 +98,31 @@ func (r *Resource) fileChange(old *Resource) model.Change {
 	if r.Ensure == "directory" {
 		return model.Change{Action: "create_directory", Message: "Would have created directory", Property: "ensure", From: model.EnsureAbsent, To: r.Ensure}
 	}
-	before, after := textdiff.Content{Absent: true}, r.content()
-	out := model.Change{Action: "store", Message: "Would have created the file", Property: "content", From: model.EnsureAbsent, To: textdiff.DigestWord(after.Digest)}
+	before, after := resource.DiffContent{Absent: true}, r.content()
+	out := model.Change{Action: "store", Message: "Would have created the file", Property: "content", From: model.EnsureAbsent, To: resource.DigestWord(after.Digest)}
 	if old != nil {
 		before = old.content()
-		out.Message, out.From = "Would have updated the file", textdiff.DigestWord(before.Digest)
+		out.Message, out.From = "Would have updated the file", resource.DigestWord(before.Digest)
 	}
 	if !r.Sensitive {
-		out.Diff = textdiff.Of(r.Ref.Name, before, after)
+		out.Diff = resource.Diff(r.Ref.Name, before, after)
 	}
 
 	return out
 }
 
 // content returns the content that a file has.
-func (r *Resource) content() textdiff.Content {
+func (r *Resource) content() resource.DiffContent {
 	var known struct{ Content string }
 	_ = json.Unmarshal(r.Properties, &known) // it is empty then
 
 	return contentOf(known.Content)
 }
 
-func contentOf(text string) textdiff.Content {
+func contentOf(text string) resource.DiffContent {
 	digest := strings.TrimPrefix(model.DigestOf([]byte(text)), model.DigestPrefix)
 
-	return textdiff.Content{Snippet: textdiff.SnippetOf(text), Size: int64(len(text)), Digest: digest}
+	return resource.DiffContent{Snippet: resource.SnippetOf(text), Size: int64(len(text)), Digest: digest}
 }
 
 // drifted returns what somebody changed of a resource, changed back. by is part of the
@@ -133,9 +133,9 @@ func (r *Resource) drifted(by string) model.Change {
 	}
 	after := r.content()
 	before := contentOf(after.Text + by + "\n")
-	out := model.Change{Action: "store", Message: "Would have updated the file", Property: "content", From: textdiff.DigestWord(before.Digest), To: textdiff.DigestWord(after.Digest)}
+	out := model.Change{Action: "store", Message: "Would have updated the file", Property: "content", From: resource.DigestWord(before.Digest), To: resource.DigestWord(after.Digest)}
 	if !r.Sensitive {
-		out.Diff = textdiff.Of(r.Ref.Name, before, after)
+		out.Diff = resource.Diff(r.Ref.Name, before, after)
 	}
 
 	return out

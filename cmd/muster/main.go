@@ -26,7 +26,7 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/health/goss"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/scaffold/choria/render"
+	"github.com/musterfleet/muster/resources/scaffold"
 )
 
 func main() {
@@ -116,9 +116,8 @@ func addHidden(env *cli.Env, app *fisk.Application) {
 		}
 		return nil
 	}))
-	// Its standard input is a socket, which it also writes to.
-	app.Command(render.Command, "Render scaffold templates, as the muster that started this requests").Hidden().Action(env.Action(func(context.Context) error {
-		render.Main(os.Stdin)
+	app.Command(scaffold.RenderCommand, "Render scaffold templates, as the muster that started this requests").Hidden().Action(env.Action(func(context.Context) error {
+		scaffold.RenderMain(os.Stdin, os.Stdout)
 		return nil
 	}))
 }

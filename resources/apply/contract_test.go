@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/apply"
-	"github.com/musterfleet/muster/resources/apply/ccmmanifest"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -17,7 +16,7 @@ import (
 func TestContract(t *testing.T) {
 	child := func(string) typetest.Properties { return typetest.Properties{"name": "child.yaml"} }
 	typetest.Run(t, typetest.Config{
-		Type: apply.New(ccmmanifest.Provider{}),
+		Type: apply.New(apply.CCMManifest{}),
 		Cases: []typetest.Case{
 			{Name: "all stable", Properties: child, Children: model.Counts{Total: 3, Stable: 3}},
 			{Name: "one changed", Properties: child, Children: model.Counts{Total: 3, Stable: 2, Changed: 1}, Repeats: true, Message: "Would have changed 1 of the 3 resources of the child manifest"},
@@ -35,7 +34,7 @@ func TestContract(t *testing.T) {
 // TestApplyManifest covers the tables "Provider behavior" of "Child Resource Inspection": what
 // the provider says, and its "Provider Selection".
 func TestApplyManifest(t *testing.T) {
-	p := ccmmanifest.Provider{}
+	p := apply.CCMManifest{}
 	if ok, priority, err := p.IsManageable(nil, nil); !ok || priority != 1 || err != nil || p.Name() != "ccmmanifest" {
 		t.Error(ok, priority, err)
 	}

@@ -16,7 +16,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/archive"
-	"github.com/musterfleet/muster/resources/archive/http"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -25,7 +24,7 @@ import (
 )
 
 func archiveType() *resource.Type {
-	return archive.New(http.New(http.Options{Backoff: time.Millisecond}))
+	return archive.New(archive.NewHTTP(archive.HTTPOptions{Backoff: time.Millisecond}))
 }
 
 func check(t testing.TB, err error) {

@@ -7,13 +7,11 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/exec"
-	"github.com/musterfleet/muster/resources/exec/posix"
-	"github.com/musterfleet/muster/resources/exec/shell"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/typetest"
 )
 
-func execType() *resource.Type { return exec.New(posix.Provider{}, shell.New()) }
+func execType() *resource.Type { return exec.New(exec.Posix{}, exec.NewShell()) }
 
 func check(t testing.TB, err error) {
 	t.Helper()

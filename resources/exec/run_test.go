@@ -17,8 +17,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/exec"
-	"github.com/musterfleet/muster/resources/exec/posix"
-	"github.com/musterfleet/muster/resources/exec/shell"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -156,15 +154,15 @@ func TestErrors(t *testing.T) {
 // the providers' own tables.
 func TestNoCommand(t *testing.T) {
 	env := testEnv(t)
-	_, err := posix.Provider{}.Execute(t.Context(), env, " ", command.Command{})
+	_, err := exec.Posix{}.Execute(t.Context(), env, " ", command.Command{})
 	if err == nil || err.Error() != "no command specified" {
 		t.Errorf("%v", err)
 	}
-	_, err = shell.New().Execute(t.Context(), env, " ", command.Command{})
+	_, err = exec.NewShell().Execute(t.Context(), env, " ", command.Command{})
 	if err == nil || err.Error() != "no command to execute" {
 		t.Errorf("%v", err)
 	}
-	_, err = posix.Provider{}.Execute(t.Context(), env, "'", command.Command{})
+	_, err = exec.Posix{}.Execute(t.Context(), env, "'", command.Command{})
 	if err == nil || !strings.Contains(err.Error(), "Unterminated single") {
 		t.Errorf("%v", err)
 	}
@@ -200,7 +198,7 @@ func TestGuardTimeout(t *testing.T) {
 	typ, env := exec.Type{}, testEnv(t)
 	ctx, cancel := context.WithTimeoutCause(t.Context(), time.Millisecond, errors.New("timed out after 1ms"))
 	defer cancel()
-	_, err := typ.EvalGuards(ctx, env, shell.New(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
+	_, err := typ.EvalGuards(ctx, env, exec.NewShell(), &exec.Spec{OnlyIf: "sleep 1000"}, &exec.State{})
 	if err == nil || !strings.Contains(err.Error(), "onlyif could not be run") || !strings.Contains(err.Error(), "timed out after 1ms") {
 		t.Errorf("%v", err)
 	}
@@ -217,7 +215,7 @@ func TestGuardThatIsKilled(t *testing.T) {
 		{onlyif: "exit 137"},
 		{unless: "exit 143"},
 	} {
-		_, err := probe(t.Context(), env, shell.New(), &exec.Spec{OnlyIf: c.onlyif, Unless: c.unless}, &exec.State{})
+		_, err := probe(t.Context(), env, exec.NewShell(), &exec.Spec{OnlyIf: c.onlyif, Unless: c.unless}, &exec.State{})
 		if fmt.Sprint(err) != cmp.Or(c.says, "<nil>") {
 			t.Errorf("%+v: %v", c, err)
 		}
@@ -307,12 +305,12 @@ func TestSelect(t *testing.T) {
 			t.Errorf("%q selects %s", named, p.Name())
 		}
 	}
-	for p, want := range map[resource.Provider]int{posix.Provider{}: 1, shell.New(): 99} {
+	for p, want := range map[resource.Provider]int{exec.Posix{}: 1, exec.NewShell(): 99} {
 		if ok, priority, err := p.IsManageable(nil, nil); !ok || priority != want || err != nil {
 			t.Errorf("%s: %v, %d, %v", p.Name(), ok, priority, err)
 		}
 	}
-	if ok, _, err := (shell.Provider{}).IsManageable(nil, nil); ok || !errors.Is(err, os.ErrNotExist) {
+	if ok, _, err := (exec.Shell{}).IsManageable(nil, nil); ok || !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("without a shell: %v, %v", ok, err)
 	}
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -27,7 +26,7 @@ func BenchmarkStable(b *testing.B) {
 		}
 		specs[i] = &file.Spec{Common: model.Common{Name: path, Ensure: "present"}, Owner: user, Group: group, Mode: "0644", Content: &content}
 	}
-	typ, p, env := file.Type{}, posix.Provider{}, resource.Env{Host: hosttest.New(b), Log: hosttest.Log(b)}
+	typ, p, env := file.Type{}, file.Posix{}, resource.Env{Host: hosttest.New(b), Log: hosttest.Log(b)}
 	b.ReportAllocs()
 	for i := 0; b.Loop(); i++ {
 		spec := specs[i%len(specs)]

@@ -6,14 +6,13 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 	"golang.org/x/sys/unix"
 )
 
-func fileType() *resource.Type { return file.New(posix.Provider{}) }
+func fileType() *resource.Type { return file.New(file.Posix{}) }
 
 // owned gives properties of the path name in the case's directory, with
 // attributes that every user may set, and what more is given.

@@ -2,7 +2,7 @@ package file
 
 import (
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // diff returns the diff of the content, empty for a sensitive resource.
@@ -11,10 +11,10 @@ func diff(spec *Spec, state *State) string {
 		return ""
 	}
 	want := &state.want
-	before := textdiff.Content{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.hidden()}
+	before := resource.DiffContent{Snippet: want.before, Size: state.Entry.Size, Absent: state.Entry.Kind != files.File, Unreadable: state.hidden()}
 	if state.Metadata != nil {
 		before.Digest = state.Metadata.Checksum
 	}
 
-	return textdiff.Of(spec.Name, before, textdiff.Content{Snippet: want.after, Size: want.size, Digest: want.digest})
+	return resource.Diff(spec.Name, before, resource.DiffContent{Snippet: want.after, Size: want.size, Digest: want.digest})
 }

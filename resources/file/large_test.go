@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -45,7 +44,7 @@ func TestSourceTooLarge(t *testing.T) {
 			spec := specOf(t, owned(t, "out", typetest.Properties{"source": dir + "/source", "max_size": c.more["max_size"]})(dir))
 			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 			defer cancel()
-			_, err := file.Type{}.Status(ctx, testEnv(t, ""), posix.Provider{}, spec)
+			_, err := file.Type{}.Status(ctx, testEnv(t, ""), file.Posix{}, spec)
 			switch {
 			case c.err == "":
 				check(t, err)
@@ -64,7 +63,7 @@ func TestSourceGrows(t *testing.T) {
 	check(t, os.Truncate(dir+"/source", 8<<40))
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
-	err := posix.Provider{}.Store(ctx, testEnv(t, ""), dir+"/out", file.Content{Source: dir + "/source", Size: 5}, hosttest.Attrs(t, 0o644))
+	err := file.Posix{}.Store(ctx, testEnv(t, ""), dir+"/out", file.Content{Source: dir + "/source", Size: 5}, hosttest.Attrs(t, 0o644))
 	check(t, err)
 	holds("out", "12345", 0o644)(t, dir)
 }

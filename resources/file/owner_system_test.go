@@ -15,7 +15,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -73,16 +72,16 @@ func TestSystemFilesOfRootInTheDirectoryOfAnother(t *testing.T) {
 	withFile("secret", "hidden\n", 0o600)(t, home)
 	p := typetest.Properties{"name": home + "/secret", "content": "wanted\n", "owner": "0", "group": "0", "mode": "0600"}
 	typ, env, spec := file.Type{}, testEnv(t, ""), specOf(t, p)
-	state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
+	state, err := typ.Status(t.Context(), env, file.Posix{}, spec)
 	check(t, err)
 	plan, err := typ.Plan(spec, state, false)
 	check(t, err)
 	if len(plan.Changes) != 1 || plan.Changes[0].From != "unreadable" || strings.Contains(plan.Changes[0].Diff, "hidden") || state.Metadata.Checksum != "" {
 		t.Errorf("the plan is %+v, the checksum %q", plan.Changes, state.Metadata.Checksum)
 	}
-	outcome, err := typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
-	state, err = typ.Status(t.Context(), env, posix.Provider{}, spec)
+	state, err = typ.Status(t.Context(), env, file.Posix{}, spec)
 	check(t, err)
 	check(t, typ.Verify(spec, outcome, state))
 	holds("secret", "wanted\n", 0o600)(t, home)
@@ -106,7 +105,7 @@ func TestSystemHugeFile(t *testing.T) {
 		p := typetest.Properties{"name": home + "/huge", "owner": "0", "group": "0", "mode": "0600"}
 		maps.Copy(p, more)
 		typ, env, spec := file.Type{}, testEnv(t, ""), specOf(t, p)
-		state, err := typ.Status(ctx, env, posix.Provider{}, spec)
+		state, err := typ.Status(ctx, env, file.Posix{}, spec)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}

@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -46,7 +45,7 @@ func TestPermissionDenied(t *testing.T) {
 		var statusErr, planErr error
 		hosttest.Powerless(t, func() {
 			spec := &file.Spec{Common: model.Common{Name: closed + "/x", Ensure: ensure}, Owner: "0", Group: "0", Mode: "0644"}
-			if state, statusErr = typ.Status(t.Context(), env, posix.Provider{}, spec); statusErr == nil {
+			if state, statusErr = typ.Status(t.Context(), env, file.Posix{}, spec); statusErr == nil {
 				_, planErr = typ.Plan(spec, state, false)
 			}
 		})
@@ -73,7 +72,7 @@ func TestUnreadable(t *testing.T) {
 	} {
 		spec.Ensure, spec.Owner, spec.Group, spec.Mode = "present", "0", "0", "0200"
 		var err error
-		hosttest.Powerless(t, func() { _, err = typ.Status(t.Context(), env, posix.Provider{}, spec) })
+		hosttest.Powerless(t, func() { _, err = typ.Status(t.Context(), env, file.Posix{}, spec) })
 		if !errors.Is(err, fs.ErrPermission) || !strings.Contains(err.Error(), name) {
 			t.Errorf("%v, not %q", err, name)
 		}
@@ -97,12 +96,12 @@ func TestOwnUnreadable(t *testing.T) {
 	var errs [5]error
 	hosttest.Powerless(t, func() {
 		var state *file.State
-		if state, errs[0] = typ.Status(t.Context(), env, posix.Provider{}, spec); errs[0] != nil {
+		if state, errs[0] = typ.Status(t.Context(), env, file.Posix{}, spec); errs[0] != nil {
 			return
 		}
 		plan, errs[1] = typ.Plan(spec, state, false)
-		_, errs[2] = typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
-		if state, errs[3] = typ.Status(t.Context(), env, posix.Provider{}, spec); errs[3] == nil {
+		_, errs[2] = typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
+		if state, errs[3] = typ.Status(t.Context(), env, file.Posix{}, spec); errs[3] == nil {
 			again, errs[4] = typ.Plan(spec, state, false)
 		}
 	})
@@ -152,7 +151,7 @@ func TestDirectoryThatMayNotBeWritten(t *testing.T) {
 		var err error
 		hosttest.Powerless(t, func() {
 			var state *file.State
-			if state, err = typ.Status(t.Context(), env, posix.Provider{}, spec); err == nil {
+			if state, err = typ.Status(t.Context(), env, file.Posix{}, spec); err == nil {
 				_, err = typ.Plan(spec, state, false)
 			}
 		})

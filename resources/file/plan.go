@@ -8,8 +8,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/hook"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // The actions of a plan, one for each method of a provider.
@@ -133,7 +131,7 @@ func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {
 	if state.digest() != state.want.digest {
 		plan.Add(contentChange(spec, state, found(state)))
 		if spec.Validator != "" {
-			message += hook.ValidatedFirst
+			message += resource.ValidatedFirst
 		}
 	}
 	plan.Changes = append(plan.Changes, attributeChanges(actionStore, spec, state, state.Entry, allBits)...)
@@ -170,14 +168,14 @@ func creation(spec *Spec, state *State, message string) model.Change {
 	change := contentChange(spec, state, model.EnsureAbsent)
 	change.Message = message
 	if spec.Validator != "" {
-		change.Message += hook.ValidatedFirst
+		change.Message += resource.ValidatedFirst
 	}
 
 	return change
 }
 
 func contentChange(spec *Spec, state *State, from string) model.Change {
-	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: textdiff.DigestWord(state.want.digest), Diff: diff(spec, state)}
+	return model.Change{Action: actionStore, Property: propertyContent, From: from, To: resource.DigestWord(state.want.digest), Diff: diff(spec, state)}
 }
 
 // attributeChanges returns a change for each of owner, group and mode that
@@ -212,11 +210,11 @@ func setMessage(plan resource.Plan, message string) {
 // found names the content of the existing file.
 func found(state *State) string {
 	if state.hidden() && state.Unreadable == nil && state.digest() == "" {
-		return textdiff.FormatSize(state.Entry.Size)
+		return resource.FormatSize(state.Entry.Size)
 	}
 	if state.hidden() {
 		return "unreadable"
 	}
 
-	return textdiff.DigestWord(state.Metadata.Checksum)
+	return resource.DigestWord(state.Metadata.Checksum)
 }

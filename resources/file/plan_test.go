@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
@@ -139,7 +138,7 @@ func TestSourceChanged(t *testing.T) {
 	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
 	check(t, err)
 	withFile("src", "changed meanwhile", 0o644)(t, dir)
-	outcome, err := typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
 	verify := resource.Of(typ).Verify
 	if err := verify(spec, outcome, stateOf(t, env, spec)); err == nil || !strings.Contains(err.Error(), "the source changed while it was copied") {
@@ -234,7 +233,7 @@ func TestApplyRefuses(t *testing.T) {
 			spec, env := specOf(t, c.properties(dir)), testEnv(t, dir)
 			plan := planOf(t, dir, spec)
 			c.meanwhile(t, dir)
-			_, err := file.Type{}.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+			_, err := file.Type{}.Apply(t.Context(), env, file.Posix{}, spec, plan)
 			if err == nil || !strings.Contains(err.Error(), c.says) {
 				t.Errorf("%v", err)
 			}

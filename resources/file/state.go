@@ -5,7 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // State is the observed state of a path. A symbolic link is present, or
@@ -79,5 +79,5 @@ type wanted struct {
 	// notEmpty marks a directory with entries.
 	notEmpty bool
 	// before and after are the texts for a diff.
-	before, after textdiff.Snippet
+	before, after resource.Snippet
 }

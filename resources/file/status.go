@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // Status reads the path and resolves the properties on this machine. A missing
@@ -141,14 +140,14 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	switch {
 	case state.Entry.Kind != files.File || state.hidden():
 	case text != nil:
-		want.before = textdiff.SnippetOf(*text)
+		want.before = resource.SnippetOf(*text)
 	default:
-		want.before = textdiff.ReadSnippet(state.Entry)
+		want.before = resource.ReadSnippet(state.Entry)
 	}
 	if source == "" {
-		want.after = textdiff.SnippetOf(*spec.Content)
+		want.after = resource.SnippetOf(*spec.Content)
 	} else {
-		want.after = textdiff.ReadSnippet(from)
+		want.after = resource.ReadSnippet(from)
 	}
 
 	return nil
@@ -210,9 +209,9 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 	case entry.Kind != files.File:
 		return entry, fmt.Errorf("the source %s is a %s: it %w", source, entry.Kind, files.ErrNotRegular)
 	case spec.MaxSize != 0 && entry.Size > int64(spec.MaxSize):
-		return entry, fmt.Errorf("the source %s: %w: %s, and max_size is %s", source, files.ErrTooLarge, textdiff.FormatSize(entry.Size), spec.MaxSize)
+		return entry, fmt.Errorf("the source %s: %w: %s, and max_size is %s", source, files.ErrTooLarge, resource.FormatSize(entry.Size), spec.MaxSize)
 	case spec.MaxSize == 0 && entry.OfOthers() && entry.Size > maxOfOthers:
-		return entry, fmt.Errorf("the source %s: %w: %s, and others than root may write to it: set max_size if it is as large as it should be", source, files.ErrTooLarge, textdiff.FormatSize(entry.Size))
+		return entry, fmt.Errorf("the source %s: %w: %s, and others than root may write to it: set max_size if it is as large as it should be", source, files.ErrTooLarge, resource.FormatSize(entry.Size))
 	default:
 		return entry, nil
 	}

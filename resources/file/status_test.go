@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/host/accounts"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
@@ -41,7 +40,7 @@ func specOf(t *testing.T, p typetest.Properties) *file.Spec {
 
 func stateOf(t *testing.T, env resource.Env, spec *file.Spec) *file.State {
 	t.Helper()
-	state, err := file.Type{}.Status(t.Context(), env, posix.Provider{}, spec)
+	state, err := file.Type{}.Status(t.Context(), env, file.Posix{}, spec)
 	check(t, err)
 
 	return state
@@ -78,7 +77,7 @@ func TestProviderStatus(t *testing.T) {
 			dir := t.TempDir()
 			c.setup(t, dir)
 			env := resource.Env{Host: h, Log: hosttest.Log(t)}
-			got, err := fileType().Status(t.Context(), env, posix.Provider{}, &file.Spec{Common: model.Common{Name: filepath.Join(dir, "x")}})
+			got, err := fileType().Status(t.Context(), env, file.Posix{}, &file.Spec{Common: model.Common{Name: filepath.Join(dir, "x")}})
 			check(t, err)
 			state := got.(*file.State)
 			if state.Ensure != c.ensure || state.Protocol != "io.choria.ccm.v1.resource.file.state" || state.ResourceType != "file" {
@@ -134,7 +133,7 @@ func TestStatusReads(t *testing.T) {
 
 // unreadable is a provider on a machine that refuses every look.
 type unreadable struct {
-	posix.Provider
+	file.Posix
 	err error
 }
 
@@ -170,7 +169,7 @@ func TestStatusOtherError(t *testing.T) {
 	var log strings.Builder
 	env := testEnv(t, t.TempDir())
 	env.Log = slog.New(slog.NewTextHandler(&log, nil))
-	state, err := posix.Provider{}.Status(t.Context(), env, "/"+strings.Repeat("x", 5000), everything)
+	state, err := file.Posix{}.Status(t.Context(), env, "/"+strings.Repeat("x", 5000), everything)
 	check(t, err)
 	if state.Ensure != "" || state.Metadata != nil || state.Unknown == nil || !strings.Contains(log.String(), "level=WARN") {
 		t.Errorf("%+v, log %q", state, &log)
@@ -197,7 +196,7 @@ func TestMissing(t *testing.T) {
 				c.setup(t, dir)
 			}
 			env, spec, typ := testEnv(t, dir), specOf(t, c.properties(dir)), file.Type{}
-			state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
+			state, err := typ.Status(t.Context(), env, file.Posix{}, spec)
 			if err == nil {
 				_, err = typ.Plan(spec, state, false)
 			}
@@ -221,7 +220,7 @@ func TestNoAccountNeeded(t *testing.T) {
 func TestSourceWithoutDirectory(t *testing.T) {
 	env := testEnv(t, "")
 	spec := specOf(t, owned(t, "x", typetest.Properties{"source": "files/f"})(t.TempDir()))
-	_, err := file.Type{}.Status(t.Context(), env, posix.Provider{}, spec)
+	_, err := file.Type{}.Status(t.Context(), env, file.Posix{}, spec)
 	if err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
 		t.Errorf("%v", err)
 	}
@@ -256,7 +255,7 @@ func TestLargeSource(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
 	check(t, err)
-	outcome, err := typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
 	state := stateOf(t, env, spec)
 	check(t, resource.Of(typ).Verify(spec, outcome, state))

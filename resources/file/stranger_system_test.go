@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -95,7 +94,7 @@ func outside(t *testing.T, base string) {
 func applied(t *testing.T, p typetest.Properties) error {
 	t.Helper()
 	typ, spec, env := file.Type{}, specOf(t, p), testEnv(t, "")
-	state, err := typ.Status(t.Context(), env, posix.Provider{}, spec)
+	state, err := typ.Status(t.Context(), env, file.Posix{}, spec)
 	if err != nil {
 		return err
 	}
@@ -103,7 +102,7 @@ func applied(t *testing.T, p typetest.Properties) error {
 	if err != nil || plan.Empty() {
 		return err
 	}
-	_, err = typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	_, err = typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 
 	return err
 }

@@ -10,7 +10,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/textdiff"
 )
 
 // Type is the file type.
@@ -116,8 +115,8 @@ func (t Type) Verify(spec *Spec, outcome resource.Outcome, after *State) error {
 	if !plan.Empty() {
 		return fmt.Errorf("still different: %s", differing(plan))
 	}
-	if outcome.After != "" && outcome.After != textdiff.DigestWord(after.digest()) {
-		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, textdiff.DigestWord(after.digest()))
+	if outcome.After != "" && outcome.After != resource.DigestWord(after.digest()) {
+		return fmt.Errorf("the source changed while it was copied: %s was planned, %s was stored", outcome.After, resource.DigestWord(after.digest()))
 	}
 
 	return nil

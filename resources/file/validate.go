@@ -11,7 +11,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // maxMode is the largest mode, without setuid, setgid and sticky.
@@ -39,7 +38,7 @@ func (s *Spec) Validate() model.Problems {
 	if s.MaxSize != 0 && s.Ensure == model.EnsurePresent && s.Source == "" {
 		out.Property("max_size", "remove it, or set source", "`max_size` is only for a source")
 	}
-	hook.CheckValidator(&out, s.Validator)
+	resource.CheckValidator(&out, s.Validator)
 	if s.Validator != "" && s.Ensure == model.EnsurePresent && !s.managesContent() {
 		out.Property("validate", "set content or source", "`validate` has no content to validate")
 	}

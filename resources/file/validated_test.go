@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/file"
-	"github.com/musterfleet/muster/resources/file/posix"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/resource"
@@ -45,7 +44,7 @@ func stored(t *testing.T, dir, below, validate string) (resource.Outcome, error)
 	plan, err := typ.Plan(spec, stateOf(t, env, spec), false)
 	check(t, err)
 
-	return typ.Apply(t.Context(), env, posix.Provider{}, spec, plan)
+	return typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 }
 
 func script(t *testing.T, text string) string {

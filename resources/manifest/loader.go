@@ -2,32 +2,27 @@ package manifest
 
 import (
 	"cmp"
+	"context"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/host/trust"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/render"
-	"github.com/musterfleet/muster/resources/manifest/source"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
-
-// Options are what a Loader is made from.
-type Options = eval.Options
 
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	*source.Fetcher
-	eval eval.Options
+	*fetcher
+	eval Options
 }
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
-	o.MaxBytes = cmp.Or(o.MaxBytes, syntax.DefaultMaxBytes)
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
 
-	return &Loader{Fetcher: source.New(o.Options), eval: o}
+	return &Loader{fetcher: newFetcher(o.FetchOptions), eval: o}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -39,7 +34,7 @@ type Inputs struct {
 	// Dir is the directory that relative paths are under; empty when there is none.
 	Dir string
 	// Author is who may change the templates and manifests that the document names.
-	Author trust.Author
+	Author paths.Author
 	// Facts, when set, are used instead of Options.Facts.
 	Facts model.Facts
 	// Known reports whether a resource which the document does not declare is known all
@@ -88,8 +83,8 @@ type Resolved struct {
 }
 
 // Parse is Parse for a source that the loader fetched, with its limit.
-func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
-	return syntax.Parse(s.Name, s.Data, l.eval.MaxBytes)
+func (l *Loader) Parse(s *Source) (*Document, error) {
+	return parse(s.Name, s.Data, l.eval.MaxBytes)
 }
 
 // Render returns the manifest with everything resolved, as YAML that muster
@@ -97,5 +92,42 @@ func (l *Loader) Parse(s *source.Source) (*syntax.Document, error) {
 // expressions that must wait stay as they are, with the data they may need;
 // what control excluded stays excluded. The same input makes the same bytes.
 func (r *Resolved) Render() ([]byte, error) {
-	return render.YAML(render.Manifest{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return renderYAML(renderInput{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+}
+
+// origin is a manifest as its resources see it when they run.
+type origin struct {
+	loader *Loader
+	dir    string
+	data   map[string]any
+}
+
+// Origin returns what the resources of a manifest may ask of it when they run:
+// the names of templates, and what is elsewhere. Without a manifest, for an
+// ensure request, r is nil.
+func (l *Loader) Origin(r *Resolved) resource.Origin {
+	o := origin{loader: l}
+	if r != nil {
+		o.dir, o.data = r.dir, r.Data
+	}
+
+	return o
+}
+
+// Names makes new names every time, so that a run sees what the machine and the
+// buckets say then.
+func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]any) (map[string]any, resource.Secrets) {
+	if data == nil {
+		data = o.data
+	}
+	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).Scope(ctx, inResources, data, resource.Outputs{})
+	out := scope.TemplateNames(ctx)
+	delete(out, expression.NameOutputs) // what they take must be known when they are looked at
+
+	return out, resource.Secrets{Data: o.data, Used: scope.TakeUsed}
+}
+
+// Tree fetches a tar.gz and unpacks it.
+func (o origin) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
+	return o.loader.Tree(ctx, source)
 }

@@ -6,11 +6,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
-	"github.com/musterfleet/muster/resources/manifest/arguments"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/hierarchy"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -47,13 +42,13 @@ func (l *Loader) ResolveDeclaredQuestion(ctx context.Context, typ string, proper
 func (l *Loader) resolveDeclared(ctx context.Context, typ string, properties document.Value, in Inputs, decode decode) (*Resolved, error) {
 	t, ok := l.eval.Types.Get(typ)
 	if !ok {
-		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
+		return nil, model.Problems{unknownType(l.eval.Types, typ, properties.Pos)}
 	}
-	s := l.session(syntax.Empty(""), in)
-	data := hierarchy.Merge(nil, in.Data)
-	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: &Resolved{Data: data}, decode: decode}
+	s := l.session(emptyDocument(""), in)
+	data := mergeData(nil, in.Data)
+	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: &Resolved{Data: data}, decode: decode}
 	s.holds.Origin = l.Origin(b.out)
-	b.add(ctx, syntax.Declared{Type: t, Pos: properties.Pos, Properties: properties})
+	b.add(ctx, declaration{Type: t, Pos: properties.Pos, Properties: properties})
 	b.dropNameWarnings()
 	b.assemble(ctx)
 
@@ -62,7 +57,7 @@ func (l *Loader) resolveDeclared(ctx context.Context, typ string, properties doc
 
 // dropNameWarnings removes the warnings about the name, which matter only for repeated runs.
 func (b *build) dropNameWarnings() {
-	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == syntax.KeyName })
+	b.out.Warnings = slices.DeleteFunc(b.out.Warnings, func(w model.Problem) bool { return w.Property == keyName })
 }
 
 func (l *Loader) resolveOne(ctx context.Context, typ string, properties document.Value, in Inputs, decode decode) (*Resolved, error) {
@@ -70,10 +65,10 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 	if err != nil {
 		return nil, err
 	}
-	b := &build{session: l.session(syntax.Empty(""), in), out: &Resolved{}, links: []links.Links{links.Of(res)}}
+	b := &build{session: l.session(emptyDocument(""), in), out: &Resolved{}, links: []resource.Links{resource.LinksOf(res)}}
 	b.keep(res, properties)
 	b.dropNameWarnings()
-	b.out.Warnings.Append(arguments.ShellSyntax(res.Type, properties)...)
+	b.out.Warnings.Append(shellWarnings(res.Type, properties)...)
 	b.assemble(ctx)
 
 	return b.finish(ctx, in)
@@ -81,7 +76,7 @@ func (l *Loader) resolveOne(ctx context.Context, typ string, properties document
 
 // CompileCondition returns an error if a text is not a condition of control.
 func (l *Loader) CompileCondition(text string) error {
-	return l.session(syntax.Empty(""), Inputs{}).CompileCondition(text)
+	return l.session(emptyDocument(""), Inputs{}).CompileCondition(text)
 }
 
 // Sensitive reports whether nothing of the values of a request may be shown or kept,
@@ -97,14 +92,14 @@ type decode func(*resource.Type, document.Value, model.Position) (*resource.Reso
 func (l *Loader) decodeOne(typ string, properties document.Value, decode decode) (*resource.Resource, error) {
 	t, ok := l.eval.Types.Get(typ)
 	if !ok {
-		return nil, model.Problems{syntax.UnknownType(l.eval.Types, typ, properties.Pos)}
+		return nil, model.Problems{unknownType(l.eval.Types, typ, properties.Pos)}
 	}
 	res, problems := decode(t, properties, properties.Pos)
-	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == syntax.KeyControl }); i >= 0 {
+	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == keyControl }); i >= 0 {
 		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
 	}
 	if len(problems) > 0 {
-		return nil, syntax.Report(problems)
+		return nil, tidyProblems(problems)
 	}
 
 	return res, nil

@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
+	"github.com/musterfleet/muster/resources/scaffold"
 )
 
 // What a template reads may be what the run makes: then it is missing, and no failure of noop.
@@ -15,7 +15,7 @@ func TestTemplatesReadWhatIsMissing(t *testing.T) {
 		s := newSubject(t, put("src/f", text), "engine", engine)
 		read := func(path string) (any, error) { return nil, fmt.Errorf("%s: %w", path, fs.ErrNotExist) }
 		s.env.Scope.Origin = asked{"readFile": read, "file": read}
-		_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+		_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
 		if needs := resource.Prerequisites(err); len(needs) != 1 || needs[0] != resource.PathNeed(s.dir+"/val") {
 			t.Errorf("%s: %q: %v", engine, needs, err)
 		}

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // The actions of a plan.
@@ -38,7 +37,7 @@ func (Type) Plan(spec *Spec, state *State, _ bool) (resource.Plan, error) {
 
 	message := "Would have changed " + count(files) + attributesMessage(state.Attributes)
 	if spec.Validator != "" {
-		message += hook.ValidatedFirst
+		message += resource.ValidatedFirst
 	}
 
 	return planOf(changes, message), state.Obstacle

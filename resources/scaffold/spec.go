@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/web"
-	"github.com/musterfleet/muster/resources/resource/hook"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
 // The template engines.
@@ -67,7 +67,7 @@ func (s *Spec) PostCommands(path string) [][]string {
 				continue
 			}
 			if words, err := command.Split(entry[pattern]); err == nil {
-				out = append(out, hook.WithPath(words, path))
+				out = append(out, resource.WithPath(words, path))
 			}
 		}
 	}

@@ -21,7 +21,6 @@ import (
 	"github.com/musterfleet/muster/resources/host/state"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/scaffold"
-	"github.com/musterfleet/muster/resources/scaffold/choria"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -55,7 +54,7 @@ func (s *subject) now(more ...any) {
 
 func (s *subject) status() *scaffold.State {
 	s.t.Helper()
-	state, err := s.typ.Status(s.t.Context(), s.env, choria.Provider{}, s.spec)
+	state, err := s.typ.Status(s.t.Context(), s.env, scaffold.Choria{}, s.spec)
 	check(s.t, err)
 
 	return state.(*scaffold.State)
@@ -72,7 +71,7 @@ func (s *subject) plan() resource.Plan {
 func (s *subject) apply() error {
 	s.t.Helper()
 	plan := s.plan()
-	outcome, err := s.typ.Apply(s.t.Context(), s.env, choria.Provider{}, s.spec, plan)
+	outcome, err := s.typ.Apply(s.t.Context(), s.env, scaffold.Choria{}, s.spec, plan)
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func TestQuestion(t *testing.T) {
 	r, problems := resource.DecodeQuestion(scaffoldType(), typetest.Value(typetest.Properties{"name": dir}), model.Position{})
 	check(t, problems.Err())
 	env := resource.Env{Host: hosttest.New(t), Log: hosttest.Log(t)}
-	state, err := r.Type.Status(t.Context(), env, choria.Provider{}, r.Spec)
+	state, err := r.Type.Status(t.Context(), env, scaffold.Choria{}, r.Spec)
 	check(t, err)
 	if !state.(*scaffold.State).Metadata.TargetExists {
 		t.Error("the target is there")
@@ -144,12 +143,12 @@ func TestQuestion(t *testing.T) {
 // A source that is missing may be brought by another resource of the run.
 func TestMissingSource(t *testing.T) {
 	s := newSubject(t, func(*testing.T, string) {})
-	_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+	_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
 	if needs := resource.Prerequisites(err); len(needs) != 1 || needs[0] != "path:"+s.dir+"/src" || !errors.Is(err, fs.ErrNotExist) {
 		t.Error(err)
 	}
 	s.env.Scope.Dir = ""
-	if _, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec); err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
+	if _, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec); err == nil || !strings.Contains(err.Error(), "push it as a bundle") {
 		t.Error(err)
 	}
 }
@@ -281,7 +280,7 @@ func TestRemoveErrors(t *testing.T) {
 	s := newSubject(t, all(put("src/a", "1", "src/b", "2", "out/a", "1", "out/b", "2")), "ensure", "absent")
 	state := s.status()
 	state.Metadata.Changed = []string{"relative"}
-	p := choria.Provider{}
+	p := scaffold.Choria{}
 	if err := p.Remove(t.Context(), s.env, s.spec, state); err == nil || !strings.Contains(err.Error(), `is not absolute: "relative"`) {
 		t.Error("a relative path:", err)
 	}
@@ -380,7 +379,7 @@ func packed(t *testing.T, name, text string) []byte {
 // What is wrong with a fetched template is reported without the place it was unpacked to.
 func TestFetchedErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`d/f:2: identifier "Nope" not available`:                 "\n[[ Nope ]]",
+		"d/f:2: unknown name `Nope`":                             "\n[[ Nope ]]",
 		"could not read a template: d/f: ":                       strings.Repeat(" ", 16<<20+1),
 		`d/f:1: render: there is no template "no" in the source`: `[[ render("no", .) ]]`,
 		"d/f:1: template /no could not be found":                 `[[ include "/no" ]]`,
@@ -388,7 +387,7 @@ func TestFetchedErrors(t *testing.T) {
 	} {
 		s := newSubject(t, func(*testing.T, string) {}, "source", "https://example.com/t.tar.gz")
 		s.env.Scope.Origin = origin{host: s.env.Host, tree: packed(t, "d/f", text), removed: new(int)}
-		_, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec)
+		_, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec)
 		if want = strings.ReplaceAll(want, "DIR", s.dir); err == nil || !strings.HasPrefix(err.Error(), want) || strings.Contains(err.Error(), s.env.Host.StateDir()) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
@@ -410,7 +409,7 @@ func TestFetchedSource(t *testing.T) {
 		t.Error("it left", left, err)
 	}
 	// A run fetches it once, the next again.
-	provider := choria.New()
+	provider := scaffold.NewChoria()
 	for _, tc := range []struct {
 		run  string
 		more int
@@ -423,7 +422,7 @@ func TestFetchedSource(t *testing.T) {
 		}
 	}
 	s.now("source", "https://example.com/no.tar.gz")
-	if _, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "could not fetch the source") {
+	if _, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec); !errors.Is(err, fs.ErrNotExist) || !strings.Contains(err.Error(), "could not fetch the source") {
 		t.Error(err)
 	}
 }
@@ -441,7 +440,7 @@ func TestRenderingTouchesNothing(t *testing.T) {
 		t.Error("it left", left, err, renderedIn(t))
 	}
 	s = newSubject(t, put("src/f", `[[ map(1, 2, 3) ]]`))
-	if _, err := s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec); err == nil {
+	if _, err := s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec); err == nil {
 		t.Error("no error")
 	}
 }
@@ -466,7 +465,7 @@ func TestMayNotWrite(t *testing.T) {
 			t.Cleanup(func() { check(t, os.Chmod(filepath.Join(s.dir, "out"), 0o755)) })
 			var state resource.State
 			var err error
-			hosttest.Powerless(t, func() { state, err = s.typ.Status(t.Context(), s.env, choria.Provider{}, s.spec) })
+			hosttest.Powerless(t, func() { state, err = s.typ.Status(t.Context(), s.env, scaffold.Choria{}, s.spec) })
 			check(t, err)
 			plan, err := s.typ.Plan(s.spec, state, false)
 			if errors.Is(err, fs.ErrPermission) != tc.denied || plan.Empty() == tc.denied {

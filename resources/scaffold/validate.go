@@ -10,7 +10,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
-	"github.com/musterfleet/muster/resources/resource/hook"
 )
 
 // Validate reports every problem of the properties.
@@ -27,7 +26,7 @@ func (s *Spec) Validate() model.Problems {
 	for _, entry := range s.Post {
 		validatePost(&out, entry)
 	}
-	hook.CheckValidator(&out, s.Validator)
+	resource.CheckValidator(&out, s.Validator)
 
 	return out
 }
@@ -72,7 +71,7 @@ func validatePost(out *model.Problems, entry map[string]string) {
 			out.Property("post", `for example "*.sh": "chmod +x {}"`, "the command of `post` for %q is empty", pattern)
 			continue
 		}
-		hook.CheckLine(out, "post", fmt.Sprintf("the command of `post` for %q", pattern), command)
+		resource.CheckCommandLine(out, "post", fmt.Sprintf("the command of `post` for %q", pattern), command)
 	}
 }
 

@@ -7,15 +7,13 @@ import (
 	"slices"
 
 	"github.com/CloudyKit/jet/v6"
-
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // guard has a parsed template go through mappings in order, count what its
 // loops, blocks and assignments do, and name the line of a function that fails:
 // the library offers none of this.
 func (r *rendering) guard(name string, root *jet.ListNode) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		switch n := node.(type) {
 		case *jet.ListNode:
 			n.Nodes = r.beforeAssignments(n.Nodes)
@@ -48,8 +46,8 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
 }
 
-// Visit calls a function for every node in a tree of Jet or of Go, inner ones first.
-func Visit(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
+// visitNodes calls a function for every node in a tree of Jet or of Go, inner ones first.
+func visitNodes(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
 
 func visit(v reflect.Value, of func(node any)) {
 	switch v.Kind() {
@@ -164,7 +162,7 @@ const (
 func assigned(args jet.Arguments) reflect.Value {
 	m, v := args.Get(0), args.Get(1)
 	if m.IsValid() && v.IsValid() {
-		if err := bounded.CheckHolder(m, v); err != nil {
+		if err := checkHolder(m, v); err != nil {
 			panic(err)
 		}
 	}

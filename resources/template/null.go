@@ -2,14 +2,14 @@ package template
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
+	"text/template"
 	"text/template/parse"
 
 	"github.com/CloudyKit/jet/v6"
-
-	"github.com/musterfleet/muster/resources/template/bounded"
 )
 
 // namePrinted is the name of the function that checks printed values.
@@ -20,6 +20,8 @@ type nullError struct {
 	source string
 	// path is the path of the null value in the printed one, empty if that is null itself.
 	path string
+	// state is "null", or "missing or null" if a missing key is null.
+	state string
 }
 
 // Error returns the action with the problem.
@@ -28,7 +30,7 @@ func (e *nullError) Error() string {
 		return "`" + e.source + "` is null at `" + e.path + "`"
 	}
 
-	return "`" + e.source + "` is null"
+	return "`" + e.source + "` is " + e.state
 }
 
 func (e *nullError) goHint() string {
@@ -58,8 +60,8 @@ func clipped(source string) string {
 	return source
 }
 
-// PrintedByGo returns the source of an action that prints, shortened for an error, or the empty string.
-func PrintedByGo(n *parse.ActionNode) string {
+// printedByGo returns the source of an action that prints, shortened for an error, or the empty string.
+func printedByGo(n *parse.ActionNode) string {
 	if len(n.Pipe.Decl) > 0 {
 		return ""
 	}
@@ -69,12 +71,12 @@ func PrintedByGo(n *parse.ActionNode) string {
 
 // checkPrinted appends a call of printed to each action that prints.
 func checkPrinted(root *parse.ListNode) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		n, is := node.(*parse.ActionNode)
-		if !is || PrintedByGo(n) == "" {
+		if !is || printedByGo(n) == "" {
 			return
 		}
-		source := PrintedByGo(n)
+		source := printedByGo(n)
 		text := &parse.StringNode{NodeType: parse.NodeString, Pos: n.Pos, Text: source}
 		call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: n.Pos, Args: []parse.Node{parse.NewIdentifier(namePrinted).SetPos(n.Pos), text}}
 		n.Pipe.Cmds = append(n.Pipe.Cmds, call)
@@ -82,35 +84,16 @@ func checkPrinted(root *parse.ListNode) {
 }
 
 // printed returns the value of an action, or a nullError.
-func printed(source string, v any) (any, error) {
-	if path, found := bounded.FindNull(v); found {
-		return nil, &nullError{source, path}
+func (t Template) printed(source string, v any) (any, error) {
+	state := "null"
+	if t.Scaffold != nil {
+		state = "missing or null"
+	}
+	if path, found := findNull(v); found {
+		return nil, &nullError{source, path, state}
 	}
 
 	return v, nil
-}
-
-// CheckGo returns an error with a remedy for a value that is or contains null. source is the Go action that prints it.
-func CheckGo(source string, v any) error {
-	path, found := bounded.FindNull(v)
-	switch null := (&nullError{source, path}); {
-	case !found:
-		return nil
-	case path == "":
-		// The library of the caller does not report missing keys.
-		return fmt.Errorf("`%s` is missing or null (write {{ get .Data \"name\" | default \"…\" }} where it may be)", source)
-	default:
-		return fmt.Errorf("%w (%s)", null, null.goHint())
-	}
-}
-
-// CheckJet returns an error with a remedy for a value that is or contains null. source is the Jet action that prints it.
-func CheckJet(source string, v reflect.Value) error {
-	if null := nullInJet(source, v); null != nil {
-		return fmt.Errorf("%w (%s)", null, null.jetHint())
-	}
-
-	return nil
 }
 
 // nullInJet returns an error for a value that is or contains null. Jet prints nothing for a missing key.
@@ -118,15 +101,15 @@ func nullInJet(source string, v reflect.Value) *nullError {
 	if !v.IsValid() || !v.CanInterface() {
 		return nil
 	}
-	if path, found := bounded.FindNull(v.Interface()); found {
-		return &nullError{source, path}
+	if path, found := findNull(v.Interface()); found {
+		return &nullError{source, path, "null"}
 	}
 
 	return nil
 }
 
-// PrintedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
-func PrintedByJet(n *jet.ActionNode) string {
+// printedByJet returns the source of an action that prints a value, shortened for an error, or the empty string.
+func printedByJet(n *jet.ActionNode) string {
 	if n.Pipe == nil || n.Pipe.Cmds[0].Exprs != nil {
 		return ""
 	}
@@ -141,7 +124,7 @@ func PrintedByJet(n *jet.ActionNode) string {
 
 // checkPrinted wraps the value of an action that prints, so that null is an error.
 func (r *rendering) checkPrinted(n *jet.ActionNode) {
-	source := PrintedByJet(n)
+	source := printedByJet(n)
 	if source == "" {
 		return
 	}
@@ -154,4 +137,68 @@ func (r *rendering) checkPrinted(n *jet.ActionNode) {
 		return v
 	})
 	n.Pipe.Cmds[0].CallExprNode = *jetCall(n.NodeBase, name, value)
+}
+
+// checkNull returns an error for an argument that is or contains null, which fmt would print as <nil>.
+func checkNull(function string, args []any) error {
+	for i, arg := range args {
+		switch path, found := findNull(arg); {
+		case found && path == "":
+			return fmt.Errorf("argument %d of %s is null", i+1, function)
+		case found:
+			return fmt.Errorf("argument %d of %s is null at `%s`", i+1, function, path)
+		}
+	}
+
+	return nil
+}
+
+// findNull returns the path of the first null value in a tree of mappings and lists, empty if
+// the tree itself is null.
+func findNull(v any) (path string, found bool) {
+	path, found = nullWithin(v)
+
+	return strings.TrimPrefix(path, "."), found
+}
+
+func nullWithin(v any) (path string, found bool) {
+	switch v := v.(type) {
+	case nil:
+		return "", true
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			if path, found := nullWithin(v[key]); found {
+				return "." + key + path, true
+			}
+		}
+	case []any:
+		for i := range v {
+			if path, found := nullWithin(v[i]); found {
+				return fmt.Sprintf("[%d]%s", i, path), true
+			}
+		}
+	}
+
+	return "", false
+}
+
+// addPrinters replaces the functions that print values of any type.
+func addPrinters(functions template.FuncMap) {
+	for name, print := range map[string]func(...any) string{
+		"print": fmt.Sprint, "println": fmt.Sprintln, "html": template.HTMLEscaper, "js": template.JSEscaper, "urlquery": template.URLQueryEscaper,
+	} {
+		functions[name] = func(args ...any) (string, error) {
+			if err := checkNull(name, args); err != nil {
+				return "", err
+			}
+			return print(args...), nil
+		}
+	}
+	toString := functions["toString"].(func(any) string)
+	functions["toString"] = func(v any) (string, error) {
+		if err := checkNull("toString", []any{v}); err != nil {
+			return "", err
+		}
+		return toString(v), nil
+	}
 }

@@ -19,9 +19,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
 // Stdin is the source of a lone dash, which fisk passes as an empty argument.
@@ -208,7 +207,7 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
-		Options: source.Options{
+		FetchOptions: manifest.FetchOptions{
 			Stdin: e.Stdin,
 			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
 				store, err := e.Store(ctx)
@@ -245,7 +244,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	if err != nil {
 		return "", nil, err
 	}
-	cleanup = func() error { return trees.RemovePath(context.WithoutCancel(ctx), dir) }
+	cleanup = func() error { return paths.RemoveTree(context.WithoutCancel(ctx), dir) }
 	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err

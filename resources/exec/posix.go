@@ -1,0 +1,46 @@
+package exec
+
+import (
+	"context"
+	"errors"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// priorityPosix is the best one: this is the default provider.
+const priorityPosix = 1
+
+// Posix runs a program with arguments, without a shell.
+type Posix struct{}
+
+// Name is posix.
+func (Posix) Name() string { return "posix" }
+
+// IsManageable accepts every command.
+func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	return true, priorityPosix, nil
+}
+
+// Status is Look.
+func (Posix) Status(_ context.Context, env resource.Env, spec *Spec) (*State, error) {
+	return Look(env, spec, "")
+}
+
+// Execute runs how.Argv, else the command, split by the shell's quoting rules. Its
+// errors are ErrNoCommand and those of command.Split and Host.Run.
+func (Posix) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
+	if how.Argv == nil {
+		words, err := command.Split(text)
+		switch {
+		case errors.Is(err, command.ErrNoProgram):
+			return command.Result{}, ErrNoCommand
+		case err != nil:
+			return command.Result{}, err
+		}
+		how.Argv = words
+	}
+
+	return env.Host.Run(ctx, how)
+}

@@ -1,0 +1,144 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	namePosix = "posix"
+	// priorityPosix is the best one: this is the default provider.
+	priorityPosix = 1
+)
+
+// Posix manages files with system calls.
+type Posix struct{}
+
+// Name is posix.
+func (Posix) Name() string { return namePosix }
+
+// IsManageable accepts every path.
+func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
+	return true, priorityPosix, nil
+}
+
+// Status reads path. Without permission, and for an unsafe one, it reports absent, as specified, with a
+// warning and with Unknown: nothing may be written or removed because of a
+// refused inspection. After other errors ensure stays empty.
+func (Posix) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error) {
+	state := &State{}
+	entry, err := env.Host.Look(path)
+	if err != nil {
+		env.Log.WarnContext(ctx, "could not inspect path", "path", path, "error", err)
+		state.Unknown = err
+		if errors.Is(err, fs.ErrPermission) || errors.Is(err, paths.ErrUnsafe) {
+			state.Ensure = model.EnsureAbsent
+		}
+		return state, nil
+	}
+	state.Entry = entry
+	switch entry.Kind {
+	case files.Absent:
+		state.Ensure = model.EnsureAbsent
+		return state, nil
+	case files.Directory:
+		state.Ensure = EnsureDirectory
+	default:
+		state.Ensure = model.EnsurePresent
+	}
+	state.Metadata = &Metadata{Name: path, Provider: namePosix}
+	switch {
+	case entry.Kind == files.Link:
+		entry = follow(env, state)
+	case entry.Kind == files.Other:
+		state.Metadata.Extended = map[string]any{"special": true}
+	case entry.Kind == files.File && reads != nil && reads(entry):
+		digest, text, err := env.Host.CompareText(ctx, entry)
+		if state.Unreadable = err; err != nil && !errors.Is(err, fs.ErrPermission) {
+			return nil, fmt.Errorf("could not read the file: %w", err)
+		}
+		if entry.Foreign() != nil {
+			state.Unshown = digest
+		} else {
+			state.Metadata.Checksum, state.Text = digest, text
+		}
+	}
+	describe(ctx, env, state.Metadata, entry)
+
+	return state, nil
+}
+
+// follow returns the entry that describes a link: the directory it leads to, or
+// the link itself, also when it cannot be followed.
+func follow(env resource.Env, state *State) files.Entry {
+	state.Metadata.Extended = map[string]any{"link": true}
+	target, err := env.Host.Follow(state.Entry.Path)
+	state.Target = &target
+	if err != nil || target.Kind != files.Directory {
+		return state.Entry
+	}
+	state.Ensure = EnsureDirectory
+
+	return target
+}
+
+func describe(ctx context.Context, env resource.Env, m *Metadata, entry files.Entry) {
+	m.Owner, m.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
+	m.Mode = FormatMode(entry.Mode)
+	m.Size, m.MTime = entry.Size, entry.ModTime.UTC()
+}
+
+// Store writes a new file and renames it over the old one.
+func (Posix) Store(ctx context.Context, env resource.Env, path string, c Content, a files.Attrs) error {
+	var content io.Reader = strings.NewReader(c.Text)
+	if c.Source != "" {
+		source, err := files.Open(c.Source)
+		if err != nil {
+			return fmt.Errorf("could not open the source: %w", err)
+		}
+		defer source.Close()
+		content = files.Sized{File: source, Size: c.Size}
+	}
+	o := files.WriteOptions{DropCapabilities: c.DropCapabilities}
+	if c.Validate != "" {
+		o.Check = func(temporary string) error {
+			return resource.RunValidator(ctx, env, c.Validate, temporary, path, filepath.Dir(temporary))
+		}
+	}
+
+	return env.Host.WriteWith(ctx, path, content, a, o)
+}
+
+// SetAttributes changes owner, group and mode; a link is files.ErrLink.
+func (Posix) SetAttributes(_ context.Context, env resource.Env, path string, a files.Attrs) error {
+	return env.Host.SetAttrs(path, a)
+}
+
+// CreateDirectory makes the directory and its parents, or sets its attributes.
+func (Posix) CreateDirectory(_ context.Context, env resource.Env, path string, a files.Attrs) error {
+	return env.Host.MakeDirectory(path, a)
+}
+
+// Remove removes path, not the target of a link. A directory with entries is
+// files.ErrNotEmpty.
+func (Posix) Remove(ctx context.Context, env resource.Env, path string, force bool) error {
+	if force {
+		return env.Host.RemoveAll(ctx, path)
+	}
+	err := env.Host.Remove(path)
+	if errors.Is(err, files.ErrNotEmpty) {
+		return fmt.Errorf("%w, force: true is required to remove it with its content", err)
+	}
+
+	return err
+}

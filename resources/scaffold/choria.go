@@ -1,0 +1,151 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+const (
+	name = "choria"
+	// priority is the best there is: this is the only provider.
+	priority = 1
+)
+
+// Choria renders in a process of its own, and stores the files through the
+// host. The zero value keeps nothing between calls; NewChoria returns one that does.
+type Choria struct{ cache *cache }
+
+// NewChoria returns the provider.
+func NewChoria() Choria { return Choria{cache: &cache{}} }
+
+// Name returns choria.
+func (Choria) Name() string { return name }
+
+// IsManageable accepts every scaffold.
+func (Choria) IsManageable(_ model.Facts, spec resource.Spec) (bool, int, error) {
+	_, ok := spec.(*Spec)
+
+	return ok, priority, nil
+}
+
+// Status renders the templates and compares the files with the target.
+func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, error) {
+	t, err := p.observe(ctx, env, spec, false)
+	if err != nil {
+		return nil, err
+	}
+	if len(t.due) > 0 && !env.Scope.ReadOnly() {
+		size := 0
+		for _, f := range t.files {
+			size += len(f.content)
+		}
+		p.cache.put(env.RunID, spec, size, t.files)
+	}
+
+	return t.state, nil
+}
+
+// observe compares the target with what the templates yield; reuse allows the
+// files that the last observation has rendered.
+func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse bool) (*target, error) {
+	entry, err := env.Host.Look(spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	t := &target{env: env, spec: spec, state: &State{}, there: map[string]fs.FileMode{}}
+	t.state.Metadata = &Metadata{Name: spec.Name, Provider: name, TargetExists: entry.Kind == files.Directory, Engine: spec.Engine}
+	if t.state.Ensure = model.EnsureAbsent; t.exists() {
+		t.state.Ensure = model.EnsurePresent
+	}
+	switch {
+	case spec.Source == "", spec.Ensure == model.EnsureAbsent && !t.exists():
+		// Without a source it is a question about the target alone.
+		return t, nil
+	case entry.Kind == files.Link:
+		t.state.Obstacle = fmt.Errorf("%s %w, name the directory itself", spec.Name, files.ErrLink)
+	case !t.exists() && entry.Kind != files.Absent:
+		t.state.Obstacle = fmt.Errorf("%s: path exists as a %s, not as a directory", spec.Name, entry.Kind)
+	case !t.exists():
+		t.state.Obstacle = resource.Obstacle(env.Host, spec.Name, true)
+	}
+	if t.past, err = recall(env.Host, spec.Name); err != nil {
+		return nil, err
+	}
+	if rendered, have := p.cache.take(env.RunID, spec); have && reuse {
+		t.files = rendered.value.([]file)
+	} else if t.files, err = p.render(ctx, env, spec); err != nil {
+		return nil, err
+	}
+
+	return t, t.compare(ctx)
+}
+
+// Scaffold has all files validated, writes those that differ, runs their post
+// commands, and with purge removes what no template yields.
+func (p Choria) Scaffold(ctx context.Context, env resource.Env, spec *Spec) error {
+	t, err := p.observe(ctx, env, spec, true)
+	if err == nil {
+		err = t.state.Obstacle
+	}
+	if err == nil && spec.Validator != "" {
+		err = t.validate(ctx)
+	}
+	if err == nil {
+		_, err = env.Host.EnsureDirectory(spec.Name)
+	}
+	if err == nil {
+		err = t.store(ctx)
+	}
+	if err == nil && spec.Purge {
+		// Post commands may have mounted something.
+		err = t.checkMounts(t.state.Metadata.Purged, nil)
+	}
+	if err == nil && spec.Purge {
+		for _, path := range t.state.Metadata.Purged {
+			err = errors.Join(err, env.Host.Remove(path))
+		}
+	}
+
+	return err
+}
+
+// Remove removes the changed and stable files of a state, then the directories
+// they were in that are empty, deepest first, and the target when it is empty
+// too. It continues after an error, and returns all of them.
+func (Choria) Remove(ctx context.Context, env resource.Env, spec *Spec, state *State) error {
+	paths := slices.Concat(state.Metadata.Changed, state.Metadata.Stable)
+	if at := slices.IndexFunc(paths, func(path string) bool { return !filepath.IsAbs(path) }); at >= 0 {
+		return fmt.Errorf("the path of a file to remove is not absolute: %q", paths[at])
+	}
+	var failed error
+	var parents []string
+	for _, path := range paths {
+		if err := context.Cause(ctx); err != nil {
+			return errors.Join(failed, err)
+		}
+		failed = errors.Join(failed, env.Host.Remove(path))
+		for dir := filepath.Dir(path); strings.HasPrefix(dir, spec.Name+"/"); dir = filepath.Dir(dir) {
+			parents = append(parents, dir)
+		}
+	}
+	slices.Sort(parents)
+	for _, dir := range slices.Backward(slices.Compact(parents)) {
+		if err := env.Host.Remove(dir); err != nil && !errors.Is(err, files.ErrNotEmpty) {
+			failed = errors.Join(failed, err)
+		}
+	}
+	if err := env.Host.Remove(spec.Name); err != nil {
+		env.Log.DebugContext(ctx, "target kept", "target", spec.Name, "reason", err)
+	}
+
+	return errors.Join(failed, env.Host.Forget(records, spec.Name))
+}

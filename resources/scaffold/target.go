@@ -1,0 +1,273 @@
+package scaffold
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// file is a file of the scaffold.
+type file struct {
+	path    string
+	content []byte
+	digest  string
+	mode    fs.FileMode
+	// by is the template that yields it; written reports that it does so by function.
+	by      string
+	written bool
+	// secret reports that the content depends on a secret.
+	secret bool
+	// before is the file at its path.
+	before files.Entry
+}
+
+// wanted are the attributes of the running user, with the mode of the template.
+func (f *file) wanted() files.Attrs { return files.OwnAttrs(f.mode) }
+
+// target is an observed target, with the files that it should have.
+type target struct {
+	env   resource.Env
+	spec  *Spec
+	state *State
+	past  record
+	files []file
+	// due are the files to write.
+	due []file
+	// there is what is in the target and no directory.
+	there map[string]fs.FileMode
+	// shown is the size in bytes of all diffs.
+	shown int
+}
+
+func (t *target) exists() bool { return t.state.Metadata.TargetExists }
+
+func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
+
+// compare sorts the files into stable ones and those that are due, and finds
+// what else is in the target.
+func (t *target) compare(ctx context.Context) error {
+	meta, others := t.state.Metadata, t.there
+	if t.exists() {
+		err := walkTarget(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
+		if err != nil {
+			return err
+		}
+		others = maps.Clone(t.there)
+	}
+	for _, f := range t.files {
+		delete(others, f.path)
+		changes, err := t.changes(ctx, &f)
+		switch {
+		case err != nil:
+			return err
+		case len(changes) == 0:
+			meta.Stable = append(meta.Stable, f.path)
+			continue
+		case !t.absent():
+			t.due, t.state.Due = append(t.due, f), append(t.state.Due, changes)
+			t.noteAttributes(f)
+		case f.before.Kind != files.File && f.before.Kind != files.Link:
+			continue
+		}
+		if t.exists() {
+			meta.Changed = append(meta.Changed, f.path)
+		}
+	}
+	meta.Purged = slices.Sorted(maps.Keys(others))
+	if !t.exists() {
+		return nil
+	}
+	t.checkPermissions()
+	if t.state.Obstacle == nil {
+		t.state.Obstacle = t.checkMounts(t.removed(), t.due)
+	}
+
+	return nil
+}
+
+// noteAttributes records what writing a file does to its extended attributes.
+func (t *target) noteAttributes(f file) {
+	if f.before.Kind != files.File {
+		return
+	}
+	carried := t.env.Host.Carried(f.path, f.wanted(), false)
+	if carried.Err != nil {
+		t.obstruct(carried.Err)
+	}
+	if t.state.Attributes == nil {
+		t.state.Attributes = map[string][]string{}
+	}
+	note := func(verb string, names []string) {
+		for _, name := range names {
+			t.state.Attributes[verb+name] = append(t.state.Attributes[verb+name], f.path)
+		}
+	}
+	kept, lost := carried.Effects(false)
+	note("preserved the ", kept)
+	note("removed the ", lost)
+}
+
+// removed returns the paths that ensure: absent or purge would remove.
+func (t *target) removed() []string {
+	switch meta := t.state.Metadata; {
+	case t.absent():
+		return slices.Concat(meta.Changed, meta.Stable)
+	case t.spec.Purge:
+		return meta.Purged
+	default:
+		return nil
+	}
+}
+
+// checkMounts returns paths.ErrMounted if a path to remove is on another mount than the target,
+// or if a file to write is a mount point.
+func (t *target) checkMounts(removed []string, due []file) error {
+	if len(removed) == 0 && len(due) == 0 {
+		return nil
+	}
+	points, err := t.env.Host.MountsBelow(t.spec.Name)
+	if err != nil {
+		return err
+	}
+	for _, point := range points {
+		at := filepath.Join(t.spec.Name, point.Path)
+		on := func(path string) bool { return paths.IsWithin(path, at) }
+		if i := slices.IndexFunc(removed, on); i >= 0 {
+			return fmt.Errorf("could not remove %s: %w", removed[i], point.Err())
+		}
+		if slices.ContainsFunc(due, func(f file) bool { return f.path == at }) {
+			return point.Err()
+		}
+	}
+
+	return nil
+}
+
+// changes returns the changes that a file needs: none when it is in its
+// desired state. What must not be replaced is an obstacle.
+func (t *target) changes(ctx context.Context, f *file) (out []model.Change, err error) {
+	if err := t.look(f); err != nil {
+		return nil, err
+	}
+	is, digest := f.before.Kind == files.File, ""
+	// A huge file of another size is different, and takes hours to read.
+	if is && (f.before.Size <= maxBytes || f.before.Size == int64(len(f.content))) {
+		digest, err = t.env.Host.Compare(ctx, f.before)
+		if errors.Is(err, fs.ErrNotExist) { // removed since
+			digest, err = "", t.look(f)
+			is = f.before.Kind == files.File
+		}
+		if err != nil {
+			return nil, fmt.Errorf("could not read a file of the scaffold: %w", err)
+		}
+	}
+	commands := t.spec.PostCommands(f.path)
+	if digest != "" && len(commands) > 0 && t.past.Files[f.path] == pastOf(*f, commands, digest, f.before) {
+		return nil, nil
+	}
+	change := model.Change{Action: "scaffold", Property: f.path}
+	if digest != f.digest {
+		out = append(out, t.contentChange(change, f, digest))
+	}
+	if before, after := attributesOf(f.before), f.wanted(); is && (before != after || f.before.Listed) {
+		change.From, change.To = describe(before), describe(after)
+		out = append(out, change)
+	}
+	if len(out) == 0 && len(commands) > 0 {
+		change.From, change.To = "post not run", "post run"
+		out = append(out, change)
+	}
+
+	return out, nil
+}
+
+// look observes the path of a file, and records an obstacle there.
+func (t *target) look(f *file) (err error) {
+	if !t.exists() {
+		return nil
+	}
+	// Nothing goes through a link below the target.
+	for dir := filepath.Dir(f.path); dir != t.spec.Name; dir = filepath.Dir(dir) {
+		if kind, is := t.there[dir]; is && kind == fs.ModeSymlink {
+			t.obstruct(fmt.Errorf("%s %w, and a scaffold does not go through links", dir, files.ErrLink))
+			return nil
+		} else if is {
+			t.obstruct(fmt.Errorf("%s %w", dir, files.ErrNotDirectory))
+			return nil
+		}
+	}
+	f.before, err = t.env.Host.Look(f.path)
+	if kind := f.before.Kind; kind == files.Directory || kind == files.Other {
+		t.obstruct(fmt.Errorf("%s: path exists as a %s, not as a regular file", f.path, kind))
+	}
+
+	return err
+}
+
+// obstruct records the first obstacle to writing. It is none to removing other files.
+func (t *target) obstruct(err error) {
+	if t.state.Obstacle == nil && !t.absent() {
+		t.state.Obstacle = err
+	}
+}
+
+// checkPermissions looks for an obstacle to the changes that are due.
+func (t *target) checkPermissions() {
+	meta, seen := t.state.Metadata, map[string]bool{}
+	paths := append([]string{}, meta.Changed...)
+	paths = append(paths, t.removed()...)
+	for _, path := range paths {
+		if dir := filepath.Dir(path); !seen[dir] && t.state.Obstacle == nil {
+			seen[dir] = true
+			t.state.Obstacle = resource.Obstacle(t.env.Host, path, true)
+		}
+	}
+}
+
+// maxDiffs is the size in bytes of all diffs of a scaffold: they travel in one report.
+const maxDiffs = 128 << 10
+
+// contentChange describes a change of content. That of a file that depends on a
+// secret is not shown.
+func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
+	before := resource.DiffContent{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
+	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)
+	before.Unreadable = !before.Absent && (digest == "" || f.before.Foreign() != nil)
+	switch {
+	case before.Absent:
+	case before.Unreadable:
+		out.From = "unreadable"
+	default:
+		out.From = resource.DigestWord(digest)
+	}
+	switch {
+	case t.spec.Sensitive, t.absent():
+	case f.secret:
+		out.From, out.To = "", model.Redacted
+	case t.shown < maxDiffs:
+		if !before.Absent && !before.Unreadable {
+			before.Snippet = resource.ReadSnippet(f.before)
+		}
+		out.Diff = resource.Diff(f.path, before, resource.DiffContent{Snippet: resource.SnippetOf(string(f.content)), Size: int64(len(f.content)), Digest: f.digest})
+		t.shown += len(out.Diff)
+	}
+
+	return out
+}
+
+func attributesOf(e files.Entry) files.Attrs {
+	return files.Attrs{UID: e.UID, GID: e.GID, Mode: fs.FileMode(e.Mode)}
+}
+
+func describe(a files.Attrs) string {
+	return fmt.Sprintf("mode %04o, owner %d, group %d", uint32(a.Mode), a.UID, a.GID)
+}
