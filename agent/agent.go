@@ -258,18 +258,18 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	wakes, done := &wakes{signal: tasks.NewSignal()}, &progress{}
+	wakes, done := newWakes(), &progress{}
 	if err := a.openControl(o, trust, wakes); err != nil {
 		return err
 	}
 	set, err := assignments.Open(assignments.Options{
-		Host: o.Host, Dir: dir, Source: countedSource{o.Assignments, done}, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
+		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})
 	if err != nil {
 		return err
 	}
-	a.status.SetAssignments(set.States())
+	a.status.SetAssignments(set.View().States())
 	running := runs.NewRunning(wakes.signal)
 	runner := runs.New(runs.Options{
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
@@ -292,7 +292,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		Expired: func(at time.Time) error { return o.Clock.Expired(at, trust.Demands()) },
 		Paused:  a.operators.pauseText,
 	})
-	a.previews = a.newPreviews(o, trust, set, running, runner)
+	a.previews = a.newPreviews(o, trust, m, running, runner)
 	a.loop = &loop{
 		set: set, manifests: m, running: running, runner: runner, requests: service, facts: a.facts.wait,
 		watch: o.Assignments, control: a.operators.control, bucket: bucketNotices{status: a.status, report: a.report, log: a.log}, wakes: wakes, progress: done,

@@ -90,8 +90,8 @@ func benchAgent(b *testing.B, n int) (*Agent, string) {
 		}
 	})
 	entries, sync := a.loop.watch.Entries()
-	a.loop.manifests.Sync(b.Context(), entries, sync, time.Now())
-	key := a.loop.set.Keys()[0]
+	a.loop.manifests.Sync(b.Context(), entries, sync)
+	key := a.loop.manifests.View().Keys()[0]
 	benchRun(b, a)
 	if s := a.State().Manifests[key]; s.Outcome != model.OutcomeChanged {
 		b.Fatalf("the first run: %+v", s)

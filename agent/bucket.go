@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // bucketNotices are what was reported about the bucket of assignments.
@@ -24,9 +24,9 @@ type bucketNotices struct {
 	problem             string
 	invalid, unreadable []string
 	// rejected logs keys, which whoever may store some causes.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 	// untrusted logs that the bucket lost keys, which the server causes.
-	untrusted sparse.Log
+	untrusted telemetry.RateLimitedLog
 }
 
 // note reports, once, that the bucket cannot be trusted, and which of its keys are

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // operators is what operators write about the node, and what follows from it.
@@ -31,7 +31,7 @@ type operators struct {
 
 // openControl opens what is on disk of what operators wrote about the node.
 func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err error) {
-	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, sparse.Log{}
+	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
 	a.operators = by
 	by.control, err = control.Open(control.Options{
 		Host: o.Host, Path: filepath.Join(o.Config.StateDir, "control.json"), Source: o.Control, Gate: trust, Clock: o.Clock, Log: a.log,
@@ -46,6 +46,7 @@ func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err erro
 				o.GroupsChanged()
 			}
 			wakes.signal.Notify()
+			wakes.assign.Notify()
 		},
 		Rejected: func(why string) {
 			rejected.Log(context.Background(), a.log, slog.LevelError, "control document rejected", "error", why)

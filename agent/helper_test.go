@@ -32,7 +32,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
@@ -338,9 +337,13 @@ func (o *outside) GetBundle(ctx context.Context, digest string) (io.ReadCloser, 
 }
 
 func (o *outside) setKV(value string, err error) {
+	o.setKVFunc(func() ([]byte, error) { return []byte(value), err })
+}
+
+func (o *outside) setKVFunc(get func() ([]byte, error)) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.kv = func() ([]byte, error) { return []byte(value), err }
+	o.kv = get
 }
 
 func (o *outside) setFacts(f func() model.Facts) {
@@ -351,9 +354,10 @@ func (o *outside) setFacts(f func() model.Facts) {
 
 func (o *outside) getKV(context.Context, string, string) ([]byte, error) {
 	o.mu.Lock()
-	defer o.mu.Unlock()
+	get := o.kv
+	o.mu.Unlock()
 
-	return o.kv()
+	return get()
 }
 
 func (o *outside) getFacts(context.Context, string) (model.Facts, []error) {
@@ -391,7 +395,7 @@ func (n *node) options() agent.Options {
 	}
 	o := agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, Options: source.Options{KV: assignments.ObserveKV(n.outside.getKV)}}), &n.resolved, n.held},
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved, n.held},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream, Clock: n.clock,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {

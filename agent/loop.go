@@ -3,6 +3,7 @@ package agent
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
@@ -13,7 +14,6 @@ import (
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // startWait is how long the agent waits at start for what it needs to judge its
@@ -23,19 +23,20 @@ const startWait = 10 * time.Second
 // longestSleep bounds the wait when nothing is due.
 const longestSleep = time.Hour
 
-// loop decides what the node does next, in one goroutine. Runs and health check passes go
-// on in goroutines of their own; what they share with the loop they touch in turn.
+// loop decides what the node does next. One goroutine, run, begins the runs and health check
+// passes; they share the turn of running with it and hold it briefly. Another goroutine, assign,
+// reads the assignments, and may wait for NATS.
 type loop struct {
 	set       *assignments.Set
 	manifests *manifests.Manifests
 	running   *runs.Running
 	runner    *runs.Runner
-	// facts returns the facts, waiting for the first.
+	// facts returns the facts, and waits for the first ones.
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
 	control  *control.Control
-	// paused is that the node was paused when the loop last looked.
+	// paused reports whether the node was paused at the last look.
 	paused   bool
 	bucket   bucketNotices
 	wakes    *wakes
@@ -44,24 +45,24 @@ type loop struct {
 	started chan struct{}
 	goal    goal.Goal
 	result  goal.Result
-	// startBy is when it goes on without what it waits for at start, synced that it does
-	// not wait any more.
+	// syncing, synced and known are guarded by the turn. syncing reports whether assign works,
+	// synced whether it finished once, and known is the state of the bucket at that time.
+	syncing, synced bool
+	known           model.Sync
+	// startBy is the time at which runs begin without facts and without the bucket.
 	startBy time.Time
-	synced  bool
-	// known is what the bucket was known of when the assignments were synced last.
-	known model.Sync
 	// unconverged returns why not all of keys is in its desired state.
 	unconverged func(keys []string, known model.Sync) []string
 	log         *slog.Logger
 }
 
-// run works until ctx ends. hard outlives it, for what is in hand.
+// run works until ctx ends. hard outlives it, for the runs in progress.
 func (l *loop) run(ctx, hard context.Context) {
-	defer l.manifests.Close(context.WithoutCancel(ctx))
-	defer l.running.Wait()
-	l.awaitFacts(ctx)
 	l.startBy = time.Now().Add(startWait)
 	close(l.started)
+	assigning, stop := context.WithCancel(ctx)
+	var all sync.WaitGroup
+	all.Go(func() { l.assign(assigning) })
 	for ctx.Err() == nil && !l.result.Reached {
 		l.running.Lock()
 		l.progress.steps.Add(1)
@@ -71,52 +72,84 @@ func (l *loop) run(ctx, hard context.Context) {
 			l.sleep(ctx, until)
 		}
 	}
+	stop()
+	all.Wait()
+	l.running.Wait()
+	l.manifests.Close(context.WithoutCancel(ctx))
 }
 
-// work does the next thing that is due, and returns until when to sleep where there was
-// none. The turn is held.
+// work does the next thing that is due, and returns until when to sleep where nothing is. The
+// turn is held.
 func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	m := l.manifests
 	m.NoteDrift(time.Now())
 	l.notePause(ctx, time.Now())
 	l.step("concluding health checks", func() { m.ConcludePasses(ctx) })
-	if l.wakes.retry.Swap(false) {
-		l.set.RetryNow(time.Now())
-	}
 	switch now := time.Now(); {
-	case !l.synced && !l.mayStart(now, l.startBy):
-		if !l.beginRequest(ctx, hard, now) {
-			if free := l.running.Lanes.Next(); now.Before(free) {
-				return times.Earliest(l.startBy, free)
-			}
-			return l.startBy
-		}
-	case l.wakes.assignments.Swap(false) || !l.synced || isOver(l.set.Next(), now):
-		if !l.synced {
-			l.runner.NoteChange(now)
-		}
-		l.synced = true
-		l.step("syncing assignments", func() {
-			entries, sync := l.watch.Entries()
-			l.known = sync
-			l.bucket.note(ctx, sync)
-			m.Sync(ctx, entries, sync, now)
-		})
-	case l.beginRequest(ctx, hard, now), l.askForRuns(ctx, hard):
+	case l.beginRequest(ctx, hard, now), l.synced && l.askForRuns(ctx, hard):
 	case m.RunNext(ctx, hard, now):
 	case m.BeginPasses(ctx, hard, now):
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
-			l.result = goal.Result{Reached: true, Reasons: l.unconverged(l.set.Keys(), l.known)}
+			l.result = goal.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
 		if !end.IsZero() {
-			next = times.Earliest(next, end)
+			next = model.EarlierTime(next, end)
 		}
 		return next
 	}
 
 	return time.Time{}
+}
+
+// assign follows the assignments until ctx ends.
+func (l *loop) assign(ctx context.Context) {
+	l.awaitFacts(ctx)
+	for !l.mayStart(time.Now(), l.startBy) && ctx.Err() == nil {
+		tasks.Pause(ctx, time.Until(l.startBy), l.wakes.assign)
+	}
+	l.wakes.assignments.Store(true)
+	for ctx.Err() == nil {
+		l.running.Lock()
+		view := l.manifests.View()
+		l.syncing = l.wakes.assignments.Swap(false) || isOver(view.Next, time.Now())
+		syncs := l.syncing
+		l.running.Unlock()
+		if syncs {
+			if l.wakes.retry.Swap(false) {
+				l.set.RetryNow(time.Now())
+			}
+			l.step("syncing assignments", func() {
+				entries, sync := l.watch.Entries()
+				l.noteBucket(ctx, sync)
+				l.manifests.Sync(ctx, entries, sync)
+			})
+			l.running.Lock()
+			l.syncing, l.synced = false, true
+			l.running.Unlock()
+			l.wakes.signal.Notify()
+			continue
+		}
+		select {
+		case <-ctx.Done():
+		case <-l.wakes.assign:
+		case <-time.After(time.Until(model.EarlierNonZero(view.Next, time.Now().Add(longestSleep)))):
+		case <-l.set.Messages:
+			l.step("updating assignments", func() { l.manifests.Handle(ctx) })
+		}
+	}
+}
+
+// noteBucket notes the state of the bucket.
+func (l *loop) noteBucket(ctx context.Context, sync model.Sync) {
+	l.running.Lock()
+	defer l.running.Unlock()
+	if !l.synced {
+		l.runner.NoteChange(time.Now())
+	}
+	l.known = sync
+	l.bucket.note(ctx, sync)
 }
 
 // awaitFacts waits a while for the first facts.
@@ -167,7 +200,7 @@ func (l *loop) sleep(ctx context.Context, until time.Time) {
 
 // next returns when something is due by itself.
 func (l *loop) next(now time.Time) time.Time {
-	return times.Sooner(l.manifests.Next(now), now.Add(longestSleep))
+	return model.EarlierNonZero(l.manifests.Next(now), now.Add(longestSleep))
 }
 
 // endAt returns when the goal is reached if nothing happens, not before the bucket was read
@@ -178,7 +211,7 @@ func (l *loop) endAt(now time.Time) time.Time {
 		at = l.runner.ChangedAt().Add(l.goal.Quiet)
 	}
 	switch {
-	case !l.goal.IsSet() || l.set.Fetching() || !l.running.IsEmpty():
+	case !l.goal.IsSet() || !l.synced || l.syncing || l.wakes.assignments.Load() || l.manifests.View().Fetching || !l.running.IsEmpty():
 		return time.Time{}
 	case !l.known.Complete() && at.Before(l.startBy):
 		return l.startBy

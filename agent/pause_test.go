@@ -114,6 +114,16 @@ func TestAPausedNodeOnlyObserves(t *testing.T) {
 			t.Errorf("one in noop is answered with %+v", a.last())
 		}
 		n.lacks("c")
+		check := func(id, kind, properties string) *answers {
+			return n.ask(fmt.Appendf(nil, `{"protocol": "io.choria.ccm.v1.resource.ensure.request", "id": %q, "type": %q, "check": true, "properties": %s}`, id, kind, properties))
+		}
+		if a := check("r4", "exec", `{"name": "/bin/true"}`); a.last().Phase != model.EnsureDone {
+			t.Errorf("a command that only reads is answered with %+v", a.last())
+		}
+		if a := check("r5", "file", fmt.Sprintf(`{"name": %q, "ensure": "absent"}`, n.path("a"))); a.last().Phase != model.EnsureFailed {
+			t.Errorf("a file that claims to be a command that only reads is answered with %+v", a.last())
+		}
+		n.has("a", "other")
 		n.take()
 
 		n.control(key, "")

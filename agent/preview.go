@@ -9,29 +9,30 @@ import (
 
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // previewer makes the plans of previews. What it shares with the loop it touches in turn.
 type previewer struct {
-	try     assignments.Options
-	config  *settings
-	facts   *factCache
-	set     *assignments.Set
-	running *runs.Running
-	runner  *runs.Runner
+	try       assignments.Options
+	config    *settings
+	facts     *factCache
+	manifests *manifests.Manifests
+	running   *runs.Running
+	runner    *runs.Runner
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *gate.Gate, set *assignments.Set, running *runs.Running, runner *runs.Runner) *previews.Service {
+func (a *Agent) newPreviews(o Options, trust *gate.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *previews.Service {
 	p := &previewer{
 		try:    assignments.Options{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
-		config: a.config, facts: a.facts, set: set, running: running, runner: runner,
+		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,
 	}
 
 	return previews.New(previews.Options{
@@ -80,7 +81,7 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 		return previews.Inactive("it has expired"), nil
 	}
 	p.running.Lock()
-	conflicts := p.set.ConflictsOf(req.Name)
+	conflicts := p.manifests.View().ConflictsOf(req.Name)
 	p.running.Unlock()
 	if problems := conflicts(v.Resolution.Resources); len(problems) > 0 {
 		return previews.Rejected(problems, names), nil
@@ -94,7 +95,7 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 	var all []*model.Transaction
 	o.OnTransaction = func(t *model.Transaction) { all = append(all, t) }
-	run, err := reconcile.Run(ctx, v.Resolution.Graph, o)
+	run, err := engine.Reconcile(ctx, v.Resolution.Graph, o)
 	if err != nil {
 		return nil, err
 	}

@@ -1,10 +1,7 @@
 package agent
 
 import (
-	"context"
 	"sync/atomic"
-
-	"github.com/musterfleet/muster/model"
 )
 
 // progress counts what the loop does, for whoever watches that it goes on.
@@ -31,24 +28,4 @@ func (a *Agent) Alive() bool {
 	a.loop.wakes.signal.Notify()
 
 	return moved || a.runs.Any()
-}
-
-// countedSource counts each value that is read: a slow server is none that hangs.
-type countedSource struct {
-	Assignments
-	progress *progress
-}
-
-// Read reads a key.
-func (s countedSource) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
-	defer s.progress.steps.Add(1)
-
-	return s.Assignments.Read(ctx, key, revision)
-}
-
-// Removal reads the message that ended the assignment of a key.
-func (s countedSource) Removal(ctx context.Context, key string) (model.Entry, error) {
-	defer s.progress.steps.Add(1)
-
-	return s.Assignments.Removal(ctx, key)
 }

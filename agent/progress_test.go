@@ -1,32 +1,31 @@
 package agent_test
 
 import (
-	"context"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/agent"
+	"github.com/musterfleet/muster/resources/host/watch"
 )
 
-// hangingBucket is a bucket that does not answer until it is released.
-type hangingBucket struct {
-	*memoryBucket
-	release chan struct{}
-}
-
-func (b *hangingBucket) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
-	<-b.release
-
-	return b.memoryBucket.Read(ctx, key, revision)
-}
-
-// TestAlive: a loop that waits and one with a run in hand go on, one that hangs does not.
+// TestAlive: a loop that waits is alive, also while the bucket hangs or a run is in progress. A loop
+// that hangs is not.
 func TestAlive(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
-		b := &hangingBucket{memoryBucket: n.injected(), release: make(chan struct{})}
+		b := &stalledBucket{memoryBucket: n.injected(), reading: make(chan struct{}, 1), release: make(chan struct{})}
+		b.stalls.Store(true)
 		n.bucket = b
 		s := newSlow(n)
+		n.watching()
+		hang := make(chan struct{})
+		n.change = func(o *agent.Options) {
+			arm := o.Watch
+			o.Watch = func(p watch.Point, wake func()) (watch.Watch, error) {
+				<-hang
+				return arm(p, wake)
+			}
+		}
 		n.start()
 		<-n.agent.Started()
 		look := func(want bool, when string) {
@@ -40,13 +39,16 @@ func TestAlive(t *testing.T) {
 			look(true, "waiting")
 			n.after(10 * time.Minute)
 		}
-		b.put("group.all.slow", s.manifest("a", "wait1"))
-		b.wake(nil)
-		synctest.Wait()
-		n.agent.Alive() // it came as far as the bucket
-		look(false, "hanging")
-		look(false, "hanging")
+		b.put("group.all.slow", s.manifest("a", "wait1", "/watched"))
+		for range 3 {
+			look(true, "while the bucket hangs")
+		}
 		close(b.release)
+		synctest.Wait()
+		n.agent.Alive() // it came as far as the watch
+		look(false, "hanging")
+		look(false, "hanging")
+		close(hang)
 		synctest.Wait()
 		if len(s.begun) == 0 {
 			t.Fatalf("nothing runs: %+v", n.agent.State())

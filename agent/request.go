@@ -11,8 +11,8 @@ import (
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/reconcile"
 )
 
 // maxRequests is how many requests are in hand at the same time, those that wait for others
@@ -29,7 +29,7 @@ func (l *loop) beginRequest(ctx, hard context.Context, now time.Time) bool {
 	if execute == nil {
 		return false
 	}
-	l.running.Begin(lanes.Request, "", func(lane *lanes.Lane) {
+	l.running.Begin(lanes.Request, "", nil, func(lane *lanes.Lane) {
 		execute(ctx, hard, func(ctx, hard context.Context, q requests.Run) (*model.Run, error) {
 			return l.runRequest(ctx, hard, lane, q)
 		})
@@ -63,8 +63,10 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q request
 		runs.LogTransaction(ctx, l.log, t)
 		q.OnTransaction(t)
 	}
-	o.Locked = func(ctx context.Context, _ *reconcile.Options) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, error) { return q.Graph, q.MayBegin() }
+	o.Locked = func(ctx context.Context, _ *engine.ReconcileOptions) (*graph.Graph, error) {
+		prepare := func() (*graph.Graph, runs.Holds, error) {
+			return q.Graph, func() bool { return true }, q.MayBegin()
+		}
 		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})
 		if err == nil {
 			err = q.Began()

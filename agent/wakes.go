@@ -6,23 +6,26 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
-// wakes bring together what the loop is woken for: a wake carries no content, and
-// what is asked for twice is done once.
+// wakes holds the signals to the goroutines of the loop. A signal carries no data, and several of
+// them before the goroutine looks count as one.
 type wakes struct {
-	signal tasks.Signal
-	// assignments reports that they may have changed, retry that transient errors are
+	// signal wakes run, assign wakes the reading of assignments.
+	signal, assign tasks.Signal
+	// assignments is set when the assignments may have changed, retry when transient errors are
 	// due at once.
 	assignments, retry atomic.Bool
 }
 
-// assignmentsChanged asks to look at the assignments again.
+func newWakes() *wakes { return &wakes{signal: tasks.NewSignal(), assign: tasks.NewSignal()} }
+
+// assignmentsChanged asks to read the assignments again.
 func (w *wakes) assignmentsChanged() {
 	w.assignments.Store(true)
-	w.signal.Notify()
+	w.assign.Notify()
 }
 
-// retryNow asks not to wait any longer for transient errors.
+// retryNow asks to retry transient errors at once.
 func (w *wakes) retryNow() {
 	w.retry.Store(true)
-	w.signal.Notify()
+	w.assignmentsChanged()
 }

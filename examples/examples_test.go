@@ -12,13 +12,13 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/schemas"
 )
 
-// paths are the manifests of this folder.
-func paths(t *testing.T) []string {
+// manifests returns the paths of the manifests in this folder.
+func manifests(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("*.yaml")
 	if err != nil {
@@ -76,7 +76,7 @@ func resolve(ctx context.Context, path string, f model.Facts) (*manifest.Resolve
 	if err != nil {
 		return nil, err
 	}
-	author, err := trust.AuthorIn(dir)
+	author, err := paths.AuthorIn(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func resolve(ctx context.Context, path string, f model.Facts) (*manifest.Resolve
 }
 
 func TestExamplesHoldOnEveryMachine(t *testing.T) {
-	for _, path := range paths(t) {
+	for _, path := range manifests(t) {
 		for name, f := range machines(t) {
 			t.Run(path+"/"+name, func(t *testing.T) {
 				resolved, err := resolve(t.Context(), path, f)
@@ -120,7 +120,7 @@ func TestExamplesAreDescribed(t *testing.T) {
 		t.Fatal(err)
 	}
 	modeline := "# yaml-language-server: $schema=" + schemas.URL("manifest") + "\n#\n# "
-	for _, path := range paths(t) {
+	for _, path := range manifests(t) {
 		if !strings.Contains(string(readme), "("+path+")") {
 			t.Errorf("README.md has no link to %s", path)
 		}

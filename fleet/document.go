@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/assigned"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -20,7 +19,7 @@ func same(key string, a, b []byte) bool {
 // Identity returns a digest that two values of a key have in common where they assign the
 // same, whenever they were issued, and signed or not; empty for a broken envelope.
 func Identity(key string, value []byte) string {
-	v, problems := assigned.Decode(key, value)
+	v, problems := document.DecodeAssigned(key, value)
 	content := v.Content
 	if content == nil {
 		return ""
@@ -40,7 +39,7 @@ func Identity(key string, value []byte) string {
 // document as YAML with the manifest's lines as lines, a signed one without what is
 // around it. What nodes reject is below the reason, as it is where it is no assignment.
 func Readable(key string, value []byte) string {
-	v, problems := assigned.Decode(key, value)
+	v, problems := document.DecodeAssigned(key, value)
 	text := v.Content
 	switch {
 	case problems != nil && text == nil:
@@ -61,7 +60,7 @@ func Readable(key string, value []byte) string {
 // ProblemsOf returns why nodes reject what a key would assign, as far as that does not depend on the node; nil
 // where they do not.
 func ProblemsOf(key string, content []byte) model.Problems {
-	v, problems := assigned.DecodeContent(key, content)
+	v, problems := document.DecodeAssignedContent(key, content)
 	if problems == nil {
 		problems = ofManifest(key, v)
 	}
@@ -81,7 +80,7 @@ func AssignmentYAML(a model.Assignment) ([]byte, error) {
 
 // ofManifest returns the problems of the manifest that a value holds, as far as they do
 // not depend on the node.
-func ofManifest(key string, v assigned.Value) model.Problems {
+func ofManifest(key string, v document.Assigned) model.Problems {
 	if v.Bundle != "" {
 		return nil
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // hides are values that some parsers read in another way than nodes do: those of YAML
@@ -72,7 +72,7 @@ func TestWhatIsShownIsWhatNodesRun(t *testing.T) {
 func checkShown(t *testing.T, key string, value []byte) {
 	t.Helper()
 	got := fleet.Readable(key, value)
-	v, problems := assigned.Decode(key, value)
+	v, problems := document.DecodeAssigned(key, value)
 	reason, rest, _ := strings.Cut(got, "\n")
 	switch rejected := strings.HasPrefix(reason, "# nodes reject this: "); {
 	case problems != nil || v.Bare && rejected:
@@ -86,7 +86,7 @@ func checkShown(t *testing.T, key string, value []byte) {
 		}
 		return
 	}
-	again, problems := assigned.Decode(key, []byte(got))
+	again, problems := document.DecodeAssigned(key, []byte(got))
 	if problems != nil {
 		t.Fatalf("%q is shown as %q, which nodes reject: %v", value, got, problems)
 	}

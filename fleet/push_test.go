@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/fleet/source"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // memory keeps assignments and bundles as the buckets do.
@@ -191,7 +191,7 @@ func TestPushTerms(t *testing.T) {
 		t.Fatal(err)
 	}
 	stored := m.entries["group.web.motd"][0]
-	a, problems := assigned.Decode(stored.Key, stored.Value)
+	a, problems := document.DecodeAssigned(stored.Key, stored.Value)
 	if problems != nil || a.Protocol != model.ProtocolAssignment || a.Name != "motd" || a.Manifest != manifest || a.Digest != model.DigestOf([]byte(manifest)) || a.Bundle != "" {
 		t.Errorf("stored %s", stored.Value)
 	}
@@ -222,7 +222,7 @@ func TestEachTerm(t *testing.T) {
 		if _, err := pusher(m).Push(t.Context(), push); err != nil {
 			t.Fatal(err)
 		}
-		if a, problems := assigned.Decode("node.a.motd", m.entries["node.a.motd"][0].Value); problems != nil || a.Bare {
+		if a, problems := document.DecodeAssigned("node.a.motd", m.entries["node.a.motd"][0].Value); problems != nil || a.Bare {
 			t.Errorf("%+v is pushed bare", terms)
 		}
 	}
@@ -243,7 +243,7 @@ func TestPushBundle(t *testing.T) {
 	if size != int64(len(m.bundles[done[0].Digest])) {
 		t.Errorf("the size is %d bytes", size)
 	}
-	a, problems := assigned.Decode("node.b.site", m.entries["node.b.site"][0].Value)
+	a, problems := document.DecodeAssigned("node.b.site", m.entries["node.b.site"][0].Value)
 	if problems != nil || !done[0].Bundle || a.Bundle != done[0].Digest || a.Digest != a.Bundle || a.Manifest != "" || m.bundles[a.Bundle] == nil || m.stored != 1 {
 		t.Errorf("%+v, %+v, stored %d times", done, a, m.stored)
 	}
@@ -312,7 +312,7 @@ func TestReadable(t *testing.T) {
 		t.Errorf("an assignment reads\n%s", got)
 	}
 	// An assignment that somebody wrote in YAML is one too.
-	if a, problems := assigned.Decode("node.a.motd", []byte(got)); problems != nil || a.Manifest != bare || !a.Noop {
+	if a, problems := document.DecodeAssigned("node.a.motd", []byte(got)); problems != nil || a.Manifest != bare || !a.Noop {
 		t.Errorf("read back: %+v", a)
 	}
 }

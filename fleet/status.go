@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/describe"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // NodeLister knows the nodes.
@@ -208,7 +208,7 @@ func ExplainSkipped(ctx context.Context, get func(ctx context.Context, key strin
 
 // skippedBy returns which of its terms a node skips an assignment for.
 func skippedBy(e model.Entry) string {
-	a, _ := assigned.Decode(e.Key, e.Value)
+	a, _ := document.DecodeAssigned(e.Key, e.Value)
 	switch {
 	case !a.Expires.IsZero() && !a.Expires.After(time.Now()):
 		return "skipped: expired at " + a.Expires.Local().Format(model.TimeFormat)

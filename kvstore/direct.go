@@ -155,7 +155,7 @@ func (s *Store) Request(ctx context.Context, subject string, data []byte) (*nats
 	ctx, cancel := context.WithTimeout(ctx, RequestTimeout)
 	defer cancel()
 	ctx, done := s.denials.Permitted(ctx, To(subject))
-	reply, err := repeat(ctx, s, readAgain, func(ctx context.Context, _ func()) (*nats.Msg, error) {
+	reply, err := repeat(ctx, s, s.readWaits(), func(ctx context.Context, _ func()) (*nats.Msg, error) {
 		return s.nc.RequestWithContext(ctx, subject, data)
 	})
 	if errors.Is(err, context.DeadlineExceeded) && caller.Err() == nil {

@@ -52,7 +52,7 @@ func (s *Store) page(ctx context.Context, a answer.Asked, batch int, request map
 	defer cancel()
 	subject := s.places.InUse().DirectGet(a.Stream, "")
 	ctx, done := s.denials.Permitted(ctx, To(subject))
-	out, err = repeat(ctx, s, readAgain, func(ctx context.Context, heard func()) (Page, error) {
+	out, err = repeat(ctx, s, s.readWaits(), func(ctx context.Context, heard func()) (Page, error) {
 		return s.pageOnce(ctx, a, batch, subject, body, heard)
 	})
 	if err != nil && out.Next == 0 {

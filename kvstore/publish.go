@@ -67,7 +67,7 @@ func (s *Store) Publish(ctx context.Context, m *nats.Msg, opts ...jetstream.Publ
 
 // publish sends a message until it is acknowledged or ctx ends. The stream may store it several times.
 func (s *Store) publish(ctx context.Context, m *nats.Msg, opts []jetstream.PublishOpt) (uint64, error) {
-	ack, err := repeat(ctx, s, repeatAfter, func(ctx context.Context, _ func()) (*jetstream.PubAck, error) {
+	ack, err := repeat(ctx, s, writeWaits(), func(ctx context.Context, _ func()) (*jetstream.PubAck, error) {
 		again := *m // the client changes its headers
 		again.Header = maps.Clone(m.Header)
 		return s.JetStream().PublishMsg(ctx, &again, opts...)

@@ -19,14 +19,35 @@ const (
 	readAgain = 500 * time.Millisecond
 	// pongAfter is how long the connected server has to answer a ping.
 	pongAfter = time.Second
+	// repeatSoon is the time without an answer after which a read is sent again while a server is known to hang: each read may
+	// reach that server.
+	repeatSoon = 250 * time.Millisecond
+	// hangsFor is how long a server counts as hung after a read that only a repeated request answered.
+	hangsFor = time.Minute
 	// publishTimeout is how long a message may take to be stored: the election of a leader takes up to 9 s.
 	publishTimeout = 12 * time.Second
 )
 
-// repeat calls ask until a call is answered or ctx ends. While the first call has no answer it calls ask again, after
-// repeatAfter and then after each pause; all calls wait for an answer at the same time. ask calls heard when answers
+// waits are the times without an answer after which a request is sent a second time, and then each further time.
+type waits struct{ first, next time.Duration }
+
+// writeWaits returns the waits of a write, which only the leader of its stream answers.
+func writeWaits() waits { return waits{repeatAfter, repeatAfter} }
+
+// readWaits returns the waits of a read. Another server may answer the second request.
+func (s *Store) readWaits() waits {
+	silent := s.LastSilentServers()
+	if len(silent) > 0 || time.Now().UnixNano() < s.hangs.Load() {
+		return waits{repeatSoon, readAgain}
+	}
+
+	return waits{repeatAfter, readAgain}
+}
+
+// repeat calls ask until a call is answered or ctx ends. While the first call has no answer it calls ask again after
+// each wait; all calls wait for an answer at the same time. ask calls heard when answers
 // arrive, which ends the calls. The client leaves a silent server for another one.
-func repeat[T any](ctx context.Context, s *Store, pause time.Duration, ask func(ctx context.Context, heard func()) (T, error)) (T, error) {
+func repeat[T any](ctx context.Context, s *Store, w waits, ask func(ctx context.Context, heard func()) (T, error)) (T, error) {
 	type result struct {
 		value T
 		err   error
@@ -36,9 +57,11 @@ func repeat[T any](ctx context.Context, s *Store, pause time.Duration, ask func(
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	results := make(chan result)
-	again := time.NewTimer(repeatAfter)
+	count, begun := 0, time.Now()
+	again := time.NewTimer(w.first)
 	defer again.Stop()
 	call := func() {
+		count++
 		calls.Go(func() {
 			value, err := ask(ctx, func() { again.Stop() })
 			select {
@@ -52,13 +75,18 @@ func repeat[T any](ctx context.Context, s *Store, pause time.Duration, ask func(
 		select {
 		case r := <-results:
 			if !s.isUnanswered(r.err) {
+				if count > 1 {
+					s.hangs.Store(time.Now().Add(hangsFor).UnixNano())
+				}
 				return r.value, r.err
 			}
 			again.Reset(readAgain)
 		case <-again.C:
-			calls.Go(func() { s.leaveSilent(ctx) })
+			if time.Since(begun) >= repeatAfter {
+				calls.Go(func() { s.LeaveSilent(ctx) })
+			}
 			call()
-			again.Reset(pause)
+			again.Reset(w.next)
 		case <-ctx.Done():
 			var none T
 			return none, ctx.Err()
@@ -81,14 +109,37 @@ func (s *Store) isUnanswered(err error) bool {
 	}
 }
 
-// leaveSilent connects to another server if the connected one does not answer a ping.
-func (s *Store) leaveSilent(ctx context.Context) {
+// LeaveSilent connects to another server if the connected one does not answer a ping within a second, and calls the
+// function of OnSilent.
+func (s *Store) LeaveSilent(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, pongAfter)
 	defer cancel()
-	before := s.nc.Stats().Reconnects
-	silent := errors.Is(s.nc.FlushWithContext(ctx), context.DeadlineExceeded)
-	if silent && s.nc.IsConnected() && s.nc.Stats().Reconnects == before && len(s.nc.Servers()) > 1 {
-		_ = s.nc.ForceReconnect() // an error is of a closed connection, which the next call returns
+	name, before := s.nc.ConnectedServerName(), s.nc.Stats().Reconnects
+	isSilent := errors.Is(s.nc.FlushWithContext(ctx), context.DeadlineExceeded)
+	if !isSilent || !s.nc.IsConnected() || s.nc.Stats().Reconnects != before || len(s.nc.Servers()) < 2 {
+		return
+	}
+	if report := s.onSilent.Load(); report != nil && name != "" {
+		(*report)(name)
+	}
+	_ = s.nc.ForceReconnect() // an error is of a closed connection, which the next call returns
+}
+
+// OnSilent sets the function that LeaveSilent calls with the name of a silent server. It may be called several times for
+// one server, from several goroutines.
+func (s *Store) OnSilent(report func(server string)) { s.onSilent.Store(&report) }
+
+// Confirm waits until the server has received all messages that were sent. It leaves a silent server. It returns an error
+// if the connection is lost, because messages may be lost with it.
+func (s *Store) Confirm(ctx context.Context) error {
+	for {
+		limited, cancel := context.WithTimeout(ctx, repeatAfter)
+		err := s.nc.FlushWithContext(limited)
+		cancel()
+		if !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return err
+		}
+		s.LeaveSilent(ctx)
 	}
 }
 

@@ -35,6 +35,9 @@ type Store struct {
 	sizes       Sizes
 	reconnected reconnection
 	silent      atomic.Pointer[map[string]time.Time]
+	onSilent    atomic.Pointer[func(server string)]
+	// hangs is until when a server counts as hung, in nanoseconds since 1970.
+	hangs atomic.Int64
 }
 
 // Open connects to NATS as connect.Dial does and returns the store of a fleet; close its

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/musterfleet/muster/model/brief"
 )
 
 // Position is a place in a document. Lines and columns count from 1; zero
@@ -60,9 +58,9 @@ func (p Problem) Error() string {
 		b.WriteString(p.Pos.String())
 		b.WriteString(": ")
 	}
-	b.WriteString(brief.Words(p.Message))
+	b.WriteString(ShortenWords(p.Message))
 	if p.Hint != "" {
-		b.WriteString(" (" + brief.Words(p.Hint) + ")")
+		b.WriteString(" (" + ShortenWords(p.Hint) + ")")
 	}
 
 	return b.String()

@@ -18,8 +18,6 @@ import (
 	"github.com/musterfleet/muster/resources"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -53,7 +51,7 @@ func newWorld(t *testing.T, archive string) *world {
 		w.write(f.Name, string(f.Data))
 	}
 	w.in = manifest.Inputs{Dir: w.dir, Facts: model.Facts{"os": "debian"}}
-	w.opts = engine.Options{Identity: report.Identity{Manifest: "root.yaml", Cause: model.CauseCommand}, Full: true, Journal: journal.NewFile(w.host, filepath.Join(w.dir, "state"), "root.yaml")}
+	w.opts = engine.Options{Identity: engine.Identity{Manifest: "root.yaml", Cause: model.CauseCommand}, Full: true, Journal: engine.NewFileJournal(w.host, filepath.Join(w.dir, "state"), "root.yaml")}
 
 	return w
 }
@@ -124,7 +122,7 @@ func (w *world) runResolved(resolved *manifest.Resolved) []string {
 		ref := w.short(tx.Ref().String())
 		w.txs[ref] = tx
 		w.done = append(w.done, ref+" "+string(tx.Outcome()))
-		report.Log(w.t.Context(), slog.New(slog.NewTextHandler(&w.log, nil)), tx)
+		engine.LogTransaction(w.t.Context(), slog.New(slog.NewTextHandler(&w.log, nil)), tx)
 	}
 	ctx := w.t.Context()
 	if w.ctx != nil {
@@ -175,7 +173,7 @@ func (w *world) logs(parts ...string) {
 
 // stopping is a journal that stops the run when something is owed.
 type stopping struct {
-	journal.Journal
+	engine.Journal
 	after string
 	stop  func()
 }

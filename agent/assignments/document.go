@@ -2,7 +2,7 @@ package assignments
 
 import (
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // parse reads the value of an entry, whose signatures the gate judges. The problems
@@ -11,7 +11,7 @@ func parse(e model.Entry) (*Version, model.Problems) {
 	if e.Refused != "" {
 		return nil, model.Problems{{Pos: model.Position{File: e.Key, Line: 1, Column: 1}, Message: e.Refused}}
 	}
-	value, problems := assigned.Decode(e.Key, e.Value)
+	value, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
 		return nil, problems
 	}

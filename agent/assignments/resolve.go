@@ -61,7 +61,7 @@ func (t *turn) resolveEntry(ctx context.Context, u *unit, e model.Entry) (v *Ver
 		if holds, err = t.holds(ctx, v); err != nil || !holds || v.Resolution != nil {
 			return err
 		}
-		v.Resolution, err = t.resolve(ctx, v)
+		v.Resolution, err = t.resolve(ctx, v, t.bundles.Open)
 		return err
 	})
 
@@ -85,14 +85,17 @@ func (t *turn) holds(ctx context.Context, v *Version) (holds bool, err error) {
 	return holds && err == nil, err
 }
 
+// openBundle returns the directory and the manifest of an unpacked bundle.
+type openBundle func(ctx context.Context, key, digest string) (dir string, manifest []byte, err error)
+
 // resolve makes the resources and the graph of a version. The error is
 // model.Problems when trying again does not help; another one may pass.
-func (t *turn) resolve(ctx context.Context, v *Version) (*Resolution, error) {
+func (t *turn) resolve(ctx context.Context, v *Version, open openBundle) (*Resolution, error) {
 	out := &Resolution{basis: t.in.basis()}
 	text := []byte(v.Manifest)
 	var err error
 	if v.Bundle != "" {
-		if out.Dir, text, err = t.bundles.Open(ctx, v.Entry.Key, v.Bundle); err != nil {
+		if out.Dir, text, err = open(ctx, v.Entry.Key, v.Bundle); err != nil {
 			return nil, err
 		}
 	}
@@ -120,49 +123,14 @@ func (t *turn) resolve(ctx context.Context, v *Version) (*Resolution, error) {
 	return out, nil
 }
 
-// warn logs the warnings of a version once, not for each of its runs.
+// warn logs the warnings of a version once, not for each run.
 func (t *turn) warn(ctx context.Context, v *Version, warnings model.Problems) {
-	if text := warnings.Error(); text != v.warned {
-		for _, w := range warnings {
-			t.o.Log.WarnContext(ctx, "manifest", "key", v.Entry.Key, "revision", v.Entry.Revision, "warning", w.Error())
-		}
-		v.warned = text
+	if !t.warned.isNew(v.Entry, warnings.Error()) {
+		return
 	}
-}
-
-// Refresh resolves the active version of a key again before a run, when what it
-// reads may have changed since. waited is that another run held this one up. When
-// it does not resolve any more, what it resolved to last stays active.
-func (s *Set) Refresh(ctx context.Context, key string, in Input, waited bool) Result {
-	t := s.turn(in)
-	u := s.units[key]
-	if waited {
-		t.in.Changes++ // whoever held the lock may have changed anything
+	for _, w := range warnings {
+		t.o.Log.WarnContext(ctx, "manifest", "key", v.Entry.Key, "revision", v.Entry.Revision, "warning", w.Error())
 	}
-	resolution := u.active.Resolution
-	if !resolution.valid(t.in.basis()) {
-		t.refresh(ctx, u)
-		t.conclude()
-		s.save(ctx)
-	}
-	u.active.Resolution.used = true
-
-	return t.result
-}
-
-// AwaitsBundle reports whether a run of the active version of a key must wait, since its
-// bundle was damaged and is fetched again: Sync has it refreshed once that is there.
-func (s *Set) AwaitsBundle(ctx context.Context, key string) bool {
-	u := s.units[key]
-	if !u.active.Damaged() {
-		return false
-	}
-	err := s.bundles.Restore(ctx, key, u.active.Bundle)
-	if err != nil {
-		u.stale = reasonOf(err)
-	}
-
-	return err != nil
 }
 
 // refresh resolves the active version of a unit again, and reports whether that
@@ -170,22 +138,17 @@ func (s *Set) AwaitsBundle(ctx context.Context, key string) bool {
 func (t *turn) refresh(ctx context.Context, u *unit) bool {
 	var fresh *Resolution
 	err := tasks.Guard(t.o.Log, "reading "+u.key, func() (err error) {
-		fresh, err = t.resolve(ctx, u.active)
+		fresh, err = t.resolve(ctx, u.active, t.bundles.Open)
 		return err
 	})
 	if err == nil {
-		err = t.Conflicts(u.key)(fresh.Resources).Err()
+		err = t.conflicts(u.key, fresh.Resources).Err()
 	}
 	if err != nil {
 		u.stale = t.handleInvalid(ctx, u, u.active.Entry, err)
 		return false
 	}
-	u.active.Resolution = fresh
-	if !u.stale.isZero() {
-		u.stale = reason{}
-		u.retry.clear()
-		u.clearRejection(u.active.Entry)
-	}
+	u.refreshed(fresh)
 
 	return true
 }

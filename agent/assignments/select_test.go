@@ -99,7 +99,8 @@ func TestResolutionIsUsedOnce(t *testing.T) {
 		"nothing but its text": {true, true, basis{9, 9, made.at.Add(time.Hour)}, true},
 	} {
 		r := &Resolution{Resolved: &manifest.Resolved{Static: c.static}, basis: made, used: c.used}
-		if got := r.valid(c.now); got != c.want {
+		in := Input{Facts: Facts{Gathered: c.now.facts}, Changes: c.now.changes, Now: c.now.at}
+		if got := r.Use(in); got != c.want || !r.used {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -2,15 +2,17 @@ package assignments
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -71,9 +73,12 @@ type Options struct {
 	Log     *slog.Logger
 }
 
-// Set is what is assigned to a node. Its methods are for one goroutine. Make it
-// with Open; Close ends what it began.
+// Set holds the assignments of a node. One goroutine owns it and calls its methods, except
+// where a method says otherwise. Make it with Open; Close ends its downloads.
 type Set struct {
+	// Messages is notified when Handle has work.
+	Messages tasks.Signal
+
 	o       Options
 	store   *store
 	bundles *bundles.Store
@@ -81,10 +86,9 @@ type Set struct {
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
 	bucket bucketRecord
-	// held are the bundles that runs in hand use, by digest; leftover is that nothing else
-	// uses one of them.
-	held     map[string]int
-	leftover bool
+	warned *warnings
+	held   holds
+	inbox  inbox
 }
 
 // Open reads what is kept in the state directory. Nothing is active before Sync.
@@ -93,7 +97,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, held: map[string]int{}, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}
@@ -133,64 +137,69 @@ func (s *Set) Memory() model.Memory {
 	return m
 }
 
-// Keys returns the keys with an active version, in the order in which they run.
-func (s *Set) Keys() []string {
-	keys := make([]string, len(s.order))
-	for i, u := range s.order {
-		keys[i] = u.key
-	}
-
-	return keys
+// warnings are the warnings that were logged last, by key.
+type warnings struct {
+	mu    sync.Mutex
+	texts map[string]string
 }
 
-// Active returns the active version of a key, nil when there is none.
-func (s *Set) Active(key string) *Version {
-	if u, ok := s.units[key]; ok {
-		return u.active
-	}
+func newWarnings() *warnings { return &warnings{texts: map[string]string{}} }
 
-	return nil
+// isNew reports whether a text differs from the last one of a revision.
+func (w *warnings) isNew(e model.Entry, text string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	text = fmt.Sprint(e.Revision, text)
+	before := w.texts[e.Key]
+	w.texts[e.Key] = text
+
+	return before != text
 }
 
-// Has reports whether a key is assigned.
-func (s *Set) Has(key string) bool { return s.units[key] != nil }
+func (w *warnings) forget(key string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	delete(w.texts, key)
+}
 
-// Hold keeps an unpacked bundle, empty for none, until release: a run in hand uses it. Where
-// nothing does after that, it is removed.
-func (s *Set) Hold(ctx context.Context, digest string) (release func()) {
-	s.held[digest]++
+// holds counts the runs that use a bundle, by digest.
+type holds struct {
+	mu   sync.Mutex
+	runs map[string]int
+	// leftover is set when only runs use a bundle.
+	leftover bool
+}
+
+// Hold keeps an unpacked bundle, empty for none, until release: a run uses it. Any goroutine
+// may call both.
+func (s *Set) Hold(digest string) (release func()) {
+	s.held.mu.Lock()
+	defer s.held.mu.Unlock()
+	if s.held.runs == nil {
+		s.held.runs = map[string]int{}
+	}
+	s.held.runs[digest]++
 
 	return func() {
-		if s.held[digest]--; s.held[digest] > 0 {
+		s.held.mu.Lock()
+		defer s.held.mu.Unlock()
+		if s.held.runs[digest]--; s.held.runs[digest] > 0 {
 			return
 		}
-		delete(s.held, digest)
-		if s.leftover {
-			s.removeBundles(context.WithoutCancel(ctx))
+		delete(s.held.runs, digest)
+		if s.held.leftover {
+			s.send(true, func(ctx context.Context, t *turn) { t.RemoveBundles(ctx) })
 		}
 	}
 }
 
-// States returns the state of each key, as the node publishes it.
-func (s *Set) States() map[string]model.ManifestState {
-	out := map[string]model.ManifestState{}
-	for key, u := range s.units {
-		out[key] = u.state(s.remaining)
-	}
-
-	return out
-}
-
-// State returns the published state of an assigned key.
-func (s *Set) State(key string) model.ManifestState { return s.units[key].state(s.remaining) }
-
-// Next returns when Sync has something to do by itself: a retry, or the end of an
+// next returns when Sync has work without a change of the bucket: a retry, or the end of an
 // assignment. Zero is never.
-func (s *Set) Next() (next time.Time) {
+func (s *Set) next() (next time.Time) {
 	for _, u := range s.units {
-		next = times.Sooner(next, u.retry.at)
+		next = model.EarlierNonZero(next, u.retry.at)
 		if u.active != nil && !u.active.Expires.IsZero() {
-			next = times.Sooner(next, time.Now().Add(s.untilEnd(u.active)))
+			next = model.EarlierNonZero(next, time.Now().Add(s.untilEnd(u.active)))
 		}
 	}
 
@@ -214,21 +223,9 @@ func (s *Set) RetryNow(now time.Time) {
 	}
 }
 
-// Fetching reports whether a bundle is being downloaded.
-func (s *Set) Fetching() bool { return s.bundles.Fetching() }
-
-// Applied records that the active version of a key was applied, for after a
-// restart.
-func (s *Set) Applied(ctx context.Context, key string) {
-	if u := s.units[key]; u != nil && u.active != nil && u.record.Applied != u.active.sum {
-		u.record.Applied, u.unsaved = u.active.sum, true
-		s.save(ctx)
-	}
-}
-
-// Conflicts returns the resources that another active manifest than that of key
-// declares differently.
-func (s *Set) Conflicts(key string) func([]*resource.Resource) model.Problems {
+// conflicts returns the resources that another active manifest than that of key declares
+// differently.
+func (s *Set) conflicts(key string, found []*resource.Resource) model.Problems {
 	taken := graph.Claims{}
 	for _, u := range s.order {
 		if u.key != key {
@@ -236,7 +233,7 @@ func (s *Set) Conflicts(key string) func([]*resource.Resource) model.Problems {
 		}
 	}
 
-	return taken.Conflicts
+	return taken.Conflicts(found)
 }
 
 // save writes what differs from the disk. A disk that takes nothing is logged: the

@@ -50,11 +50,15 @@ type Result struct {
 	Deactivated, Unassigned, Refreshed []string
 	Rejected                           []Rejection
 	Postponed                          []Postponement
+	// Restored are the keys whose runs waited for a damaged bundle and need not wait any longer.
+	Restored []string
+	// Changed reports whether anything else changed in the state of a key.
+	Changed bool
 }
 
 // IsEmpty reports whether the result lists nothing.
 func (r *Result) IsEmpty() bool {
-	return len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed) == 0
+	return !r.Changed && len(r.Activated)+len(r.Deactivated)+len(r.Unassigned)+len(r.Refreshed)+len(r.Rejected)+len(r.Postponed)+len(r.Restored) == 0
 }
 
 // Activation is a version that became active.
@@ -83,10 +87,11 @@ type Postponement struct {
 	New bool
 }
 
-// Sync reads the values of the keys that changed, and activates the version of
-// each name that holds now.
+// Sync reads the values of the keys that changed, and activates the current version of each
+// name. It waits for NATS and for templates. RemoveBundles follows it.
 func (s *Set) Sync(ctx context.Context, in Input) Result {
 	t := s.turn(in)
+	t.handle(ctx)
 	for _, u := range s.units {
 		u.untrusted = reason{}
 		if !in.Now.Before(u.retry.at) {
@@ -102,12 +107,11 @@ func (s *Set) Sync(ctx context.Context, in Input) Result {
 	t.conclude()
 	s.remember(ctx, in.Sync)
 	s.save(ctx)
-	s.removeBundles(ctx)
 
 	return t.result
 }
 
-// turn is one Sync or Refresh: what it judges by, and what came of it.
+// turn is one Sync or Handle, with its input and its result.
 type turn struct {
 	*Set
 	in     Input
@@ -160,6 +164,7 @@ func (t *turn) isLost(key string) bool {
 
 func (t *turn) unassign(ctx context.Context, u *unit) {
 	delete(t.units, u.key)
+	t.warned.forget(u.key)
 	t.result.Unassigned = append(t.result.Unassigned, u.key)
 	if err := t.store.remove(u.key); err != nil {
 		t.o.Log.ErrorContext(ctx, "cannot remove stored assignment", "manifest", u.key, "error", err)
@@ -340,8 +345,8 @@ func (s *Set) remember(ctx context.Context, sync model.Sync) {
 	}
 }
 
-// removeBundles removes the bundles that no version refers to, and no run uses.
-func (s *Set) removeBundles(ctx context.Context) {
+// RemoveBundles removes the bundles that no version refers to and no run uses.
+func (s *Set) RemoveBundles(ctx context.Context) {
 	used := map[string]bool{"": true}
 	for _, u := range s.units {
 		for _, e := range u.candidates() {
@@ -353,11 +358,13 @@ func (s *Set) removeBundles(ctx context.Context) {
 			used[u.active.Bundle] = true
 		}
 	}
-	s.leftover = false
-	for digest := range s.held {
-		s.leftover = s.leftover || !used[digest]
+	s.held.mu.Lock()
+	s.held.leftover = false
+	for digest := range s.held.runs {
+		s.held.leftover = s.held.leftover || !used[digest]
 		used[digest] = true
 	}
+	s.held.mu.Unlock()
 	if err := s.bundles.Keep(ctx, used); err != nil {
 		s.o.Log.WarnContext(ctx, "cannot remove unused bundles", "error", err)
 	}

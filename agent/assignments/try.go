@@ -7,8 +7,6 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Try returns what a value comes to on the node, as Sync does, and assigns nothing. Its bundle
@@ -17,7 +15,7 @@ import (
 // when trying again does not help.
 func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, holds bool, err error) {
 	arrived := tasks.NewSignal()
-	s := &Set{o: o, bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
+	s := &Set{o: o, warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
 	defer s.bundles.Close(context.WithoutCancel(ctx))
 	v, problems := parse(e)
 	if problems != nil {
@@ -28,7 +26,7 @@ func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, h
 		return v, false, err
 	}
 	for {
-		v.Resolution, err = t.resolve(ctx, v)
+		v.Resolution, err = t.resolve(ctx, v, t.bundles.Open)
 		if !errors.Is(err, bundles.ErrFetching) {
 			return v, true, err
 		}
@@ -38,17 +36,4 @@ func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, h
 			return v, true, context.Cause(ctx)
 		}
 	}
-}
-
-// ConflictsOf returns the resources that an active manifest of another name declares
-// differently.
-func (s *Set) ConflictsOf(name string) func([]*resource.Resource) model.Problems {
-	taken := graph.Claims{}
-	for _, u := range s.order {
-		if u.name != name {
-			taken.Add(u.key, u.active.Resolution.Resources)
-		}
-	}
-
-	return taken.Conflicts
 }

@@ -181,6 +181,16 @@ func (u *unit) setActive(v *Version) bool {
 	return true
 }
 
+// refreshed makes a new resolution the one of the active version, which is not stale any more.
+func (u *unit) refreshed(fresh *Resolution) {
+	u.active.Resolution = fresh
+	if !u.stale.isZero() {
+		u.stale = reason{}
+		u.retry.clear()
+		u.clearRejection(u.active.Entry)
+	}
+}
+
 // clearRejection clears the recorded rejection of a version, and those of versions
 // that are no candidates any more.
 func (u *unit) clearRejection(e model.Entry) {

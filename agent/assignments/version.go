@@ -6,7 +6,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -23,8 +23,6 @@ type Version struct {
 	sum string
 	// whenAt is where the condition is.
 	whenAt model.Position
-	// warned are the warnings that were logged.
-	warned string
 }
 
 // Resolution is what a version resolves to on this node.
@@ -45,7 +43,7 @@ type Resolution struct {
 
 // Author returns who may change what the manifest names: whoever may write to the
 // bucket. The unpacked bundle is private.
-func (r *Resolution) Author() trust.Author { return trust.Author{Private: r.Dir} }
+func (r *Resolution) Author() paths.Author { return paths.Author{Private: r.Dir} }
 
 // basis is compared to find out whether a manifest that reads more than its text
 // may resolve to something else now.
@@ -60,14 +58,13 @@ type basis struct {
 // the time from a put to its run.
 const freshFor = 5 * time.Second
 
-// valid reports whether a run may be made from a resolution as it is: its bundle is
-// there, and nothing but its text went in, or what did cannot have changed since.
-func (r *Resolution) valid(now basis) bool {
-	if r.isDamaged() {
-		return false
-	}
+// Use reports whether the resolution is valid for a run that begins now: it depends on nothing but
+// the text of the manifest, or its inputs cannot have changed. The next run needs a newer one.
+func (r *Resolution) Use(in Input) (valid bool) {
+	now, used := in.basis(), r.used
+	r.used = true
 
-	return r.Static || !r.used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
+	return r.Static || !used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
 }
 
 func (r *Resolution) isDamaged() bool { return r.Dir != "" && !bundles.IsIntact(r.Dir) }
@@ -76,9 +73,12 @@ func (r *Resolution) isDamaged() bool { return r.Dir != "" && !bundles.IsIntact(
 // unpacked.
 func (v *Version) Damaged() bool { return v.Resolution.isDamaged() }
 
-// AddLate takes over resources that are known during the run only: the shortest
-// poll counts.
-func (r *Resolution) AddLate(found []*resource.Resource) { r.Interval = shortest(r.Interval, found) }
+// AddLate adds resources that a run discovered. The shortest poll becomes the interval.
+func (v *Version) AddLate(found []*resource.Resource) {
+	r := *v.Resolution
+	r.Interval = shortest(r.Interval, found)
+	v.Resolution = &r
+}
 
 // Monitored reports whether health checks of a version are made between its runs.
 func (v *Version) Monitored() bool { return !v.Noop && v.Resolution.monitored }

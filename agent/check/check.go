@@ -18,7 +18,7 @@ import (
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/state"
 )
@@ -42,7 +42,7 @@ func State(c config.Config) model.Problems {
 	out.add(in("control.json"), control.CheckRecord(in("control.json")))
 	out.records(in("assignments"), assignments.CheckRecord)
 	out.records(in("requests"), requests.CheckRecord)
-	out.records(in("owed"), journal.CheckRecord)
+	out.records(in("owed"), engine.CheckJournal)
 	_, err := gate.Open(gate.Options{
 		Host: host.New(host.Options{StateDir: c.StateDir}), Path: in("trust.json"),
 		Policy: func() signed.Policy { return c.Policy() }, Times: func() (own, server time.Time) { return time.Now(), time.Now() },

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/decode"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -128,7 +128,7 @@ func Default(hostname string) Config {
 // its place in the file.
 func Parse(name string, data []byte, hostname string) (Config, error) {
 	c := Default(hostname)
-	places, problems := decode.Document(name, data, manifest.DefaultMaxBytes, &c)
+	places, problems := document.DecodeInto(name, data, manifest.DefaultMaxBytes, &c)
 	invalid := c.checkKeys()
 	if len(problems) == 0 { // or the other key of a pair may be there under a wrong name
 		invalid = append(invalid, c.checkPairs()...)

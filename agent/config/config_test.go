@@ -87,7 +87,7 @@ func TestConfigProblems(t *testing.T) {
 		"nats:\n  password: x":                  "agent.yaml:2:3: unknown key `password` in `nats` (did you mean `password_file`?)",
 		"nats:\n  servers: x":                   "agent.yaml:2:12: `nats.servers` must be a list, not a string (write it as a list: [x])",
 		"nats:\n  servers: [a, 'tsl://u:p@b']":  "agent.yaml:2:16: unknown scheme tsl:// in tsl://b: use nats://, tls://, ws:// or wss:// (did you mean tls://?)",
-		"nats:\n  servers: ['nats://']":         "agent.yaml:2:13: \"nats://\" is no URL of a server: write nats://host:4222",
+		"nats:\n  servers: ['nats://']":         "agent.yaml:2:13: \"nats://\" is not a server URL: write nats://host:4222",
 		"nats: x":                               "agent.yaml:1:7: `nats` must be a mapping, not \"x\"",
 		"nats:\n  tlscert: x":                   "`nats.tlscert` and `nats.tlskey` belong together",
 		"groups: [web, a b]":                    "agent.yaml:1:15: \"a b\" is not a valid group",

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/serverurl"
 	"github.com/musterfleet/muster/model/signed"
 )
 
@@ -57,7 +56,7 @@ func (c *Config) checkKeys() model.Problems {
 	oneOf(&out, "log.format", c.Log.Format, "text", "json")
 	oneOf(&out, "log.level", c.Log.Level, "debug", "info", "warn", "error")
 	for i, servers := range c.NATS.Servers {
-		if err := serverurl.Check(servers); err != nil {
+		if err := model.CheckServerURLs(servers); err != nil {
 			out.Property(fmt.Sprintf("nats.servers.%d", i), "", "%v", err)
 		}
 	}

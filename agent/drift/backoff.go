@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // MaxDelay is the longest time between two repairs of a resource that flaps.
@@ -81,7 +80,7 @@ func (b *backoff) nothingDue(now time.Time) {
 		return
 	}
 	b.idleDelay = min(max(2*b.idleDelay, firstIdleDelay), maxIdleDelay)
-	b.until = times.Later(b.until, now.Add(b.idleDelay))
+	b.until = model.LaterTime(b.until, now.Add(b.idleDelay))
 }
 
 // calm reports whether a resource that flapped was left alone for long enough: for as

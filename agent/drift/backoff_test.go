@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 var begin = time.Unix(1_000_000, 0)
@@ -104,7 +103,7 @@ func TestIdleChecksAreDelayed(t *testing.T) {
 		t.Fatalf("delayed after %d checks", idleChecks)
 	}
 	for _, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
-		now = times.Later(now.Add(time.Millisecond), b.until)
+		now = model.LaterTime(now.Add(time.Millisecond), b.until)
 		b.nothingDue(now)
 		if got := b.until.Sub(now); got != want*time.Second {
 			t.Errorf("delayed for %s, want %d s", got, want)

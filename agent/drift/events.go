@@ -5,7 +5,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model"
 )
 
 // events are the unhandled events of resources. It is safe for concurrent use.
@@ -34,7 +34,7 @@ func (e *events) add(i id, next event) {
 		e.at[i] = next
 		return
 	}
-	before.at = times.Earliest(before.at, next.at)
+	before.at = model.EarlierTime(before.at, next.at)
 	for _, name := range next.points {
 		if !slices.Contains(before.points, name) {
 			before.points = append(before.points, name)

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/watch"
 )
 
@@ -147,8 +146,8 @@ func (l *flapping) end(i id, f *follower) {
 // next returns when tell may have something to tell; zero is never.
 func (l *flapping) next(limits func(key string) model.Flapping) (next time.Time) {
 	for i, f := range l.all {
-		next = times.Sooner(next, f.backoff.calmAt(limits(i.key)))
-		next = times.Sooner(next, f.flap.next())
+		next = model.EarlierNonZero(next, f.backoff.calmAt(limits(i.key)))
+		next = model.EarlierNonZero(next, f.flap.next())
 	}
 
 	return next

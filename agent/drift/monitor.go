@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/resource"
@@ -232,7 +231,7 @@ func (f *follower) close() {
 
 // waits returns until when what happens to a resource waits.
 func (f *follower) waits() time.Time {
-	return times.Later(times.Later(f.backoff.until, f.putOff), f.retry.held)
+	return model.LaterTime(model.LaterTime(f.backoff.until, f.putOff), f.retry.held)
 }
 
 // drop forgets a resource.

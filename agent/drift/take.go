@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // Drift is that resources of a manifest may have drifted.
@@ -45,13 +44,13 @@ func (m *Monitor) Take(now time.Time) []Drift {
 		if i.ref == inputs {
 			f.backoff.nothingDue(now) // delays the checks for a file that changes all the time
 		}
-		f.seen = times.Sooner(f.seen, s.at)
+		f.seen = model.EarlierNonZero(f.seen, s.at)
 		d := byKey[i.key]
 		if d == nil {
 			d = &Drift{Key: i.key, Since: f.seen, Retry: true}
 			byKey[i.key] = d
 		}
-		d.Refs, d.Since, d.Retry = append(d.Refs, i.ref), times.Sooner(d.Since, f.seen), d.Retry && f.retry.retried
+		d.Refs, d.Since, d.Retry = append(d.Refs, i.ref), model.EarlierNonZero(d.Since, f.seen), d.Retry && f.retry.retried
 	}
 	out := make([]Drift, 0, len(byKey))
 	for _, d := range byKey {
@@ -151,14 +150,14 @@ func (m *Monitor) isAsLeft(f *follower) bool {
 // Next returns when Take has something that was not seen just now; zero is never.
 func (m *Monitor) Next() (next time.Time) {
 	for _, f := range m.polled {
-		next = times.Sooner(next, f.polling.next)
+		next = model.EarlierNonZero(next, f.polling.next)
 	}
 	for _, f := range m.failing {
-		next = times.Sooner(next, f.retry.next)
+		next = model.EarlierNonZero(next, f.retry.next)
 	}
 	for i := range m.pending {
-		next = times.Sooner(next, m.of(i.key).resources[i.ref].waits())
+		next = model.EarlierNonZero(next, m.of(i.key).resources[i.ref].waits())
 	}
 
-	return times.Sooner(next, m.flapping.next(m.limits))
+	return model.EarlierNonZero(next, m.flapping.next(m.limits))
 }

@@ -13,7 +13,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -73,10 +72,10 @@ func (g *Gate) Demands() bool { return g.o.Policy().On() }
 func (g *Gate) fresh(e *signed.Envelope, last signed.Mark) error {
 	own, server := g.o.Times()
 	least := g.seen.Latest.Add(-signed.MaxSkew)
-	if err := e.Fresh(times.Later(own, least), last); err != nil {
+	if err := e.Fresh(model.LaterTime(own, least), last); err != nil {
 		return err
 	}
-	if err := e.Fresh(times.Later(server, least), last); err != nil {
+	if err := e.Fresh(model.LaterTime(server, least), last); err != nil {
 		return fmt.Errorf("by the clock of the NATS server: %w", err)
 	}
 

@@ -8,7 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -107,7 +106,7 @@ func (m *Monitor) Remove(key string) {
 // ScheduleBy makes the checks of a manifest due at a time at the latest.
 func (m *Monitor) ScheduleBy(key string, at time.Time) {
 	c := m.of(key)
-	c.next = times.Earliest(c.next, at)
+	c.next = model.EarlierTime(c.next, at)
 }
 
 // TakeRefresh returns the resources that a run refreshes because their checks are

@@ -47,8 +47,8 @@ type Lanes struct {
 // New returns lanes without runs.
 func New() *Lanes { return &Lanes{changed: make(chan struct{})} }
 
-// Lane is one run. What it works with is not known before the first Begin: until then it
-// holds up all that enter after it.
+// Lane is one run. It blocks no other run before the first Begin: until then it is being prepared,
+// which may wait for NATS.
 type Lane struct {
 	Kind Kind
 	// Key is that of the manifest; empty for a request.
@@ -148,11 +148,14 @@ func isQuick(g *graph.Graph) bool {
 	return g != nil && !hasChecks(g) && !slices.ContainsFunc(g.Nodes(), waits)
 }
 
-// IsToCome reports whether a run of a manifest, or of a part of it, may still come to a
-// resource, or is at it.
+// IsToCome reports whether a run of a manifest, or of a part of it, has a resource before it, or
+// works on it. A run of the whole counts once it is prepared.
 func (l *Lanes) IsToCome(key string, ref model.Ref) bool {
 	return slices.ContainsFunc(l.all, func(lane *Lane) bool {
-		return lane.Key == key && (lane.graph == nil || !lane.done[ref] && lane.graph.Node(ref) != nil)
+		if lane.graph == nil {
+			return lane.Key == key && slices.Contains(lane.Part, ref)
+		}
+		return lane.Key == key && !lane.done[ref] && lane.graph.Node(ref) != nil
 	})
 }
 
@@ -200,7 +203,7 @@ func (l *Lane) findBlocker() (*Lane, model.Ref) {
 			before = false
 			continue
 		}
-		if before || other.running {
+		if other.graph != nil && (before || other.running) {
 			if ref, found := l.conflict(other); found {
 				return other, ref
 			}
@@ -247,9 +250,6 @@ func (l *Lanes) notify() {
 // conflict reports whether a run must not go on beside another one, and returns a resource
 // of that because of which; the zero reference where it is because of all.
 func (l *Lane) conflict(other *Lane) (because model.Ref, found bool) {
-	if l.graph == nil || other.graph == nil {
-		return model.Ref{}, true
-	}
 	var related map[model.Ref]bool
 	if l.Key != "" && l.Key == other.Key {
 		if whole(l.graph) != whole(other.graph) || l.Kind == Manifest && other.Kind == Manifest || hasChecks(l.graph) && hasChecks(other.graph) {
@@ -269,7 +269,7 @@ func hasChecks(g *graph.Graph) bool {
 
 // whole returns the graph that one is a part of, or itself.
 func whole(g *graph.Graph) *graph.Graph {
-	if w := g.Whole(); w != nil {
+	if w := g.PartOf(); w != nil {
 		return w
 	}
 

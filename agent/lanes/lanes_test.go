@@ -310,15 +310,10 @@ func TestNobodyOvertakes(t *testing.T) {
 	if long.Begin(build(t, file("/etc/a"))) != nil {
 		t.Fatal("the first waits")
 	}
-	if behind.Begin(build(t, file("/etc/b"))) != waits {
-		t.Error("it does not wait for one of which nothing is known")
-	}
-	changed := l.Changed()
 	if waits.Begin(build(t, file("/etc/a")+","+file("/etc/b"))) != long {
 		t.Error("it does not wait for the long one")
 	}
-	<-changed
-	if behind.Blocker() != waits {
+	if behind.Begin(build(t, file("/etc/b"))) != waits {
 		t.Error("it overtakes")
 	}
 	if free.Begin(build(t, file("/etc/c"))) != nil {
@@ -327,6 +322,28 @@ func TestNobodyOvertakes(t *testing.T) {
 	long.Leave()
 	if waits.Blocker() != nil {
 		t.Error("it still waits")
+	}
+}
+
+// TestPreparedRunsOvertakeUnpreparedOnes: the preparation of a run may wait for NATS.
+func TestPreparedRunsOvertakeUnpreparedOnes(t *testing.T) {
+	l := lanes.New()
+	unprepared, prepared := l.Enter(lanes.Manifest, "unprepared", start), l.Enter(lanes.Manifest, "prepared", start)
+	if prepared.Begin(build(t, file("/etc/a"))) != nil {
+		t.Error("it waits for a run that is not prepared")
+	}
+	if unprepared.Begin(build(t, file("/etc/a"))) != prepared {
+		t.Error("it does not wait for the run in progress")
+	}
+	ref := model.Ref{Type: "file", Name: "/etc/a"}
+	l = lanes.New()
+	whole := l.Enter(lanes.Manifest, "one", start)
+	if l.IsToCome("one", ref) {
+		t.Error("a run that is not prepared may repair what drifts now")
+	}
+	whole.Begin(build(t, file("/etc/a")))
+	if !l.IsToCome("one", ref) {
+		t.Error("a run in progress does not come to its resource")
 	}
 }
 

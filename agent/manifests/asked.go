@@ -117,10 +117,10 @@ type candidate struct {
 
 // candidates returns what is assigned, by key.
 func (m *Manifests) candidates() []candidate {
-	states := m.o.Set.States()
+	states := m.view.States()
 	out := make([]candidate, 0, len(states))
 	for _, key := range slices.Sorted(maps.Keys(states)) {
-		c := candidate{key: key, state: states[key], active: m.o.Set.Active(key) != nil}
+		c := candidate{key: key, state: states[key], active: m.view.Active(key) != nil}
 		_, c.name, _ = model.SplitKey(key)
 		c.applies = c.active || c.state.Late != ""
 		out = append(out, c)
@@ -202,7 +202,7 @@ func (m *Manifests) scheduleAsked(now time.Time) {
 // isOver reports whether nothing is run for a request any more, and answers it then.
 func (m *Manifests) isOver(key string, a *asked) bool {
 	err := a.MayBegin()
-	if err == nil && m.o.Set.Active(key) == nil {
+	if err == nil && m.view.Active(key) == nil {
 		err = errInactive
 	}
 	if err != nil {

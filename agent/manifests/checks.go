@@ -8,12 +8,13 @@ import (
 
 	"github.com/segmentio/ksuid"
 
+	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/reconcile"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -22,13 +23,14 @@ import (
 type checks struct {
 	*health.Monitor
 	o        Options
+	view     func() *assignments.View
 	schedule *schedule.Schedule
 }
 
 // passAt returns when a health check pass of a manifest begins; zero is never, as while
 // it runs, which makes the checks too.
 func (c *checks) passAt(key string) time.Time {
-	if !c.o.Set.Active(key).Monitored() || c.o.Running.Lanes.Has(key) {
+	if !c.view().Active(key).Monitored() || c.o.Running.Lanes.Has(key) {
 		return time.Time{}
 	}
 
@@ -38,7 +40,7 @@ func (c *checks) passAt(key string) time.Time {
 // beginPasses is Manifests.BeginPasses.
 func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 	began := false
-	for _, key := range c.o.Set.Keys() {
+	for _, key := range c.view().Keys() {
 		if at := c.passAt(key); !at.IsZero() && !now.Before(at) {
 			c.beginPass(ctx, hard, key)
 			began = true
@@ -51,7 +53,7 @@ func (c *checks) beginPasses(ctx, hard context.Context, now time.Time) bool {
 // beginPass makes the health checks of a manifest beside runs and requests. It
 // touches nothing of the manifests before it has ended.
 func (c *checks) beginPass(ctx, hard context.Context, key string) {
-	v, conflicts := c.o.Set.Active(key), c.o.Set.Conflicts(key)
+	v, conflicts := c.view().Active(key), c.view().Conflicts(key)
 	built := v.Resolution.Graph
 	o := options(hard, c.o.Runner, key, v, v.Noop, model.CauseHealth, ksuid.New().String())
 	o.Env.Scope.HealthCheckOnly = true
@@ -59,7 +61,7 @@ func (c *checks) beginPass(ctx, hard context.Context, key string) {
 	c.Begin(ctx, key, c.o.Runner.Changes(), func(ctx context.Context) (found health.Found, err error) {
 		o.OnTransaction = func(t *model.Transaction) { found.Transactions = append(found.Transactions, t) }
 		o.Register = func(ref model.Ref, _ []model.RegisterEntry) { found.Deregistered = append(found.Deregistered, ref) }
-		_, err = reconcile.Run(ctx, built, o)
+		_, err = engine.Reconcile(ctx, built, o)
 
 		return found, err
 	})
@@ -78,7 +80,7 @@ func (c *checks) concludePasses(ctx context.Context, paused bool) {
 				c.o.Registrar.Reregister(registrar.Source{Manifest: p.Key, Resource: t.Ref()})
 			}
 		}
-		if due, part := c.ConcludePass(p.Key, c.o.Set.Active(p.Key).Resolution.Resources); due && !paused {
+		if due, part := c.ConcludePass(p.Key, c.view().Active(p.Key).Resolution.Resources); due && !paused {
 			c.schedule.AskPart(p.Key, model.CauseHealth, time.Now(), part)
 		}
 		c.o.Status.SetHealth(p.Key, c.Counts(p.Key))

@@ -14,14 +14,19 @@ import (
 // not come to its end. One that the agent stopped before it began is not tried again.
 func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 	if r.version == nil {
-		r.version = r.o.Set.Active(r.key)
+		r.version = r.view.Active(r.key)
 	}
 	v := r.version
 	if v == nil || summary == nil && (ctx.Err() != nil || errors.Is(err, errInactive)) {
 		return
 	}
-	if errors.Is(err, errPaused) {
+	switch {
+	case errors.Is(err, errPaused):
 		r.schedule.AskFor(r.key, r.wake)
+		return
+	case errors.Is(err, errDamaged):
+		r.schedule.Postpone(r.key, r.wake)
+		r.o.Set.Restore(v)
 		return
 	}
 	switch {
@@ -37,7 +42,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		summary.Errors = append(summary.Errors, err.Error())
 	}
 	if r.wake.Part == nil {
-		retainRegistrations(r.o.Registrar, r.o.Set)
+		retainRegistrations(r.o.Registrar, r.view)
 	}
 	if !r.isCurrent() {
 		r.concludeFormer(ctx, summary)
@@ -48,7 +53,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		r.follow(r.key, r.late)
 	}
 	// A repair that a limit puts off is none that did not help.
-	putOff := r.wake.Cause == model.CauseHealth && !summary.Resumes.IsZero()
+	putOff := r.wake.Cause == model.CauseHealth && !summary.RetryAt.IsZero()
 	if !putOff && !r.observes && (r.wake.Part == nil || r.wake.Cause == model.CauseHealth || summary.Counts.HealthChecks != (model.HealthCounts{})) {
 		if due, part := r.checks.ConcludeRun(r.key, r.wake.Cause, v.Resolution.Resources); due {
 			r.schedule.AskPart(r.key, model.CauseHealth, time.Now(), part)
@@ -68,7 +73,7 @@ func (r *run) end(ctx context.Context, summary *model.Run, err error) {
 		}
 	}
 	// Also after a part: what only follows a repair is not in the next one.
-	r.schedule.Resume(r.key, summary.Resumes)
+	r.schedule.Resume(r.key, summary.RetryAt)
 	if r.unusedTurn {
 		r.schedule.Resume(r.key, time.Now())
 	}
@@ -89,7 +94,7 @@ func (r *run) conclude(ctx context.Context, s *model.Run) {
 	r.o.Shown.Conclude(r.key, s, r.deviations)
 	r.count(r.key, s)
 	if r.schedule.Conclude(r.key, s.Cause, s.Outcome()) {
-		r.o.Set.Applied(ctx, r.key)
+		r.o.Set.Applied(r.version)
 	}
 }
 
@@ -117,7 +122,7 @@ func (r *run) concludeFormer(ctx context.Context, s *model.Run) {
 	r.o.Report.Run(s)
 	runs.LogRun(ctx, r.o.Log, s)
 	r.count(r.key, s)
-	if !r.o.Set.Has(r.key) {
+	if !r.view.Has(r.key) {
 		r.forget(ctx, r.key)
 	}
 }
@@ -132,7 +137,7 @@ func (m *Manifests) count(key string, s *model.Run) {
 // hasBegun reports whether the run came to a resource, and failed by no damage of its
 // bundle, which another one repairs.
 func (r *run) hasBegun(s *model.Run) bool {
-	if s.Outcome() == model.OutcomeFailed && r.version.Damaged() {
+	if r.damaged {
 		return false
 	}
 

@@ -20,9 +20,8 @@ import (
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
-	"github.com/musterfleet/muster/model/times"
-	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/model/telemetry"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -46,18 +45,20 @@ type Options struct {
 	Shown *status.Runs
 	// Drift are those of what is followed; New sets IsToCome and what repairs.New sets.
 	Drift drift.Options
-	// Wake is called when a health check pass has ended. It must not block.
+	// Wake wakes the loop that calls RunNext. It does not block.
 	Wake func()
 	Log  *slog.Logger
 }
 
-// Manifests are those of the node. Its methods are for whoever holds the turn of
-// Options.Running, but for Close. Make it with New.
+// Manifests runs the active manifests of a node. The caller of a method holds the turn of
+// Options.Running, except for Sync, Handle and Close. Make it with New.
 type Manifests struct {
 	// Ran counts a run, nil where nobody counts. It is set before the first run.
 	Ran func(key string, run *model.Run)
 
-	o        Options
+	o Options
+	// view is the result of the last Sync or Handle.
+	view     *assignments.View
 	schedule *schedule.Schedule
 	checks   *checks
 	repairs  *repairs.Repairs
@@ -70,55 +71,57 @@ type Manifests struct {
 	// paused is that the node observes and changes nothing.
 	paused bool
 	// rejected logs what was rejected, reported counts what is reported of that.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 	reported quota
 	// postponed logs what is not ready, postponements counts what is reported of that.
-	postponed     sparse.Log
+	postponed     telemetry.RateLimitedLog
 	postponements quota
 }
 
 // kept is what the runs of a manifest leave for the next ones.
 type kept struct {
-	journal *journal.Shared
+	journal *engine.FileJournal
 	pace    pace.Pace
-	// whole is the run of all of it that goes on, or waits, nil for none.
+	// whole is the run of the whole manifest that runs or waits, nil for none.
 	whole *run
+	// runsDamaged makes the next run use the bundle although it is damaged.
+	runsDamaged bool
 	// late are the resources that the last full run discovered while it ran.
 	late []*resource.Resource
 }
 
 // New returns Manifests that have made nothing of the set.
 func New(o Options) *Manifests {
-	m := &Manifests{o: o, schedule: schedule.New(), kept: map[string]*kept{}, asked: queues{}}
+	m := &Manifests{o: o, view: o.Set.View(), schedule: schedule.New(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = repairs.New(repairs.Options{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,
 	})
-	m.checks = &checks{Monitor: monitor, o: o, schedule: m.schedule}
+	m.checks = &checks{Monitor: monitor, o: o, view: func() *assignments.View { return m.view }, schedule: m.schedule}
 
 	return m
 }
 
-// Close stops following the manifests, waits for their health check passes, and closes the
-// set. No run is in progress. The turn is not held.
+// Close stops watching for drift, waits for the health check passes and closes the set. No run
+// is in progress, and neither Sync nor Handle.
 func (m *Manifests) Close(ctx context.Context) {
 	m.repairs.Close()
 	m.checks.Wait()
+	m.o.Set.Handle(ctx, m.input()) // the messages of the last runs
 	m.o.Set.Close(ctx)
 }
 
 // Next returns when something is due by itself; zero is never.
 func (m *Manifests) Next(now time.Time) (at time.Time) {
-	earlier := func(t time.Time) { at = times.Sooner(t, at) }
-	earlier(m.o.Set.Next())
+	earlier := func(t time.Time) { at = model.EarlierNonZero(t, at) }
 	earlier(m.repairs.Next())
 	free := m.o.Running.Lanes.Next()
 	if now.Before(free) {
 		earlier(free)
 	}
-	for _, key := range m.o.Set.Keys() {
+	for _, key := range m.view.Keys() {
 		if !now.Before(free) && !m.o.Running.Lanes.Has(key) && m.mayRun(key) {
 			earlier(m.schedule.Next(key))
 		}
@@ -144,12 +147,15 @@ func (m *Manifests) Pause(paused bool, now time.Time) {
 	if paused {
 		return
 	}
-	for _, key := range m.o.Set.Keys() {
+	for _, key := range m.view.Keys() {
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
 }
 
-// input returns what assignments are judged by now.
+// View returns the active versions and the states of the keys.
+func (m *Manifests) View() *assignments.View { return m.view }
+
+// input returns the input for the assignments, as it is now.
 func (m *Manifests) input() assignments.Input {
 	c := m.o.Config()
 
@@ -161,7 +167,7 @@ func (m *Manifests) input() assignments.Input {
 
 // interval returns how often a manifest runs.
 func (m *Manifests) interval(key string) time.Duration {
-	if v := m.o.Set.Active(key); v != nil && v.Resolution.Interval > 0 {
+	if v := m.view.Active(key); v != nil && v.Resolution.Interval > 0 {
 		return v.Resolution.Interval
 	}
 
@@ -172,7 +178,7 @@ func (m *Manifests) interval(key string) time.Duration {
 func (m *Manifests) keptOf(key string) *kept {
 	k := m.kept[key]
 	if k == nil {
-		k = &kept{journal: journal.NewShared(journal.NewFile(m.o.Host, m.o.Config().StateDir, key))}
+		k = &kept{journal: engine.NewFileJournal(m.o.Host, m.o.Config().StateDir, key)}
 		m.kept[key] = k
 	}
 
@@ -191,7 +197,7 @@ func (m *Manifests) forget(ctx context.Context, key string) {
 
 // follow follows the resources of a manifest; late are those that its run found.
 func (m *Manifests) follow(key string, late []*resource.Resource) {
-	r := m.o.Set.Active(key).Resolution
+	r := m.view.Active(key).Resolution
 	all := append(r.Resources[:len(r.Resources):len(r.Resources)], late...)
 	m.repairs.Follow(key, drift.Manifest{Facts: m.o.Facts().Values, Resources: all, Inputs: r.Inputs, Bundle: r.Dir, Limits: r.Flapping})
 }

@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -33,14 +33,14 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 		return
 	}
 	p := &prediction{Manifests: m, hard: hard, asked: a, key: keys[0], id: ksuid.New().String()}
-	p.version = m.o.Set.Active(p.key)
+	p.version = m.view.Active(p.key)
 	if p.version == nil {
 		a.done(model.RequestedRun{Manifest: p.key}, errInactive)
 		m.predict(ctx, hard, a, keys[1:])
 		return
 	}
 	o := p.options()
-	m.o.Running.Begin(lanes.Request, "", func(lane *lanes.Lane) {
+	m.o.Running.Begin(lanes.Request, "", nil, func(lane *lanes.Lane) {
 		summary, err := p.run(ctx, lane, o)
 		if summary == nil && ctx.Err() != nil {
 			return
@@ -57,28 +57,37 @@ func (m *Manifests) predict(ctx, hard context.Context, a *asked, keys []string) 
 }
 
 // options are those of the run.
-func (p *prediction) options() reconcile.Options {
+func (p *prediction) options() engine.ReconcileOptions {
 	o := options(p.hard, p.o.Runner, p.key, p.version, true, model.CauseRequest, p.id)
 	o.CorrelationID = p.asked.ID
 	o.Journal = p.keptOf(p.key).journal
-	conflicts := p.o.Set.Conflicts(p.key)
+	conflicts := p.view.Conflicts(p.key)
 	o.Admit = func(found []*resource.Resource) error { return conflicts(found).Err() }
 
 	return o
 }
 
+// activeNow returns the active version, nil for none. The turn is not held.
+func (p *prediction) activeNow() (v *assignments.Version) {
+	p.inTurn(func() { v = p.view.Active(p.key) })
+
+	return v
+}
+
 // run makes the run, and reports it. The summary is nil where it did not come to its end.
-func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o reconcile.Options) (*model.Run, error) {
-	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, error) {
-			p.refresh(ctx, p.key, false)
-			if p.version = p.o.Set.Active(p.key); p.version == nil {
-				return nil, errInactive
+func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) (*model.Run, error) {
+	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
+		prepare := func() (*graph.Graph, runs.Holds, error) {
+			v := p.activeNow()
+			if v == nil {
+				return nil, nil, errInactive
 			}
-			return p.version.Resolution.Graph, p.asked.MayBegin()
+			p.refresh(ctx, v, false)
+			p.version = v
+			return v.Resolution.Graph, func() bool { return p.view.Active(p.key) == v }, p.asked.MayBegin()
 		}
 		g, err := p.o.Runner.Await(ctx, p.id, lane, prepare, func(*graph.Graph) {
-			p.release = p.o.Set.Hold(ctx, p.version.Bundle)
+			p.release = p.o.Set.Hold(p.version.Bundle)
 			engine := p.options()
 			engine.OnTransaction = func(t *model.Transaction) {
 				runs.LogTransaction(ctx, p.o.Log, t)

@@ -24,10 +24,10 @@ func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Ver
 }
 
 // retainRegistrations ends the registrations of what is not active any more.
-func retainRegistrations(in *registrar.Registrar, set *assignments.Set) {
+func retainRegistrations(in *registrar.Registrar, view *assignments.View) {
 	active, open := map[registrar.Source]bool{}, map[string]bool{}
-	for _, key := range set.Keys() {
-		refs, more := set.Active(key).Registers()
+	for _, key := range view.Keys() {
+		refs, more := view.Active(key).Registers()
 		open[key] = more
 		for _, ref := range refs {
 			active[registrar.Source{Manifest: key, Resource: ref}] = true

@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -27,23 +26,18 @@ import (
 // one.
 func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 	m.scheduleAsked(now)
-	key, w := m.schedule.Take(m.o.Set.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
+	key, w := m.schedule.Take(m.view.Keys(), now, func(key string, part []model.Ref) ([]model.Ref, bool) {
 		if part == nil {
 			return nil, m.mayRun(key) && !m.o.Running.Lanes.Has(key) && !now.Before(m.o.Running.Lanes.Next())
 		}
 		if m.mayRun(key) {
-			part = m.o.Running.Lanes.Admitted(key, m.o.Set.Active(key).Resolution.Graph, part)
+			part = m.o.Running.Lanes.Admitted(key, m.view.Active(key).Resolution.Graph, part)
 			return part, len(part) > 0
 		}
 		return nil, false
 	})
 	if key == "" {
 		return false
-	}
-	if m.o.Set.AwaitsBundle(ctx, key) {
-		m.schedule.Postpone(key, w)
-		m.o.Status.SetAssignments(m.o.Set.States())
-		return true
 	}
 	kind := lanes.Part
 	r := &run{Manifests: m, hard: hard, key: key, wake: w, id: ksuid.New().String(), observes: m.paused, deviates: map[model.Ref]bool{}, taken: map[model.Ref]time.Time{}}
@@ -54,8 +48,8 @@ func (m *Manifests) RunNext(ctx, hard context.Context, now time.Time) bool {
 			r.asked = m.asked.take(key)
 		}
 	}
-	o := r.options(m.o.Set.Active(key))
-	m.o.Running.Begin(kind, key, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
+	o := r.options(m.view.Active(key))
+	m.o.Running.Begin(kind, key, w.Part, func(lane *lanes.Lane) { r.reconcile(ctx, lane, o) })
 
 	return true
 }
@@ -85,21 +79,26 @@ type run struct {
 	unusedTurn bool
 	// asked are the requests that the run answers.
 	asked []*asked
+	// damaged reports whether the run failed and its bundle is damaged.
+	damaged bool
 }
 
 // errPaused is a run whose turn comes while the node is paused, since after it was asked for.
 var errPaused = errors.New("the node is paused")
+
+// errDamaged is returned for a run that waits until its damaged bundle is downloaded again.
+var errDamaged = errors.New("the bundle is damaged")
 
 // errInactive is a run of a manifest that is not active any more when it is its turn.
 var errInactive = errors.New("the manifest is not active any more")
 
 // reconcile reconciles a manifest, or a part of it, and reports. A wake for a part becomes one
 // for the whole manifest where there is no such part.
-func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Options) {
-	r.lane, lane.Part = lane, r.wake.Part
-	o.Locked = func(ctx context.Context, o *reconcile.Options) (*graph.Graph, error) {
+func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) {
+	r.lane = lane
+	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		waited := o.Waited
-		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, error) {
+		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, runs.Holds, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
@@ -109,7 +108,8 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 		return g, err
 	}
 	summary, err := r.o.Runner.Run(ctx, lane, nil, o)
-	defer func() { r.answer(ctx, summary, err) }() // what is reported and shown by then
+	r.damaged = summary != nil && summary.Outcome() == model.OutcomeFailed && r.version != nil && r.version.Damaged()
+	defer func() { r.answer(ctx, summary, err) }() // after its report and its state
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	defer r.o.Report.End(r.id)
@@ -123,35 +123,82 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o reconcile.Optio
 		r.end(ctx, summary, err)
 		return nil
 	})
-	if failed != nil && r.o.Set.Active(r.key) != nil {
+	if failed != nil && r.view.Active(r.key) != nil {
 		r.schedule.Retry(r.key)
 	}
 }
 
-// prepare returns what runs, which is resolved again where what it reads may have changed.
-// waited is that another process held the run up.
-func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, error) {
-	if r.o.Set.Active(r.key) == nil {
+// prepare returns the graph of the run, resolved again where its inputs may have changed. waited
+// reports that another process delayed the run. The turn is not held.
+func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, runs.Holds, error) {
+	v, err := r.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	if r.awaitsBundle(v) {
+		return nil, nil, errDamaged
+	}
+	if r.wake.Part == nil || waited {
+		r.refresh(ctx, v, waited)
+	}
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	resolution := v.Resolution
+	holds := func() bool {
+		return r.view.Active(r.key) == v && v.Resolution == resolution && (r.observes || !r.paused)
+	}
+
+	return r.graph(v), holds, nil
+}
+
+// next returns the version that runs next. The turn is not held.
+func (r *run) next() (*assignments.Version, error) {
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	v := r.view.Active(r.key)
+	if v == nil {
 		return nil, errInactive
 	}
 	if r.paused && !r.observes {
 		return nil, errPaused
 	}
-	// What was asked for until now may be over by then; the run then is one as any.
+	// A request can end while the run waits.
 	if r.asked = slices.DeleteFunc(r.asked, func(a *asked) bool { return r.isOver(r.key, a) }); len(r.asked) == 0 && r.wake.Cause == model.CauseRequest {
 		r.wake.Cause = model.CauseSchedule
 	}
-	if r.wake.Part == nil || waited {
-		r.refresh(ctx, r.key, waited)
-	}
 
-	return r.graph(), nil
+	return v, nil
 }
 
-// graph returns what runs: the part that was asked for, or the whole manifest where
-// there is no such part.
-func (r *run) graph() *graph.Graph {
-	g := r.o.Set.Active(r.key).Resolution.Graph
+// awaitsBundle reports whether the run waits until its damaged bundle is downloaded again. The
+// turn is not held.
+func (r *run) awaitsBundle(v *assignments.Version) bool {
+	if v.Bundle == "" {
+		return false
+	}
+	damaged := v.Damaged()
+	r.o.Running.Lock()
+	defer r.o.Running.Unlock()
+	k := r.keptOf(r.key)
+	waits := damaged && !k.runsDamaged
+	k.runsDamaged = false
+	if waits {
+		for _, a := range r.asked {
+			r.Manifests.asked.add(r.key, a)
+		}
+		if len(r.asked) > 0 {
+			r.Manifests.asked[r.key].scheduled = true
+		}
+		r.asked = nil
+	}
+
+	return waits
+}
+
+// graph returns the part of a manifest that runs, or the whole manifest where it has no such
+// part.
+func (r *run) graph(v *assignments.Version) *graph.Graph {
+	g := v.Resolution.Graph
 	if r.wake.Part != nil {
 		if part, ok := g.Part(r.wake.Part); ok {
 			return part
@@ -163,15 +210,15 @@ func (r *run) graph() *graph.Graph {
 }
 
 // begun completes the options of a run that begins.
-func (r *run) begun(ctx context.Context, o *reconcile.Options, g *graph.Graph) {
-	r.version = r.o.Set.Active(r.key)
-	r.release = r.o.Set.Hold(ctx, r.version.Bundle)
+func (r *run) begun(ctx context.Context, o *engine.ReconcileOptions, g *graph.Graph) {
+	r.version = r.view.Active(r.key)
+	r.release = r.o.Set.Hold(r.version.Bundle)
 	o.Options = r.engineOptions(ctx)
 	if r.wake.Part != nil {
-		o.Earlier = plan.Standing(g, r.repairs.Failed(r.key))
+		o.Prior = plan.HistoryForPartial(g, r.repairs.Failed(r.key))
 		return
 	}
-	o.Granted = r.repairs.Granted(r.key)
+	o.AlreadyConverged = r.repairs.Granted(r.key)
 	r.say(ctx, r.version.Resolution.PreMessage)
 }
 
@@ -184,7 +231,7 @@ func (r *run) say(ctx context.Context, message string) {
 
 // isCurrent reports whether what runs is still active.
 func (r *run) isCurrent() bool {
-	return r.version != nil && r.o.Set.Active(r.key) == r.version
+	return r.version != nil && r.view.Active(r.key) == r.version
 }
 
 // engineOptions are those of the engine. What it calls takes the turn.
@@ -201,10 +248,10 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 	o.Admit = func(found []*resource.Resource) error {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
-		if problems := r.o.Set.Conflicts(r.key)(found); len(problems) > 0 {
+		if problems := r.view.Conflicts(r.key)(found); len(problems) > 0 {
 			return problems
 		}
-		v.Resolution.AddLate(found)
+		v.AddLate(found)
 		r.late = append(r.late, found...)
 		return nil
 	}
@@ -231,7 +278,7 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 		defer r.o.Running.Unlock()
 		return r.repairs.DriftSince(r.key, ref)
 	}
-	o.Left = func(ref model.Ref, state resource.State) {
+	o.RecordOwnState = func(ref model.Ref, state resource.State) {
 		r.o.Running.Lock()
 		defer r.o.Running.Unlock()
 		r.repairs.Left(r.key, ref, state)
@@ -245,13 +292,13 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 }
 
 // options are those of a run of a version.
-func (r *run) options(v *assignments.Version) reconcile.Options {
+func (r *run) options(v *assignments.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
 
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) reconcile.Options {
+func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
@@ -279,12 +326,12 @@ func (r *run) note(ctx context.Context, t *model.Transaction) {
 		r.o.Shown.Update(r.key, t)
 		r.outdate(t)
 	}
-	if !t.Resumes.IsZero() {
+	if !t.RetryAt.IsZero() {
 		var seen time.Time
 		if r.wake.Part != nil {
 			seen = r.wake.At
 		}
-		r.repairs.PutOff(r.key, t.Ref(), seen, t.Resumes)
+		r.repairs.PutOff(r.key, t.Ref(), seen, t.RetryAt)
 	}
 	if t.Outcome() == model.OutcomeStable {
 		r.unusedTurn = r.keptOf(r.key).pace.GiveBack(t.Ref(), r.taken[t.Ref()]) || r.unusedTurn

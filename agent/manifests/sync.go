@@ -7,14 +7,38 @@ import (
 	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Sync looks at the assignments again: what holds now is active after it.
-func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync, now time.Time) {
+// Sync reads the assignments again and puts the result into force. It waits for NATS and for
+// templates; runs continue beside it. One goroutine at a time calls Sync and Handle.
+func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sync model.Sync) {
 	m.o.RenewFacts(ctx)
-	in := m.input()
-	in.Entries, in.Sync, in.Now = entries, sync, now
+	in := m.inputNow()
+	in.Entries, in.Sync = entries, sync
 	result := m.o.Set.Sync(ctx, in)
+	next := m.o.Set.View()
+	m.inTurn(func() {
+		m.put(ctx, result, next)
+		m.noteFacts(in.Facts, in.Now)
+	})
+	m.o.Set.RemoveBundles(ctx)
+}
+
+// Handle processes the messages of runs to the set of assignments.
+func (m *Manifests) Handle(ctx context.Context) {
+	result := m.o.Set.Handle(ctx, m.inputNow())
+	if result.IsEmpty() {
+		return
+	}
+	next := m.o.Set.View()
+	m.inTurn(func() { m.put(ctx, result, next) })
+}
+
+// put puts the result of the assignments into force. The turn is held.
+func (m *Manifests) put(ctx context.Context, result assignments.Result, next *assignments.View) {
+	now := time.Now()
+	m.view = next.After(m.view, result.Refreshed)
 	for _, key := range result.Unassigned {
 		m.unassign(ctx, key)
 	}
@@ -32,14 +56,31 @@ func (m *Manifests) Sync(ctx context.Context, entries map[string]model.Entry, sy
 		m.follow(key, nil)
 		m.schedule.Ask(key, model.CauseSchedule, now)
 	}
-	for _, key := range m.o.Set.Keys() {
+	for _, key := range result.Restored {
+		m.keptOf(key).runsDamaged = true
+		m.schedule.Resume(key, now)
+	}
+	for _, key := range m.view.Keys() {
 		m.schedule.Within(key, m.interval(key))
 		m.checks.ScheduleBy(key, now.Add(m.o.Config().HealthInterval.Std()))
 	}
-	m.noteFacts(in.Facts, now)
-	m.o.Status.SetAssignments(m.o.Set.States())
+	m.o.Status.SetAssignments(m.view.States())
 	m.announce(ctx, result)
-	retainRegistrations(m.o.Registrar, m.o.Set)
+	retainRegistrations(m.o.Registrar, m.view)
+	m.o.Wake()
+}
+
+// inputNow is input for a caller without the turn.
+func (m *Manifests) inputNow() (in assignments.Input) {
+	m.inTurn(func() { in = m.input() })
+
+	return in
+}
+
+func (m *Manifests) inTurn(f func()) {
+	m.o.Running.Lock()
+	defer m.o.Running.Unlock()
+	f()
 }
 
 // noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
@@ -49,8 +90,8 @@ func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
 	if before == "" || before == facts.Stable {
 		return
 	}
-	for _, key := range m.o.Set.Keys() {
-		if v := m.o.Set.Active(key); v != nil && !v.Resolution.Static {
+	for _, key := range m.view.Keys() {
+		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
 			m.schedule.AskFor(key, schedule.Wake{Cause: model.CauseDrift, At: now})
 		}
 	}
@@ -59,7 +100,7 @@ func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
 // activate asks for the run of a version that became active.
 func (m *Manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
 	m.o.Runner.NoteChange(now)
-	v := m.o.Set.Active(a.Key)
+	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // what is active now reports all its results
 	m.checks.Activate(a.Key, v.Resolution.Resources)
 	m.repairs.Forget(a.Key)
@@ -86,15 +127,39 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 	m.forget(ctx, key)
 }
 
-// refresh resolves a manifest again when what it reads may have changed.
-func (m *Manifests) refresh(ctx context.Context, key string, waited bool) {
-	before, state := m.o.Set.Active(key).Resolution, m.o.Set.State(key)
-	result := m.o.Set.Refresh(ctx, key, m.input(), waited)
-	if m.o.Set.Active(key).Resolution != before {
-		m.follow(key, m.keptOf(key).late)
+// refresh resolves a version again when its inputs may have changed. When that fails, its former
+// resolution stays active. waited reports that another process delayed the run. The turn is not
+// held.
+func (m *Manifests) refresh(ctx context.Context, v *assignments.Version, waited bool) {
+	var in assignments.Input
+	var before assignments.Version
+	var conflicts func([]*resource.Resource) model.Problems
+	valid := true
+	m.inTurn(func() {
+		in = m.input()
+		if waited {
+			in.Changes++ // the other process may have changed anything
+		}
+		if valid = v.Resolution.Use(in); !valid {
+			before, conflicts = *v, m.view.Conflicts(v.Entry.Key)
+		}
+	})
+	if valid || before.Damaged() {
+		return
 	}
-	if !result.IsEmpty() || m.o.Set.State(key) != state { // States is slow for thousands of manifests
-		m.o.Status.SetAssignments(m.o.Set.States())
+	fresh, err := m.o.Set.Resolve(ctx, before, in)
+	if err == nil {
+		err = conflicts(fresh.Resources).Err()
 	}
-	m.announce(ctx, result)
+	if ctx.Err() != nil {
+		return
+	}
+	m.inTurn(func() {
+		if err == nil && m.view.Active(v.Entry.Key) == v {
+			fresh.Use(in)
+			v.Resolution = fresh
+			m.follow(v.Entry.Key, m.keptOf(v.Entry.Key).late)
+		}
+	})
+	m.o.Set.Resolved(v, fresh, err)
 }

@@ -13,8 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/labels"
-	"github.com/musterfleet/muster/model/metric"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // Sources are what figures are read from. All are called from several goroutines, and
@@ -32,19 +31,19 @@ type Sources struct {
 // Metrics are the figures of an agent. Make them with New.
 type Metrics struct {
 	sources  Sources
-	families metric.Families[snapshot]
+	families telemetry.Families[snapshot]
 	runs     *prometheus.CounterVec
 	duration prometheus.Histogram
 
 	// mu keeps names those of the state that was read last.
 	mu    sync.Mutex
-	names labels.Names
+	names telemetry.LabelValues
 }
 
 // New returns the metrics of an agent that has begun.
 func New(s Sources) *Metrics {
 	return &Metrics{
-		sources: s, families: families(), names: labels.Names{},
+		sources: s, families: families(), names: telemetry.LabelValues{},
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "muster_runs_total", Help: "Runs of manifests that ended since the agent started. Requests are not among them.",
 		}, []string{"manifest", "outcome", "cause"}),
@@ -68,7 +67,7 @@ func (m *Metrics) Ran(key string, run *model.Run) {
 // series of what is not any more have ended.
 func (m *Metrics) state() model.NodeState {
 	s := m.sources.State()
-	for _, gone := range labels.Retain(m.names, s.Manifests) {
+	for _, gone := range telemetry.RetainLabels(m.names, s.Manifests) {
 		m.runs.DeletePartialMatch(prometheus.Labels{"manifest": gone})
 	}
 

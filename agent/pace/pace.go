@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // Within is the time whose changes are counted: it begins with the first of them.
@@ -54,7 +53,7 @@ func (p *Pace) Take(ref model.Ref, most, each int, now time.Time) (until time.Ti
 	until = of.until(each, now)
 	if !p.hasTurn(ref, most) {
 		p.put(ref)
-		return times.Later(until, p.all.since.Add(Within))
+		return model.LaterTime(until, p.all.since.Add(Within))
 	}
 	// One that has a turn and may not use it leaves it to others.
 	p.remove(ref)

@@ -9,7 +9,6 @@ import (
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 )
 
 // maxPlan is how long a plan may be, encoded: operators collect those of thousands of nodes.
@@ -17,7 +16,7 @@ const maxPlan = 64 << 10
 
 // parse decodes a preview request.
 func parse(data []byte) (req model.PreviewRequest, err error) {
-	if _, problems := decode.Document("preview", data, document.MaxBytes, &req); problems != nil {
+	if _, problems := document.DecodeInto("preview", data, document.MaxBytes, &req); problems != nil {
 		return model.PreviewRequest{}, problems
 	}
 

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // The bounds of what a node takes.
@@ -61,7 +61,7 @@ type Options struct {
 type Service struct {
 	o Options
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 	waiting  chan *preview
 
 	mu    sync.Mutex

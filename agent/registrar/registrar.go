@@ -12,7 +12,6 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // renewals is how often a registration is sent within its TTL, so that one
@@ -176,7 +175,7 @@ func (r *Registrar) due(now time.Time) (due []*activeRegistration, next time.Tim
 				due = append(due, a)
 				continue
 			}
-			next = times.Earliest(next, a.next)
+			next = model.EarlierTime(next, a.next)
 		}
 	}
 

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // cancelled is why a request is not executed any more.
@@ -43,7 +43,7 @@ type canceller struct {
 	expired   func(at time.Time) error
 	report    func(model.EnsureResponse)
 	log       *slog.Logger
-	rejected  *sparse.Log
+	rejected  *telemetry.RateLimitedLog
 
 	store     *store
 	early     *earlyCancels

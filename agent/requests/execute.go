@@ -82,7 +82,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 	if err != nil {
 		return nil, err
 	}
-	mayBegin := func() error { return s.mayBegin(q, req.Expires, req.Noop) }
+	mayBegin := func() error { return s.mayBegin(q, req.Expires, observes(req)) }
 	if err := mayBegin(); err != nil {
 		return nil, err
 	}
@@ -113,7 +113,7 @@ func (s *Service) execute(ctx, hard context.Context, q *request, run Runner, beg
 }
 
 // mayBegin returns why a request must not be executed any more.
-func (s *Service) mayBegin(q *request, expires time.Time, noop bool) error {
+func (s *Service) mayBegin(q *request, expires time.Time, observes bool) error {
 	if why := s.queue.whyCancelled(q); why != nil {
 		return why
 	}
@@ -123,7 +123,7 @@ func (s *Service) mayBegin(q *request, expires time.Time, noop bool) error {
 		}
 	}
 
-	return s.paused(noop)
+	return s.paused(observes)
 }
 
 // Status reads the state of one resource, named as in an ensure request, and
@@ -137,7 +137,9 @@ func (s *Service) Status(ctx context.Context, data []byte) (json.RawMessage, err
 	if err != nil {
 		return nil, err
 	}
-	resolved, err := s.o.Loader.ResolveQuestion(ctx, req.Type, properties, s.o.Inputs(facts))
+	in := s.o.Inputs(facts)
+	in.ObserveOnly = true
+	resolved, err := s.o.Loader.ResolveOne(ctx, req.Type, properties, in)
 	if err != nil {
 		return nil, err
 	}

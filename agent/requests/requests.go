@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host"
@@ -24,7 +24,6 @@ import (
 // Loader makes a resource of a request; *manifest.Loader is one.
 type Loader interface {
 	ResolveOne(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
-	ResolveQuestion(ctx context.Context, typ string, properties document.Value, in manifest.Inputs) (*manifest.Resolved, error)
 	Sensitive(typ string, properties document.Value) bool
 }
 
@@ -94,7 +93,7 @@ type Service struct {
 	responder *responder
 	canceller *canceller
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected *sparse.Log
+	rejected *telemetry.RateLimitedLog
 }
 
 // Open reads the requests on disk, and queues those that an earlier process
@@ -104,7 +103,7 @@ func Open(ctx context.Context, o Options) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &sparse.Log{}}
+	s := &Service{o: o, store: store, refusals: openRefusals(o.Host, o.Dir, o.Log), queue: &queue{wake: o.Wake}, rejected: &telemetry.RateLimitedLog{}}
 	s.responder = &responder{node: o.Node, store: store, report: o.Report, log: o.Log}
 	s.canceller = &canceller{
 		open: o.Open, untrusted: o.Untrusted, expired: o.Expired, report: o.Report, log: o.Log, rejected: s.rejected,
@@ -289,7 +288,7 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	}
 	response := q.Response
 	// One that comes again has its response.
-	if err := s.paused(asked.Noop); err != nil && !s.store.knows(q) {
+	if err := s.paused(observes(asked.EnsureRequest)); err != nil && !s.store.knows(q) {
 		response.State = q.notDone(err.Error())
 		return response, err
 	}
@@ -307,10 +306,14 @@ func (s *Service) accept(ctx context.Context, q *request, asked content, respond
 	return response, nil
 }
 
-// paused returns why a request is not executed while the node is paused; one in noop changes
-// nothing, and is.
-func (s *Service) paused(noop bool) error {
-	if noop || s.o.Paused == nil {
+// observes reports whether a request changes nothing: it is a dry run, or a command that only reads by its Check. A check
+// of another type is no promise: that type would change the machine.
+func observes(r model.EnsureRequest) bool { return r.Noop || r.Check && r.Type == "exec" }
+
+// paused returns why the node is paused and does not execute a request, nil if it does. A paused node executes requests
+// that only observe.
+func (s *Service) paused(observes bool) error {
+	if observes || s.o.Paused == nil {
 		return nil
 	}
 	if why := s.o.Paused(); why != "" {

@@ -13,13 +13,10 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -75,34 +72,37 @@ func (r *Runner) NoteChange(at time.Time) { r.changedAt = at }
 
 // Run makes a run in its lane. ctx ends when no further change may begin.
 // The run is nil when it did not come to its end. The turn is not held.
-func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o reconcile.Options) (run *model.Run, err error) {
+func (r *Runner) Run(ctx context.Context, lane *lanes.Lane, g *graph.Graph, o engine.ReconcileOptions) (run *model.Run, err error) {
 	defer r.o.Ran.Notify()
-	o.Command, o.Turn = "muster agent", lane.Turn
+	o.Command, o.Seq = "muster agent", lane.Turn
 	defer r.o.Shown.Begin(model.RunningRun{RunID: o.Identity.RunID, Manifest: o.Manifest, Cause: o.Cause, Part: lane.Part, Started: time.Now().UTC()})()
 	err = tasks.Guard(r.o.Log, "running "+o.Manifest, func() (err error) {
-		run, err = reconcile.Run(ctx, g, o)
+		run, err = engine.Reconcile(ctx, g, o)
 		return err
 	})
 	r.running.Lock()
 	defer r.running.Unlock()
 	if run != nil && (run.Counts.Made() > 0 || run.Counts.Refreshed > 0) {
-		r.changedAt = times.Later(r.changedAt, time.Now())
+		r.changedAt = model.LaterTime(r.changedAt, time.Now())
 	}
 	if run != nil {
-		r.changedAt = times.Later(r.changedAt, run.Resumes) // when it goes on
+		r.changedAt = model.LaterTime(r.changedAt, run.RetryAt) // when it goes on
 	}
-	if !o.Env.Scope.Unchanging() && (run == nil || run.Outcome() != model.OutcomeStable) {
+	if !o.Env.Scope.ReadOnly() && (run == nil || run.Outcome() != model.OutcomeStable) {
 		r.changes++
 	}
 
 	return run, err
 }
 
-// Await waits until the run with an id may begin, and returns its graph. prepare returns
-// what runs; it is called again after waiting for others, which may have changed what it
-// reads. begun is called when the run begins; both hold the turn. The error is that of
-// prepare, or why ctx ended.
-func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare func() (*graph.Graph, error), begun func(*graph.Graph)) (*graph.Graph, error) {
+// Holds reports whether a prepared graph may still run. The turn is held.
+type Holds func() bool
+
+// Await waits until the run with an id may begin, and returns its graph. prepare returns the graph;
+// it may take long and does not hold the turn. It is called again after the run waited for others,
+// which may have changed its inputs, and when its graph holds no longer. begun is called when the
+// run begins, with the turn held. The error is the error of prepare, or the cause of the end of ctx.
+func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare func() (*graph.Graph, Holds, error), begun func(*graph.Graph)) (*graph.Graph, error) {
 	waits := func(blocker *lanes.Lane) { r.o.Shown.Wait(id, blocker.String()) }
 
 	return r.running.await(ctx, lane, prepare, waits, func(g *graph.Graph) {
@@ -113,11 +113,11 @@ func (r *Runner) Await(ctx context.Context, id string, lane *lanes.Lane, prepare
 
 // Options returns those that all runs have in common. hard ends when the change in
 // hand is broken off.
-func (r *Runner) Options(hard context.Context, id string, noop bool) reconcile.Options {
-	return reconcile.Options{Options: engine.Options{
+func (r *Runner) Options(hard context.Context, id string, noop bool) engine.ReconcileOptions {
+	return engine.ReconcileOptions{Options: engine.Options{
 		Env:      r.Env(r.o.Facts(), noop),
 		Checker:  r.o.Checker,
-		Identity: report.Identity{Node: r.o.Node, Version: r.o.Version, RunID: id},
+		Identity: engine.Identity{Node: r.o.Node, Version: r.o.Version, RunID: id},
 		Grace: func(work context.Context) error {
 			select {
 			case <-hard.Done():

@@ -7,6 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/tasks"
+	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 )
 
@@ -34,9 +35,11 @@ func (r *Running) Lock() { r.turn <- struct{}{} }
 // Unlock gives the turn back.
 func (r *Running) Unlock() { <-r.turn }
 
-// Begin has a run go on in a goroutine, behind those that began before. The turn is held.
-func (r *Running) Begin(kind lanes.Kind, key string, run func(*lanes.Lane)) {
+// Begin starts a run in a goroutine, behind the runs that began before. part lists its resources,
+// nil for a whole manifest. The turn is held.
+func (r *Running) Begin(kind lanes.Kind, key string, part []model.Ref, run func(*lanes.Lane)) {
 	lane := r.Lanes.Enter(kind, key, time.Now())
+	lane.Part = part
 	r.all.Go(func() {
 		defer func() {
 			r.Lock()
@@ -56,30 +59,19 @@ func (r *Running) IsEmpty() bool {
 // Wait waits for the end of all runs. None begins meanwhile.
 func (r *Running) Wait() { r.all.Wait() }
 
-// await is Runner.Await. waits is called with what the run waits for, begun when it begins;
-// prepare, waits and begun hold the turn.
-func (r *Running) await(ctx context.Context, lane *lanes.Lane, prepare func() (*graph.Graph, error), waits func(*lanes.Lane), begun func(*graph.Graph)) (*graph.Graph, error) {
-	try := func() (g *graph.Graph, changed <-chan struct{}, err error) {
-		r.Lock()
-		defer r.Unlock()
-		if g, err = prepare(); err != nil {
-			return nil, nil, err
-		}
-		blocker := lane.Begin(g)
-		if blocker == nil {
-			begun(g)
-			return g, nil, context.Cause(ctx)
-		}
-		waits(blocker)
-
-		return nil, r.Lanes.Changed(), nil
-	}
+// await is Runner.Await. waits is called with the run that blocks this one, begun when it begins;
+// both hold the turn.
+func (r *Running) await(ctx context.Context, lane *lanes.Lane, prepare func() (*graph.Graph, Holds, error), waits func(*lanes.Lane), begun func(*graph.Graph)) (*graph.Graph, error) {
 	for {
-		g, changed, err := try()
-		if g != nil || err != nil {
-			return g, err
+		g, holds, err := prepare()
+		if err != nil {
+			return nil, err
 		}
-		for free := false; !free; {
+		began, changed := r.tryBegin(lane, g, holds, waits, begun)
+		if began {
+			return g, context.Cause(ctx)
+		}
+		for free := changed == nil; !free; {
 			select {
 			case <-changed:
 			case <-ctx.Done():
@@ -90,4 +82,21 @@ func (r *Running) await(ctx context.Context, lane *lanes.Lane, prepare func() (*
 			r.Unlock()
 		}
 	}
+}
+
+// tryBegin begins a run unless its graph holds no longer or another run blocks it; changed is
+// closed when that one may be over.
+func (r *Running) tryBegin(lane *lanes.Lane, g *graph.Graph, holds Holds, waits func(*lanes.Lane), begun func(*graph.Graph)) (began bool, changed <-chan struct{}) {
+	r.Lock()
+	defer r.Unlock()
+	if !holds() {
+		return false, nil
+	}
+	if blocker := lane.Begin(g); blocker != nil {
+		waits(blocker)
+		return false, r.Lanes.Changed()
+	}
+	begun(g)
+
+	return true, nil
 }

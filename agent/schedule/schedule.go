@@ -9,7 +9,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // turn is when an active manifest runs.
@@ -132,13 +131,13 @@ func (s *Schedule) Next(key string) time.Time { return s.of(key).next }
 // holds at once.
 func (s *Schedule) Within(key string, interval time.Duration) {
 	t := s.of(key)
-	t.next = times.Earliest(t.next, s.after(interval))
+	t.next = model.EarlierTime(t.next, s.after(interval))
 }
 
 // Resume has a manifest run at a time, unless it runs before; zero is not.
 func (s *Schedule) Resume(key string, at time.Time) {
 	t := s.of(key)
-	t.next = times.Sooner(at, t.next)
+	t.next = model.EarlierNonZero(at, t.next)
 }
 
 // Forget drops a manifest that is not assigned any more.
@@ -212,7 +211,7 @@ func (s *Schedule) Ran(key string, interval time.Duration, began bool) {
 // before.
 func (s *Schedule) Retry(key string) {
 	t := s.of(key)
-	t.next = times.Earliest(t.next, time.Now().Add(t.again.Next()))
+	t.next = model.EarlierTime(t.next, time.Now().Add(t.again.Next()))
 }
 
 // nextDue returns the first manifest that a run was asked for, else the one whose

@@ -4,7 +4,7 @@ import (
 	"math/rand/v2"
 	"time"
 
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model"
 )
 
 // chance makes the random choices of a node, for the goroutine that makes its runs.
@@ -39,7 +39,7 @@ func (t *timers) next() time.Time {
 		t.health = time.Now().Add(t.between(20*time.Second, time.Minute))
 	}
 
-	return times.Sooner(times.Sooner(t.run, t.drift), t.health)
+	return model.EarlierNonZero(model.EarlierNonZero(t.run, t.drift), t.health)
 }
 
 // isDue reports whether one of the times is over, and begins it again.

@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
 )
 
@@ -114,7 +114,7 @@ func Write(ctx context.Context, e model.Entry, open Open, name string, w io.Writ
 // assignment returns what a revision assigns, by the decoder of nodes. A bare manifest has
 // no terms, and neither has what nodes reject: its manifest is what people are shown.
 func assignment(e model.Entry) model.Assignment {
-	a, problems := assigned.Decode(e.Key, e.Value)
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
 		a.Manifest = fleet.Readable(e.Key, e.Value)
 	}

@@ -248,3 +248,31 @@ func TestSince(t *testing.T) {
 		}
 	}
 }
+
+// TestRolloutCountsRejectionsOfStates tests that a rejection counts without a report: nodes limit their reports of
+// rejections, and streams drop old reports. A rejection in another bucket does not count.
+func TestRolloutCountsRejectionsOfStates(t *testing.T) {
+	t.Parallel()
+	const key = "group.web.m"
+	revisions := []history.Revision{{Entry: model.Entry{Key: key, Revision: 4, Digest: "e", Time: at(1)}}}
+	count := history.NewRollout(revisions)
+	reported := report(model.KindRun, model.OutcomeRefused, 5, nil)
+	reported.Node, reported.Manifest, reported.Revision, reported.Digest = "a", key, 4, "e"
+	count.Add(reported)
+	rejects := func(node string, change func(*model.ManifestState)) model.Node {
+		m := model.ManifestState{Revision: 3, Digest: "d", Seen: 4, SeenAt: at(1), Late: model.LateRejected + "not signed"}
+		change(&m)
+		return model.Node{NodeState: model.NodeState{Node: node, Manifests: map[string]model.ManifestState{key: m}}}
+	}
+	count.Finish([]model.Node{
+		rejects("a", func(*model.ManifestState) {}),
+		rejects("b", func(*model.ManifestState) {}),
+		rejects("c", func(m *model.ManifestState) { m.SeenAt = time.Time{} }),
+		rejects("other bucket", func(m *model.ManifestState) { m.SeenAt = at(2) }),
+		rejects("other revision", func(m *model.ManifestState) { m.Seen = 5 }),
+		rejects("waits", func(m *model.ManifestState) { m.Late = "the bundle is being downloaded" }),
+	}, 0)
+	if got, want := revisions[0].Ran, (history.Ran{Rejected: 3}); got != want {
+		t.Errorf("got %+v, want %+v", got, want)
+	}
+}

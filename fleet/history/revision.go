@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Revision is a revision of an assignment, and what it changed.
@@ -84,7 +84,7 @@ func (r *Revisions) Add(ctx context.Context, e model.Entry) Revision {
 		}
 		r.keys[e.Key] = k
 	}
-	if v, problems := assigned.Decode(e.Key, e.Value); problems == nil {
+	if v, problems := document.DecodeAssigned(e.Key, e.Value); problems == nil {
 		out.Bundle, out.Noop = v.Bundle != "", v.Noop
 	}
 	id := fleet.Identity(e.Key, e.Value)

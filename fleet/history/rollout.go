@@ -11,7 +11,7 @@ type Ran struct {
 	// Nodes are those that ran it, Failed those of them whose last run of it failed.
 	Nodes  int `json:"nodes"`
 	Failed int `json:"failed"`
-	// Rejected are those that did not accept it.
+	// Rejected are those that did not accept it, by their reports and states.
 	Rejected int `json:"rejected"`
 	// Now are those whose state says that it is what ran last.
 	Now int `json:"now"`
@@ -61,11 +61,7 @@ func (r *Rollout) Add(report model.Report) {
 	if revision == nil || report.Kind != model.KindRun || report.Digest != "" && report.Digest != revision.Digest {
 		return
 	}
-	n := r.nodes[at][report.Node]
-	if n == nil {
-		n = &ran{}
-		r.nodes[at][report.Node] = n
-	}
+	n := r.node(at, report.Node)
 	if report.Outcome == model.OutcomeRefused {
 		n.rejected = true
 		return
@@ -76,12 +72,41 @@ func (r *Rollout) Add(report model.Report) {
 	n.failed = report.Outcome == model.OutcomeFailed
 }
 
+// node returns what a node did with a revision.
+func (r *Rollout) node(at place, name string) *ran {
+	n := r.nodes[at][name]
+	if n == nil {
+		n = &ran{}
+		r.nodes[at][name] = n
+	}
+
+	return n
+}
+
+// addState counts the state of a node: whether it ran a revision last, or rejects it. Nodes limit their reports of
+// rejections, so a report may be missing.
+func (r *Rollout) addState(at place, revision *Revision, n *model.Node) {
+	m, is := n.Manifests[at.key]
+	if !is {
+		return
+	}
+	if last := m.Last(); last.Revision == at.revision && last.Digest == revision.Digest {
+		revision.Ran.Now++
+	}
+	if m.Rejected() && m.Seen == at.revision && (m.SeenAt.IsZero() || revision.Time.IsZero() || m.SeenAt.Equal(revision.Time)) {
+		r.node(at, n.Node).rejected = true
+	}
+}
+
 // Finish sets what was counted, with the states of the nodes. It returns how many nodes have
 // so many reports of one outcome that older ones may be gone, where the stream keeps only
 // perSubject of each; zero for no such bound.
 func (r *Rollout) Finish(states []model.Node, perSubject int) (full int) {
 	for at, revision := range r.revisions {
 		out := &revision.Ran
+		for i := range states {
+			r.addState(at, revision, &states[i])
+		}
 		for _, n := range r.nodes[at] {
 			if n.rejected && !n.ran {
 				out.Rejected++
@@ -98,11 +123,6 @@ func (r *Rollout) Finish(states []model.Node, perSubject int) (full int) {
 			}
 			if n.first.After(out.Last) {
 				out.Last = n.first
-			}
-		}
-		for _, n := range states {
-			if last := n.Manifests[at.key].Last(); last.Revision == at.revision && last.Digest == revision.Digest {
-				out.Now++
 			}
 		}
 	}

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // maxSeed is more than a seed takes.
@@ -53,10 +53,10 @@ type KeyFile struct {
 	last string
 }
 
-// OpenKey reads a key. The error wraps signed.ErrKey, trust.ErrUntrusted for a file
+// OpenKey reads a key. The error wraps signed.ErrKey, paths.ErrUntrusted for a file
 // that others may change, or is that others may read it.
 func OpenKey(path string) (*KeyFile, error) {
-	text, err := files.ReadTrusted(path, maxSeed, trust.Author{})
+	text, err := files.ReadTrusted(path, maxSeed, paths.Author{})
 	if err != nil {
 		return nil, err
 	}

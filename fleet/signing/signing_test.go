@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/signtest"
 )
 
@@ -89,7 +89,7 @@ func TestKeyFiles(t *testing.T) {
 	if _, err := signing.NewKey(path); !errors.Is(err, fs.ErrExist) {
 		t.Errorf("it is replaced: %v", err)
 	}
-	for mode, want := range map[fs.FileMode]string{0o640: "chmod 600", 0o604: "chmod 600", 0o602: trust.ErrUntrusted.Error()} {
+	for mode, want := range map[fs.FileMode]string{0o640: "chmod 600", 0o604: "chmod 600", 0o602: paths.ErrUntrusted.Error()} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

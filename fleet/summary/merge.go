@@ -1,13 +1,13 @@
 package summary
 
-import "github.com/musterfleet/muster/model/times"
+import "github.com/musterfleet/muster/model"
 
 // merge adds what was counted of nodes behind those that are counted, with the same assignments.
 func (c *counter) merge(o *counter) {
 	c.nodes += o.nodes
 	c.unreadable += o.unreadable
 	merge(c.byStatus, o.byStatus, func(a, b *State) {
-		a.Since = times.Sooner(a.Since, b.Since)
+		a.Since = model.EarlierNonZero(a.Since, b.Since)
 		for state, count := range b.Otherwise {
 			a.Otherwise[state] += count // both are of one state
 		}
@@ -16,6 +16,8 @@ func (c *counter) merge(o *counter) {
 	merge(c.failures, o.failures, func(a, b *failing) { a.claims = append(a.claims, b.claims...); a.More += b.More; a.merge(b.Members) })
 	merge(c.flapping, o.flapping, func(a, b *Flapping) { a.merge(b.Members) })
 	merge(c.versions, o.versions, func(a, b *Version) { a.merge(b.Members) })
+	merge(c.lost, o.lost, func(a, b *Lost) { a.Revision = max(a.Revision, b.Revision); a.merge(b.Members) })
+	c.unchecked += o.unchecked
 	for i := range o.manifests {
 		c.manifests[i].merge(&o.manifests[i])
 	}

@@ -15,7 +15,6 @@ import (
 
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // Summary is the overview of a fleet at a time.
@@ -42,6 +41,14 @@ type Summary struct {
 	Messages []Message `json:"messages"`
 	// Versions are those of muster on the nodes, the newest first, then what is no number.
 	Versions []Version `json:"versions"`
+	// Lost are the manifests that nodes run although the bucket lost their keys, the most frequent first. SetLost sets
+	// it, with the result of a check of the bucket.
+	Lost []Lost `json:"lost"`
+	// LostUnchecked is the number of further unassigned manifests on nodes that were not checked.
+	LostUnchecked int `json:"lost_unchecked,omitempty"`
+	// Unassigned are the manifests that nodes run without an assignment: removed ones, and lost ones.
+	Unassigned []Lost `json:"-"`
+	unchecked  int
 	// Incomplete says what is missing above, and why.
 	Incomplete []string `json:"incomplete"`
 }
@@ -227,6 +234,8 @@ func (c *counter) summary(all *fleet.Assigned, name func(i int) string, version 
 	out := Summary{At: now, Total: c.nodes, States: c.states(), Manifests: c.sortedManifests(), Failing: c.sortedFailures(now)}
 	out.Flapping, out.Clocks, out.Outboxes, out.Messages = c.sortedFlapping(), c.clocks, c.outboxes, c.messages
 	out.Versions = sortedVersions(c.versions, version)
+	out.Lost = []Lost{}
+	out.Unassigned, out.unchecked = c.sortedUnassigned()
 	slices.SortStableFunc(out.Clocks, func(a, b Clock) int {
 		return cmp.Compare(b.Offset.Std().Abs(), a.Offset.Std().Abs())
 	})
@@ -254,6 +263,10 @@ type counter struct {
 	clocks            []Clock
 	outboxes          []Outbox
 	messages          []Message
+	// lost are the unassigned manifests by key, unchecked is the number of those that are not in it. rest is how many
+	// more the current node may add; negative for a node that is away.
+	lost            map[string]*Lost
+	unchecked, rest int
 }
 
 // assigned is the place of the manifest that a key assigns, and since when it does.
@@ -309,7 +322,7 @@ func (c *counter) another() *counter {
 	return &counter{
 		keys: c.keys, manifests: slices.Clone(c.manifests), byStatus: map[fleet.Status]*State{},
 		failures: map[failureID]*failing{}, flapping: map[flappingID]*Flapping{}, versions: map[string]*Version{},
-		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{},
+		clocks: []Clock{}, outboxes: []Outbox{}, messages: []Message{}, lost: map[string]*Lost{},
 	}
 }
 
@@ -317,6 +330,7 @@ func (c *counter) another() *counter {
 func (c *counter) node(n *model.Node, state fleet.Status) {
 	c.nodes++
 	c.state(n, state)
+	c.rest = -1
 	if n.Unreadable != "" {
 		c.unreadable++
 		return
@@ -325,6 +339,7 @@ func (c *counter) node(n *model.Node, state fleet.Status) {
 	if state == fleet.StatusStopped || state == fleet.StatusUnreachable {
 		return // it was so at another time
 	}
+	c.rest = maxUnassignedOfNode
 	c.flaps(n)
 	if n.Clock.Apparent() {
 		c.clocks = append(c.clocks, Clock{n.Node, n.Clock})
@@ -345,7 +360,7 @@ func (c *counter) state(n *model.Node, state fleet.Status) {
 	s := c.byStatus[state]
 	s.add(n.Node)
 	if state == fleet.StatusUnreadable || state == fleet.StatusStopped || state == fleet.StatusUnreachable {
-		s.Since = times.Sooner(s.Since, n.Heard)
+		s.Since = model.EarlierNonZero(s.Since, n.Heard)
 	}
 }
 
@@ -380,7 +395,8 @@ func (c *counter) paused(otherwise fleet.Status) {
 func (c *counter) status(manifest func(key string) model.ManifestState, s *fleet.RolloutStatus, paused bool) {
 	key, is := c.keys[s.Key]
 	if !is {
-		return // it is not assigned
+		c.unassigned(s)
+		return
 	}
 	m := &c.manifests[key.manifest]
 	m.Add(*s)

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"maps"
 	"sync"
 	"time"
 
@@ -22,6 +23,8 @@ type cache struct {
 	count, generation uint64
 	summary           summary.Summary
 	top               Top
+	// lost are the keys of SetLost.
+	lost map[string]bool
 }
 
 // Overview returns the fleet as a whole. It is made a few times a second at most.
@@ -46,8 +49,26 @@ func (c *cache) get(f *Fleet, now time.Time) (summary.Summary, Top) {
 		return c.summary, c.top
 	}
 	c.summary = f.nodes.Summary(f.options.Version, now)
+	c.summary.SetLost(c.lost)
 	c.top = f.log.Top("", c.summary.Failing, now)
 	c.made, c.count, c.generation = now, count, generation
 
 	return c.summary, c.top
+}
+
+// Unassigned returns the keys that reachable nodes run without an assignment, with the revisions: see summary.Summary.
+func (f *Fleet) Unassigned() map[string]uint64 {
+	s := f.nodes.Summary(f.options.Version, time.Now())
+
+	return s.Revisions()
+}
+
+// SetLost sets which of the keys of Unassigned the bucket lost.
+func (f *Fleet) SetLost(lost map[string]bool) {
+	f.overview.Lock()
+	defer f.overview.Unlock()
+	if !maps.Equal(f.overview.lost, lost) {
+		f.overview.lost = lost
+		f.note()
+	}
 }

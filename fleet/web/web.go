@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/assets"
 	"github.com/musterfleet/muster/fleet/web/page"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // Options are what the dashboard is made of.
@@ -74,7 +74,7 @@ type site struct {
 	// streams has a place for each stream that is open.
 	streams *access.Places
 	// sparse logs a few of the pages that cannot be shown: whoever reads may ask for as many as they like.
-	sparse sparse.Log
+	sparse telemetry.RateLimitedLog
 }
 
 // policy permits what the dashboard itself serves, and nothing else: no script or style within a

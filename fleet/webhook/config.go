@@ -12,7 +12,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 )
 
 // File is the file of webhooks.
@@ -44,7 +43,7 @@ const (
 // Parse reads the file of webhooks. The error is model.Problems, each with its place.
 func Parse(name string, data []byte) ([]Hook, error) {
 	var f File
-	places, problems := decode.Document(name, data, maxFile, &f)
+	places, problems := document.DecodeInto(name, data, maxFile, &f)
 	add := func(path string, err error) {
 		if err != nil {
 			at, ok := places[path]

@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // ErrChanged is a key with a newer revision than the one to be replaced.
@@ -142,7 +142,7 @@ func newEntry(key string, m kvstore.Message) model.Entry {
 		e.Refused, e.Deleted, e.Value = err.Error(), false, nil
 	}
 	if !e.Deleted {
-		e.Digest, e.Terms = assigned.Summary(key, e.Value)
+		e.Digest, e.Terms = document.AssignedSummary(key, e.Value)
 	}
 
 	return e

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // List returns the assignments of some families, or of all for none, in the order
@@ -91,7 +91,7 @@ func (s Bucket) entries(ctx context.Context, families []string, headersOnly bool
 				e.Refused = why.Error()
 			}
 			if e.Deleted = false; !headersOnly && e.Refused == "" {
-				e.Digest, e.Terms = assigned.Summary(key, m.Data)
+				e.Digest, e.Terms = document.AssignedSummary(key, m.Data)
 			}
 			e.Value = nil
 			newest[key] = e

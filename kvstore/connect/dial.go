@@ -13,7 +13,7 @@ import (
 	"github.com/nats-io/jsm.go/natscontext"
 	"github.com/nats-io/nats.go"
 
-	"github.com/musterfleet/muster/model/serverurl"
+	"github.com/musterfleet/muster/model"
 )
 
 // A connection reconnects without end, spread so that a fleet does not return in one
@@ -93,7 +93,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 	}
 	b, err := o.base()
 	if err == nil {
-		err = serverurl.Check(b.servers)
+		err = model.CheckServerURLs(b.servers)
 	}
 	if wrong := o.checkFiles(); err == nil && len(wrong) > 0 {
 		err = wrong[0]
@@ -114,7 +114,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		nats.IgnoreAuthErrorAbort(),
 		checked,
 	)
-	opts = append(opts, o.handlers(serverurl.WithoutCredentials(b.servers))...)
+	opts = append(opts, o.handlers(model.StripCredentials(b.servers))...)
 	opts = append(opts, ownFirst)
 	for _, timeout := range o.timeouts(b.servers) {
 		begun := time.Now()
@@ -124,7 +124,7 @@ func DialAPI(ctx context.Context, o Options) (nc *nats.Conn, api string, err err
 		}
 	}
 	if err != nil {
-		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, serverurl.WithoutCredentials(b.servers), withControlLine(err))
+		return nil, "", fmt.Errorf("%w: %s: %w", ErrConnect, model.StripCredentials(b.servers), withControlLine(err))
 	}
 
 	return nc, b.api, nil
@@ -156,7 +156,7 @@ func (o Options) Target() string {
 		return ""
 	}
 
-	return serverurl.WithoutCredentials(b.servers)
+	return model.StripCredentials(b.servers)
 }
 
 // base is what a context has, with the servers and the API prefix of the options.

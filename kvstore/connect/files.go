@@ -11,7 +11,7 @@ import (
 
 	"github.com/nats-io/nkeys"
 
-	"github.com/musterfleet/muster/model/serverurl"
+	"github.com/musterfleet/muster/model"
 )
 
 // FileError is a file of an option that cannot be used for it.
@@ -32,7 +32,7 @@ func (e *FileError) Unwrap() error { return e.Err }
 func (o Options) Check() []error {
 	b, err := o.base()
 	if err == nil {
-		err = serverurl.Check(b.servers)
+		err = model.CheckServerURLs(b.servers)
 	}
 	all := o.checkFiles()
 	if err != nil {

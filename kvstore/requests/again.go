@@ -15,6 +15,10 @@ const (
 	repeatEvery = 2 * time.Second
 	// repeatFor is for how long after the first time, where the connection was not lost.
 	repeatFor = kvstore.Settling + time.Second
+	// A node leaves a hung server after up to 20 s, and may first try that server again for 5 s. Until then it gets its
+	// request less often.
+	repeatLateEvery = 6 * time.Second
+	repeatLateFor   = 32 * time.Second
 	// maxRepeats bounds the repetitions: a node answers each, see maxAnswers.
 	maxRepeats = 8
 )
@@ -101,7 +105,8 @@ func (r *repeats) due(now time.Time) []Request {
 	var out []Request
 	up := r.reconnected()
 	isLost := r.toNodes.Before(up)
-	isDue := isLost || now.Sub(r.toNodes) >= repeatEvery && (r.isSettling(r.toNodes) || now.Sub(r.begun) < repeatFor)
+	since, age := now.Sub(r.toNodes), now.Sub(r.begun)
+	isDue := isLost || since >= repeatEvery && (r.isSettling(r.toNodes) || age < repeatFor) || since >= repeatLateEvery && age < repeatLateFor
 	if isDue {
 		r.toNodes = now
 		out = slices.Collect(maps.Values(r.waiting))

@@ -111,6 +111,7 @@ func (a *answers) addLoss(err error) {
 // question was sent.
 func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, early int, reconnects uint64, to *answers, again repeater) {
 	nc := s.store.Conn()
+	heard := time.Now()
 	for count := 0; ; {
 		wait, done := context.WithTimeout(ctx, lossCheck)
 		m, err := sub.NextMsgWithContext(wait)
@@ -124,6 +125,7 @@ func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, ea
 		}
 		switch {
 		case err == nil:
+			heard = time.Now()
 			if r, ok := readReply(q, m); ok {
 				again.answered(r.Node)
 				to.addReply(r)
@@ -132,6 +134,10 @@ func (s Client) read(ctx context.Context, sub *nats.Subscription, q question, ea
 			to.addLoss(err)
 			continue
 		case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
+			if time.Since(heard) >= repeatEvery {
+				s.store.LeaveSilent(ctx)
+				heard = time.Now()
+			}
 			continue
 		case errors.Is(err, nats.ErrNoResponders) && count == 0 && early > 0:
 			to.add(received{err: ErrNobody, last: true})

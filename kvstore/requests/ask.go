@@ -174,7 +174,7 @@ func (s Client) send(ctx context.Context, sub *nats.Subscription, all []Request,
 	}
 	flush, cancel := context.WithTimeout(ctx, kvstore.RequestTimeout)
 	defer cancel()
-	if err := s.store.Conn().FlushWithContext(flush); err != nil {
+	if err := s.store.Confirm(flush); err != nil {
 		if again.isRepeated() && !s.store.Conn().IsClosed() && flush.Err() == nil {
 			return 0, nil
 		}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // NodeHeader names the node in its answer; micro.ErrorHeader is why there is none.
@@ -94,7 +94,7 @@ type server struct {
 	store *kvstore.Store
 	o     ServeOptions
 	// rejected logs what is rejected, which whoever publishes causes.
-	rejected sparse.Log
+	rejected telemetry.RateLimitedLog
 
 	mu      sync.Mutex
 	stopped bool
@@ -199,7 +199,7 @@ func (v *server) accept(ctx context.Context, r micro.Request, accept Accept) {
 			v.o.Log.Error("cannot encode answer", "node", v.o.Node, "id", response.ID, "error", err)
 			return
 		}
-		v.respond(reply, data, nil)
+		v.respond(ctx, reply, data, nil)
 	})
 }
 
@@ -239,12 +239,12 @@ func (v *server) answer(ctx context.Context, r micro.Request, answer Answer) {
 	if err != nil {
 		data = nil
 	}
-	v.respond(r.Reply(), data, err)
+	v.respond(ctx, r.Reply(), data, err)
 }
 
 // respond sends an answer, not through the request, which is valid only while its
-// handler runs.
-func (v *server) respond(reply string, data []byte, problem error) {
+// handler runs. It sends the answer again after a lost connection.
+func (v *server) respond(ctx context.Context, reply string, data []byte, problem error) {
 	if reply == "" {
 		return
 	}
@@ -257,6 +257,24 @@ func (v *server) respond(reply string, data []byte, problem error) {
 	}
 	if err := v.store.Conn().PublishMsg(m); err != nil {
 		v.o.Log.Warn("cannot send answer", "node", v.o.Node, "error", err)
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if !v.stopped {
+		v.running.Go(func() { v.confirm(ctx, m) })
+	}
+}
+
+// answerTries is how often an answer is sent again, because the connection was lost each time.
+const answerTries = 3
+
+// confirm sends an answer again until the server has received it.
+func (v *server) confirm(ctx context.Context, m *nats.Msg) {
+	for range answerTries {
+		if v.store.Confirm(ctx) == nil || v.store.AwaitConnection(ctx) != nil || v.store.Conn().PublishMsg(m) != nil {
+			return
+		}
 	}
 }
 

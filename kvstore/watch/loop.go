@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/answer"
 	"github.com/musterfleet/muster/kvstore/denial"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // loop watches for one set of groups: what it does next, and what only it may
@@ -32,7 +32,7 @@ type loop struct {
 	// missing are the keys in force that the bucket lacks, and since when.
 	missing missing
 	// kept logs the keys that stay in force although the bucket lacks them.
-	kept sparse.Log
+	kept telemetry.RateLimitedLog
 	// completed reports that a family became complete since the listener was last woken.
 	completed bool
 	// reported are the errors in Sync when the listener was last woken.

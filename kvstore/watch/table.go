@@ -23,7 +23,14 @@ type table struct {
 	sync    model.Sync
 	// changed are the keys that changed since they were last taken.
 	changed []string
+	// fresh holds messages, by key, until Read returns their values. They have at most maxFresh bytes
+	// together; Read asks the server for other values.
+	fresh      map[string]kvstore.Message
+	freshBytes int
 }
+
+// maxFresh bounds the values in fresh, in bytes.
+const maxFresh = 1 << 20
 
 // held is an entry in force, with the stream it was last seen in.
 type held struct {
@@ -37,6 +44,7 @@ func (t *table) recall(m model.Memory, families []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.entries, t.sync, t.changed = map[string]held{}, model.Sync{Stream: m.Stream}, nil
+	t.fresh, t.freshBytes = nil, 0
 	for key, e := range m.Entries {
 		e.Family, e.Name, _ = model.SplitKey(key)
 		switch {
@@ -94,10 +102,39 @@ func (t *table) put(key string, m kvstore.Message) {
 		return
 	case !known || before.Revision != m.Sequence || !before.Time.Equal(m.Time):
 		t.changed = append(t.changed, key)
+		t.holdFresh(key, m)
 	}
 	e := kvstore.NewEntry(key, m)
-	e.Value = nil // who is woken reads it
+	e.Value = nil // takeFresh returns it
 	t.entries[key] = held{Entry: e, stream: t.sync.Stream}
+}
+
+// holdFresh holds the value of a message until takeFresh.
+func (t *table) holdFresh(key string, m kvstore.Message) {
+	t.dropFresh(key)
+	if m.Forged || t.freshBytes+len(m.Data) > maxFresh {
+		return
+	}
+	if t.fresh == nil {
+		t.fresh = map[string]kvstore.Message{}
+	}
+	t.fresh[key] = m
+	t.freshBytes += len(m.Data)
+}
+
+func (t *table) dropFresh(key string) {
+	t.freshBytes -= len(t.fresh[key].Data)
+	delete(t.fresh, key)
+}
+
+// takeFresh returns the message of a key that was read already, if it has at least a revision.
+func (t *table) takeFresh(key string, revision uint64) (m kvstore.Message, found bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	m, found = t.fresh[key]
+	t.dropFresh(key)
+
+	return m, found && m.Sequence >= revision
 }
 
 // drop unassigns a key.
@@ -109,6 +146,7 @@ func (t *table) drop(key string) {
 
 func (t *table) remove(key string) {
 	delete(t.entries, key)
+	t.dropFresh(key)
 	t.changed = append(t.changed, key)
 }
 
@@ -144,6 +182,7 @@ func (t *table) noteInvalid(key string, there bool) {
 func (t *table) noteUnreadable(key string, is bool) {
 	t.update(func(s *model.Sync) {
 		if is {
+			t.dropFresh(key)
 			s.Unreadable = with(s.Unreadable, key)
 		} else {
 			s.Unreadable = without(s.Unreadable, key)

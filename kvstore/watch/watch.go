@@ -75,8 +75,7 @@ func (o Options) withDefaults() Options {
 }
 
 // Entries returns the keys and revisions that are in force now, and how sure that
-// is; nothing before Run. Entries have no values: who is woken reads them. The map
-// is the caller's.
+// is; nothing before Run. Entries have no values: Read returns them. The map is the caller's.
 func (w *Watch) Entries() (map[string]model.Entry, model.Sync) { return w.table.all() }
 
 // Memory returns what to keep over a restart.
@@ -142,10 +141,14 @@ func (w *Watch) SetGroups(groups []string) {
 	}
 }
 
-// Read reads a key at a revision or a later one; a replica that lags is asked
-// again for a while. The error wraps model.ErrNotFound when the bucket does not
-// hold the key. What must not be used is returned as Refused.
+// Read returns the value of a key at a revision or a later one. It asks the server only where
+// the watch has not just read the value; it asks a lagging replica again for a while. The error
+// wraps model.ErrNotFound when the bucket does not hold the key. Refused says why a value must
+// not be used.
 func (w *Watch) Read(ctx context.Context, key string, revision uint64) (model.Entry, error) {
+	if m, found := w.table.takeFresh(key, revision); found {
+		return kvstore.NewEntry(key, m), nil
+	}
 	var m kvstore.Message
 	err := kvstore.UntilCurrent(ctx, func(last bool) (done bool, err error) {
 		m, err = w.store.Value(ctx, w.bucket.stream(), w.bucket.subject(key))

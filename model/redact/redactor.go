@@ -107,8 +107,8 @@ func (r Redactor) redact(s string, line bool) string {
 	return out.String()
 }
 
-// maxEscapes is how many times a text may be escaped, encoded or dumped: JSON within
-// JSON is twice, and base64 of base64 once beside what the patterns are.
+// maxEscapes limits the nesting of escapes and encodings. JSON within JSON is nested twice.
+// Base64 of base64 is nested once, because the patterns contain the base64 form.
 const maxEscapes = 2
 
 // search finds patterns in a view of a text, and in what its escapes mean.
@@ -119,28 +119,11 @@ func (p *patterns) search(v view, line bool, escapes int, found *[]span) {
 	if escapes == 0 {
 		return
 	}
-	if text, at := unwrapped(v.text); at != nil {
-		joined := v.within(text, at)
-		joined.joined = true
-		p.search(joined, line, escapes-1, found)
-	}
-	for _, read := range readers(v) {
+	for _, read := range []func(string) (string, []span){unwrapped, unescaped, unpercented, uncoloured, decoded} {
 		if text, at := read(v.text); at != nil {
 			p.search(v.within(text, at), line, escapes-1, found)
 		}
 	}
-}
-
-// readers returns what reads the escapes, encodings and dumps in a text. Dumps have lines.
-func readers(v view) []func(string) (string, []span) {
-	out := []func(string) (string, []span){unescaped, unpercented, uncoloured, decoded}
-	if !v.joined {
-		for _, d := range dumps(v.text) {
-			out = append(out, d.undumped)
-		}
-	}
-
-	return out
 }
 
 // scan finds the patterns in one view.

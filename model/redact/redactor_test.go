@@ -232,8 +232,6 @@ func FuzzRedact(f *testing.F) {
 	f.Add("line one\nline two\n", "\n", "  ")
 	f.Add("YWJjZGVm", "ab", "=")
 	f.Add("correct horse battery: staple", "user: ", "@host")
-	f.Add("68 75 6e 74", "0000000 ", " 65")
-	f.Add("0000000: 6875", "|", "|")
 	f.Add("ONSWG4TFOQ======", "A", "B")
 	f.Fuzz(func(t *testing.T, secret, before, after string) {
 		trimmed := strings.TrimSpace(secret)
@@ -254,14 +252,11 @@ func FuzzRedact(f *testing.F) {
 				t.Errorf("%s of %q within %q %q: %s", name, secret, before, after, got)
 			}
 		}
-		// A byte as od -c prints it is no character; colours within colours are none.
+		// Colours within colours are not redacted.
 		if strings.ContainsFunc(before+secret+after, func(r rune) bool { return r < ' ' || r > '~' }) {
 			return
 		}
 		for name, form := range encodedForms() {
-			if name == "od -c" && strings.Contains(before+secret+after, " ") {
-				continue
-			}
 			got := r.Redact("it said:\n" + form(before+secret+after) + "\nand ended")
 			if !strings.Contains(got, model.Redacted) {
 				t.Errorf("%s of %q within %q %q: %s", name, secret, before, after, got)

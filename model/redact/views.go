@@ -16,8 +16,6 @@ type span struct{ from, to int32 }
 type view struct {
 	text string
 	at   []span
-	// joined reports that the ends of lines are left out.
-	joined bool
 }
 
 // origin returns the place of a part of the view in the text that was given.

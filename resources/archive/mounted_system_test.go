@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -28,7 +28,7 @@ func TestSystemMountedArchive(t *testing.T) {
 			state, err := o.typ.Status(t.Context(), o.env, o.provider, o.spec)
 			check(t, err)
 			_, err = o.typ.Plan(o.spec, state, false)
-			if !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), dir+"/a.tar.gz is a mount point") {
+			if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), dir+"/a.tar.gz is a mount point") {
 				t.Errorf("the error is %v", err)
 			}
 		})
@@ -45,7 +45,7 @@ func TestSystemUnpackOntoAMount(t *testing.T) {
 	want := dir + "/opt/app/conf is a mount point and cannot be removed or replaced"
 	o := newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": markerOfApp})(dir))
 	_, plan := o.due()
-	if _, err := o.apply(plan); !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), want) {
+	if _, err := o.apply(plan); !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), want) {
 		t.Errorf("the error is %v", err)
 	}
 	holds("opt/app/bin/tool", "")(t, dir)
@@ -53,7 +53,7 @@ func TestSystemUnpackOntoAMount(t *testing.T) {
 	o = newOne(t, s.of(t, typetest.Properties{"extract_parent": "DIR/opt", "creates": "DIR/opt/app/conf", "checksum": strings.Repeat("0", 64)})(dir))
 	state, err := o.typ.Status(t.Context(), o.env, o.provider, o.spec)
 	check(t, err)
-	if _, err := o.typ.Plan(o.spec, state, false); !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), want) {
+	if _, err := o.typ.Plan(o.spec, state, false); !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), want) {
 		t.Errorf("the dry run returns %v", err)
 	}
 }

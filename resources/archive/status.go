@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -39,7 +39,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p ArchiveProvider, spe
 	if spec.ExtractParent != "" {
 		state.want.target = targetObstacle(env, spec.ExtractParent)
 		if created, err := env.Host.Follow(spec.Creates); spec.Creates != "" && err == nil && created.Kind == files.File && state.want.target == nil {
-			if err := env.Host.MayReplace(spec.Creates); errors.Is(err, mounts.ErrMounted) {
+			if err := env.Host.MayReplace(spec.Creates); errors.Is(err, paths.ErrMounted) {
 				state.want.target = err
 			}
 		}

@@ -9,13 +9,13 @@ import (
 	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // jsonReader makes a tree of JSON. It has a parser of its own because YAML
 // does not read all JSON: not the surrogate pairs that many encoders write.
 type jsonReader struct {
-	*tree.Tree
+	*yamlread.Tree
 	dec      *json.Decoder
 	problems model.Problems
 	values   int
@@ -26,7 +26,7 @@ type jsonReader struct {
 // readJSON reads a document that is known to be valid JSON.
 func readJSON(name string, data []byte) (Node, model.Problems) {
 	text := string(data)
-	r := jsonReader{Tree: tree.New(tree.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
+	r := jsonReader{Tree: yamlread.NewTree(yamlread.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
 	r.replaces = sync.OnceValue(func() bool {
 		return strings.Contains(text, "\ufffd") || strings.Contains(strings.ToLower(text), `\ufffd`)
 	})
@@ -53,12 +53,12 @@ func (r *jsonReader) offset() uint32 {
 }
 
 func (r *jsonReader) value(depth int) error {
-	i := r.Add(tree.Node{At: r.offset()})
+	i := r.Add(yamlread.Node{At: r.offset()})
 	switch {
-	case depth > tree.MaxDepth:
-		return fmt.Errorf("nested deeper than %d levels", tree.MaxDepth)
-	case r.values == tree.MaxValues:
-		return tree.TooMany(r.Name)
+	case depth > yamlread.MaxDepth:
+		return fmt.Errorf("nested deeper than %d levels", yamlread.MaxDepth)
+	case r.values == yamlread.MaxValues:
+		return yamlread.TooMany(r.Name)
 	}
 	r.values++
 	token, err := r.dec.Token()
@@ -78,7 +78,7 @@ func (r *jsonReader) value(depth int) error {
 		member := r.value
 		if t == '{' {
 			r.Node(i).Kind = Map
-			member = r.entries(&tree.Keys{})
+			member = r.entries(&yamlread.Keys{})
 		}
 		return r.members(i, depth, member)
 	}
@@ -118,9 +118,9 @@ func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
 }
 
 // entries returns what reads an entry of a mapping.
-func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
+func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
 	return func(depth int) error {
-		i := r.Add(tree.Node{At: r.offset()})
+		i := r.Add(yamlread.Node{At: r.offset()})
 		token, err := r.dec.Token()
 		if err != nil {
 			r.Truncate(i)
@@ -131,7 +131,7 @@ func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
 		at := r.Node(i).At
 		err = r.value(depth)
 		if first, twice := keys.Find(key); twice {
-			tree.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
+			yamlread.AddTwice(&r.problems, r.Position(at), key, r.Position(first))
 			r.Truncate(i)
 			return err
 		}
@@ -139,4 +139,44 @@ func (r *jsonReader) entries(keys *tree.Keys) func(depth int) error {
 
 		return err
 	}
+}
+
+// brokenJSON finds what is wrong with JSON that cannot be read as YAML either.
+func brokenJSON(name string, data []byte) model.Problems {
+	err := json.Unmarshal(data, &json.RawMessage{})
+	at := model.Position{File: name, Line: 1, Column: 1}
+	if syntax := (&json.SyntaxError{}); errors.As(err, &syntax) {
+		at = PositionAt(name, data, max(int(syntax.Offset)-1, 0))
+	}
+	message, hint := jsonWords(err.Error())
+
+	return model.ProblemAt(at, hint, "invalid JSON: %s", message)
+}
+
+// jsonWords returns what the parser of JSON says about a document in words, and what
+// to do about it.
+func jsonWords(text string) (message, hint string) {
+	what, isCharacter := strings.CutPrefix(text, "invalid character ")
+	if !isCharacter {
+		return "it ends too early", "a bracket, brace or quote is not closed"
+	}
+	for _, place := range []struct{ parser, words, hint string }{
+		{" looking for beginning of value", "where a value begins", "put text in double quotes; the last item has no comma"},
+		{" looking for beginning of object key string", "where a key begins", "put keys in double quotes; the last entry has no comma"},
+		{" after object key:value pair", "after a value", "a comma or a closing brace is missing before it"},
+		{" after object key", "after a key", "a colon is missing before it"},
+		{" after array element", "after an item", "a comma or a closing bracket is missing before it"},
+		{" after top-level value", "after the document", "a file holds one document"},
+		{" in string escape code", "in an escape of text", `write a backslash as \\`},
+		{` in \u hexadecimal character escape`, "in an escape of text", "four hexadecimal digits follow \\u"},
+		{" in string literal", "in text", "write it as an escape, such as \\n"},
+		{" in literal ", "in a word", "put text in double quotes"},
+		{" in ", "in a number", "put text in double quotes"},
+	} {
+		if i := strings.Index(what, place.parser); i >= 0 {
+			return "unexpected " + what[:i] + " " + place.words, place.hint
+		}
+	}
+
+	return "unexpected " + what, ""
 }

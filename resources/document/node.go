@@ -4,18 +4,18 @@ import (
 	"iter"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // Node is a value of a document that was parsed. The zero Node is Null.
 type Node struct {
-	tree *tree.Tree
+	tree *yamlread.Tree
 	at   int
 }
 
-func (n Node) node() tree.Node {
+func (n Node) node() yamlread.Node {
 	if n.tree == nil {
-		return tree.Node{}
+		return yamlread.Node{}
 	}
 
 	return *n.tree.Node(n.at)

@@ -3,9 +3,12 @@ package document
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 	"path/filepath"
 	"regexp"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document/yamlread"
@@ -55,3 +58,53 @@ func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 
 // looksLikeJSON is how JSON begins that was meant to be JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
+
+// checkText finds the first byte that no document may hold, and reports whether
+// any of yamlread.Breaks is in it. JSON may hold some control characters that
+// YAML may not.
+func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
+	for i := 0; i < len(data); {
+		c := data[i]
+		if c >= ' ' && c < 0x7f || c == '\n' || c == '\t' || c == '\r' {
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRune(data[i:])
+		message, hint := textProblem(data, i, r, size)
+		if message != "" && (!isJSON || i == 0 || size == 1 && r == utf8.RuneError) {
+			return breaks, &model.Problem{Pos: PositionAt(name, data, i), Message: message, Hint: hint}
+		}
+		breaks = breaks || strings.ContainsRune(yamlread.Breaks, r)
+		i += size
+	}
+
+	return breaks, nil
+}
+
+func textProblem(data []byte, i int, r rune, size int) (message, hint string) {
+	switch {
+	case i == 0 && (bytes.HasPrefix(data, []byte{0xff, 0xfe}) || bytes.HasPrefix(data, []byte{0xfe, 0xff})):
+		return "the document is not UTF-8, it begins as UTF-16 does", "save it as UTF-8"
+	case i == 0 && bytes.HasPrefix(data, []byte{0x1f, 0x8b}):
+		return "the document is a gzip archive, not text", "a bundle is taken from a path, obj:// or http(s)://"
+	case r == utf8.RuneError && size == 1:
+		return fmt.Sprintf("the byte %#02x is not valid UTF-8", data[i]), "save the document as UTF-8, or write bytes as `!!binary` with base64"
+	case r < ' ' || r == 0x7f || (r > 0x7f && r < 0xa0 && r != 0x85) || r == 0xfffe || r == 0xffff:
+		return fmt.Sprintf("the control character %U is not allowed in a document", r), "write it as an escape in double quotes: \"" + escapeRune(r) + "\""
+	default:
+		return "", ""
+	}
+}
+
+func escapeRune(r rune) string {
+	if r < 0x100 {
+		return fmt.Sprintf(`\x%02x`, r)
+	}
+
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// PositionAt returns the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
+	return yamlread.PositionAt(name, data, offset)
+}

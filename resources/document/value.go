@@ -9,20 +9,20 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
+	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
 // Kind is the shape of a Value.
-type Kind = tree.Kind
+type Kind = yamlread.Kind
 
 // The kinds.
 const (
-	Null   = tree.Null
-	Bool   = tree.Bool
-	Number = tree.Number
-	String = tree.String
-	List   = tree.List
-	Map    = tree.Map
+	Null   = yamlread.Null
+	Bool   = yamlread.Bool
+	Number = yamlread.Number
+	String = yamlread.String
+	List   = yamlread.List
+	Map    = yamlread.Map
 )
 
 // Value is a value of a document with its place, after its
@@ -34,7 +34,7 @@ type Value struct {
 	// Derived reports that it is no secret itself, but came of one.
 	Derived bool
 	// Late is set on a value that can only be known when what it needs has run.
-	Late bool
+	Deferred bool
 	// Text is a scalar as written.
 	Text string
 	// Inserted are the parts of Text that expressions gave and that matter where it
@@ -161,9 +161,9 @@ func (v *Value) EachScalar(do func(*Value)) {
 }
 
 // IsLate reports whether the value, or any within it, is known only later.
-func (v Value) IsLate() bool {
-	return v.Late || slices.ContainsFunc(v.Items, Value.IsLate) ||
-		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsLate() })
+func (v Value) IsDeferred() bool {
+	return v.Deferred || slices.ContainsFunc(v.Items, Value.IsDeferred) ||
+		slices.ContainsFunc(v.Entries, func(e Entry) bool { return e.Value.IsDeferred() })
 }
 
 // AppendJSON writes the value as JSON with the order of its keys and the text of

@@ -6,8 +6,8 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
@@ -15,7 +15,7 @@ import (
 // reported then.
 func TestAtEnd(t *testing.T) {
 	w := newWorld(t)
-	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	w.m.set("s", "x")
 	w.hook = func(event, _ string) {
 		if owed, err := w.opts.Journal.Pending(); event == "end" && (err != nil || len(owed) > 0) {
@@ -85,7 +85,7 @@ func TestAtEndIsRefused(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			w.m.set("s", "x")
 			g := w.graph("thing a value=1", "svc s value=x fail_at=end-fails times=2 subscribe=thing#a", "thing b value=1")
 			w.opts.Cause = model.CauseDrift
@@ -102,7 +102,7 @@ func TestAtEndIsRefused(t *testing.T) {
 					t.Errorf("run %d: %v, pending %v", i+1, err, pending)
 				}
 				again := again(w, g)
-				w.opts.Earlier = plan.Standing(again, func(model.Ref) bool { return false })
+				w.opts.Prior = plan.HistoryForPartial(again, func(model.Ref) bool { return false })
 				w.m.actions()
 				w.run(again)
 				if got := "svc#s " + string(w.txs["svc#s"].Outcome()); got != want || !slices.Equal(w.m.actions(), []string{"refresh s", "end s"}) {

@@ -130,7 +130,7 @@ func TestLimitOfABatch(t *testing.T) {
 	}
 	run := w.run(w.graph("thing n value=1 noop=true", "many a value=1", "many b value=1", "many c value=1", "many s", "thing x value=1 require=many#c", "thing y value=1 require=thing#x"))
 	w.outcomes("thing#n noop", "many#a changed", "many#b changed", "many#c notrun", "many#s stable", "thing#x notrun", "thing#y notrun")
-	if !run.Resumes.Equal(until) || run.Outcome() != model.OutcomeNotRun {
-		t.Errorf("the run is %s and resumes at %s", run.Outcome(), run.Resumes)
+	if !run.RetryAt.Equal(until) || run.Outcome() != model.OutcomeNotRun {
+		t.Errorf("the run is %s and resumes at %s", run.Outcome(), run.RetryAt)
 	}
 }

@@ -21,9 +21,6 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
-	"github.com/musterfleet/muster/resources/engine/report"
-	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -72,7 +69,7 @@ func newWorld(t *testing.T) *world {
 		resource.Of[*spec, *settlingState, provider](settling{many{mk("settling", func(i *resource.Info) { i.Reads, i.Writes = resource.Units, resource.Units })}}, plain{}),
 	}
 	w.opts = engine.Options{
-		Identity: report.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},
+		Identity: engine.Identity{Manifest: "test.yaml", Cause: model.CauseCommand},
 		Env:      resource.Env{Host: hosttest.New(t), Log: slog.New(slog.NewTextHandler(&w.log, nil))},
 	}
 	return w
@@ -246,7 +243,7 @@ func TestSteps(t *testing.T) {
 func TestLateResourcesAreRelated(t *testing.T) {
 	w := newWorld(t)
 	late, dir := w.res("rel late needs=value:dir"), w.res("rel dir value=1")
-	late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
+	late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) {
 		return w.res("rel late value=2").Spec, nil, nil
 	}
 	g, err := graph.Build([]*resource.Resource{late, dir}, nil)
@@ -487,7 +484,7 @@ func TestOwedRefreshSurvives(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			lines := []string{"thing a value=1", "thing b value=1 fail_at=apply times=1", "svc s value=x subscribe=thing#a"}
 			g := w.graph(lines...)
 			ctx, cancel := context.WithCancelCause(t.Context())
@@ -510,7 +507,7 @@ func TestOwedRefreshSurvives(t *testing.T) {
 func TestRefreshThatFailsIsOwed(t *testing.T) {
 	w := newWorld(t)
 	w.m.set("s", "x")
-	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	g := w.graph("thing a value=1", "svc s value=x fail_at=apply times=1 subscribe=thing#a")
 	w.run(g)
 	w.outcomes("thing#a changed", "svc#s failed")
@@ -525,7 +522,7 @@ func TestRefreshThatFailsIsOwed(t *testing.T) {
 func TestFailedChangeThatChangedNothingOwesNothing(t *testing.T) {
 	w := newWorld(t)
 	w.m.set("s", "x")
-	w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	g := w.graph("thing a value=1 fail_at=apply", "svc s value=x subscribe=thing#a")
 	for range 2 {
 		w.run(g)
@@ -543,7 +540,7 @@ func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			a, b, s := typ+" a value=1 fail_at=halfway", typ+" b value=", "svc s value=x subscribe="+typ+"#a,"+typ+"#b"
 			steps := []struct{ b, a, s string }{
 				{"changed", "failed", "refreshed"}, {"stable", "failed", "stable"}, {"stable", "failed", "stable"}, {"changed", "failed", "refreshed"}, {"stable", "failed", "stable"},
@@ -564,7 +561,7 @@ func TestFailedChangeThatMayHaveChangedSomethingStaysOwed(t *testing.T) {
 
 func TestDebtOfAResourceThatIsGoneIsForgotten(t *testing.T) {
 	w := newWorld(t)
-	j := journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+	j := engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 	w.opts.Journal = j
 	if err := j.Add(t.Context(), model.Ref{Type: "svc", Name: "gone"}); err != nil {
 		t.Fatal(err)
@@ -725,7 +722,7 @@ func TestOutputsReachLaterResources(t *testing.T) {
 	w := newWorld(t)
 	first, second := w.res("guarded a value=hello"), w.res("thing b")
 	second.Taken = []resource.Reference{{Ref: first.Ref(), Property: "outputs"}}
-	second.Late = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
+	second.ResolveDeferred = func(_ context.Context, out resource.Outputs) (resource.Spec, []model.Secret, error) {
 		v, ok := out[first.Ref()]["value"]
 		if !ok {
 			return nil, nil, errors.New("not known yet")
@@ -817,10 +814,10 @@ func TestSecretsAreNeverShown(t *testing.T) {
 func TestEarlierCommandsOfTheSession(t *testing.T) {
 	w := newWorld(t)
 	dir := t.TempDir()
-	if _, err := session.New(t.Context(), w.opts.Env.Host, dir); err != nil {
+	if _, err := engine.NewSession(t.Context(), w.opts.Env.Host, dir); err != nil {
 		t.Fatal(err)
 	}
-	s, err := session.Open(w.opts.Env.Host, dir)
+	s, err := engine.OpenSession(w.opts.Env.Host, dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -832,11 +829,11 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 		}
 	}
 	earlier := func() graph.Known {
-		w.opts.Earlier, err = s.History()
+		w.opts.Prior, err = s.History()
 		if err != nil {
 			t.Fatal(err)
 		}
-		return w.opts.Earlier.Knows
+		return w.opts.Prior.Knows
 	}
 	w.run(w.graph("thing a value=1", "thing bad value=1 fail_at=apply"))
 	store()
@@ -856,7 +853,7 @@ func TestEarlierCommandsOfTheSession(t *testing.T) {
 	if sum.Counts != want || sum.StartTime.IsZero() || sum.EndTime.Before(sum.StartTime) {
 		t.Fatalf("%+v", sum)
 	}
-	if _, err := session.Open(w.opts.Env.Host, dir+"/none"); !errors.Is(err, session.ErrNone) {
+	if _, err := engine.OpenSession(w.opts.Env.Host, dir+"/none"); !errors.Is(err, engine.ErrNoSession) {
 		t.Fatal(err)
 	}
 }
@@ -865,7 +862,7 @@ func TestLogLine(t *testing.T) {
 	var out bytes.Buffer
 	log := slog.New(slog.NewTextHandler(&out, nil))
 	tx := &model.Transaction{Type: "file", Name: "/etc/motd", RequestedEnsure: "present", Provider: "posix", Changed: true, Duration: 3 * time.Millisecond}
-	report.Log(t.Context(), log, tx)
+	engine.LogTransaction(t.Context(), log, tx)
 	contains(t, out.String(), "level=WARN", `msg="file#/etc/motd changed"`, "ensure=present", "runtime=3ms", "provider=posix")
 }
 
@@ -876,17 +873,17 @@ func TestSessionTouchesOnlyWhatIsItsOwn(t *testing.T) {
 	if err := os.WriteFile(keep, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := session.Open(h, other); !errors.Is(err, session.ErrNone) {
+	if _, err := engine.OpenSession(h, other); !errors.Is(err, engine.ErrNoSession) {
 		t.Fatalf("a directory that is no session was opened: %v", err)
 	}
-	if _, err := session.New(t.Context(), h, other); !errors.Is(err, session.ErrNone) {
+	if _, err := engine.NewSession(t.Context(), h, other); !errors.Is(err, engine.ErrNoSession) {
 		t.Fatalf("a directory that is not empty was made a session: %v", err)
 	}
 	dir := filepath.Join(other, "session")
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	s, err := session.New(t.Context(), h, dir)
+	s, err := engine.NewSession(t.Context(), h, dir)
 	if err != nil {
 		t.Fatal(err)
 	}

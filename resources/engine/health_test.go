@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
 )
 
 // clinic makes the checks of a test: each is the status that its command names.
@@ -217,7 +217,7 @@ func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env
 
 // TestChecksThatWereBrokenOff: what was not found out is not told, and not taken for fine.
 func TestChecksThatWereBrokenOff(t *testing.T) {
-	const reason = "its health checks were broken off: the run was interrupted"
+	const reason = "its health checks were interrupted: the run was interrupted"
 	for _, c := range []struct {
 		line, outcome, run string
 		made               []string
@@ -320,7 +320,7 @@ func TestLogLineOfHealth(t *testing.T) {
 	} {
 		w.log.Reset()
 		c.tx.Type, c.tx.Name, c.tx.RequestedEnsure = "file", "a", "present"
-		report.Log(t.Context(), w.opts.Env.Log, &c.tx)
+		engine.LogTransaction(t.Context(), w.opts.Env.Log, &c.tx)
 		contains(t, w.log.String(), c.want)
 	}
 }

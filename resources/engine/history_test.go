@@ -7,9 +7,9 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -44,8 +44,8 @@ func TestRefreshByEarlierCommands(t *testing.T) {
 				w := newWorld(t)
 				w.m.set("s", "x")
 				w.opts.Env.Scope.Noop = c.noop
-				w.opts.Earlier = w.history(c.earlier...)
-				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Earlier.Knows)
+				w.opts.Prior = w.history(c.earlier...)
+				g, err := graph.Build([]*resource.Resource{w.res("svc s value=x subscribe=" + ref)}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -75,11 +75,11 @@ func TestRequireOfEarlierCommands(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
-			w.opts.Earlier = w.history(c.earlier...)
+			w.opts.Prior = w.history(c.earlier...)
 			for noop, want := range map[bool]model.Outcome{true: c.noop, false: c.run} {
 				w.m.set("b", "")
 				w.opts.Env.Scope.Noop = noop
-				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Earlier.Knows)
+				g, err := graph.Build([]*resource.Resource{w.res("thing b value=1 require=thing#a")}, w.opts.Prior.Knows)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -116,9 +116,9 @@ func (w *world) history(all ...model.Transaction) plan.History {
 }
 
 // session stores transactions in a session, one second after the other.
-func (w *world) session(all ...model.Transaction) *session.Store {
+func (w *world) session(all ...model.Transaction) *engine.SessionStore {
 	w.t.Helper()
-	s, err := session.New(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
+	s, err := engine.NewSession(w.t.Context(), w.opts.Env.Host, w.t.TempDir())
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -8,14 +8,14 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/engine/journal"
+	"github.com/musterfleet/muster/resources/engine"
 )
 
 // damage puts something in the place of a journal that owes svc#s a refresh.
-func damage(t *testing.T, w *world, text string) (j *journal.File, path string) {
+func damage(t *testing.T, w *world, text string) (j *engine.FileJournal, path string) {
 	t.Helper()
 	dir := t.TempDir()
-	j = journal.NewFile(w.opts.Env.Host, dir, "test.yaml")
+	j = engine.NewFileJournal(w.opts.Env.Host, dir, "test.yaml")
 	if err := j.Add(t.Context(), model.Ref{Type: "svc", Name: "s"}); err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +94,7 @@ func TestDamagedJournalIsNeverOverwritten(t *testing.T) {
 			j, path := damage(t, newWorld(t), text)
 			_, err := j.Pending()
 			for what, err := range map[string]error{"owed": err, "owe": j.Add(t.Context(), ref), "settle": j.Clear(t.Context(), ref)} {
-				if !errors.Is(err, journal.ErrDamaged) || !strings.Contains(err.Error(), path) {
+				if !errors.Is(err, engine.ErrDamagedJournal) || !strings.Contains(err.Error(), path) {
 					t.Errorf("%s: %v", what, err)
 				}
 			}
@@ -155,7 +155,7 @@ func TestDebtsOfABatch(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t)
 			w.m.set("s", "x")
-			w.opts.Journal = journal.NewFile(w.opts.Env.Host, t.TempDir(), "test.yaml")
+			w.opts.Journal = engine.NewFileJournal(w.opts.Env.Host, t.TempDir(), "test.yaml")
 			stop := w.stoppable()
 			w.hook = func(event, name string) {
 				if event == "apply" && name == c.cut {

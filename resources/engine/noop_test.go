@@ -17,7 +17,7 @@ import (
 // yes with that proviso.
 func TestNoopDoesNotTrustGuards(t *testing.T) {
 	const unknown = "unknown until thing#a is applied"
-	const provided = "Would have set g, provided that its guards let it once thing#a is applied"
+	const provided = "Would have set g, if its guards allow it after thing#a is applied"
 	cases := map[string]struct {
 		lines []string
 		want  string // the noop message of guarded#g, empty when it is stable
@@ -173,7 +173,7 @@ func TestNoopNamesWhatLatePropertiesWaitFor(t *testing.T) {
 			}
 			late := w.res("thing late require=guarded#e")
 			late.Taken = []resource.Reference{{Ref: model.Ref{Type: "guarded", Name: "e"}, Property: "outputs"}}
-			late.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
+			late.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, c.err }
 			g, err := graph.Build(append(all, late), nil)
 			if err != nil {
 				t.Fatal(err)

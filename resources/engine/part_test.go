@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/journal"
 	"github.com/musterfleet/muster/resources/engine/plan"
 )
 
@@ -72,7 +72,7 @@ func TestPart(t *testing.T) {
 			}
 			part := w.part(g, c.refs...)
 			w.opts.Cause = model.CauseDrift
-			w.opts.Earlier = plan.Standing(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
+			w.opts.Prior = plan.HistoryForPartial(part, func(ref model.Ref) bool { return slices.Contains(references(c.failed...), ref) })
 			summary := w.run(part)
 			w.outcomes(c.want...)
 			slices.Sort(looked)
@@ -135,7 +135,7 @@ func TestPartAndPendingRefreshes(t *testing.T) {
 		w.m.set(n.Ref.Name, "1")
 	}
 	dir := t.TempDir()
-	file := journal.NewFile(w.opts.Env.Host, dir, "test")
+	file := engine.NewFileJournal(w.opts.Env.Host, dir, "test")
 	w.opts.Journal, w.opts.Cause = file, model.CauseDrift
 	if err := file.Add(t.Context(), references("svc#u")...); err != nil {
 		t.Fatal(err)

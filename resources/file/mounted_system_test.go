@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/typetest"
 )
@@ -48,7 +48,7 @@ func TestSystemMounts(t *testing.T) {
 				check(t, err)
 				return
 			}
-			if !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), dir+"/"+c.named+" is a mount point") {
+			if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), dir+"/"+c.named+" is a mount point") {
 				t.Errorf("the error is %v", err)
 			}
 			if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, dir)); len(diff) > 0 {

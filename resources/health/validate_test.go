@@ -6,7 +6,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
 )
 
@@ -14,7 +13,7 @@ import (
 func list(t testing.TB, text string) ([]model.HealthCheck, model.Problems) {
 	t.Helper()
 	root, problems := document.Read("m.yaml", []byte(text), 1<<20)
-	d := decode.Decoder{Problems: problems}
+	d := document.Decoder{Problems: problems}
 	var out struct {
 		HealthChecks []model.HealthCheck `json:"health_checks"`
 	}

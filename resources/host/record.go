@@ -11,8 +11,8 @@ import (
 	"path/filepath"
 
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/state"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // maxRecord is more than the largest record takes, that of a scaffold with 100,000 files.
@@ -22,10 +22,10 @@ const maxRecord = 64 << 20
 var ErrDamaged = errors.New("damaged")
 
 // ReadRecord reads what WriteRecord wrote. The error wraps fs.ErrNotExist,
-// trust.ErrUntrusted for a record that others could have written, or ErrDamaged for
+// paths.ErrUntrusted for a record that others could have written, or ErrDamaged for
 // one that is too large or no such document.
 func ReadRecord[T any](path string) (record T, err error) {
-	data, err := files.ReadTrusted(path, maxRecord, trust.Author{})
+	data, err := files.ReadTrusted(path, maxRecord, paths.Author{})
 	switch {
 	case errors.Is(err, files.ErrTooLarge):
 		return record, fmt.Errorf("%w: %w", ErrDamaged, err)

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // TestReadRecord has what WriteRecord wrote, and what it did not.
@@ -43,7 +43,7 @@ func TestReadRecord(t *testing.T) {
 	if err := errors.Join(os.WriteFile(path, []byte(`{"A":9}`), 0o600), os.Chmod(path, 0o620)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := host.ReadRecord[record](path); !errors.Is(err, trust.ErrUntrusted) {
+	if _, err := host.ReadRecord[record](path); !errors.Is(err, paths.ErrUntrusted) {
 		t.Errorf("a record that a group may write gives %v", err)
 	}
 }

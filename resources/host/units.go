@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/state"
-	"github.com/musterfleet/muster/resources/host/systembus"
+	"github.com/musterfleet/muster/resources/host/units"
 )
 
 // booted is the directory that exists if systemd is the init system (sd_booted).
@@ -25,7 +25,7 @@ const (
 
 // canReload reports whether systemd runs here and systemctl is installed.
 func canReload() bool {
-	if _, err := os.Lstat(booted); err != nil || systembus.IsOffline("/") {
+	if _, err := os.Lstat(booted); err != nil || units.IsOffline("/") {
 		return false
 	}
 	_, err := command.FindProgram("systemctl")

@@ -10,52 +10,48 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
-	"github.com/musterfleet/muster/resources/manifest/arguments"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // build makes resources of what a document declares.
 type build struct {
 	session  *session
-	scope    *eval.Scope
+	scope    *scope
 	out      *Resolved
 	problems model.Problems
 	// own are the resources that the document itself declares.
 	own []*resource.Resource
 	// links are those of the resources that the document and what it includes declare.
-	links []links.Links
+	links []resource.Links
 	// openEnded reports whether not all that is declared is known.
 	openEnded bool
 	// decode decodes the properties of a resource; nil is resource.Decode.
 	decode decode
 	// leftOpen reports whether not all is known of what is declared and left out.
-	leftOpen bool
+	excludedUnknown bool
 }
 
 // warner is a Spec that has something to say although it is valid.
 type warner interface{ Warnings() model.Problems }
 
-func (b *build) add(ctx context.Context, d syntax.Declared) {
+func (b *build) add(ctx context.Context, d declaration) {
 	if d.Type.Include != nil && b.session.holds.DenyApply {
 		b.openEnded = true
 		b.problems.Add(d.Pos, "remove it, or allow it with `allow_apply: true` where this manifest is included", "a manifest that is included with `allow_apply: false` cannot include another")
 		return
 	}
-	r := eval.Resolver{Scope: b.scope}
+	r := resolver{Scope: b.scope}
 	reason, ok := r.Excluded(ctx, d.Properties)
 	r.Forgiving, b.scope.Quiet = reason != "", reason != ""
 	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
 	b.scope.Quiet = false
-	warnings := arguments.ShellSyntax(d.Type, properties)
+	warnings := shellWarnings(d.Type, properties)
 	if r.Inserted {
-		kept, more := arguments.Keep(d.Type, properties)
+		kept, more := keepArguments(d.Type, properties)
 		properties, warnings = kept, append(warnings, more...)
 	}
 	warnings = append(warnings, numbersOfTemplates(d.Properties, properties)...)
-	if b.session.Absent && reason == "" {
+	if b.session.ForOtherNode && reason == "" {
 		b.session.declared = append(b.session.declared, properties)
 	}
 	name, sure := name(&r, properties)
@@ -106,7 +102,7 @@ func (b *build) add(ctx context.Context, d syntax.Declared) {
 // an expression that failed. Values that failed look late, and then a type does
 // not validate; so what is left without them is decoded too, and believed where
 // it speaks of a property that is there.
-func ownProblems(unresolved []model.Position, d syntax.Declared, properties document.Value, problems model.Problems) model.Problems {
+func ownProblems(unresolved []model.Position, d declaration, properties document.Value, problems model.Problems) model.Problems {
 	failed := slices.Clone(unresolved)
 	sound := properties
 	sound.Entries = nil
@@ -116,11 +112,11 @@ func ownProblems(unresolved []model.Position, d syntax.Declared, properties docu
 		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
 			// What is wrong with the name, or missing, may come of what failed.
-			if e.Key != syntax.KeyName {
+			if e.Key != keyName {
 				places = append(places, e.Value.Pos)
 			}
-		case e.Key == syntax.KeyName:
-			e.Value.Late = false
+		case e.Key == keyName:
+			e.Value.Deferred = false
 			sound.Entries = append(sound.Entries, e)
 			failed = append(failed, e.Value.Pos)
 		default:
@@ -145,14 +141,14 @@ func holdsFailed(v document.Value, failed []model.Position) bool {
 }
 
 // name returns the name of a resource, and reports one that cannot be shown or is not known.
-func name(r *eval.Resolver, properties document.Value) (text string, sure bool) {
-	v, _ := properties.Get(syntax.KeyName)
+func name(r *resolver, properties document.Value) (text string, sure bool) {
+	v, _ := properties.Get(keyName)
 	switch {
-	case slices.Contains(r.Failed, v.Pos) && v.Late:
+	case slices.Contains(r.Failed, v.Pos) && v.Deferred:
 		if r.Forgiving && len(r.Problems) == 0 {
 			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
 		}
-	case v.Late:
+	case v.Deferred:
 		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
 	case v.Secret:
 		r.Fail(v.Pos, "names are shown in logs and reports", "`name` cannot be secret")
@@ -165,21 +161,21 @@ func name(r *eval.Resolver, properties document.Value) (text string, sure bool) 
 
 // wait makes a resource wait for others: it requires them, and its properties
 // are resolved once they have run.
-func (b *build) wait(res *resource.Resource, d syntax.Declared, properties document.Value, waits []resource.Reference) {
+func (b *build) wait(res *resource.Resource, d declaration, properties document.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
 		refs = append(refs, w.Ref)
 	}
 	res.Taken = waits
 	for _, e := range properties.Entries {
-		if p, known := d.Type.Property(e.Key); known && e.Value.IsLate() {
+		if p, known := d.Type.Property(e.Key); known && e.Value.IsDeferred() {
 			res.Waiting = append(res.Waiting, p.Key)
 		}
 	}
 	requireAlso(res.Spec, refs)
 	s, data := b.session, b.out.Data
-	res.Late = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
-		return s.resolveLate(ctx, d, data, refs, outputs)
+	res.ResolveDeferred = func(ctx context.Context, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+		return s.resolveDeferred(ctx, d, data, refs, outputs)
 	}
 }
 
@@ -195,7 +191,7 @@ func requireAlso(spec resource.Spec, refs []model.Ref) {
 // unevaluated returns the keys that Mapping must not evaluate: literal properties, and control,
 // which Excluded evaluates.
 func unevaluated(t *resource.Type) []string {
-	out := []string{syntax.KeyControl}
+	out := []string{keyControl}
 	for i := range t.Properties {
 		if p := &t.Properties[i]; p.Literal {
 			out = append(append(out, p.Key), p.Aliases...)
@@ -206,24 +202,24 @@ func unevaluated(t *resource.Type) []string {
 }
 
 // resolveLate returns the properties of a resource at its turn.
-func (s *session) resolveLate(ctx context.Context, d syntax.Declared, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
+func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
 	}
-	r := eval.Resolver{Scope: s.Scope(ctx, eval.InResources, data, outputs)}
+	r := resolver{Scope: s.Scope(ctx, inResources, data, outputs)}
 	properties, _ := r.Mapping(ctx, d.Properties, unevaluated(d.Type)...)
 	switch {
 	case len(r.Problems) > len(r.Missing):
-		return nil, nil, syntax.Report(s.Printed.Problems(r.Problems))
+		return nil, nil, tidyProblems(s.Printed.Problems(r.Problems))
 	case len(r.Missing) > 0:
-		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: syntax.Report(s.Printed.Problems(r.Problems))}
+		return nil, nil, resource.PrerequisiteError{Needs: append([]string{resource.PathNeed(r.Missing[0])}, absentAbove(r.Missing[0])...), Err: tidyProblems(s.Printed.Problems(r.Problems))}
 	}
 	if r.Inserted {
-		properties, _ = arguments.Keep(d.Type, properties)
+		properties, _ = keepArguments(d.Type, properties)
 	}
 	res, problems := resource.Decode(d.Type, properties, d.Pos)
 	if len(problems) > 0 {
-		return nil, nil, syntax.Report(problems)
+		return nil, nil, tidyProblems(problems)
 	}
 	requireAlso(res.Spec, refs)
 	s.inherit(res.Meta())
@@ -260,7 +256,7 @@ func (b *build) keep(res *resource.Resource, properties document.Value) {
 	if res.Type.Relations != nil && res.Excluded == "" {
 		b.session.common.bringing = append(b.session.common.bringing, res)
 	}
-	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.Late == nil {
+	if w, ok := res.Spec.(warner); ok && res.Excluded == "" && res.ResolveDeferred == nil {
 		b.warn(res, properties, w.Warnings())
 	}
 }
@@ -271,7 +267,7 @@ func (b *build) warn(res *resource.Resource, properties document.Value, warnings
 		if w.Pos.IsZero() {
 			w.Pos = res.Pos
 			for _, e := range properties.Entries {
-				if syntax.SameProperty(res.Type, e.Key, w.Property) {
+				if sameProperty(res.Type, e.Key, w.Property) {
 					w.Pos = e.Value.Pos
 				}
 			}

@@ -8,8 +8,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -28,14 +26,14 @@ type File struct {
 	// Pos is where it does; of what an expression reads only the document is known.
 	Pos model.Position
 	// Late reports whether Path holds an expression that only the node can evaluate.
-	Late bool
+	HasExpression bool
 }
 
 // Check finds what is wrong with a document without the node that it is for.
 // What depends on the node, by facts, environment, buckets or files of it, is
 // checked as far as it can be: expressions are compiled, and their values are
 // taken for good. The error is that of Resolve; the files are known with it too.
-func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*Checked, error) {
+func (l *Loader) Check(ctx context.Context, doc *Document, in Inputs) (*Checked, error) {
 	s := l.elsewhere(doc, in)
 	resolved, err := s.resolve(ctx, in)
 	if err != nil {
@@ -48,19 +46,19 @@ func (l *Loader) Check(ctx context.Context, doc *syntax.Document, in Inputs) (*C
 // CheckCondition finds what is wrong with the text of a Condition without the
 // node that it is for. The error is that of Condition.
 func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Value) error {
-	r := eval.Resolver{Scope: l.elsewhere(syntax.Empty(v.Pos.File), Inputs{}).Scope(ctx, eval.InData, nil, nil)}
+	r := resolver{Scope: l.elsewhere(emptyDocument(v.Pos.File), Inputs{}).Scope(ctx, inData, nil, nil)}
 	r.Condition(ctx, name, v)
 
 	return r.Problems.Err()
 }
 
 // elsewhere begins to resolve a document that is for another machine.
-func (l *Loader) elsewhere(doc *syntax.Document, in Inputs) *session {
+func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
-	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
+	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
-	s.Absent = true
+	s.ForOtherNode = true
 
 	return s
 }
@@ -75,7 +73,7 @@ func sourceBeside(properties document.Value) (document.Value, bool) {
 // checkSource reports a file beside a manifest that has no directory.
 func (b *build) checkSource(properties document.Value) {
 	v, beside := sourceBeside(properties)
-	if beside && !v.Late && b.session.Dir == "" && !b.session.Absent {
+	if beside && !v.Deferred && b.session.Dir == "" && !b.session.ForOtherNode {
 		b.problems.Add(v.Pos, "make a bundle of the manifest and its files, or give an absolute path", "`source` %s is relative, and this manifest has no directory", v.Text)
 	}
 }
@@ -86,10 +84,10 @@ func (c *Checked) addSource(properties document.Value) {
 		return
 	}
 	// What an expression begins may turn out to be absolute.
-	if v.Late && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
+	if v.Deferred && (strings.HasPrefix(v.Text, "${") || strings.HasPrefix(v.Text, "{{")) {
 		return
 	}
-	c.add(File{Path: v.Text, Pos: v.Pos, Late: v.Late})
+	c.add(File{Path: v.Text, Pos: v.Pos, HasExpression: v.Deferred})
 }
 
 func (c *Checked) add(f File) {
@@ -102,8 +100,8 @@ func (c *Checked) add(f File) {
 // is its text and place, name what problems call it. It sees facts and the
 // environment. The error is model.Problems.
 func (l *Loader) Condition(ctx context.Context, name string, v document.Value, in Inputs) (bool, error) {
-	s := l.session(syntax.Empty(v.Pos.File), in)
-	r := eval.Resolver{Scope: s.Scope(ctx, eval.InData, nil, nil)}
+	s := l.session(emptyDocument(v.Pos.File), in)
+	r := resolver{Scope: s.Scope(ctx, inData, nil, nil)}
 	yes, _ := r.Condition(ctx, name, v)
 
 	return yes, r.Problems.Err()

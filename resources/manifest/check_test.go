@@ -103,7 +103,7 @@ muster:
 	var found []string
 	for _, f := range got.Files {
 		line := f.Path + " " + f.Pos.String()
-		if f.Late {
+		if f.HasExpression {
 			line += " late"
 		}
 		found = append(found, line)

@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/loopback"
 )
@@ -173,26 +172,26 @@ func TestFetchProblems(t *testing.T) {
 		source, want string
 		is           error
 	}{
-		"empty":            {"", "invalid source: it is empty, give a path, -, kv://, obj:// or http(s)://", source.ErrSource},
-		"no stdin":         {"-", "invalid source: there is no standard input to read", source.ErrSource},
-		"scheme":           {"ftp://x/y", "invalid source: there is no scheme ftp://, give a path, -, kv://, obj:// or http(s)://", source.ErrSource},
+		"empty":            {"", "invalid source: it is empty, give a path, -, kv://, obj:// or http(s)://", manifest.ErrSource},
+		"no stdin":         {"-", "invalid source: there is no standard input to read", manifest.ErrSource},
+		"scheme":           {"ftp://x/y", "invalid source: there is no scheme ftp://, give a path, -, kv://, obj:// or http(s)://", manifest.ErrSource},
 		"missing":          {"nope.yaml", "open nope.yaml: no such file or directory", fs.ErrNotExist},
 		"directory":        {".", ". is not a regular file", nil},
 		"fifo":             {"fifo", "fifo is not a regular file", nil},
-		"large":            {"large.yaml", "large.yaml: too large: more than the 1000 bytes that are allowed", source.ErrTooLarge},
-		"kv key":           {"kv://b", "invalid source: write it as kv://bucket/key", source.ErrSource},
-		"kv bucket":        {"kv:///k", "invalid source: write it as kv://bucket/key", source.ErrSource},
+		"large":            {"large.yaml", "large.yaml: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"kv key":           {"kv://b", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
+		"kv bucket":        {"kv:///k", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
 		"kv missing":       {"kv://b/nope", "kv://b/nope: file does not exist", fs.ErrNotExist},
-		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the 1000 bytes that are allowed", source.ErrTooLarge},
-		"object name":      {"obj://b/", "invalid source: write it as obj://bucket/name", source.ErrSource},
+		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"object name":      {"obj://b/", "invalid source: write it as obj://bucket/name", manifest.ErrSource},
 		"object missing":   {"obj://b/nope", "obj://b/nope: file does not exist", fs.ErrNotExist},
-		"no manifest":      {"none.tar.gz", "none.tar.gz: invalid source: the bundle has no manifest.yaml at its root", source.ErrSource},
+		"no manifest":      {"none.tar.gz", "none.tar.gz: invalid source: the bundle has no manifest.yaml at its root", manifest.ErrSource},
 		"outside":          {"far.tar.gz", "", archive.ErrUnsafeEntry},
 		"cut off":          {"cut.tar.gz", "", archive.ErrNotArchive},
-		"large manifest":   {"big.tar.gz", "", source.ErrTooLarge},
+		"large manifest":   {"big.tar.gz", "", manifest.ErrTooLarge},
 		"large bundle":     {"long.tar.gz", "", nil},
-		"http":             {"http:///x", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", source.ErrSource},
-		"http credentials": {"http://joe:hun/ter2@x/y", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", source.ErrSource},
+		"http":             {"http:///x", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", manifest.ErrSource},
+		"http credentials": {"http://joe:hun/ter2@x/y", "invalid source: the URL cannot be read: percent-encode what is special in it, such as / or @ in a password", manifest.ErrSource},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, err := manifest.NewLoader(o).Fetch(t.Context(), tc.source)
@@ -210,7 +209,7 @@ func TestFetchProblems(t *testing.T) {
 		"obj://b/k":   "invalid source: obj://b/k needs a NATS connection: give --server or --context, or let an agent run it",
 		"none.tar.gz": "invalid source: none.tar.gz is a bundle, which cannot be unpacked here",
 	} {
-		if _, err := bare.Fetch(t.Context(), from); err == nil || err.Error() != want || !errors.Is(err, source.ErrSource) {
+		if _, err := bare.Fetch(t.Context(), from); err == nil || err.Error() != want || !errors.Is(err, manifest.ErrSource) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}

@@ -51,7 +51,7 @@ func FuzzParse(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, res := range r.Resources {
-			if res.Sensitive() || res.Late != nil || res.Excluded != "" {
+			if res.Sensitive() || res.ResolveDeferred != nil || res.Excluded != "" {
 				return
 			}
 		}

@@ -73,7 +73,7 @@ func describe(t *testing.T, r *manifest.Resolved) string {
 		if len(res.Secrets) > 0 {
 			line += " secret"
 		}
-		if res.Late != nil {
+		if res.ResolveDeferred != nil {
 			line += " late"
 		}
 		lines = append(lines, line)

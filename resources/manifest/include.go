@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -15,11 +16,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/hierarchy"
-	"github.com/musterfleet/muster/resources/manifest/source"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
@@ -34,14 +31,14 @@ func (b *build) assemble(ctx context.Context) {
 		switch {
 		case res.Type.Include == nil:
 		case res.Excluded != "":
-			res.LeftOut = b.leaveOut(ctx, inclusion{Resource: res, properties: b.out.values[i]})
-			b.leftOpen = b.leftOpen || res.LeftOut == nil
+			res.LeftOut = b.excludedRefs(ctx, inclusion{Resource: res, properties: b.out.values[i]})
+			b.excludedUnknown = b.excludedUnknown || res.LeftOut == nil
 		default:
 			b.include(ctx, inclusion{Resource: res, properties: b.out.values[i]})
 		}
 		b.out.Resources = append(b.out.Resources, res)
 	}
-	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.Absent {
+	if b.session.by == nil && b.session.Doc.Name() != "" && !b.session.ForOtherNode {
 		b.checkTemplates()
 	}
 }
@@ -57,7 +54,7 @@ func (b *build) checkTemplates() {
 	for _, res := range b.out.Resources {
 		spec, is := res.Spec.(templated)
 		dir := res.Scope.Dir
-		if !is || dir == "" || res.Excluded != "" || res.Late != nil || res.Scope.HealthCheckOnly || spec.Templates() == "" || filepath.IsAbs(spec.Templates()) {
+		if !is || dir == "" || res.Excluded != "" || res.ResolveDeferred != nil || res.Scope.HealthCheckOnly || spec.Templates() == "" || filepath.IsAbs(spec.Templates()) {
 			continue
 		}
 		path, pos := filepath.Join(dir, spec.Templates()), res.Pos
@@ -66,10 +63,10 @@ func (b *build) checkTemplates() {
 			pos = source.Pos
 		}
 		others := slices.DeleteFunc(slices.Clone(b.out.Resources), func(other *resource.Resource) bool { return other == res })
-		_, later := b.session.broughtLater(path, others)
+		_, later := b.session.providedLater(path, others)
 		info, err := os.Stat(path)
 		switch {
-		case later || b.openEnded || b.session.broughtWithin(path):
+		case later || b.openEnded || b.session.providedWithin(path):
 		case errors.Is(err, fs.ErrNotExist):
 			b.problems.Add(pos, "a relative path is beside the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource brings it", spec.Templates())
 		case err == nil && !info.IsDir():
@@ -87,7 +84,7 @@ type inclusion struct {
 
 // placeOfName is the place of the resource's name.
 func (i *inclusion) placeOfName() model.Position {
-	if name, ok := i.properties.Get(syntax.KeyName); ok && !name.Pos.IsZero() {
+	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
 	}
 
@@ -129,8 +126,8 @@ func (b *build) include(ctx context.Context, i inclusion) {
 		return // its resources are there already, or it is a cycle, which is found as any other
 	}
 	s.SetDynamic()
-	brings, later := s.broughtLater(i.path, b.out.Resources)
-	if i.Late != nil || later {
+	brings, later := s.providedLater(i.path, b.out.Resources)
+	if i.ResolveDeferred != nil || later {
 		b.includeLater(i, brings)
 		return
 	}
@@ -183,7 +180,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
 	switch {
-	case b.session.Absent && (errors.Is(err, eval.ErrElsewhere) || errors.Is(err, fs.ErrNotExist)):
+	case b.session.ForOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
 		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
 		hint = "a relative path is beside the manifest that names it"
@@ -203,7 +200,7 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.out.Warnings = append(b.out.Warnings, child.out.Warnings...)
 	b.links = append(b.links, child.links...)
 	b.problems.Append(child.problems...)
-	b.openEnded, b.leftOpen = b.openEnded || child.openEnded, b.leftOpen || child.leftOpen
+	b.openEnded, b.excludedUnknown = b.openEnded || child.openEnded, b.excludedUnknown || child.excludedUnknown
 	b.session.Learn(child.session.Secrets()...)
 	b.session.Unsure = b.session.Unsure || child.session.Unsure
 	b.session.besides(child.session)
@@ -218,24 +215,24 @@ func (b *build) messages() resource.Messages {
 // the resources around it. Its error is why it could not be read.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
-	if s.Absent && (filepath.IsAbs(in.Source) || s.Dir == "") {
-		return nil, eval.ErrElsewhere
+	if s.ForOtherNode && (filepath.IsAbs(in.Source) || s.Dir == "") {
+		return nil, errOnOtherNode
 	}
 	s.NoteInput(i.path)
 	text, err := files.ReadTrusted(i.path, s.Opts.MaxBytes, s.Author)
 	switch {
 	case err != nil:
 		return nil, err
-	case bytes.HasPrefix(text, source.GzipMagic):
+	case bytes.HasPrefix(text, gzipMagic):
 		return nil, expression.WithHint(errors.New("it is packed"), "unpack it beside this manifest")
 	}
-	doc, err := syntax.Parse(i.path, text, s.Opts.MaxBytes)
+	doc, err := parse(i.path, text, s.Opts.MaxBytes)
 	if err != nil {
 		return &build{session: s, out: &Resolved{}, problems: model.AsProblems(err), openEnded: true}, nil
 	}
 	dir := filepath.Dir(i.path)
 	child := s.loader.session(doc, Inputs{Dir: dir, Author: s.Author, Data: s.external})
-	child.parent, child.by, child.prefix, child.Outer, child.Absent, child.Unsure = s, i.Resource, in.Source, s.World, s.Absent, s.Unsure
+	child.parent, child.by, child.prefix, child.Outer, child.ForOtherNode, child.Unsure = s, i.Resource, in.Source, s.evaluator, s.ForOtherNode, s.Unsure
 	child.share(common)
 	child.holds, child.defaults = s.holds.Within(in, dir), *spec.Meta()
 	if child.leaving = s.leaving; i.Excluded != "" {
@@ -244,7 +241,7 @@ func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec,
 
 	data, _ := template.Copy(in.Data, i.hide(s.Secrets())).(map[string]any)
 
-	return child.declare(ctx, hierarchy.Merge(data, s.external))
+	return child.declare(ctx, mergeData(data, s.external))
 }
 
 // besideManifest returns the path of a file that a manifest names.
@@ -254,7 +251,7 @@ func (s *session) besideManifest(source string) (string, error) {
 		return "", errors.New("it has no name")
 	case filepath.IsAbs(source):
 		return source, nil
-	case s.Dir == "" && !s.Absent:
+	case s.Dir == "" && !s.ForOtherNode:
 		return "", expression.WithHint(errors.New("the path is relative, and this manifest has no directory"), "make a bundle of the manifest and its files, or give an absolute path")
 	}
 
@@ -271,7 +268,7 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 		return resource.Expansion{}, err
 	}
 	if len(child.problems) > 0 {
-		return resource.Expansion{}, syntax.Report(child.problems)
+		return resource.Expansion{}, tidyProblems(child.problems)
 	}
 
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
@@ -279,8 +276,8 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 
 // broughtLater reports whether a resource of this run manages a file, or a directory
 // above it, or that the file is not there and may be brought by a command.
-func (s *session) broughtLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
-	if s.Absent {
+func (s *session) providedLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
+	if s.ForOtherNode {
 		return by, false
 	}
 	for at := path; at != filepath.Dir(at); at = filepath.Dir(at) {
@@ -298,7 +295,7 @@ func (s *session) broughtLater(path string, before []*resource.Resource) (by mod
 }
 
 // broughtWithin reports whether a resource of this run manages something in a directory.
-func (s *session) broughtWithin(dir string) bool {
+func (s *session) providedWithin(dir string) bool {
 	for word := range s.Provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
 			return true
@@ -321,7 +318,7 @@ func (s *session) inherit(meta *model.Common) {
 
 // besides notes the files beside an included manifest as files beside this one.
 func (s *session) besides(child *session) {
-	if !s.Absent || child == s {
+	if !s.ForOtherNode || child == s {
 		return
 	}
 	dir := filepath.Dir(child.prefix)
@@ -349,7 +346,44 @@ func (s *session) files() []File {
 
 // includedFile notes a manifest that is included from beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
-	if s.Absent && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
+	if s.ForOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
+}
+
+// leaveOut returns the names of all that a manifest declares which control leaves
+// out: nothing comes of it, but others may refer to it. They are nil when not
+// all of them are known, as where it cannot be read here. What else is wrong with
+// it does not matter.
+func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]bool {
+	s := b.session
+	var err error
+	if i.path, err = s.besideManifest(i.Meta().Name); err != nil || s.holds.Depth >= s.holds.MaxDepth || slices.Contains(s.leaving, i.path) {
+		return nil
+	}
+	if _, later := s.providedLater(i.path, b.out.Resources); later {
+		return nil
+	}
+	child, err := s.include(ctx, &i, i.Spec, s.common.clone())
+	if err != nil || child.openEnded || child.excludedUnknown || len(child.session.Doc.Problems()) > 0 {
+		return nil
+	}
+	out := child.allExcludedRefs()
+	for _, l := range child.links {
+		for _, name := range l.Names() {
+			out[name] = true
+		}
+	}
+
+	return out
+}
+
+// allLeftOut returns the references to what a manifest declares that is left out.
+func (b *build) allExcludedRefs() map[model.Ref]bool {
+	out := map[model.Ref]bool{}
+	for _, res := range b.out.Resources {
+		maps.Copy(out, res.LeftOut)
+	}
+
+	return out
 }

@@ -9,10 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/printed"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/template"
 )
 
@@ -20,17 +17,17 @@ import (
 // wrong with the template is reported at its line there, what is wrong with the
 // list at its place in what was rendered. open reports whether not all of it is known.
 func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
-	r := eval.Resolver{Scope: b.scope}
+	r := resolver{Scope: b.scope}
 	path, _ := r.Value(ctx, file)
-	if len(r.Failed) == 0 && (path.Late || path.Secret || !path.IsScalar()) {
-		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", syntax.KeyJetFile)
+	if len(r.Failed) == 0 && (path.Deferred || path.Secret || !path.IsScalar()) {
+		r.Problems.Add(file.Pos, "for example resources_jet_file: resources.jet", "`%s` must be the path of a template, known before the run", keyJetFile)
 	}
 	b.problems = append(b.problems, r.Problems...)
 	if len(r.Problems)+len(r.Failed) > 0 {
 		return nil, true
 	}
-	b.session.Printed = printed.New()
-	list := b.session.ScopeWith(ctx, eval.InResources, b.out.Data, nil, b.session.Printed.Hide)
+	b.session.Printed = newPrintedValues()
+	list := b.session.ScopeWith(ctx, inResources, b.out.Data, nil, b.session.Printed.Hide)
 	list.At = path.Pos
 	value, m, ok := b.list(ctx, list, path)
 	if ok && m.use == template.Mixed {
@@ -73,7 +70,7 @@ var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 
 // list renders the list and reports what is wrong with it. Where the node is
 // not there to be asked, that its values are missing is no problem.
-func (b *build) list(ctx context.Context, seen *eval.Scope, path document.Value) (list document.Value, m marks, ok bool) {
+func (b *build) list(ctx context.Context, seen *scope, path document.Value) (list document.Value, m marks, ok bool) {
 	text, use, err := seen.JetFile(ctx, path.Text)
 	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
 	if err == nil {
@@ -92,14 +89,14 @@ func (b *build) list(ctx context.Context, seen *eval.Scope, path document.Value)
 		if !b.scope.Broken {
 			b.problems = append(b.problems, problems...)
 		}
-	case errors.As(err, new(eval.LateError)):
-		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", syntax.KeyJetFile, err)
+	case errors.As(err, new(deferredError)):
+		b.problems.Add(path.Pos, "", "`%s` must be known before the run: %s", keyJetFile, err)
 	case !invalid && (b.scope.Broken || b.session.Tolerates()):
 	case bad != nil:
 		b.problems.Add(bad.Pos, expression.HintOf(err), "%s", bad.Message)
 	default:
 		f := b.session.Failed(err)
-		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", syntax.KeyJetFile, f.Message)
+		b.problems.Add(path.Pos, f.Hint, "`%s`: %s", keyJetFile, f.Message)
 	}
 
 	return document.Value{}, m, false
@@ -120,7 +117,7 @@ func readList(path, rendered string, limit int64) (document.Value, error) {
 type marks struct {
 	file     string
 	lines    []string
-	printed  *printed.Values
+	printed  *printedValues
 	use      template.Use
 	problems model.Problems
 }

@@ -98,7 +98,7 @@ func TestJetFileValuesInLinks(t *testing.T) {
 	data := "data: {n: \"it's ${'$'}{ 1 } [x]: y\", kind: file}\nmuster: {resources_jet_file: r.jet}\n"
 	dir := beside(t, "r.jet", "- exec:\n    - \"[[ Data.n ]]\": {}\n- [[ Data.kind ]]:\n    - /g: {content: \"${ outputs('exec#[[ Data.n ]]').stdout } $[[ Data.n ]]\", require: [\"exec#[[ Data.n ]]\"]}\n")
 	r := resolved(t, data, manifest.Inputs{Dir: dir})
-	if len(r.Resources) != 2 || r.Resources[0].Meta().Name != "it's ${ 1 } [x]: y" || r.Resources[1].Late == nil {
+	if len(r.Resources) != 2 || r.Resources[0].Meta().Name != "it's ${ 1 } [x]: y" || r.Resources[1].ResolveDeferred == nil {
 		t.Fatalf("%+v", r.Resources)
 	}
 	again, err := r.Render()
@@ -108,7 +108,7 @@ func TestJetFileValuesInLinks(t *testing.T) {
 	twice := resolved(t, string(again), manifest.Inputs{})
 	for _, of := range []*manifest.Resolved{r, twice} {
 		late := of.Resources[1]
-		spec, _, err := late.Late(t.Context(), map[model.Ref]map[string]any{of.Resources[0].Ref(): {"stdout": "out"}})
+		spec, _, err := late.ResolveDeferred(t.Context(), map[model.Ref]map[string]any{of.Resources[0].Ref(): {"stdout": "out"}})
 		if err != nil {
 			t.Fatal(err)
 		}

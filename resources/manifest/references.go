@@ -5,9 +5,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/links"
 	"github.com/musterfleet/muster/resources/manifest/expression"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -18,15 +16,15 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 		return
 	}
 	t, known := b.session.Opts.Types.Get(ref.Type)
-	l := links.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
-	if alias, ok := properties.Get(syntax.KeyAlias); ok && alias.IsScalar() && !alias.Late {
+	l := resource.Links{Ref: ref, Pos: pos, Repeats: known && t.Include != nil}
+	if alias, ok := properties.Get(keyAlias); ok && alias.IsScalar() && !alias.Deferred {
 		l.Alias = alias.Text
 		b.session.Aliases[model.Ref{Type: ref.Type, Name: alias.Text}] = ref
 	}
 	for _, key := range []string{"require", "subscribe"} {
 		refs, _ := properties.Get(key)
 		for _, item := range refs.Items {
-			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Late {
+			if to, err := model.ParseRef(item.Text); err == nil && item.IsScalar() && !item.Deferred {
 				l.Needs = append(l.Needs, resource.Reference{Ref: to, Property: key, Pos: item.Pos})
 			}
 		}
@@ -46,17 +44,17 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	sound := len(b.problems) == 0
 	unseen := map[model.Ref]bool{}
-	leftOut := b.allLeftOut()
+	leftOut := b.allExcludedRefs()
 	known := func(ref model.Ref) bool {
 		if leftOut[ref] || (earlier != nil && earlier(ref)) {
 			return true
 		}
 		_, may := b.session.Opts.Types.Get(ref.Type)
-		may = (b.openEnded || b.leftOpen) && (may || !sound)
+		may = (b.openEnded || b.excludedUnknown) && (may || !sound)
 		unseen[ref] = may && !b.openEnded
 		return may
 	}
-	b.problems.Append(links.Check(b.links, known)...)
+	b.problems.Append(resource.CheckLinks(b.links, known)...)
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {

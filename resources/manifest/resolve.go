@@ -4,18 +4,17 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strconv"
+	"time"
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/hierarchy"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/template"
 )
 
 // Resolve makes resources of a document. The error is model.Problems with
 // every problem of the document, sorted; nothing has been touched then.
-func (l *Loader) Resolve(ctx context.Context, doc *syntax.Document, in Inputs) (*Resolved, error) {
+func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
 	return l.session(doc, in).resolve(ctx, in)
 }
 
@@ -35,7 +34,7 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	}
 	b.checkLinks(in.Known)
 	if len(b.problems) > 0 {
-		return nil, syntax.Report(b.problems)
+		return nil, tidyProblems(b.problems)
 	}
 	b.out.Static, b.out.Inputs = !b.session.Dynamic, b.session.Inputs()
 	b.out.Secrets, b.out.own = b.session.Secrets(), b.own
@@ -51,17 +50,17 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	if !doc.HasResources() && len(problems) == 0 {
 		problems.Add(model.Position{File: doc.Name(), Line: 1, Column: 1}, "add `muster:` with `resources:`", "the document has no `muster` section")
 	}
-	resolved := hierarchy.Resolve(ctx, s.World, external)
+	resolved := resolveData(ctx, s.evaluator, external)
 	data, dataProblems := resolved.Data, resolved.Problems
-	s.World.Data = data
+	s.evaluator.Data = data
 	out := &Resolved{Data: data, dir: s.Dir, ccm: doc.IsCCM(), Warnings: resolved.Warnings}
 	s.holds.Origin = s.loader.Origin(out)
 
-	b := &build{session: s, scope: s.Scope(ctx, eval.InResources, data, nil), out: out}
+	b := &build{session: s, scope: s.Scope(ctx, inResources, data, nil), out: out}
 	b.scope.Broken = len(dataProblems) > 0 || s.Unsure
 	b.settings(ctx, doc)
 	s.holds.FailOnError = out.FailOnError
-	declared := syntax.Blocks{Types: s.Opts.Types, Declare: func(d syntax.Declared) { b.add(ctx, d) }}
+	declared := blocks{Types: s.Opts.Types, Declare: func(d declaration) { b.add(ctx, d) }}
 	switch {
 	case doc.JetFile.Text == "":
 		declared.ReadParsed(doc.Resources)
@@ -85,22 +84,22 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 
 // ResolveData returns the data of a document alone, for muster data resolve and
 // for sources of data. Its errors are those of Resolve.
-func (l *Loader) ResolveData(ctx context.Context, doc *syntax.Document, in Inputs) (map[string]any, error) {
+func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
 	data, err := l.resolveData(ctx, doc, in)
 
 	return data.Values, err
 }
 
-func (l *Loader) resolveData(ctx context.Context, doc *syntax.Document, in Inputs) (Data, error) {
+func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Data, error) {
 	s := l.session(doc, in)
-	resolved := hierarchy.Resolve(ctx, s.World, in.Data)
+	resolved := resolveData(ctx, s.evaluator, in.Data)
 	problems := slices.Concat(doc.Problems(), doc.CheckComments(), resolved.Problems)
 	if len(problems) > 0 {
-		return Data{}, syntax.Report(problems)
+		return Data{}, tidyProblems(problems)
 	}
-	if l.eval.Warn != nil {
+	if l.opts.Warn != nil {
 		for _, w := range resolved.Warnings {
-			l.eval.Warn(w)
+			l.opts.Warn(w)
 		}
 	}
 
@@ -111,8 +110,8 @@ func (l *Loader) resolveData(ctx context.Context, doc *syntax.Document, in Input
 }
 
 // settings are all but the resources.
-func (b *build) settings(ctx context.Context, doc *syntax.Document) {
-	r := eval.Resolver{Scope: b.scope}
+func (b *build) settings(ctx context.Context, doc *Document) {
+	r := resolver{Scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
 	b.out.PostMessage = message(ctx, &r, "post_message", doc.Post)
 	if v, _ := r.Value(ctx, doc.Fail); v.Kind != document.Null && !slices.Contains(r.Failed, v.Pos) {
@@ -127,12 +126,12 @@ func (b *build) settings(ctx context.Context, doc *syntax.Document) {
 	b.problems = append(b.problems, r.Problems...)
 }
 
-func message(ctx context.Context, r *eval.Resolver, key string, v document.Value) string {
+func message(ctx context.Context, r *resolver, key string, v document.Value) string {
 	v, _ = r.Value(ctx, v)
 	switch {
 	case slices.Contains(r.Failed, v.Pos), v.Kind == document.Null:
 		return ""
-	case v.Late:
+	case v.Deferred:
 		r.Problems.Add(v.Pos, "", "`%s` must be known before the run", key)
 	case v.Secret:
 		r.Problems.Add(v.Pos, "", "`%s` cannot hold a secret, because it is shown", key)
@@ -153,7 +152,7 @@ type Data struct {
 // LoadData fetches a source of data and resolves it: a document with data, and
 // hierarchy and overrides where it has them, or a mapping that is the data.
 // A file that others than root, the running user and in.Author may change wraps
-// trust.ErrUntrusted. What the data name is below the source's directory and judged
+// paths.ErrUntrusted. What the data name is below the source's directory and judged
 // by the source's author, not by in.Dir and in.Author.
 // Its errors are those of Fetch, Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {
@@ -162,11 +161,79 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data D
 		return data, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := syntax.ParseData(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := parseData(src.Name, src.Data, l.opts.MaxBytes)
 	if err != nil {
 		return data, err
 	}
 	in.Dir, in.Author = src.Dir, src.Author
 
 	return l.resolveData(ctx, doc, in)
+}
+
+// maxRepairs bounds what a manifest may count.
+const maxRepairs = 100
+
+// flapping reads from when on a resource flaps: off, or a mapping.
+func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
+	out := model.DefaultFlapping
+	v, _ = r.Value(ctx, v)
+	yes, isBool := document.ParseBool(v.Text)
+	switch {
+	case v.Kind == document.Null, slices.Contains(r.Failed, v.Pos):
+		return out
+	case v.Kind == document.String && v.Text == "off", v.IsScalar() && isBool && !yes:
+		return model.Flapping{}
+	case v.Kind != document.Map:
+		r.Problems.Add(v.Pos, "write off, or {repairs: 5, within: 1m}", "`flapping` cannot be %s", word(v))
+		return out
+	}
+	for _, e := range v.Entries {
+		switch e.Key {
+		case "repairs":
+			n, err := strconv.Atoi(e.Value.Text)
+			if err != nil || !e.Value.IsScalar() || n < 1 || n > maxRepairs {
+				r.Problems.Add(e.Value.Pos, "write `flapping: off` for no limit", "`repairs` must be a number from 1 to %d", maxRepairs)
+				continue
+			}
+			out.Repairs = n
+		case "within":
+			err := out.Within.UnmarshalText([]byte(e.Value.Text))
+			if err != nil || !e.Value.IsScalar() || out.Within.Std() < time.Second || out.Within.Std() > 24*time.Hour {
+				r.Problems.Add(e.Value.Pos, "for example 1m", "`within` must be a duration from 1s to 24h")
+			}
+		default:
+			r.Problems.AddMade(func() model.Problem {
+				return document.Unknown(e.Pos, "key", e.Key, " in `flapping`", []string{"repairs", "within"})
+			})
+		}
+	}
+
+	return out
+}
+
+// limit reads how many changes may be made a minute; 0 is any number.
+func limit(ctx context.Context, r *resolver, v document.Value) int {
+	v, _ = r.Value(ctx, v)
+	if v.Kind == document.Null || slices.Contains(r.Failed, v.Pos) {
+		return 0
+	}
+	n, err := strconv.Atoi(v.Text)
+	const hint = "the most changes a minute, or 0 for any number"
+	switch {
+	case err != nil || !v.IsScalar():
+		r.Problems.Add(v.Pos, hint, "`limit` must be a whole number, not %s", word(v))
+	case n < 0:
+		r.Problems.Add(v.Pos, hint, "`limit` must not be negative")
+	}
+
+	return n
+}
+
+// word returns a value in one word of an error.
+func word(v document.Value) string {
+	if v.IsScalar() {
+		return strconv.Quote(v.Text)
+	}
+
+	return v.Kind.String()
 }

@@ -8,14 +8,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/manifest/eval"
-	"github.com/musterfleet/muster/resources/manifest/syntax"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
 // session is what one Resolve, and the late properties that follow from it, know.
 type session struct {
-	*eval.World
+	*evaluator
 	loader *Loader
 	// parent includes the document, with the resource by and the path prefix; nil
 	// for the one that was asked for.
@@ -99,9 +97,9 @@ func (s *shared) provided() map[string]model.Ref {
 	return s.paths
 }
 
-func (l *Loader) session(doc *syntax.Document, in Inputs) *session {
+func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, World: eval.NewWorld(&l.eval, doc, in.Dir, in.Author), external: in.Data,
+		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -32,7 +32,7 @@ func TestTemplatesThatOthersMayWrite(t *testing.T) {
 			if (err == nil) != (words == "") || err != nil && (!strings.Contains(err.Error(), words+", so others may change what muster does: chmod go-w "+path)) {
 				t.Errorf("%s, %o: %v", name, mode, err)
 			}
-			for who, author := range map[string]trust.Author{"everybody": {Everybody: true}, "nobody else reaches it": {Private: dir}} {
+			for who, author := range map[string]paths.Author{"everybody": {Everybody: true}, "nobody else reaches it": {Private: dir}} {
 				if _, err := resolve(t, in, options(), manifest.Inputs{Dir: dir, Author: author}); err != nil {
 					t.Errorf("%s, %o, %s: %v", name, mode, who, err)
 				}
@@ -107,7 +107,7 @@ func TestFilesOfOthersInExternalData(t *testing.T) {
 // TestDataThatOthersMayWrite has data that a group or everybody may write to, for
 // manifests that they may write to and not.
 func TestDataThatOthersMayWrite(t *testing.T) {
-	self := trust.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	self := paths.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	group := self
 	group.GroupWrites = true
 	for mode, refused := range map[fs.FileMode][3]bool{0o600: {}, 0o644: {}, 0o664: {true, false, false}, 0o646: {true, true, false}, 0o666: {true, true, false}} {
@@ -116,12 +116,12 @@ func TestDataThatOthersMayWrite(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		for i, author := range []trust.Author{self, group, {Everybody: true}} {
+		for i, author := range []paths.Author{self, group, {Everybody: true}} {
 			data, err := manifest.NewLoader(options()).LoadData(t.Context(), path, manifest.Inputs{Author: author})
 			if (err != nil) != refused[i] || (data.Values != nil) == refused[i] {
 				t.Errorf("%o, %+v: %v, %v", mode, author, data, err)
 			}
-			if err != nil && (!errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+path)) {
+			if err != nil && (!errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "so others may change what muster does: chmod go-w "+path)) {
 				t.Errorf("%o: %v", mode, err)
 			}
 		}
@@ -133,10 +133,10 @@ func TestAuthorOfASource(t *testing.T) {
 	l := manifest.NewLoader(options())
 	dir := beside(t, "m.yaml", "muster: {resources: []}\n")
 	path := filepath.Join(dir, "m.yaml")
-	own := trust.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
+	own := paths.Author{UID: uint32(os.Geteuid()), GID: uint32(os.Getegid())}
 	group, all := own, own
 	group.GroupWrites, all.GroupWrites, all.Everybody = true, true, true
-	for mode, want := range map[fs.FileMode]trust.Author{0o600: own, 0o644: own, 0o664: group, 0o666: all} {
+	for mode, want := range map[fs.FileMode]paths.Author{0o600: own, 0o644: own, 0o664: group, 0o666: all} {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}

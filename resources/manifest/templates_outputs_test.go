@@ -25,17 +25,17 @@ func TestTemplatesTakeOutputs(t *testing.T) {
 			r := resolved(t, text, manifest.Inputs{Dir: beside(t, "o.jet", "[[ outputs(\"exec#a\").stdout ]] [[ include \"part.jet\" ]]", "part.jet", "[[ outputs(\"exec#b\").stdout ]]")})
 			late := r.Resources[2]
 			a, b := model.Ref{Type: "exec", Name: "a"}, model.Ref{Type: "exec", Name: "b"}
-			if late.Late == nil || !slices.Contains(late.Meta().Require, a) || !slices.Contains(late.Meta().Require, b) {
+			if late.ResolveDeferred == nil || !slices.Contains(late.Meta().Require, a) || !slices.Contains(late.Meta().Require, b) {
 				t.Fatalf("it does not wait for both: %+v", late.Meta().Require)
 			}
-			spec, secrets, err := late.Late(t.Context(), resource.Outputs{a: {"stdout": "x"}, b: {"stdout": model.NewSecret("hunter2")}})
+			spec, secrets, err := late.ResolveDeferred(t.Context(), resource.Outputs{a: {"stdout": "x"}, b: {"stdout": model.NewSecret("hunter2")}})
 			if err != nil {
 				t.Fatal(err)
 			}
 			if got := spec.(*thingSpec).Content; got != "x hunter2" || len(secrets) == 0 {
 				t.Errorf("got %q, %d secrets", got, len(secrets))
 			}
-			if _, _, err := late.Late(t.Context(), resource.Outputs{b: {"stdout": "x"}}); err == nil || !strings.Contains(err.Error(), "exec#a gave no outputs in this run") {
+			if _, _, err := late.ResolveDeferred(t.Context(), resource.Outputs{b: {"stdout": "x"}}); err == nil || !strings.Contains(err.Error(), "exec#a gave no outputs in this run") {
 				t.Error(err)
 			}
 		})

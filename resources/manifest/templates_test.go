@@ -191,13 +191,13 @@ func TestTemplatesWaitForFiles(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := resolved(t, "muster:\n  resources:\n    - file:\n        - "+path+":\n            content: x\n        - /f:\n            content: "+in+"\n", manifest.Inputs{})
 			late := r.Resources[1]
-			if late.Late == nil || !slices.Contains(late.Meta().Require, model.Ref{Type: "file", Name: path}) {
+			if late.ResolveDeferred == nil || !slices.Contains(late.Meta().Require, model.Ref{Type: "file", Name: path}) {
 				t.Fatalf("it does not wait: %+v", late.Spec)
 			}
 			if err := os.WriteFile(path, []byte("made {{ 1 }}"), 0o600); err != nil {
 				t.Fatal(err)
 			}
-			spec, _, err := late.Late(t.Context(), resource.Outputs{})
+			spec, _, err := late.ResolveDeferred(t.Context(), resource.Outputs{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -445,10 +445,10 @@ func TestTextsOfExpressionsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	late := r.Resources[2]
-	if late.Late == nil || len(late.Spec.Meta().Require) != 2 {
+	if late.ResolveDeferred == nil || len(late.Spec.Meta().Require) != 2 {
 		t.Fatalf("it requires %v", late.Spec.Meta().Require)
 	}
-	spec, _, err := late.Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "1"}, {Type: "exec", Name: "b"}: {"stdout": "2"}})
+	spec, _, err := late.ResolveDeferred(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "1"}, {Type: "exec", Name: "b"}: {"stdout": "2"}})
 	if err != nil || spec.(*thingSpec).Content != "1 2\n" {
 		t.Errorf("%+v, %v", spec, err)
 	}
@@ -474,7 +474,7 @@ func TestRenderKeepsTheSection(t *testing.T) {
 		if err != nil {
 			t.Fatalf("%v\n%s", err, rendered)
 		}
-		spec, _, err := r.Resources[1].Late(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
+		spec, _, err := r.Resources[1].ResolveDeferred(t.Context(), resource.Outputs{{Type: "exec", Name: "a"}: {"stdout": "2"}})
 		if err != nil || spec.(*thingSpec).Content != "1 2" {
 			t.Errorf("%+v, %v\n%s", spec, err, rendered)
 		}

@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/model/redact"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 	"github.com/musterfleet/muster/resources/health"
 )
 
@@ -32,7 +31,7 @@ func Decode(t *Type, properties document.Value, pos model.Position) (*Resource, 
 // of the others. It notes the places of values where there is a map for them, which
 // only problems need.
 func decodeSpec(t *Type, properties document.Value, pos model.Position, places map[string]model.Position) (*Resource, model.Problems) {
-	d := decode.Decoder{Places: places}
+	d := document.Decoder{Places: places}
 	spec := t.New()
 	late := false
 	if properties.Kind != document.Map && properties.Kind != document.Null {
@@ -51,7 +50,7 @@ func decodeSpec(t *Type, properties document.Value, pos model.Position, places m
 		if places != nil {
 			places[p.Key] = e.Value.Pos
 		}
-		if e.Value.IsLate() {
+		if e.Value.IsDeferred() {
 			late = true
 			if p.Common {
 				d.Problems.Add(e.Value.Pos, "use outputs in the type's own properties", "`%s` must be known before the run", e.Key)
@@ -117,7 +116,7 @@ func withoutConsequences(found, unread model.Problems) model.Problems {
 
 // redactProblems takes the secrets of the resource out of the problems, which quote values,
 // and the values of a sensitive one.
-func redactProblems(d *decode.Decoder, r *Resource, properties document.Value) {
+func redactProblems(d *document.Decoder, r *Resource, properties document.Value) {
 	var secrets []model.Secret
 	for _, s := range d.Secrets {
 		secrets = append(secrets, model.NewSecret(s.Reveal()))

@@ -42,7 +42,7 @@ func MayWrite(h *host.Host, dir string) error {
 }
 
 // MayReplace checks that muster may write to the directory of an existing path. It returns
-// mounts.ErrMounted if the path or anything below it is a mount point.
+// paths.ErrMounted if the path or anything below it is a mount point.
 func MayReplace(h *host.Host, path string) error {
 	if err := MayWrite(h, filepath.Dir(path)); err != nil {
 		return err

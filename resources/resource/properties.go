@@ -8,13 +8,12 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/document/decode"
 )
 
 // Property is one property of a type, from its field. Manifests, flags, schemas
 // and documentation are derived from it.
 type Property struct {
-	decode.Field
+	document.Field
 	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
 	Help string
 	// Enum and Default are from the field's jsonschema tag; those of ensure and
@@ -49,7 +48,7 @@ type Property struct {
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
-	for _, f := range decode.Fields(reflect.TypeOf(spec).Elem()) {
+	for _, f := range document.Fields(reflect.TypeOf(spec).Elem()) {
 		p := Property{Field: f, Help: f.Tag.Get("jsonschema_description"), Sensitive: f.Tag.Get("sensitive") == "true", Filled: f.Tag.Get("filled") == "true", Line: f.Tag.Get("line"), List: f.Tag.Get("list"), Literal: f.Tag.Get("literal") == "true", GoType: f.Type}
 		p.FlagDefault, p.Short = f.Tag.Get("flagdefault"), f.Tag.Get("short")
 		if aliases := f.Tag.Get("flags"); aliases != "" {

@@ -50,7 +50,7 @@ type Resource struct {
 	// Late returns the properties at the resource's turn, from earlier outputs; nil when
 	// they are known. Its error may be model.Problems, or a PrerequisiteError for a
 	// file that does not exist.
-	Late func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
+	ResolveDeferred func(ctx context.Context, outputs Outputs) (Spec, []model.Secret, error)
 }
 
 // Reference is a reference to another resource, with the property that holds it.
@@ -86,7 +86,7 @@ func (r *Resource) IsSame(other *Resource) bool {
 	switch {
 	case r == other:
 		return true
-	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.Late != nil, other.Late != nil,
+	case r.Type.Name != other.Type.Name, r.Excluded != other.Excluded, r.ResolveDeferred != nil, other.ResolveDeferred != nil,
 		r.Pos.File == other.Pos.File && r.Pos != other.Pos,
 		a.Noop != b.Noop, a.HealthCheckOnly != b.HealthCheckOnly, a.Dir != b.Dir && r.isBeside(),
 		r.Type.NeedsOrigin && !reflect.DeepEqual(a.Origin, b.Origin):
@@ -186,7 +186,7 @@ func canonicalName(s Spec) string {
 // a node with these facts: nothing for one that is excluded, has properties still to
 // come or has no suitable provider, and for a type that cannot say.
 func (r *Resource) Watches(facts model.Facts) []watch.Point {
-	if r.Type.Watches == nil || r.Excluded != "" || r.Late != nil {
+	if r.Type.Watches == nil || r.Excluded != "" || r.ResolveDeferred != nil {
 		return nil
 	}
 	p, err := r.Type.Select(facts, r.Spec)

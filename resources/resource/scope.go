@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // Scope holds for all resources of a manifest. A child manifest gets a
@@ -17,7 +17,7 @@ type Scope struct {
 	// Dir is the manifest's own directory, empty for one that has none.
 	Dir string
 	// Author is who may change the templates that the manifest names.
-	Author trust.Author
+	Author paths.Author
 	// Depth is 0 for the root.
 	Depth int
 	// MaxDepth is the deepest level allowed.
@@ -30,8 +30,8 @@ type Scope struct {
 	FailOnError bool
 }
 
-// Unchanging reports whether nothing of the node is changed.
-func (s Scope) Unchanging() bool { return s.Noop || s.HealthCheckOnly }
+// ReadOnly reports whether the run must not change the node.
+func (s Scope) ReadOnly() bool { return s.Noop || s.HealthCheckOnly }
 
 // Within returns the scope of a manifest that is included where s holds: what s
 // forbids stays forbidden.

@@ -43,8 +43,12 @@ func (p Choria) Status(ctx context.Context, env resource.Env, spec *Spec) (*Stat
 	if err != nil {
 		return nil, err
 	}
-	if len(t.due) > 0 {
-		p.cache.keep(env, spec, t.files)
+	if len(t.due) > 0 && !env.Scope.ReadOnly() {
+		size := 0
+		for _, f := range t.files {
+			size += len(f.content)
+		}
+		p.cache.put(env.RunID, spec, size, t.files)
 	}
 
 	return t.state, nil
@@ -76,14 +80,10 @@ func (p Choria) observe(ctx context.Context, env resource.Env, spec *Spec, reuse
 	if t.past, err = recall(env.Host, spec.Name); err != nil {
 		return nil, err
 	}
-	have := false
-	if reuse {
-		t.files, have = p.cache.take(env, spec)
-	}
-	if !have {
-		if t.files, err = p.render(ctx, env, spec); err != nil {
-			return nil, err
-		}
+	if rendered, have := p.cache.take(env.RunID, spec); have && reuse {
+		t.files = rendered.value.([]file)
+	} else if t.files, err = p.render(ctx, env, spec); err != nil {
+		return nil, err
 	}
 
 	return t, t.compare(ctx)

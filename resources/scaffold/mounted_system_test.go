@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -44,7 +44,7 @@ func TestSystemMounts(t *testing.T) {
 				}
 				return
 			}
-			if !errors.Is(planned, mounts.ErrMounted) || !strings.Contains(planned.Error(), s.dir+"/"+c.named+" is a mount point") {
+			if !errors.Is(planned, paths.ErrMounted) || !strings.Contains(planned.Error(), s.dir+"/"+c.named+" is a mount point") {
 				t.Errorf("the error is %v", planned)
 			}
 			if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, s.dir)); len(diff) > 0 {
@@ -60,7 +60,7 @@ func TestSystemPostMounts(t *testing.T) {
 	s := newSubject(t, put("src/a", "new", "out/sub/extra", "x", "other/extra", "x"))
 	s.now("purge", true, "post", post("a", "sh -c 'mount --bind "+s.dir+"/other "+s.dir+"/out/sub'"))
 	t.Cleanup(func() { hosttest.Unmount(t, s.dir+"/out/sub") })
-	if err := s.apply(); !errors.Is(err, mounts.ErrMounted) {
+	if err := s.apply(); !errors.Is(err, paths.ErrMounted) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := os.Stat(s.dir + "/other/extra"); err != nil {

@@ -379,7 +379,7 @@ func packed(t *testing.T, name, text string) []byte {
 // What is wrong with a fetched template is reported without the place it was unpacked to.
 func TestFetchedErrors(t *testing.T) {
 	for want, text := range map[string]string{
-		`d/f:2: identifier "Nope" not available`:                 "\n[[ Nope ]]",
+		"d/f:2: unknown name `Nope`":                             "\n[[ Nope ]]",
 		"could not read a template: d/f: ":                       strings.Repeat(" ", 16<<20+1),
 		`d/f:1: render: there is no template "no" in the source`: `[[ render("no", .) ]]`,
 		"d/f:1: template /no could not be found":                 `[[ include "/no" ]]`,

@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/scaffold"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -173,17 +173,17 @@ func TestSystemScaffoldOfStranger(t *testing.T) {
 // that somebody else could have written.
 func TestSystemTemplatesOfStranger(t *testing.T) {
 	for name, c := range map[string]struct {
-		author trust.Author
+		author paths.Author
 		setup  setup
 		words  string
 	}{
-		"the author's":          {author: trust.Author{UID: hosttest.Stranger}},
+		"the author's":          {author: paths.Author{UID: hosttest.Stranger}},
 		"root's manifest":       {words: " belongs to user 54321 and has mode 0644, so others may change what muster does: chown root "},
-		"another one's":         {author: trust.Author{UID: hosttest.Stranger + 1}, words: "chown root "},
-		"that others may write": {author: trust.Author{UID: hosttest.Stranger}, setup: put("t/f 0646", ""), words: "/t/f belongs to user 54321 and has mode 0646, so others may change what muster does: chmod go-w "},
-		"a partial":             {author: trust.Author{UID: hosttest.Stranger}, setup: put("t/_partials/p 0666", ""), words: "/t/_partials/p belongs to "},
+		"another one's":         {author: paths.Author{UID: hosttest.Stranger + 1}, words: "chown root "},
+		"that others may write": {author: paths.Author{UID: hosttest.Stranger}, setup: put("t/f 0646", ""), words: "/t/f belongs to user 54321 and has mode 0646, so others may change what muster does: chmod go-w "},
+		"a partial":             {author: paths.Author{UID: hosttest.Stranger}, setup: put("t/_partials/p 0666", ""), words: "/t/_partials/p belongs to "},
 		"that a group of both may write": {
-			author: trust.Author{UID: hosttest.Stranger, GID: hosttest.Stranger, GroupWrites: true}, setup: put("t/f 0664", ""),
+			author: paths.Author{UID: hosttest.Stranger, GID: hosttest.Stranger, GroupWrites: true}, setup: put("t/f 0664", ""),
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -195,7 +195,7 @@ func TestSystemTemplatesOfStranger(t *testing.T) {
 			hosttest.Give(t, home+"/t", home+"/t/f", home+"/t/_partials", home+"/t/_partials/p")
 			s.env.Scope.Author = c.author
 			err := s.attempt()
-			if (err == nil) != (c.words == "") || err != nil && (!errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), c.words)) {
+			if (err == nil) != (c.words == "") || err != nil && (!errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), c.words)) {
 				t.Errorf("%v, not %q", err, c.words)
 			}
 			if _, there := os.Stat(s.dir + "/out"); (there == nil) != (err == nil) {

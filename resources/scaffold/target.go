@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -128,7 +128,7 @@ func (t *target) removed() []string {
 	}
 }
 
-// checkMounts returns mounts.ErrMounted if a path to remove is on another mount than the target,
+// checkMounts returns paths.ErrMounted if a path to remove is on another mount than the target,
 // or if a file to write is a mount point.
 func (t *target) checkMounts(removed []string, due []file) error {
 	if len(removed) == 0 && len(due) == 0 {
@@ -140,7 +140,7 @@ func (t *target) checkMounts(removed []string, due []file) error {
 	}
 	for _, point := range points {
 		at := filepath.Join(t.spec.Name, point.Path)
-		on := func(path string) bool { return mounts.IsWithin(path, at) }
+		on := func(path string) bool { return paths.IsWithin(path, at) }
 		if i := slices.IndexFunc(removed, on); i >= 0 {
 			return fmt.Errorf("could not remove %s: %w", removed[i], point.Err())
 		}

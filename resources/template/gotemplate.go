@@ -1,6 +1,7 @@
 package template
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"maps"
@@ -24,12 +25,19 @@ const (
 // of names; env and expandenv see Environ and nothing else of the environment.
 // A key that a mapping does not have is an error. Errors are *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
-	if err := scan(t, goLeft, goRight, false, limits.Judge); err != nil {
+	left, right := cmp.Or(t.Left, goLeft), cmp.Or(t.Right, goRight)
+	if err := scan(t, left, right, false, limits.Judge); err != nil {
 		return "", err
 	}
+	missingKey, dot := "missingkey=error", any(nil)
+	if t.Scaffold != nil {
+		missingKey, dot = "missingkey=default", t.Scaffold.Dot
+	} else {
+		dot = names.Values()
+	}
 	out := &output{ctx: ctx, limits: limits}
-	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: printed}
-	parsed, err := template.New(t.Name).Option("missingkey=error").Funcs(GoFunctions(names)).Funcs(step).Parse(t.Text)
+	step := template.FuncMap{nameStep: func() (string, error) { return "", out.step(true) }, namePrinted: t.printed}
+	parsed, err := template.New(t.Name).Option(missingKey).Delims(left, right).Funcs(goFunctions(names)).Funcs(step).Parse(t.Text)
 	if err != nil {
 		failed := newError(t.Name, err)
 		failed.Syntax = true
@@ -40,7 +48,7 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 	}
 	for _, each := range parsed.Templates() {
 		if each.Tree != nil {
-			if err := checkLiterals(t, each.Root); err != nil {
+			if err := checkLiterals(t, each.Root); err != nil && t.Scaffold == nil {
 				return "", err
 			}
 			checkPrinted(each.Root)
@@ -48,16 +56,16 @@ func Go(ctx context.Context, t Template, names Names, limits Limits) (string, er
 			guard(each.Root, each.Root.Position())
 		}
 	}
-	if err = parsed.Execute(out, names.Values()); err != nil {
+	if err = parsed.Execute(out, dot); err != nil {
 		return "", goError(t, out, err)
 	}
 
 	return out.text.String(), nil
 }
 
-// GoFunctions returns the functions that Go templates have: those of sprig, and
-// those of names, which come before them.
-func GoFunctions(names Names) template.FuncMap {
+// goFunctions returns the functions of Go templates: the functions of names and of sprig. A function
+// of names replaces a function of sprig.
+func goFunctions(names Names) template.FuncMap {
 	functions := sprigFunctions()
 	environ, _ := names["Environ"].(map[string]any)
 	env := func(name string) string {
@@ -144,7 +152,7 @@ var expressionLeft = regexp.MustCompile(`\$\{[^{}]*?\b(?:(?:Data|Facts|Environ)\
 // checkLiterals refuses expressions of a manifest in the literal text of a Go template, which
 // does not evaluate them.
 func checkLiterals(t Template, root *parse.ListNode) (err error) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		text, is := node.(*parse.TextNode)
 		if !is || err != nil {
 			return

@@ -13,7 +13,7 @@ import (
 // loops, blocks and assignments do, and name the line of a function that fails:
 // the library offers none of this.
 func (r *rendering) guard(name string, root *jet.ListNode) {
-	Visit(root, func(node any) {
+	visitNodes(root, func(node any) {
 		switch n := node.(type) {
 		case *jet.ListNode:
 			n.Nodes = r.beforeAssignments(n.Nodes)
@@ -46,8 +46,8 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 	r.begin(root, jet.NodeBase{TemplatePath: root.TemplatePath, Line: 1})
 }
 
-// Visit calls a function for every node in a tree of Jet or of Go, inner ones first.
-func Visit(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
+// visitNodes calls a function for every node in a tree of Jet or of Go, inner ones first.
+func visitNodes(root any, of func(node any)) { visit(reflect.ValueOf(root), of) }
 
 func visit(v reflect.Value, of func(node any)) {
 	switch v.Kind() {

@@ -9,12 +9,12 @@ import (
 	"github.com/CloudyKit/jet/v6"
 )
 
-// nameInOrder is the function that everything which is ranged over goes through:
-// the library returns the entries of a mapping in another order every time.
+// nameInOrder is the function that returns the operand of a range. The library returns the entries of
+// a mapping in a random order.
 const nameInOrder = "__in_order"
 
-// InOrder is that function.
-func InOrder(args jet.Arguments) reflect.Value {
+// inOrder returns a mapping as a ranger that sorts the keys, and other values unchanged.
+func inOrder(args jet.Arguments) reflect.Value {
 	of := args.Get(0)
 	m := of
 	for m.IsValid() && (m.Kind() == reflect.Interface || m.Kind() == reflect.Pointer) && !m.IsNil() {

@@ -25,8 +25,19 @@ import (
 type Names map[string]any
 
 // Template is a text to be rendered. Name is the file in its positions. Left and Right
-// delimit the actions of a Jet template; empty means [[ and ]].
-type Template struct{ Name, Text, Left, Right string }
+// delimit the actions; empty means the delimiters of the language.
+type Template struct {
+	Name, Text, Left, Right string
+	// Scaffold selects the rules of scaffolds; nil selects the rules of manifests.
+	Scaffold *Scaffold
+}
+
+// Scaffold changes the rules for a template of a scaffold: a missing key in a Go template is
+// null, and ${ } is literal text.
+type Scaffold struct {
+	// Dot is the initial value of the dot.
+	Dot any
+}
 
 // Limits bound what a rendering may come to. The zero value bounds nothing but
 // its depth and work.
@@ -36,6 +47,8 @@ type Limits struct {
 	// Steps is how many turns of loops, templates that are called and, in Jet,
 	// actions there may be; 0 means a million.
 	Steps int
+	// Unlimited removes the limits on steps, depth and memory, for a process with its own limits.
+	Unlimited bool
 	// Judge, where it is set, finds out whether the template uses a secret.
 	Judge *Judge
 	// Print, where it is set, returns what a Jet template writes for a value that it prints.
@@ -125,6 +138,9 @@ func (o *output) step(assigns bool) error {
 }
 
 func (o *output) exceeded(assigns bool) error {
+	if o.limits.Unlimited {
+		return context.Cause(o.ctx)
+	}
 	if o.steps > cmp.Or(o.limits.Steps, maxSteps) {
 		return errTooMuch
 	}

@@ -16,7 +16,7 @@ type room struct {
 }
 
 // contract is what a resource type, the engine and manifests may import.
-var contract = []string{"model", "resources/document", "resources/health", "resources/host", "resources/links", "resources/resource", "resources/template"}
+var contract = []string{"model", "resources/document", "resources/health", "resources/host", "resources/resource", "resources/template"}
 
 // rooms lists the import rules. The deepest folder that contains a file decides.
 var rooms = []room{
@@ -37,10 +37,8 @@ var rooms = []room{
 	{folder: "resources/template", may: []string{"model", "resources/document"}},
 	{folder: "resources/health", may: []string{"model", "resources/document", "resources/host"}},
 	{folder: "resources/resource", may: []string{"model", "resources/document", "resources/health", "resources/host"}},
-	{folder: "resources/links", may: []string{"model", "resources/document", "resources/resource"}},
 	{folder: "resources/manifest", may: contract, tests: []string{"resources"}},
 	{folder: "resources/engine", may: contract},
-	{folder: "resources/reconcile", may: append([]string{"resources/engine"}, contract...)},
 }
 
 // typeOf returns the folder of the resource type that contains a folder: each folder directly
@@ -162,18 +160,6 @@ func checkProcesses(f *File) []Breach {
 	})
 
 	return out
-}
-
-// checkScaffold allows only the scaffold type to import the library choria-io/scaffold,
-// because the library renders without limits.
-func checkScaffold(f *File) []Breach {
-	if within(f.Folder, "resources/scaffold") {
-		return nil
-	}
-
-	return f.mustNotImport("a process of its own renders scaffolds", func(p string) bool {
-		return p == "github.com/choria-io/scaffold" || strings.HasPrefix(p, "github.com/choria-io/scaffold/")
-	})
 }
 
 // checkYAML keeps the parser of YAML in one room: it panics on input that it did not

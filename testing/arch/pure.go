@@ -42,8 +42,7 @@ func (f *File) mustNotRead(because string) []Breach {
 
 // timeless are the rooms that work on what they are given, at any time.
 var timeless = []string{
-	"model", "model/registration", "model/signed", "resources", "resources/document", "resources/resource", "resources/engine/observe", "resources/engine/journal",
-	"resources/engine/session", "schemas",
+	"model", "model/registration", "model/signed", "resources", "resources/document", "resources/resource", "schemas",
 }
 
 // checkClock keeps the clock out of rooms that work on what they are given.
@@ -59,7 +58,7 @@ func checkClock(f *File) []Breach {
 // does it for all others; what has files of its own (the state of an agent, the
 // manifests of an operator, credentials); and the command line.
 var diskUsers = []string{
-	"resources/host", "resources/engine/session", "resources/scaffold", "resources/service/systemd", "resources/manifest", "resources/health/goss",
+	"resources/host", "resources/scaffold", "resources/service/systemd", "resources/manifest", "resources/health/goss",
 	"resources/exec", "resources/pkg", // whether a provider's programs are there, and what a package manager left
 	"agent", "fleet", "kvstore", "cmd", "testing", "schemas/internal", "docs/internal",
 }
@@ -95,7 +94,7 @@ func checkRemoval(f *File) []Breach {
 	var out []Breach
 	ast.Inspect(f.syntax, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok && f.selects(e, "os", "RemoveAll") {
-			out = append(out, f.breach(n.Pos(), "use resources/host/trees to remove a tree, os.RemoveAll crosses mounts"))
+			out = append(out, f.breach(n.Pos(), "use paths.RemoveTree, os.RemoveAll crosses mounts"))
 		}
 		return true
 	})

@@ -23,7 +23,6 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	hostwatch "github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
 // clockSet sets the clock of the node by an hour and back while it runs. A process cannot
@@ -56,7 +55,7 @@ func (w *world) runHere(c *clock.Clock) (stop func()) {
 	o.StateDir, o.FactsDir, o.Interval = w.state, filepath.Join(w.root, "facts"), model.Duration(time.Hour)
 	a, err := agent.New(w.t.Context(), agent.Options{
 		Config: o, Version: "test", Host: machine, Log: log, Clock: c,
-		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), Options: source.Options{KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}}),
+		Loader:      manifest.NewLoader(manifest.Options{Types: muster.All(), KV: assignments.ObserveKV(content.New(w.store.Store).KVGet)}),
 		Assignments: watch.New(w.store.Store, watch.Options{Node: node, Log: log}),
 		Bundles:     content.New(w.store.Store), Publisher: reports.New(w.store.Store), States: nodes.New(w.store.Store), Registry: registrations.New(w.store.Store),
 		Facts: func(context.Context, string) (model.Facts, string, []error) { return model.Facts{}, "", nil },

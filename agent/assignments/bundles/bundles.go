@@ -58,7 +58,7 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 	if errors.Is(unfetched, ErrFetching) {
 		return "", nil, unfetched
 	}
-	text, err = files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
+	text, err = ReadManifest(dir)
 	switch {
 	case err == nil:
 		return dir, text, nil
@@ -67,6 +67,11 @@ func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text 
 	default:
 		return "", nil, model.ProblemAt(model.Position{File: key}, "a bundle has a "+model.BundleManifest+" at its root", "bundle %s: %v", digest, err)
 	}
+}
+
+// ReadManifest returns the manifest of an unpacked bundle.
+func ReadManifest(dir string) ([]byte, error) {
+	return files.Read(filepath.Join(dir, model.BundleManifest), maxManifest)
 }
 
 // Restore fetches a bundle again that is missing or damaged. The error wraps ErrFetching

@@ -11,7 +11,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // sealName is the file in an unpacked bundle that has what was unpacked.
@@ -22,7 +22,7 @@ const sealName = ".muster-bundle"
 func seal(ctx context.Context, dir string) error {
 	path := filepath.Join(dir, sealName)
 	// It may be in the bundle, also as a link to elsewhere.
-	if err := trees.RemovePath(ctx, path); err != nil {
+	if err := paths.RemoveTree(ctx, path); err != nil {
 		return err
 	}
 	var lines bytes.Buffer

@@ -38,11 +38,10 @@ import (
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/facts"
 	"github.com/musterfleet/muster/resources/host/files"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/host/state"
-	"github.com/musterfleet/muster/resources/host/trust"
 	hostwatch "github.com/musterfleet/muster/resources/host/watch"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -88,7 +87,7 @@ func (c *runCommand) path() string {
 // config reads the configuration, overridden by the flags.
 func (c *runCommand) config() (agent.Config, error) {
 	path, named := c.path(), c.file != ""
-	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, trust.Author{})
+	text, err := files.ReadTrusted(path, manifest.DefaultMaxBytes, paths.Author{})
 	if err != nil && (named || !errors.Is(err, fs.ErrNotExist)) {
 		return agent.Config{}, cli.FileError("configuration", path, err)
 	}
@@ -312,10 +311,8 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		Options: source.Options{
-			KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
-			Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
-		},
+		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
 		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 

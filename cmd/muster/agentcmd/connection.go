@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // ownReconnect is how long a reconnect of the agent's own may take until it counts as an
@@ -33,7 +33,7 @@ type connectionLog struct {
 	// causes is cleared for each connection.
 	causes *loggedCause
 	// errors are those of the connection while it is up, which others may cause.
-	errors sparse.Log
+	errors telemetry.RateLimitedLog
 
 	mu sync.Mutex
 	// rejected is what to do while the server rejects the credentials, as far as that was logged.

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/kvstore/denial"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 // denials logs what is denied on a connection, a moment later and on few lines.
 type denials struct {
 	log   *slog.Logger
-	lines sparse.Log
+	lines telemetry.RateLimitedLog
 
 	mu sync.Mutex
 	// noted is when a denial was logged, by its reason: each connection meets it again.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
@@ -54,7 +54,7 @@ func (e *Env) readEnvironFile() map[string]string {
 		return map[string]string{}
 	}
 	// The owner of this directory must not change the effect of a manifest of another user.
-	text, err := files.ReadTrusted(path, maxEnvironFile, trust.Author{})
+	text, err := files.ReadTrusted(path, maxEnvironFile, paths.Author{})
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
 			e.Log.Warn("environment file skipped", "file", path, "error", err)

@@ -15,8 +15,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/neterr"
 	"github.com/musterfleet/muster/resources/engine"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // Exit codes (spec/formats.md, "Command line").
@@ -107,9 +107,9 @@ func Report(w io.Writer, err error) int {
 // Plain returns the text of an error, with words of users instead of those that
 // libraries have for common ones.
 func Plain(err error) string {
-	text := neterr.Words(err)
+	text := web.DescribeNetworkError(err)
 	if errors.Is(err, connect.ErrConnect) && errors.Is(err, io.EOF) {
-		text = strings.Replace(text, io.EOF.Error(), neterr.Words(io.EOF), 1)
+		text = strings.Replace(text, io.EOF.Error(), web.DescribeNetworkError(io.EOF), 1)
 	}
 	for _, known := range []struct {
 		err   error

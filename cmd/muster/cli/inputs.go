@@ -19,9 +19,8 @@ import (
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
-	"github.com/musterfleet/muster/resources/manifest/source"
 )
 
 // Stdin is the source of a lone dash, which fisk passes as an empty argument.
@@ -208,26 +207,24 @@ func (e *Env) LoaderOptions(facts FactsFunc) manifest.Options {
 		Environ:       e.environ(),
 		Registrations: Registrations(e.Log, e.Store),
 		Warn:          func(w model.Problem) { e.Log.Warn(w.Error()) },
-		Options: source.Options{
-			Stdin: e.Stdin,
-			KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
-				store, err := e.Store(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return content.New(store).KVGet(ctx, bucket, key)
-			},
-			Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
-				store, err := e.Store(ctx)
-				if err != nil {
-					return nil, err
-				}
-				return content.New(store).Object(ctx, bucket, name)
-			},
-			// The state directory belongs to commands that change the machine.
-			Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
-				return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
-			},
+		Stdin:         e.Stdin,
+		KV: func(ctx context.Context, bucket, key string) ([]byte, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).KVGet(ctx, bucket, key)
+		},
+		Object: func(ctx context.Context, bucket, name string) (io.ReadCloser, error) {
+			store, err := e.Store(ctx)
+			if err != nil {
+				return nil, err
+			}
+			return content.New(store).Object(ctx, bucket, name)
+		},
+		// The state directory belongs to commands that change the machine.
+		Unpack: func(ctx context.Context, r io.Reader) (string, func() error, error) {
+			return unpack(ctx, r, func() (string, error) { return os.MkdirTemp("", "muster-bundle-") })
 		},
 	}
 }
@@ -245,7 +242,7 @@ func unpack(ctx context.Context, r io.Reader, makeDir func() (string, error)) (d
 	if err != nil {
 		return "", nil, err
 	}
-	cleanup = func() error { return trees.RemovePath(context.WithoutCancel(ctx), dir) }
+	cleanup = func() error { return paths.RemoveTree(context.WithoutCancel(ctx), dir) }
 	if err := archive.Unpack(ctx, r, dir, archive.Limits{}); err != nil {
 		_ = cleanup()
 		return "", nil, err

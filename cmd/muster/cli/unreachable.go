@@ -12,7 +12,7 @@ import (
 
 	"github.com/musterfleet/muster/kvstore/connect"
 	"github.com/musterfleet/muster/kvstore/permissions"
-	"github.com/musterfleet/muster/model/neterr"
+	"github.com/musterfleet/muster/resources/host/web"
 )
 
 // Reach is how NATS is reached, for what to do where it is not.
@@ -57,8 +57,8 @@ func (r Reach) Remedy(err error) string {
 	case is(nats.ErrTLS), errors.As(err, &network) && network.Op == "remote error" && strings.Contains(err.Error(), "certificate"):
 		// It depends on timing whether the reason of the server arrives.
 		return fmt.Sprintf("the server may want the certificate of a client that it trusts: give %s and %s", r.Name("tlscert"), r.Name("tlskey"))
-	case neterr.Remedy(err) != "":
-		return neterr.Remedy(err)
+	case web.NetworkRemedy(err) != "":
+		return web.NetworkRemedy(err)
 	case is(nats.ErrNoInfoReceived, nats.ErrTimeout, io.EOF), errors.As(err, &network) && network.Timeout():
 		return "is nats-server running there, and is that its port for clients?"
 	case !is(nats.ErrNoServers) && !errors.As(err, &network):

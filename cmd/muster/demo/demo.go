@@ -27,7 +27,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/permissions"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
@@ -88,7 +88,7 @@ func run(ctx context.Context, env *cli.Env, execute Execute, once bool) (err err
 	// Without a terminal nobody is there to end it.
 	once = once || !print.IsTerminal(env.Print.Out)
 	d := &demo{Env: env, execute: execute, dir: dir, once: once, began: time.Now(), digests: map[string]bool{}}
-	defer func() { err = errors.Join(err, trees.RemovePath(context.WithoutCancel(ctx), dir)) }()
+	defer func() { err = errors.Join(err, paths.RemoveTree(context.WithoutCancel(ctx), dir)) }()
 	node, stop := context.WithCancel(ctx)
 	defer d.close(stop)
 	steps := d.steps(node)

@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/contents"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // showCommand is muster fleet show.
@@ -116,7 +116,7 @@ func newDocument(ctx context.Context, env *cli.Env, s *fleetcli.Store, e model.E
 	out := revisionDocument{Entry: e}
 	out.Value = nil
 	out.Signed = signatures.Of(ctx, env.Flags.Prefix, e)
-	value, problems := assigned.Decode(e.Key, e.Value)
+	value, problems := document.DecodeAssigned(e.Key, e.Value)
 	switch {
 	case problems != nil:
 		out.Problem, out.Manifest = fleet.Invalid(problems), string(value.Content)

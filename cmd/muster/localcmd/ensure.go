@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -118,7 +118,7 @@ func requestInputs(ctx context.Context, env *cli.Env, loader *manifest.Loader, i
 	if err != nil {
 		return manifest.Inputs{}, err
 	}
-	author, err := trust.AuthorIn(dir)
+	author, err := paths.AuthorIn(dir)
 	if err != nil {
 		return manifest.Inputs{}, err
 	}
@@ -143,7 +143,7 @@ func requestData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in 
 		data, err = loader.LoadData(ctx, source, inputs)
 		return data, cli.FileError(flag, source, err)
 	}
-	inputs.Author = trust.Author{}
+	inputs.Author = paths.Author{}
 	if _, err := files.ReadTrusted(hieraFile, manifest.DefaultMaxBytes, inputs.Author); err != nil {
 		if !errors.Is(err, fs.ErrNotExist) { // any user can make a .hiera in a directory such as /tmp
 			env.Log.Warn("data ignored", "file", hieraFile, "error", err)
@@ -218,7 +218,8 @@ func (c *statusCommand) run(ctx context.Context, t *resource.Type, properties do
 	if err != nil {
 		return err
 	}
-	resolved, err := loader.ResolveDeclaredQuestion(ctx, t.Name, properties, in)
+	in.ObserveOnly = true
+	resolved, err := loader.ResolveDeclared(ctx, t.Name, properties, in)
 	if err != nil {
 		return err
 	}

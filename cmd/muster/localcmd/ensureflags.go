@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
@@ -194,5 +194,5 @@ func (m *moreFlags) readContent() ([]byte, error) {
 		return files.Read(m.contentFile.text, manifest.DefaultMaxBytes)
 	}
 	// Expressions of the file read whatever the caller can read.
-	return files.ReadTrusted(m.contentFile.text, manifest.DefaultMaxBytes, trust.Author{})
+	return files.ReadTrusted(m.contentFile.text, manifest.DefaultMaxBytes, paths.Author{})
 }

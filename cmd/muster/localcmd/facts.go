@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -70,7 +70,7 @@ func (c *queryCommand) resolve(ctx context.Context) (map[string]any, error) {
 	if err != nil {
 		return nil, err
 	}
-	author, err := trust.AuthorIn(".")
+	author, err := paths.AuthorIn(".")
 	if err != nil {
 		return nil, err
 	}

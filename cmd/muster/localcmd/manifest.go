@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -84,7 +84,7 @@ func (m *manifestFlags) open(ctx context.Context, env *cli.Env, loader *manifest
 }
 
 // externalData returns the external data of a manifest. A file of the author is trusted.
-func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author trust.Author) (manifest.Data, error) {
+func externalData(ctx context.Context, env *cli.Env, loader *manifest.Loader, in cli.Inputs, author paths.Author) (manifest.Data, error) {
 	source, flag, err := in.DataSource()
 	if err != nil || source == "" {
 		return manifest.Data{}, err

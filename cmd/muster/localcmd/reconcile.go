@@ -16,8 +16,6 @@ import (
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
-	"github.com/musterfleet/muster/resources/engine/report"
-	"github.com/musterfleet/muster/resources/reconcile"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -69,12 +67,12 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		return nil, err
 	}
 	registered := map[model.Ref][]model.RegisterEntry{}
-	o := reconcile.Options{
+	o := engine.ReconcileOptions{
 		JournalOf: cmp.Or(r.journal, r.manifest), Command: "muster " + r.command, NoWait: c.noWait,
-		Within: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
+		StartedBy: strings.FieldsFunc(os.Getenv(engine.EnvRun), func(c rune) bool { return c == ',' }),
 	}
 	o.Options = engine.Options{
-		Identity:    report.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
+		Identity:    engine.Identity{Manifest: r.manifest, Digest: r.digest, Version: cli.Version(), Cause: model.CauseCommand},
 		FailOnError: r.stopFirst, Checker: cli.Checker(c.Host()), Secrets: r.secrets, Full: c.asJSON || r.session != nil || r.each != nil,
 		Outputs:       r.request,
 		Check:         r.check,
@@ -83,14 +81,14 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 		Register:      func(ref model.Ref, entries []model.RegisterEntry) { registered[ref] = entries },
 	}
 	if r.session != nil {
-		o.Earlier = r.session.history
+		o.Prior = r.session.history
 	}
 	if cli.Noop(r.scope.Noop) && !r.scope.Noop {
 		c.Log.Info(engine.EnvNoop + " is set, nothing is changed")
 		o.Env.Scope.Noop = true
 	}
 	var begun atomic.Bool
-	o.Locked = func(context.Context, *reconcile.Options) (*graph.Graph, error) {
+	o.Locked = func(context.Context, *engine.ReconcileOptions) (*graph.Graph, error) {
 		begun.Store(true)
 		return built, nil
 	}
@@ -101,7 +99,7 @@ func (c *runner) reconcile(ctx context.Context, r reconciliation) (*model.Run, e
 			return cmp.Or(engine.GracePeriod(shutdownTimeout)(until(work, ctx)), context.Cause(ctx))
 		}
 	}
-	run, err := reconcile.Run(stop, built, o)
+	run, err := engine.Reconcile(stop, built, o)
 	if run == nil {
 		return nil, err
 	}
@@ -163,7 +161,7 @@ func (c *runner) onTransaction(ctx context.Context, r reconciliation) func(*mode
 			r.each(t)
 			return
 		}
-		report.Log(ctx, c.Log, t)
+		engine.LogTransaction(ctx, c.Log, t)
 		if c.asJSON {
 			_ = c.Print.JSONLine(t) // main reports an error
 			return

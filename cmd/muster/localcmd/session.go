@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/plan"
-	"github.com/musterfleet/muster/resources/engine/session"
 	"github.com/musterfleet/muster/resources/host"
 )
 
@@ -28,12 +28,12 @@ const envSessionOfCCM = "CCM_SESSION_STORE"
 func sessionDir() string { return cmp.Or(os.Getenv(envSession), os.Getenv(envSessionOfCCM)) }
 
 // openStore opens the session in a directory. It creates a session in an empty directory.
-func openStore(ctx context.Context, h *host.Host, dir string) (*session.Store, error) {
+func openStore(ctx context.Context, h *host.Host, dir string) (*engine.SessionStore, error) {
 	if empty, err := h.IsEmpty(dir); err == nil && empty {
-		return session.New(ctx, h, dir)
+		return engine.NewSession(ctx, h, dir)
 	}
 
-	return session.Open(h, dir)
+	return engine.OpenSession(h, dir)
 }
 
 // errNoSession is a session command outside of a session.
@@ -42,7 +42,7 @@ var errNoSession = errors.New("no session: start one with eval $(muster session 
 // sessionContext is the session that a command belongs to, with what earlier
 // commands of it did; nil outside of a session.
 type sessionContext struct {
-	store   *session.Store
+	store   *engine.SessionStore
 	history plan.History
 }
 
@@ -88,7 +88,7 @@ func newSession(ctx context.Context, env *cli.Env) error {
 	if err != nil {
 		return err
 	}
-	if _, err := session.New(ctx, env.Host(), dir); err != nil {
+	if _, err := engine.NewSession(ctx, env.Host(), dir); err != nil {
 		return errors.Join(err, os.Remove(dir))
 	}
 	_, err = fmt.Fprintf(env.Print.Out, "export %s=%s\n", envSession, dir)
@@ -121,7 +121,7 @@ func (c *sessionReport) run(ctx context.Context) error {
 	return store.Remove()
 }
 
-func sessionText(s session.Summary) string {
+func sessionText(s engine.SessionSummary) string {
 	text := fmt.Sprintf("resources %d, unique %d: %d changed, %d stable, %d refreshed, %d failed, %d skipped, %d unmet, in %s\n",
 		s.Total, s.Unique, s.Made(), s.Stable, s.Refreshed, s.Failed, s.Skipped, s.Unmet, s.TotalDuration)
 	if s.Noop > 0 {

@@ -7,11 +7,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/safetext"
 )
 
-// Text makes control characters visible, see safetext.Text.
-func Text(s string) string { return safetext.Text(s) }
+// Text makes control characters visible, see model.SafeText.
+func Text(s string) string { return model.SafeText(s) }
 
 // ours matches what colours text, and the line ends and tabs that are wanted.
 var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
@@ -21,7 +20,7 @@ var ours = regexp.MustCompile(`\x1b\[(31|32|33|36|90|0)m|\n`)
 // text that nobody thought of does no harm.
 func Visible(s string) string {
 	s = strings.ToValidUTF8(s, "\ufffd")
-	if safetext.IsSafe(s) {
+	if model.IsSafeText(s) {
 		return s
 	}
 	var b strings.Builder

@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -148,7 +148,7 @@ func (c *listCommand) keysOfPath() ([]keyDocument, error) {
 }
 
 func (c *listCommand) keysOfConfig() ([]keyDocument, error) {
-	text, err := files.ReadTrusted(c.config, manifest.DefaultMaxBytes, trust.Author{})
+	text, err := files.ReadTrusted(c.config, manifest.DefaultMaxBytes, paths.Author{})
 	if err != nil {
 		return nil, cli.FileError("configuration", c.config, err)
 	}

@@ -13,7 +13,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // Guard lets those pass who may. Make it with New.
@@ -27,7 +27,7 @@ type Guard struct {
 	sessions    tokenSessions
 	crossOrigin *http.CrossOriginProtection
 	failures    failures
-	sparse      sparse.Log
+	sparse      telemetry.RateLimitedLog
 }
 
 // New reads the files of the options. The error has the remedy.

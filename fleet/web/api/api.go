@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/fleet/actions"
 	"github.com/musterfleet/muster/fleet/web/access"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 const (
@@ -41,7 +41,7 @@ type Options struct {
 type api struct {
 	Options
 	streams *access.Places
-	sparse  sparse.Log
+	sparse  telemetry.RateLimitedLog
 }
 
 // New returns the handler of Root and everything below it. What it does not know is answered there

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/fleet/view"
-	"github.com/musterfleet/muster/model/safetext"
+	"github.com/musterfleet/muster/model"
 )
 
 // table is an answer with a table in CSV.
@@ -19,9 +19,9 @@ type table struct {
 }
 
 // newTable returns a header and rows as a CSV file to download.
-func newTable(name string, header []string, rows [][]safetext.Cell) (*table, error) {
+func newTable(name string, header []string, rows [][]model.CSVCell) (*table, error) {
 	var out bytes.Buffer
-	if err := safetext.WriteCSV(&out, header, rows); err != nil {
+	if err := model.WriteCSV(&out, header, rows); err != nil {
 		return nil, err
 	}
 
@@ -33,24 +33,24 @@ var answersHeader = []string{"node", "outcome", "exit_code", "time", "seconds", 
 
 // answersRows returns one row per answer, then one with the outcome "no answer" per node without an answer. If the table
 // lacks answers or nodes, further rows without a node have the outcome "incomplete" and the reason.
-func answersRows(r view.RequestDetail, all view.Answers) [][]safetext.Cell {
-	chosen := func(text string) safetext.Cell { return safetext.Cell{Text: text, Chosen: true} }
-	var rows [][]safetext.Cell
+func answersRows(r view.RequestDetail, all view.Answers) [][]model.CSVCell {
+	chosen := func(text string) model.CSVCell { return model.CSVCell{Text: text, Chosen: true} }
+	var rows [][]model.CSVCell
 	for _, a := range all.Answers {
 		code := ""
 		if a.ExitCode != nil {
 			code = strconv.Itoa(*a.ExitCode)
 		}
-		rows = append(rows, []safetext.Cell{
+		rows = append(rows, []model.CSVCell{
 			chosen(a.Node), chosen(string(a.Outcome)), {Text: code}, {Text: a.Time.UTC().Format(time.RFC3339)},
 			{Text: strconv.FormatFloat(a.Duration.Seconds(), 'f', -1, 64)}, chosen(a.Text), chosen(a.Stdout), chosen(a.Stderr),
 		})
 	}
 	for _, node := range r.Missing {
-		rows = append(rows, []safetext.Cell{chosen(node), {Text: "no answer"}, {}, {}, {}, {}, {}, {}})
+		rows = append(rows, []model.CSVCell{chosen(node), {Text: "no answer"}, {}, {}, {}, {}, {}, {}})
 	}
 	incomplete := func(reason string) {
-		rows = append(rows, []safetext.Cell{{}, {Text: "incomplete"}, {}, {}, {}, chosen(reason), {}, {}})
+		rows = append(rows, []model.CSVCell{{}, {Text: "incomplete"}, {}, {}, {}, chosen(reason), {}, {}})
 	}
 	if count := r.Nodes - r.Answers; count > 0 && r.Unknown != "" {
 		incomplete(fmt.Sprintf("%d nodes without an answer are unknown: %s", count, r.Unknown))

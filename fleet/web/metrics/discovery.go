@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/model/registration"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // patience is how long reading registrations may take.
@@ -63,7 +63,7 @@ type discovery struct {
 	log     *slog.Logger
 	shared  *sharedLabels
 	answers answers
-	failed  sparse.Log
+	failed  telemetry.RateLimitedLog
 }
 
 // text returns the targets of a filter as JSON.

@@ -9,8 +9,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/model/labels"
-	"github.com/musterfleet/muster/model/metric"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // snapshot is the fleet at one scrape.
@@ -42,91 +41,91 @@ func (m manifest) add(one summary.Manifest) manifest {
 }
 
 // families are the metrics; docs/fleet-api.md has the same. No label has names of nodes.
-func families() metric.Families[snapshot] {
-	return metric.Families[snapshot]{
-		metric.Gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit metric.Emit) {
+func families() telemetry.Families[snapshot] {
+	return telemetry.Families[snapshot]{
+		telemetry.Gauge("muster_fleet_build_info", "Always 1: the version of the muster that serves the fleet.", func(s *snapshot, emit telemetry.Emit) {
 			emit(1, s.version)
 		}, "version"),
-		metric.Gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
-		metric.Gauge("muster_fleet_paused_nodes", "Paused nodes by what their state would be without the pause.", readPaused, "state"),
-		metric.Gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
-		metric.Gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
-		metric.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_nodes", "Nodes by their state as a whole.", readNodes, "state"),
+		telemetry.Gauge("muster_fleet_paused_nodes", "Paused nodes by what their state would be without the pause.", readPaused, "state"),
+		telemetry.Gauge("muster_fleet_versions", "Nodes that were read by the version of muster that they run, the 20 most frequent; all further ones are other.", readVersions, "version"),
+		telemetry.Gauge("muster_fleet_manifest_nodes", "Nodes to which a manifest applies, by its status there.", readManifests, "manifest", "status"),
+		telemetry.Gauge("muster_fleet_manifest_noop_nodes", "Nodes that are up to date with a manifest which would change something there, and only reports it.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
 				emit(float64(m.noop), name)
 			}
 		}, "manifest"),
-		metric.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; paused nodes do not count; missing while none is pending.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_manifest_oldest_pending_timestamp_seconds", "When the revision was assigned that is pending on a node for the longest time, in seconds since 1970; paused nodes do not count; missing while none is pending.", func(s *snapshot, emit telemetry.Emit) {
 			for name, m := range s.manifests {
 				if !m.oldest.IsZero() {
-					emit(metric.Seconds(m.oldest), name)
+					emit(telemetry.UnixSeconds(m.oldest), name)
 				}
 			}
 		}, "manifest"),
-		metric.Gauge("muster_fleet_flapping_resources", "Resources that something else changes again and again, counted on each node.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_flapping_resources", "Resources that something else changes again and again, counted on each node.", func(s *snapshot, emit telemetry.Emit) {
 			all := 0
 			for _, f := range s.Flapping {
 				all += f.Nodes
 			}
 			emit(float64(all))
 		}),
-		metric.Gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_clocks_off", "Nodes whose clock differs from the server's.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(len(s.Clocks)))
 		}),
-		metric.Gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_outbox_nodes", "Nodes with reports that wait to be published.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(len(s.Outboxes)))
 		}),
-		metric.Gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_outbox_reports", "Reports that wait to be published, on all nodes.", func(s *snapshot, emit telemetry.Emit) {
 			all := 0
 			for _, o := range s.Outboxes {
 				all += min(o.Reports, maxWaiting)
 			}
 			emit(float64(all))
 		}),
-		metric.Gauge("muster_fleet_complete", "Whether everything is known: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit metric.Emit) {
-			emit(metric.Flag(s.Progress.Nodes), "nodes")
-			emit(metric.Flag(s.Progress.LastRuns), "last_runs")
-			emit(metric.Flag(s.Progress.History), "history")
+		telemetry.Gauge("muster_fleet_complete", "Whether everything is known: nodes and assignments, the last run of each manifest, the history.", func(s *snapshot, emit telemetry.Emit) {
+			emit(telemetry.FlagValue(s.Progress.Nodes), "nodes")
+			emit(telemetry.FlagValue(s.Progress.LastRuns), "last_runs")
+			emit(telemetry.FlagValue(s.Progress.History), "history")
 		}, "part"),
-		metric.Gauge("muster_fleet_blind", "1 while the server receives no data about nodes, such as without NATS; all figures are the last known.", func(s *snapshot, emit metric.Emit) {
-			emit(metric.Flag(!s.Progress.BlindSince.IsZero()))
+		telemetry.Gauge("muster_fleet_blind", "1 while the server receives no data about nodes, such as without NATS; all figures are the last known.", func(s *snapshot, emit telemetry.Emit) {
+			emit(telemetry.FlagValue(!s.Progress.BlindSince.IsZero()))
 		}),
-		metric.Gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_problems", "Reasons why the figures may not be up to date, such as a lost connection to NATS.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(len(s.Progress.Problems)))
 		}),
 	}
 }
 
 // totalFamilies are those of what is counted.
-func totalFamilies() metric.Families[snapshot] {
-	return metric.Families[snapshot]{
-		metric.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
-		metric.Counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit metric.Emit) {
+func totalFamilies() telemetry.Families[snapshot] {
+	return telemetry.Families[snapshot]{
+		telemetry.Counter("muster_fleet_reports_total", "Reports of nodes that were stored since serve started, by kind and outcome; of the kind node the outcome is the event.", readReports, "kind", "outcome"),
+		telemetry.Counter("muster_fleet_reports_unreadable_total", "Messages with reports that could not be read.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(s.totals.Unreadable))
 		}),
-		metric.Counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Counter("muster_fleet_drift_repaired_total", "Drift that nodes reported as repaired.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(s.totals.Repaired))
 		}),
-		metric.Gauge("muster_fleet_feed_behind_messages", "Messages of the stream of reports that were not read yet.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_feed_behind_messages", "Messages of the stream of reports that were not read yet.", func(s *snapshot, emit telemetry.Emit) {
 			emit(float64(s.totals.Behind))
 		}),
-		metric.Gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit metric.Emit) {
-			emit(metric.Seconds(s.totals.Newest))
+		telemetry.Gauge("muster_fleet_feed_newest_timestamp_seconds", "When the server stored the newest report that was read, in seconds since 1970; 0 for none.", func(s *snapshot, emit telemetry.Emit) {
+			emit(telemetry.UnixSeconds(s.totals.Newest))
 		}),
 	}
 }
 
 // webhookFamilies are those of webhooks, whose names come from a file.
-func webhookFamilies() metric.Families[snapshot] {
-	return metric.Families[snapshot]{
-		metric.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), and those that were left out since it did not take them (refused) or since their node reports too much (over_share), since serve started.", func(s *snapshot, emit metric.Emit) {
+func webhookFamilies() telemetry.Families[snapshot] {
+	return telemetry.Families[snapshot]{
+		telemetry.Counter("muster_fleet_webhook_reports_total", "Reports that the receiver of a webhook took (sent), and those that were left out since it did not take them (refused) or since their node reports too much (over_share), since serve started.", func(s *snapshot, emit telemetry.Emit) {
 			for name, c := range s.webhooks {
 				emit(float64(c.Sent), name, "sent")
 				emit(float64(c.Refused), name, "refused")
 				emit(float64(c.OverShare), name, "over_share")
 			}
 		}, "webhook", "outcome"),
-		metric.Gauge("muster_fleet_webhook_behind_seconds", "How long ago the server stored the report that a webhook sends, in seconds; 0 while there is none.", func(s *snapshot, emit metric.Emit) {
+		telemetry.Gauge("muster_fleet_webhook_behind_seconds", "How long ago the server stored the report that a webhook sends, in seconds; 0 while there is none.", func(s *snapshot, emit telemetry.Emit) {
 			for name, c := range s.webhooks {
 				behind := 0.0
 				if !c.Sending.IsZero() {
@@ -135,11 +134,11 @@ func webhookFamilies() metric.Families[snapshot] {
 				emit(behind, name)
 			}
 		}, "webhook"),
-		metric.Gauge("muster_fleet_webhook_failing", "Whether a webhook is not delivered: the newest try failed, or its reports cannot be read.", readFailing, "webhook"),
+		telemetry.Gauge("muster_fleet_webhook_failing", "Whether a webhook is not delivered: the newest try failed, or its reports cannot be read.", readFailing, "webhook"),
 	}
 }
 
-func readFailing(s *snapshot, emit metric.Emit) {
+func readFailing(s *snapshot, emit telemetry.Emit) {
 	failing := map[string]bool{}
 	for name, c := range s.webhooks {
 		failing[name] = c.Failing
@@ -148,12 +147,12 @@ func readFailing(s *snapshot, emit metric.Emit) {
 		failing[p.Webhook] = failing[p.Webhook] || p.Failing
 	}
 	for name, is := range failing {
-		emit(metric.Flag(is), name)
+		emit(telemetry.FlagValue(is), name)
 	}
 }
 
 // readNodes has all states, so that the series of none does not end.
-func readNodes(s *snapshot, emit metric.Emit) {
+func readNodes(s *snapshot, emit telemetry.Emit) {
 	counts := map[fleet.Status]int{}
 	for _, state := range s.States {
 		counts[state.State] = state.Nodes
@@ -164,7 +163,7 @@ func readNodes(s *snapshot, emit metric.Emit) {
 }
 
 // readPaused has all states that a reachable node may have.
-func readPaused(s *snapshot, emit metric.Emit) {
+func readPaused(s *snapshot, emit telemetry.Emit) {
 	var counts map[fleet.Status]int
 	for _, state := range s.States {
 		if state.State == fleet.StatusPaused {
@@ -179,23 +178,23 @@ func readPaused(s *snapshot, emit metric.Emit) {
 // maxVersions bounds the versions with series of their own: nodes choose them.
 const maxVersions = 20
 
-func readVersions(s *snapshot, emit metric.Emit) {
+func readVersions(s *snapshot, emit telemetry.Emit) {
 	all := slices.Clone(s.Versions)
 	slices.SortStableFunc(all, func(a, b summary.Version) int { return cmp.Compare(b.Nodes, a.Nodes) })
 	rest := 0
 	for i, v := range all {
-		if i >= maxVersions || v.Version == labels.Other {
+		if i >= maxVersions || v.Version == telemetry.OtherLabel {
 			rest += v.Nodes
 			continue
 		}
 		emit(float64(v.Nodes), v.Version)
 	}
 	if rest > 0 {
-		emit(float64(rest), labels.Other)
+		emit(float64(rest), telemetry.OtherLabel)
 	}
 }
 
-func readManifests(s *snapshot, emit metric.Emit) {
+func readManifests(s *snapshot, emit telemetry.Emit) {
 	for name, m := range s.manifests {
 		emit(float64(m.UpToDate), name, string(fleet.StatusUpToDate))
 		emit(float64(m.Failed), name, string(fleet.StatusFailed))
@@ -208,7 +207,7 @@ func readManifests(s *snapshot, emit metric.Emit) {
 
 // readReports bounds the series to words of muster: nodes choose the subjects that they
 // publish to.
-func readReports(s *snapshot, emit metric.Emit) {
+func readReports(s *snapshot, emit telemetry.Emit) {
 	counts := map[[2]string]uint64{}
 	for _, c := range s.totals.Reports {
 		counts[[2]string{word(c.Kind, kinds()), word(string(c.Outcome), outcomes())}] += c.Count

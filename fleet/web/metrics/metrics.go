@@ -14,8 +14,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/fleet/webhook"
-	"github.com/musterfleet/muster/model/labels"
-	"github.com/musterfleet/muster/model/metric"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // maxScrapes is how many are answered at once, more get 503.
@@ -36,11 +35,11 @@ type Sources struct {
 // Metrics are the figures of a fleet, a prometheus.Collector. Make them with New.
 type Metrics struct {
 	sources  Sources
-	families metric.Families[snapshot]
+	families telemetry.Families[snapshot]
 
 	// mu keeps names those of the manifests that were read last.
 	mu    sync.Mutex
-	names labels.Names
+	names telemetry.LabelValues
 }
 
 // New returns the metrics of a fleet.
@@ -53,7 +52,7 @@ func New(s Sources) *Metrics {
 		all = append(all, webhookFamilies()...)
 	}
 
-	return &Metrics{sources: s, families: all, names: labels.Names{}}
+	return &Metrics{sources: s, families: all, names: telemetry.LabelValues{}}
 }
 
 // Handler returns what answers scrapes.
@@ -96,7 +95,7 @@ func (m *Metrics) read() *snapshot {
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	labels.Retain(m.names, byName)
+	telemetry.RetainLabels(m.names, byName)
 	for _, one := range s.Manifests {
 		label := m.names.Of(one.Name)
 		s.manifests[label] = s.manifests[label].add(one)

@@ -4,7 +4,7 @@ import (
 	"slices"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/labels"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // word returns a word that is among the known ones, else other.
@@ -13,7 +13,7 @@ func word(text string, known []string) string {
 		return text
 	}
 
-	return labels.Other
+	return telemetry.OtherLabel
 }
 
 func kinds() []string {

@@ -38,6 +38,9 @@ func concernsOf(o view.Overview) []concern {
 			out = append(out, concern{look: ofStatus(s.State), what: texts.Count(s.Nodes, "node") + " " + texts.IsAre(s.Nodes) + " " + string(s.State), why: whyAbsent(s.State, s.Nodes), url: stateURL(s.State), nodes: s.First, all: s.Nodes, since: s.Since})
 		}
 	}
+	if len(o.Lost) > 0 {
+		out = append(out, lost(o.Summary))
+	}
 	if n := len(o.Messages); n > 0 {
 		m := o.Messages[0]
 		out = append(out, concern{look: look{"warning", "wait", "Message"}, what: texts.Count(n, "node") + saysOf(n), why: m.Node + ": " + texts.Row(m.Message), url: NodeURL(m.Node), nodes: nodesOf(o.Messages, func(m summary.Message) string { return m.Node }), all: n})
@@ -55,6 +58,20 @@ func concernsOf(o view.Overview) []concern {
 	}
 
 	return out
+}
+
+// lost names the first manifests that have lost their keys, and the remedy.
+func lost(s summary.Summary) concern {
+	var keys []string
+	for _, l := range s.Lost[:min(len(s.Lost), maxConcerns)] {
+		keys = append(keys, texts.Row(l.Key)+" runs on "+texts.Count(l.Nodes, "node"))
+	}
+	if more := len(s.Lost) - maxConcerns; more > 0 {
+		keys = append(keys, "and "+texts.Count(more, "more manifest"))
+	}
+	first := s.Lost[0]
+
+	return concern{look: look{"warning", "wait", "Lost key"}, what: s.LostTitle(), why: s.LostRemedy("muster fleet rm KEY") + ": " + strings.Join(keys, ", "), url: manifestURL(first.Key), nodes: first.First, all: first.Nodes}
 }
 
 func failures(all []summary.Failure, status fleet.Status) []concern {

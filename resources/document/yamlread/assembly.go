@@ -4,12 +4,11 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // assembly makes a tree of the pieces of a document.
 type assembly struct {
-	out      *tree.Tree
+	out      *Tree
 	open     []container
 	problems model.Problems
 	values   int
@@ -19,10 +18,10 @@ type assembly struct {
 // container is a list or mapping that was begun.
 type container struct {
 	at   int
-	kind tree.Kind
+	kind Kind
 	// depth is how deep it is nested.
 	depth int
-	keys  tree.Keys
+	keys  Keys
 	// merges are what `<<` brings; they come last.
 	merges []merging
 	// twice is the node of a key that is there twice and whose value follows, 0 for none.
@@ -38,11 +37,11 @@ type merging struct {
 func (a *assembly) do(s step, read func(step) (*converter, error)) error {
 	switch s.kind {
 	case openList, openMap:
-		kind := tree.List
+		kind := List
 		if s.kind == openMap {
-			kind = tree.Map
+			kind = Map
 		}
-		a.open = append(a.open, container{at: a.out.Add(tree.Node{At: uint32(s.from), Kind: kind}), kind: kind, depth: len(a.open)})
+		a.open = append(a.open, container{at: a.out.Add(Node{At: uint32(s.from), Kind: kind}), kind: kind, depth: len(a.open)})
 		return nil
 	case closeLast:
 		a.close()
@@ -53,7 +52,7 @@ func (a *assembly) do(s step, read func(step) (*converter, error)) error {
 		return err
 	}
 	a.problems.Append(c.problems...)
-	if a.values += c.values; c.stopped || a.values > tree.MaxValues {
+	if a.values += c.values; c.stopped || a.values > MaxValues {
 		a.stop(c)
 		return nil
 	}
@@ -74,7 +73,7 @@ func (a *assembly) do(s step, read func(step) (*converter, error)) error {
 func (a *assembly) stop(c *converter) {
 	a.stopped = true
 	if !c.stopped {
-		a.problems.Append(tree.TooMany(a.out.Name))
+		a.problems.Append(TooMany(a.out.Name))
 	}
 	for len(a.open) > 0 {
 		a.out.Close(a.open[len(a.open)-1].at)
@@ -89,12 +88,12 @@ func (a *assembly) graft(last *container, c *converter) {
 	for nodes := c.nodes; len(nodes) > 0; {
 		count := nodes[0].Span()
 		take := true
-		if last.kind == tree.Map {
+		if last.kind == Map {
 			count = 1 + nodes[1].Span()
 			take = a.isNew(last, nodes[0], c)
 		}
 		for _, n := range nodes[:count] {
-			if n.Form == tree.InOthers {
+			if n.Form == InOthers {
 				n.Size += uint32(base)
 			}
 			if take {
@@ -106,11 +105,11 @@ func (a *assembly) graft(last *container, c *converter) {
 }
 
 // isNew reports whether a mapping does not have a key yet, and notes it.
-func (a *assembly) isNew(m *container, key tree.Node, c *converter) bool {
+func (a *assembly) isNew(m *container, key Node, c *converter) bool {
 	text := c.TextOf(key)
 	first, twice := m.keys.Find(text)
 	if twice {
-		tree.AddTwice(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
+		AddTwice(&a.problems, a.out.Position(key.At), text, a.out.Position(first))
 		return false
 	}
 	m.keys.Add(text, key.At)
@@ -125,7 +124,7 @@ func (a *assembly) key(c *converter) {
 	if !fresh {
 		last.twice = a.out.Len()
 	}
-	a.graft(&container{kind: tree.List}, &converter{Texts: c.Texts, nodes: c.nodes[:1]})
+	a.graft(&container{kind: List}, &converter{Texts: c.Texts, nodes: c.nodes[:1]})
 }
 
 // close ends the list or mapping that was begun last.
@@ -136,7 +135,7 @@ func (a *assembly) close() {
 		m.merge(&last.keys, m.node, last.depth)
 		a.problems.Append(m.problems...)
 		a.stopped = a.stopped || m.stopped
-		a.graft(&container{kind: tree.List}, m.converter)
+		a.graft(&container{kind: List}, m.converter)
 	}
 	a.out.Close(last.at)
 	a.open = a.open[:len(a.open)-1]

@@ -8,7 +8,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 const (
@@ -19,9 +18,9 @@ const (
 
 // converter makes nodes of a tree of those of the parser.
 type converter struct {
-	tree.Texts
-	cursor   tree.Cursor
-	nodes    []tree.Node
+	Texts
+	cursor   Cursor
+	nodes    []Node
 	restore  *strings.Replacer
 	problems model.Problems
 	// open are the anchored nodes being converted, to find an alias inside of what it names.
@@ -43,8 +42,8 @@ type converter struct {
 // a name may still be kept: the parser does, for aliases.
 type budget struct{ values, bytes, kept int }
 
-func newConverter(s *tree.Source, restore *strings.Replacer, b *budget) *converter {
-	return &converter{Texts: tree.Texts{Source: s}, cursor: tree.NewCursor(s), restore: restore, budget: b}
+func newConverter(s *Source, restore *strings.Replacer, b *budget) *converter {
+	return &converter{Texts: Texts{Source: s}, cursor: NewCursor(s), restore: restore, budget: b}
 }
 
 // offset returns where a node begins.
@@ -65,7 +64,7 @@ func (c *converter) stop(n *yaml.Node, hint, format string, args ...any) {
 
 // add appends a node without a value and returns its index.
 func (c *converter) add(n *yaml.Node) int {
-	c.nodes = append(c.nodes, tree.Node{At: c.offset(n)})
+	c.nodes = append(c.nodes, Node{At: c.offset(n)})
 
 	return len(c.nodes) - 1
 }
@@ -76,17 +75,17 @@ func (c *converter) value(n *yaml.Node, depth int) {
 	case c.stopped:
 		c.add(n)
 		return
-	case depth > tree.MaxDepth:
-		c.stop(n, "", "nested deeper than %d levels", tree.MaxDepth)
+	case depth > MaxDepth:
+		c.stop(n, "", "nested deeper than %d levels", MaxDepth)
 		c.add(n)
 		return
 	case c.aliases > 0 && !c.withinBudget(n):
 		c.add(n)
 		return
 	}
-	if c.values++; c.values > tree.MaxValues {
+	if c.values++; c.values > MaxValues {
 		c.stopped = true
-		c.problems.Append(tree.TooMany(c.Name))
+		c.problems.Append(TooMany(c.Name))
 	}
 	if n.Anchor != "" {
 		if c.open == nil {
@@ -145,20 +144,20 @@ func (c *converter) list(n *yaml.Node, depth int) {
 	for _, item := range n.Content {
 		c.value(item, depth+1)
 	}
-	c.nodes[i].Kind, c.nodes[i].Size = tree.List, uint32(len(c.nodes)-i)
+	c.nodes[i].Kind, c.nodes[i].Size = List, uint32(len(c.nodes)-i)
 }
 
 // scalar fills in a node that was added for n.
 func (c *converter) scalar(n *yaml.Node, i int) {
-	kind, text := tree.String, n.Value
+	kind, text := String, n.Value
 	tagged := n.Style&yaml.TaggedStyle != 0
 	switch n.Tag {
 	case "!!null":
-		kind, text = tree.Null, ""
+		kind, text = Null, ""
 	case "!!bool":
-		kind = tree.Bool
+		kind = Bool
 	case "!!int", "!!float":
-		kind = tree.Number
+		kind = Number
 	case "!!str", "!!timestamp", "!!merge":
 	case "!!binary":
 		text = c.binary(n)

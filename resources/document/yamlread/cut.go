@@ -2,8 +2,6 @@ package yamlread
 
 import (
 	"bytes"
-
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // cutter cuts the text of a document in the block style into pieces: the entries of
@@ -50,7 +48,7 @@ func (c *cutter) cut(from, to, line, depth, leastList, leastMap int) bool {
 	column := spaces(text)
 	kind, piece, least := openMap, readEntries, leastMap
 	switch {
-	case len(text) == 0 || depth > tree.MaxDepth:
+	case len(text) == 0 || depth > MaxDepth:
 		return false
 	case isItem(text[column:]):
 		kind, piece, least = openList, readItems, leastList

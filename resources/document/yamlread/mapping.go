@@ -4,8 +4,6 @@ import (
 	"slices"
 
 	"gopkg.in/yaml.v3"
-
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 func (c *converter) mapping(n *yaml.Node, depth int) {
@@ -13,13 +11,13 @@ func (c *converter) mapping(n *yaml.Node, depth int) {
 	if n.Tag != "!!map" {
 		c.badTag(n)
 	}
-	c.entries(n, depth, &tree.Keys{})
-	c.nodes[i].Kind, c.nodes[i].Size = tree.Map, uint32(len(c.nodes)-i)
+	c.entries(n, depth, &Keys{})
+	c.nodes[i].Kind, c.nodes[i].Size = Map, uint32(len(c.nodes)-i)
 }
 
 // entries appends the keys and values of a mapping, but for those that keys has.
 // Without keys it appends all, and only notes what is merged.
-func (c *converter) entries(n *yaml.Node, depth int, keys *tree.Keys) {
+func (c *converter) entries(n *yaml.Node, depth int, keys *Keys) {
 	var merges []*yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		if n.Content[i].Tag == "!!merge" {
@@ -37,7 +35,7 @@ func (c *converter) entries(n *yaml.Node, depth int, keys *tree.Keys) {
 		key, at := c.TextOf(c.nodes[start]), c.nodes[start].At
 		c.value(n.Content[i+1], depth+1)
 		if first, twice := keys.Find(key); twice {
-			tree.AddTwice(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
+			AddTwice(&c.problems, c.pos(n.Content[i]), key, c.Position(first))
 			c.nodes = c.nodes[:start]
 			continue
 		}
@@ -54,19 +52,19 @@ func (c *converter) entries(n *yaml.Node, depth int, keys *tree.Keys) {
 
 // merge adds what a `<<` brings and the mapping does not have itself. Of
 // several mappings the earlier wins.
-func (c *converter) merge(keys *tree.Keys, n *yaml.Node, depth int) {
+func (c *converter) merge(keys *Keys, n *yaml.Node, depth int) {
 	start := len(c.nodes)
 	c.value(n, depth)
 	brought := slices.Clone(c.nodes[start:])
 	c.nodes = c.nodes[:start]
 	sources := brought
-	if brought[0].Kind == tree.List {
+	if brought[0].Kind == List {
 		sources = brought[1:]
 	}
 	for len(sources) > 0 {
 		source := sources[:sources[0].Span()]
 		sources = sources[len(source):]
-		if source[0].Kind != tree.Map {
+		if source[0].Kind != Map {
 			if !c.stopped {
 				c.problems.Add(c.pos(n), "write `<<: *anchor`", "`<<` takes a mapping or a list of mappings, not %s", source[0].Kind)
 			}
@@ -100,7 +98,7 @@ func (c *converter) key(n *yaml.Node) bool {
 	case n.Tag == "!!null":
 		c.problems.Add(at, "write the key before the colon, in quotes if it is `null` or `~`", "a key must not be empty")
 	default:
-		c.nodes = append(c.nodes, tree.Node{At: offset})
+		c.nodes = append(c.nodes, Node{At: offset})
 		c.scalar(n, len(c.nodes)-1)
 		return true
 	}

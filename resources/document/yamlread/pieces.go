@@ -13,7 +13,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // The parser keeps some hundred bytes for every value until it has read a whole
@@ -45,7 +44,7 @@ func (e pieceError) Unwrap() error { return e.error }
 
 // pieces reads the pieces of a document.
 type pieces struct {
-	source  *tree.Source
+	source  *Source
 	restore *strings.Replacer
 	text    []byte
 	steps   []step
@@ -54,7 +53,7 @@ type pieces struct {
 }
 
 // readPieces reads a document in pieces of about so many bytes.
-func readPieces(s *tree.Source, restore *strings.Replacer, data []byte, size int) (*tree.Tree, model.Problems, error) {
+func readPieces(s *Source, restore *strings.Replacer, data []byte, size int) (*Tree, model.Problems, error) {
 	head, line := prologue(data)
 	if len(data)-head < size || hasFarEffect(data) || bytes.Contains(data[head:], []byte("\n---")) || bytes.Contains(data[head:], []byte("\n...")) {
 		return nil, nil, errWhole
@@ -75,7 +74,7 @@ func readPieces(s *tree.Source, restore *strings.Replacer, data []byte, size int
 		defer stop()
 		read = next
 	}
-	a := assembly{out: tree.New(s)}
+	a := assembly{out: NewTree(s)}
 	for _, s := range p.steps {
 		if err := a.do(s, read); err != nil {
 			return nil, nil, err

@@ -16,7 +16,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 	"github.com/musterfleet/muster/testing/racing"
 )
 
@@ -32,7 +31,7 @@ func samePieces(t *testing.T, data []byte) (cut int) {
 		data, y.restore = hideBreaks(data)
 	}
 	data = asYAML11(data)
-	s := tree.NewSource(y.name, string(data), true)
+	s := NewSource(y.name, string(data), true)
 	sameNodes(t, y, s, data)
 	for _, size := range []int{1, 40} {
 		got, problems, err := readPieces(s, y.restore, data, size)
@@ -64,19 +63,19 @@ func isText(data []byte) bool {
 
 // value is a node of a tree, or a key.
 type value struct {
-	kind tree.Kind
+	kind Kind
 	span int
 	text string
 	at   model.Position
 }
 
 // flat returns the nodes of a tree, which follow each other.
-func flat(t *tree.Tree) []value {
+func flat(t *Tree) []value {
 	var out []value
 	for i := range t.Len() {
 		n := t.Node(i)
 		v := value{kind: n.Kind, span: n.Span(), at: t.Position(n.At)}
-		if v.kind != tree.List && v.kind != tree.Map {
+		if v.kind != List && v.kind != Map {
 			v.text = t.TextOf(*n)
 		}
 		out = append(out, v)
@@ -86,7 +85,7 @@ func flat(t *tree.Tree) []value {
 }
 
 // sameNodes compares what a document is read as with what the parser has of it.
-func sameNodes(t *testing.T, y yamlReader, s *tree.Source, data []byte) {
+func sameNodes(t *testing.T, y yamlReader, s *Source, data []byte) {
 	t.Helper()
 	read, problems, ok := y.whole(s, data)
 	root, _, _ := parse(data)
@@ -112,7 +111,7 @@ func sameNodes(t *testing.T, y yamlReader, s *tree.Source, data []byte) {
 		if y.restore != nil {
 			text = y.restore.Replace(text)
 		}
-		if v.kind > tree.Null && v.kind < tree.List && v.text != text && meant.Tag != "!!binary" || exists && (v.at.Line != n.Line || v.at.Column != n.Column) {
+		if v.kind > Null && v.kind < List && v.text != text && meant.Tag != "!!binary" || exists && (v.at.Line != n.Line || v.at.Column != n.Column) {
 			t.Fatalf("%+v, for the parser %+v\n%q", v, n, data)
 		}
 		for i, child := range meant.Content {

@@ -1,3 +1,4 @@
+// Package yamlread parses YAML into a Tree, a compact form of a document with the position of every value.
 package yamlread
 
 import (
@@ -9,7 +10,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // yamlReader reads documents in YAML.
@@ -21,7 +21,7 @@ type yamlReader struct {
 
 // Read reads a document in YAML; breaks reports whether it holds any of Breaks. ok
 // reports whether its syntax is right.
-func Read(name string, data []byte, breaks bool) (t *tree.Tree, problems model.Problems, ok bool) {
+func Read(name string, data []byte, breaks bool) (t *Tree, problems model.Problems, ok bool) {
 	y := yamlReader{name: name}
 	if breaks {
 		data, y.restore = hideBreaks(data)
@@ -32,7 +32,7 @@ func Read(name string, data []byte, breaks bool) (t *tree.Tree, problems model.P
 
 // read reads a document in pieces or as a whole. ok reports whether its syntax is
 // right, as it is or with the indentation of blocks written to their heads.
-func (y yamlReader) read(data []byte) (t *tree.Tree, problems model.Problems, ok bool) {
+func (y yamlReader) read(data []byte) (t *Tree, problems model.Problems, ok bool) {
 	if t, problems, ok = y.once(data); ok {
 		return t, problems, ok
 	}
@@ -45,8 +45,8 @@ func (y yamlReader) read(data []byte) (t *tree.Tree, problems model.Problems, ok
 	return t, problems, ok
 }
 
-func (y yamlReader) once(data []byte) (*tree.Tree, model.Problems, bool) {
-	s := tree.NewSource(y.name, string(data), true)
+func (y yamlReader) once(data []byte) (*Tree, model.Problems, bool) {
+	s := NewSource(y.name, string(data), true)
 	t, problems, err := readPieces(s, y.restore, data, pieceSize)
 	if err == nil {
 		return t, problems, true
@@ -59,19 +59,19 @@ func (y yamlReader) once(data []byte) (*tree.Tree, model.Problems, bool) {
 }
 
 // whole reads a document at once.
-func (y yamlReader) whole(s *tree.Source, data []byte) (*tree.Tree, model.Problems, bool) {
-	t := tree.New(s)
+func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) {
+	t := NewTree(s)
 	first, second, err := parse(data)
 	switch {
 	case err != nil:
-		t.Add(tree.Node{})
+		t.Add(Node{})
 		return t, model.Problems{syntaxProblem(y.name, data, err)}, false
 	case second != nil:
-		t.Add(tree.Node{})
+		t.Add(Node{})
 		at := model.Position{File: y.name, Line: second.Line, Column: second.Column}
 		return t, model.ProblemAt(at, "give each document a file of its own", "a second document begins here"), false
 	case first == nil:
-		t.Add(tree.Node{})
+		t.Add(Node{})
 		return t, nil, true
 	}
 	c := newConverter(s, y.restore, &budget{kept: wholeLimit(data)})
@@ -101,8 +101,8 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 		problem.Pos.Line += failed.piece.line - 1
 		return model.Problems{problem}
 	}
-	if countMarks(data) > tree.MaxValues {
-		return model.Problems{tree.TooMany(y.name)}
+	if countMarks(data) > MaxValues {
+		return model.Problems{TooMany(y.name)}
 	}
 	at := model.Position{File: y.name, Line: failed.piece.line, Column: 1}
 	if dense {

@@ -8,7 +8,6 @@ import (
 	"gopkg.in/yaml.v3"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/tree"
 )
 
 // syntaxProblem places an error of the parser. The parser itself names only a
@@ -18,11 +17,11 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 	line, message := parserLine(err)
 	read := data[:readUntilError(data)]
 	offset := max(len(bytes.TrimRight(read, " \t\r\n"))-1, 0)
-	at := tree.PositionAt(name, data, offset)
+	at := PositionAt(name, data, offset)
 	switch {
 	case strings.HasPrefix(message, "unknown anchor"):
 		if i := strings.Index(string(data), "*"+quoted(message)); i >= 0 {
-			at = tree.PositionAt(name, data, i)
+			at = PositionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "unknown alias `*" + quoted(message) + "`", Hint: "name it before with `&" + quoted(message) + "`, or quote a text that begins with `*`"}
 	case strings.Contains(message, "unexpected end of stream"), strings.Contains(message, "unexpected document indicator"):
@@ -30,15 +29,15 @@ func syntaxProblem(name string, data []byte, err error) model.Problem {
 		return model.Problem{Pos: at, Message: "the quote that is opened here is never closed", Hint: "close it, or put the text into a block: `key: |`"}
 	case message == "mapping values are not allowed in this context":
 		if i := bytes.LastIndexByte(data[:offset], ':'); i >= 0 {
-			at = tree.PositionAt(name, data, i)
+			at = PositionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "a `:` is not allowed here", Hint: "quote the text that holds it, or check the indentation"}
 	case strings.Contains(message, "tab character"):
-		at = tree.PositionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
+		at = PositionAt(name, data, max(bytes.LastIndexByte(read, '\t'), 0))
 		return model.Problem{Pos: at, Message: "a tab cannot indent", Hint: "use spaces; put a text that begins with a tab in double quotes: `\"\\t…\"`"}
 	case message == "found incompatible YAML document":
 		if i := bytes.Index(data, []byte("%YAML")); i >= 0 {
-			at = tree.PositionAt(name, data, i)
+			at = PositionAt(name, data, i)
 		}
 		return model.Problem{Pos: at, Message: "this version of YAML is not known", Hint: "write `%YAML 1.2`, or leave the line out"}
 	case message == "could not find expected ':'" && line > 0:
@@ -119,4 +118,26 @@ func parserLine(err error) (line int, message string) {
 	}
 
 	return line, message
+}
+
+// Breaks are the characters that the parser takes for line breaks as
+// YAML 1.1 did. YAML 1.2 and every author mean them as text, so they are hidden
+// from the parser and put back afterwards.
+const Breaks = "\u0085\u2028\u2029"
+
+// hideBreaks replaces Breaks by characters of the private use area that
+// the document does not hold, and returns the replacer that undoes it.
+func hideBreaks(data []byte) ([]byte, *strings.Replacer) {
+	var forth, back []string
+	next := rune(0xe000)
+	for _, r := range Breaks {
+		for bytes.ContainsRune(data, next) {
+			next++
+		}
+		forth = append(forth, string(r), string(next))
+		back = append(back, string(next), string(r))
+		next++
+	}
+
+	return []byte(strings.NewReplacer(forth...).Replace(string(data))), strings.NewReplacer(back...)
 }

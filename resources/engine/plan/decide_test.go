@@ -207,7 +207,7 @@ func set(t *testing.T, s *spec, word string) {
 func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 	t.Helper()
 	res := &up.Results[n.At]
-	res.Begun = true
+	res.Started = true
 	switch word, until, _ := strings.Cut(word, ":"); word {
 	case "changed":
 		res.Changed, res.Touched = true, true
@@ -223,7 +223,7 @@ func settle(t *testing.T, up *plan.Upstream, n *graph.Node, word string) {
 		up.Expect(n, plan.Unsettled, up.Graph.Node(model.Ref{Type: n.Ref.Type, Name: until}))
 	case "stable":
 	case "not-begun":
-		res.Begun = false
+		res.Started = false
 		return
 	default:
 		t.Fatalf("what is %s?", word)
@@ -289,8 +289,8 @@ var rows = map[string]row{
 	"a manifest to read":         {lines: []string{"apply b"}, change: expand, want: "wait for manifest"},
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
-	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would remove x too, which svc#a provides: one of the two has to go"},
-	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
+	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would also remove x, which svc#a provides; remove one of the two resources"},
+	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would also remove y, which svc#a provides; remove one of the two resources"},
 	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
 	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
 	"undue for another":        {lines: []string{"svc b undue=x", "svc a provides=x", "svc c undue=x"}, after: []string{"stable", "not-begun"}, has: "0", want: "stable"},
@@ -401,7 +401,7 @@ var rows = map[string]row{
 }
 
 func late(r *resource.Resource) {
-	r.Late = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
+	r.ResolveDeferred = func(context.Context, resource.Outputs) (resource.Spec, []model.Secret, error) { return nil, nil, nil }
 	r.Waiting = []string{"content"}
 	for _, ref := range r.Meta().Require {
 		r.Taken = append(r.Taken, resource.Reference{Ref: ref, Property: "outputs"})
@@ -418,7 +418,7 @@ func checksOnly(u *plan.Upstream) { u.Scope.HealthCheckOnly = true }
 func earlier(t model.Transaction) func(*plan.Upstream) {
 	t.Timestamp = time.Unix(1, 0)
 
-	return func(u *plan.Upstream) { u.Earlier = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
+	return func(u *plan.Upstream) { u.Prior = plan.History{{Type: "svc", Name: "earlier"}: {&t}} }
 }
 
 // TestDecide holds what is decided against the tables of the specification: gates

@@ -12,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"golang.org/x/sys/unix"
@@ -23,11 +22,11 @@ import (
 var (
 	// ErrNotArchive is a damaged archive or one of another format.
 	ErrNotArchive = errors.New("not a valid archive")
-	// ErrUnsafeEntry is an entry that would land outside of the target, lead out
-	// of it, or replace another one.
-	ErrUnsafeEntry = names.ErrUnsafe
-	// ErrLeadsOut is an ErrUnsafeEntry: a link that leads out of the target.
-	ErrLeadsOut = names.ErrLeadsOut
+	// ErrUnsafeEntry is returned for an entry that would be written outside the target, leads out
+	// of it, or replaces another entry.
+	ErrUnsafeEntry = errors.New("unsafe entry")
+	// ErrLeadsOut is returned for a link that leads out of the target. It wraps ErrUnsafeEntry.
+	ErrLeadsOut = errors.New("a link leads out of the target")
 	// ErrEntryType is an entry that is not a regular file, directory or link.
 	ErrEntryType = errors.New("only files, directories and links are unpacked")
 	// ErrTooManyEntries is an archive with more entries than the limit.

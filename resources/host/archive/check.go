@@ -9,9 +9,7 @@ import (
 	"path"
 	"slices"
 
-	"github.com/musterfleet/muster/resources/host/archive/names"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
 )
 
@@ -27,7 +25,7 @@ type checker struct {
 	// that are known to be inside of the target.
 	links, dirs map[string]bool
 	// mounts are the mount points below the target.
-	mounts []mounts.Point
+	mounts []paths.MountPoint
 	// names counts the bytes of names.
 	names int64
 }
@@ -39,7 +37,7 @@ func newChecker(target *os.Root, limits Limits) *checker {
 	}
 	// Without a list of mounts, the system refuses to replace a mount point.
 	if dir, err := target.Open("."); err == nil {
-		c.mounts, _ = mounts.Below(int(dir.Fd()), ".")
+		c.mounts, _ = paths.MountsBelow(int(dir.Fd()), ".")
 		_ = dir.Close()
 	}
 
@@ -143,7 +141,7 @@ func (c *checker) check(e *entry) (err error) {
 			return fmt.Errorf("%w: it would replace a directory", ErrUnsafeEntry)
 		}
 		c.links[e.name] = true
-		if err := names.CheckTarget(e.name, e.target); !c.limits.LinksOut || !errors.Is(err, names.ErrLeadsOut) {
+		if err := checkLinkTarget(e.name, e.target); !c.limits.LinksOut || !errors.Is(err, ErrLeadsOut) {
 			return err
 		}
 	case hardLink:
@@ -157,9 +155,9 @@ func (c *checker) check(e *entry) (err error) {
 	return nil
 }
 
-// mounted returns mounts.ErrMounted if a name in the target is a mount point.
+// mounted returns paths.ErrMounted if a name in the target is a mount point.
 func (c *checker) mounted(name string) error {
-	if i := slices.IndexFunc(c.mounts, func(p mounts.Point) bool { return p.Path == name }); i >= 0 {
+	if i := slices.IndexFunc(c.mounts, func(p paths.MountPoint) bool { return p.Path == name }); i >= 0 {
 		return c.mounts[i].Err()
 	}
 
@@ -169,7 +167,7 @@ func (c *checker) mounted(name string) error {
 // place returns the clean name of an entry inside of the target, not on or below
 // a link of the archive.
 func (c *checker) place(name string) (string, error) {
-	clean, err := names.Clean(name)
+	clean, err := cleanName(name)
 	switch {
 	case err != nil:
 		return "", err

@@ -14,7 +14,6 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Archive is an open archive that nobody else can change. Make it with Open, and
@@ -72,7 +71,7 @@ func isPrivate(f *os.File) bool {
 	var st unix.Stat_t
 	err := paths.Retry(func() error { return unix.Fstat(int(f.Fd()), &st) })
 
-	return err == nil && trust.Author{}.Check(f.Name(), &st, trust.Trusted) == nil
+	return err == nil && paths.Author{}.Check(f.Name(), &st, paths.Trusted) == nil
 }
 
 // privateCopy returns content in a file without a name.

@@ -16,7 +16,6 @@ import (
 
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 	"golang.org/x/sys/unix"
 )
 
@@ -158,7 +157,7 @@ func (w *writer) makeDirectory(name string, mode fs.FileMode) error {
 
 // isForeign reports whether a file belongs to a user other than root and the running one.
 func isForeign(info fs.FileInfo) bool {
-	return trust.PartyOf(0, info.Sys().(*syscall.Stat_t).Uid) != trust.Trusted
+	return paths.PartyOf(0, info.Sys().(*syscall.Stat_t).Uid) != paths.Trusted
 }
 
 // keeps reports whether an existing directory keeps its mode and owner.

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/archive/names"
 )
 
 const (
@@ -140,7 +138,7 @@ func zipEntry(file *zip.File) (entry, error) {
 	}
 	// On Unix a \ is a character of a name; a name that leads out elsewhere is
 	// refused all the same.
-	_, err := names.Clean(strings.ReplaceAll(e.name, `\`, "/"))
+	_, err := cleanName(strings.ReplaceAll(e.name, `\`, "/"))
 
 	return e, err
 }

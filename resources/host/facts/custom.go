@@ -13,7 +13,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // maxFactFile is the largest fact file.
@@ -130,9 +130,9 @@ func isFactFile(name string) bool {
 
 // ReadFile reads a fact file like Parse. One that is not a regular file or
 // exceeds 4 MiB is a model.Problem; a missing one wraps fs.ErrNotExist, and one
-// that others may change trust.ErrUntrusted.
+// that others may change paths.ErrUntrusted.
 func ReadFile(path string) (map[string]any, error) {
-	text, err := files.ReadTrusted(path, maxFactFile, trust.Author{})
+	text, err := files.ReadTrusted(path, maxFactFile, paths.Author{})
 	switch {
 	case errors.Is(err, files.ErrNotRegular), errors.Is(err, files.ErrTooLarge):
 		return nil, model.Problem{

@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // gather fails the test when anything cannot be had: that much every machine has.
@@ -207,7 +207,7 @@ func TestFactFilesOfOthers(t *testing.T) {
 		}
 	}
 	found, errs := facts.Gather(t.Context(), facts.Options{Dir: dir})
-	if len(errs) != 1 || !errors.Is(errs[0], trust.ErrUntrusted) || !strings.Contains(errs[0].Error(), "facts.yaml") {
+	if len(errs) != 1 || !errors.Is(errs[0], paths.ErrUntrusted) || !strings.Contains(errs[0].Error(), "facts.yaml") {
 		t.Errorf("the errors are %v", errs)
 	}
 	if found["from_json"] != true || found["from_yaml"] != nil {
@@ -238,7 +238,7 @@ func TestReadFile(t *testing.T) {
 	if err := os.Chmod(dir+"/good.yaml", 0o666); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := facts.ReadFile(dir + "/link"); !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
+	if _, err := facts.ReadFile(dir + "/link"); !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
 		t.Errorf("a file that others may write to gives %v", err)
 	}
 	if _, err := facts.ReadFile(dir + "/none"); !errors.Is(err, fs.ErrNotExist) {

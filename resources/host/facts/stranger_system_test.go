@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/facts"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -18,7 +18,7 @@ func TestSystemReadFileOfStranger(t *testing.T) {
 	path := hosttest.Foreign(t) + "/facts.yaml"
 	write(t, path, "role: db\n")
 	hosttest.Give(t, path)
-	if found, err := facts.ReadFile(path); !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+path) || found != nil {
+	if found, err := facts.ReadFile(path); !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+path) || found != nil {
 		t.Errorf("it gives %v, %v", found, err)
 	}
 }

@@ -8,7 +8,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // SetAttrs changes owner and mode of the file or directory at path. A link is
@@ -71,7 +70,7 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 	var kept []byte
 	if !owned {
 		// The kernel removes capabilities when the owner or group changes.
-		if kindOf(&st) == File && (st.Uid == a.UID || trust.PartyOf(0, st.Uid) == trust.Trusted) {
+		if kindOf(&st) == File && (st.Uid == a.UID || paths.PartyOf(0, st.Uid) == paths.Trusted) {
 			kept, _ = attribute(fd, capabilities)
 		}
 		err := paths.Retry(func() error { return unix.Fchownat(fd, "", int(a.UID), int(a.GID), unix.AT_EMPTY_PATH) })
@@ -79,7 +78,7 @@ func setAttrs(in *paths.Dir, fd int, path string, a Attrs) error {
 			return fmt.Errorf("could not set owner: %w", &fs.PathError{Op: "chown", Path: path, Err: err})
 		}
 	}
-	if st.Uid != a.UID && trust.PartyOf(0, st.Uid) != trust.Trusted {
+	if st.Uid != a.UID && paths.PartyOf(0, st.Uid) != paths.Trusted {
 		// By their lists former owners keep what is theirs no more. They can make
 		// none from here on.
 		if err := DropLists(fd); err != nil {

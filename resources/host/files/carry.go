@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // The extended attributes that a new file takes over from the file that it replaces, with the
@@ -36,7 +35,7 @@ func inherits(dir *paths.Dir, name string, old int, a Attrs) bool {
 		return false
 	}
 
-	return dir.Keeps(filepath.Join(dir.Path(), name), &st) == nil && (st.Uid == a.UID || trust.PartyOf(0, st.Uid) == trust.Trusted)
+	return dir.Keeps(filepath.Join(dir.Path(), name), &st) == nil && (st.Uid == a.UID || paths.PartyOf(0, st.Uid) == paths.Trusted)
 }
 
 // Carried describes what a change of content or owner does to the extended attributes of a file.

@@ -7,7 +7,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Kind is the kind of file at a path.
@@ -127,7 +126,7 @@ func (e Entry) IsOwn() bool {
 // OfOthers reports whether others than root and the running user own the file or may
 // write to it. Members of its group are trusted like its owner.
 func (e Entry) OfOthers() bool {
-	return trust.PartyOf(e.Mode, e.UID) != trust.Trusted || e.Mode&unix.S_IWOTH != 0
+	return paths.PartyOf(e.Mode, e.UID) != paths.Trusted || e.Mode&unix.S_IWOTH != 0
 }
 
 func entryOf(path string, st *unix.Stat_t) Entry {

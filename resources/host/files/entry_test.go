@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -155,6 +156,9 @@ func TestIsEmpty(t *testing.T) {
 	}
 	if _, err := h.IsEmpty(filepath.Join(dir, "file")); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("a file: %v", err)
+	}
+	if names, err := h.Names(dir); err != nil || !slices.IsSorted(names) || !slices.Contains(names, "dirlink") {
+		t.Errorf("names: %v, %v", names, err)
 	}
 	if _, err := h.IsEmpty(filepath.Join(dir, "none")); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing: %v", err)

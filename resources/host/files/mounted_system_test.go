@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -59,7 +59,7 @@ func TestSystemRemoveAllStopsAtMounts(t *testing.T) {
 				return
 			}
 			for _, err := range []error{expected, err} {
-				if !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), filepath.Join(base, c.named)+" is a mount point") {
+				if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), filepath.Join(base, c.named)+" is a mount point") {
 					t.Errorf("the error is %v", err)
 				}
 			}
@@ -80,7 +80,7 @@ func TestSystemRemoveAllByAnotherPath(t *testing.T) {
 	hosttest.Mount(t, "", base+"/t/d/sub")
 	before := hosttest.Snapshot(t, base)
 	err := hosttest.New(t).RemoveAll(t.Context(), base+"/alias/d")
-	if !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), base+"/t/d/sub is a mount point") {
+	if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), base+"/t/d/sub is a mount point") {
 		t.Errorf("the error is %v", err)
 	}
 	if diff := hosttest.SnapshotDiff(before, hosttest.Snapshot(t, base)); len(diff) > 0 {
@@ -127,7 +127,7 @@ func TestSystemWriteToAMountedFile(t *testing.T) {
 	expected := h.MayReplace(base + "/hosts")
 	err := h.Write(t.Context(), base+"/hosts", strings.NewReader("new"), hosttest.Attrs(t, 0o644))
 	for _, err := range []error{expected, err} {
-		if !errors.Is(err, mounts.ErrMounted) || !strings.Contains(err.Error(), base+"/hosts is a mount point") || !strings.Contains(err.Error(), "container-hosts") || !strings.Contains(err.Error(), "umount "+base+"/hosts") {
+		if !errors.Is(err, paths.ErrMounted) || !strings.Contains(err.Error(), base+"/hosts is a mount point") || !strings.Contains(err.Error(), "container-hosts") || !strings.Contains(err.Error(), "umount "+base+"/hosts") {
 			t.Errorf("the error is %v", err)
 		}
 	}

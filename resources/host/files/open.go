@@ -9,7 +9,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Open opens a regular file for reading; the caller closes it. Another kind of
@@ -44,31 +43,31 @@ func (e Entry) OpenForeign() (*os.File, error) {
 }
 
 // OpenTrusted is Open that also returns the author of the file. It returns
-// trust.ErrUntrusted as ReadTrusted does.
-func OpenTrusted(path string, author trust.Author) (*os.File, trust.Author, error) {
+// paths.ErrUntrusted as ReadTrusted does.
+func OpenTrusted(path string, author paths.Author) (*os.File, paths.Author, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
-		return nil, trust.Author{}, err
+		return nil, paths.Author{}, err
 	}
 
 	return entry.openTrusted(author)
 }
 
-func (e Entry) openTrusted(author trust.Author) (*os.File, trust.Author, error) {
+func (e Entry) openTrusted(author paths.Author) (*os.File, paths.Author, error) {
 	f, st, in, err := e.open()
 	if err != nil {
-		return nil, trust.Author{}, err
+		return nil, paths.Author{}, err
 	}
 	if err := errors.Join(author.Check(e.Path, st, in), e.foreign); err != nil {
-		return nil, trust.Author{}, errors.Join(err, f.Close())
+		return nil, paths.Author{}, errors.Join(err, f.Close())
 	}
 
-	return f, trust.AuthorOf(st, in), nil
+	return f, paths.AuthorOf(st, in), nil
 }
 
 // open opens also what was foreign when it was looked at, to compare it. It returns
 // the attributes of the file, and the party of its directory.
-func (e Entry) open() (f *os.File, st *unix.Stat_t, in trust.Party, err error) {
+func (e Entry) open() (f *os.File, st *unix.Stat_t, in paths.Party, err error) {
 	d, st, in, err := e.descriptor()
 	if err != nil {
 		return nil, nil, in, err
@@ -78,7 +77,7 @@ func (e Entry) open() (f *os.File, st *unix.Stat_t, in trust.Party, err error) {
 }
 
 // descriptor is open, for whoever reads the file at once.
-func (e Entry) descriptor() (d descriptor, st *unix.Stat_t, in trust.Party, err error) {
+func (e Entry) descriptor() (d descriptor, st *unix.Stat_t, in paths.Party, err error) {
 	switch e.Kind {
 	case File:
 	case Absent:
@@ -125,7 +124,7 @@ func (e Entry) check(st *unix.Stat_t, dir *paths.Dir) error {
 	case idOf(st) != e.id || kindOf(st) != File:
 		return fmt.Errorf("%s %w", e.Path, ErrReplaced)
 	case st.Nlink > 1 && dir.TakesNames(st.Uid):
-		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, trust.OwnerName(st.Uid), st.Nlink, dir.Path())
+		return fmt.Errorf("%w: %s belongs to %s and has %d names, one of them in %s, where others make names: remove it there, or the other names", paths.ErrUnsafe, e.Path, paths.OwnerName(st.Uid), st.Nlink, dir.Path())
 	case e.foreign == nil:
 		return dir.Keeps(e.Path, st)
 	default:

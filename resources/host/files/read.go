@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Read returns the content of a regular file of at most max bytes. A longer one
@@ -22,9 +21,9 @@ func Read(path string, max int64) ([]byte, error) {
 }
 
 // ReadTrusted is Read of a file that decides what muster does. It returns
-// trust.ErrUntrusted, with the remedy, for one that others than root, the running
+// paths.ErrUntrusted, with the remedy, for one that others than root, the running
 // user and the author may change.
-func ReadTrusted(path string, max int64, author trust.Author) ([]byte, error) {
+func ReadTrusted(path string, max int64, author paths.Author) ([]byte, error) {
 	entry, err := look(&paths.Resolver{}, path, true)
 	if err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func (e Entry) Read(max int64) ([]byte, error) {
 }
 
 // ReadTrusted is Read with the errors of the function ReadTrusted.
-func (e Entry) ReadTrusted(max int64, author trust.Author) ([]byte, error) {
+func (e Entry) ReadTrusted(max int64, author paths.Author) ([]byte, error) {
 	f, _, err := e.openTrusted(author)
 	if err != nil {
 		return nil, err
@@ -77,7 +76,7 @@ func (e Entry) read(f io.ReadCloser, max int64) ([]byte, error) {
 
 // ReadSecret is ReadTrusted of a file that only its owner may read. The error names the remedy.
 func ReadSecret(path string, max int64) ([]byte, error) {
-	text, err := ReadTrusted(path, max, trust.Author{})
+	text, err := ReadTrusted(path, max, paths.Author{})
 	if err != nil {
 		return nil, err
 	}

@@ -6,12 +6,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trees"
 )
 
 // Remove removes a file, link, special file or empty directory; a missing one
@@ -19,7 +18,7 @@ import (
 // directory ErrRefused.
 func (d *Disk) Remove(path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		switch err := trees.Unlink(dir.Fd(), name); err {
+		switch err := paths.Unlink(dir.Fd(), name); err {
 		case nil:
 			return nil
 		case unix.ENOTEMPTY, unix.EEXIST:
@@ -32,11 +31,11 @@ func (d *Disk) Remove(path string) error {
 
 // RemoveAll removes path and everything below it without following links; a
 // missing path is not an error. If path or anything below it is a mount point, RemoveAll
-// removes nothing and returns mounts.ErrMounted. Entries that cannot be removed stay, and the
+// removes nothing and returns paths.ErrMounted. Entries that cannot be removed stay, and the
 // first error is returned. RemoveAll stops when ctx ends. The root directory is ErrRefused.
 func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	return d.remove(path, func(dir *paths.Dir, name string) error {
-		if err := trees.Remove(ctx, dir, name); err != nil {
+		if err := paths.RemoveTreeIn(ctx, dir, name); err != nil {
 			return fmt.Errorf("could not remove %s: %w", path, err)
 		}
 
@@ -44,7 +43,7 @@ func (d *Disk) RemoveAll(ctx context.Context, path string) error {
 	})
 }
 
-// MayReplace returns mounts.ErrMounted if path or anything below it is a mount point, so that
+// MayReplace returns paths.ErrMounted if path or anything below it is a mount point, so that
 // path can be neither replaced nor removed.
 func (d *Disk) MayReplace(path string) error {
 	at, err := changing(path, d.paths.Parent)
@@ -56,24 +55,24 @@ func (d *Disk) MayReplace(path string) error {
 	}
 	defer at.Dir.Close()
 
-	return mounts.Refuse(at.Dir.Fd(), at.Name)
+	return paths.RefuseMount(at.Dir.Fd(), at.Name)
 }
 
 // MountsBelow returns the mount points below the directory at path, without path itself.
-func (d *Disk) MountsBelow(path string) ([]mounts.Point, error) {
+func (d *Disk) MountsBelow(path string) ([]paths.MountPoint, error) {
 	dir, err := d.paths.Dir(path)
 	if err != nil {
 		return nil, err
 	}
 	defer dir.Close()
 
-	return mounts.Below(dir.Fd(), ".")
+	return paths.MountsBelow(dir.Fd(), ".")
 }
 
-// busy returns mounts.ErrMounted if a mount caused the error of a system call, else the error.
+// busy returns paths.ErrMounted if a mount caused the error of a system call, else the error.
 func busy(dir *paths.Dir, name string, err error) error {
 	if errors.Is(err, unix.EBUSY) {
-		if mounted := mounts.Refuse(dir.Fd(), name); mounted != nil {
+		if mounted := paths.RefuseMount(dir.Fd(), name); mounted != nil {
 			return mounted
 		}
 	}
@@ -100,6 +99,24 @@ func (d *Disk) IsEmpty(path string) (bool, error) {
 	defer dir.Close()
 
 	return isEmpty(dir)
+}
+
+// Names returns the sorted names of the entries of a directory.
+func (d *Disk) Names(path string) ([]string, error) {
+	dir, err := paths.OpenDir(path)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	f, err := dir.Readable()
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	names, err := f.Readdirnames(-1)
+	slices.Sort(names)
+
+	return names, err
 }
 
 func isEmpty(dir *paths.Dir) (bool, error) {

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
 
@@ -24,10 +24,10 @@ func TestSystemWhatBelongsToOthersIsUntrusted(t *testing.T) {
 		t.Fatal(err)
 	}
 	hosttest.Give(t, path, state)
-	if _, err := files.ReadTrusted(path, 100, trust.Author{}); !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+path) {
+	if _, err := files.ReadTrusted(path, 100, paths.Author{}); !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+path) {
 		t.Errorf("a file: %v", err)
 	}
-	if err := files.New(files.Options{StateDir: state}).OpenState(true); !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+state) {
+	if err := files.New(files.Options{StateDir: state}).OpenState(true); !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chown root "+state) {
 		t.Errorf("a state directory: %v", err)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // writable are the modes by which somebody else may write.
@@ -19,7 +19,7 @@ func writable() map[fs.FileMode]string {
 
 func TestReadTrusted(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "agent.yaml")
-	if _, err := files.ReadTrusted(path, 100, trust.Author{}); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := files.ReadTrusted(path, 100, paths.Author{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("nothing there: %v", err)
 	}
 	if err := os.WriteFile(path, []byte("text"), 0o644); err != nil {
@@ -29,8 +29,8 @@ func TestReadTrusted(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		_, err := files.ReadTrusted(path, 100, trust.Author{})
-		if !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "mode "+text) || !strings.Contains(err.Error(), "chmod go-w "+path) {
+		_, err := files.ReadTrusted(path, 100, paths.Author{})
+		if !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "mode "+text) || !strings.Contains(err.Error(), "chmod go-w "+path) {
 			t.Errorf("mode %s: %v", text, err)
 		}
 	}
@@ -38,11 +38,11 @@ func TestReadTrusted(t *testing.T) {
 		if err := os.Chmod(path, mode); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := files.ReadTrusted(path, 100, trust.Author{}); err != nil || string(got) != "text" {
+		if got, err := files.ReadTrusted(path, 100, paths.Author{}); err != nil || string(got) != "text" {
 			t.Errorf("mode %o: %q, %v", mode, got, err)
 		}
 	}
-	if _, err := files.ReadTrusted(path, 3, trust.Author{}); !errors.Is(err, files.ErrTooLarge) {
+	if _, err := files.ReadTrusted(path, 3, paths.Author{}); !errors.Is(err, files.ErrTooLarge) {
 		t.Errorf("a long file: %v", err)
 	}
 }
@@ -59,7 +59,7 @@ func TestOpenStateOfOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, write := range []bool{false, true} {
-			if err := disk.OpenState(write); !errors.Is(err, trust.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
+			if err := disk.OpenState(write); !errors.Is(err, paths.ErrUntrusted) || !strings.Contains(err.Error(), "chmod go-w "+dir) {
 				t.Errorf("mode %o, write %t: %v", mode, write, err)
 			}
 		}

@@ -9,8 +9,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // Resolver walks to directories and remembers for a moment which it reached
@@ -28,7 +26,7 @@ type Resolver struct {
 type approval struct {
 	dev, inode uint64
 	uid, mode  uint32
-	party      trust.Party
+	party      Party
 }
 
 const (

@@ -11,8 +11,6 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // ErrUnsafe is a path that a user other than root and the running one could
@@ -107,10 +105,10 @@ func (d *Dir) Child(name string) (*Dir, error) {
 func (d *Dir) Check(child *Dir) error { return new(walk).check(d, child, false) }
 
 // Party returns who may exchange what is in the directory.
-func (d *Dir) Party() trust.Party { return d.party }
+func (d *Dir) Party() Party { return d.party }
 
 // Keeps returns ErrUnsafe when an untrusted user may have moved what is at path in
-// the directory, with attributes st, there: see trust.Party. Its content must not be
+// the directory, with attributes st, there: see Party. Its content must not be
 // shown, nor its owner changed or its mode loosened.
 func (d *Dir) Keeps(path string, st *unix.Stat_t) error { return keeps(d.party, path, st) }
 
@@ -121,17 +119,17 @@ func (d *Dir) Refresh() error { return new(walk).stat(d) }
 // exchange what these have in the directory.
 func (d *Dir) CheckOwn() error {
 	switch d.party {
-	case trust.Trusted:
+	case Trusted:
 		return nil
-	case trust.Anybody:
+	case Anybody:
 		return fmt.Errorf("%w: %s: %s", ErrUnsafe, d.party.In(d.path), d.party.Remedy(d.path))
 	default:
-		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, trust.OwnerName(d.uid))
+		return fmt.Errorf("%w: %s belongs to %s, who may exchange what is in it: give it to root, or use another directory", ErrUnsafe, d.path, OwnerName(d.uid))
 	}
 }
 
 // TakesNames reports whether others than root, the running user and the owner of
 // a file may give that another name in the directory.
 func (d *Dir) TakesNames(owner uint32) bool {
-	return trust.Party(owner) != d.party && (d.party != trust.Trusted || d.mode&unix.S_IWOTH != 0)
+	return Party(owner) != d.party && (d.party != Trusted || d.mode&unix.S_IWOTH != 0)
 }

@@ -6,8 +6,6 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // IsAbsent reports whether an error means that nothing is at a path, also
@@ -21,11 +19,11 @@ func IsAbsent(err error) bool {
 type foreignError struct {
 	path string
 	uid  uint32
-	in   trust.Party
+	in   Party
 }
 
 // keeps returns a foreignError for what may have been moved into a directory.
-func keeps(in trust.Party, path string, st *unix.Stat_t) error {
+func keeps(in Party, path string, st *unix.Stat_t) error {
 	if in.Keeps(st.Mode, st.Uid) {
 		return nil
 	}
@@ -37,11 +35,11 @@ func (e foreignError) Error() string {
 	dir := filepath.Dir(e.path)
 	remedy := e.in.Remedy(dir)
 	if e.in >= 0 {
-		owner := trust.OwnerName(uint32(e.in))
+		owner := OwnerName(uint32(e.in))
 		remedy = "give it to " + owner + ", or replace it"
 	}
 
-	return fmt.Sprintf("%s: %s belongs to %s, but %s: %s", ErrUnsafe, e.path, trust.OwnerName(e.uid), e.in.In(dir), remedy)
+	return fmt.Sprintf("%s: %s belongs to %s, but %s: %s", ErrUnsafe, e.path, OwnerName(e.uid), e.in.In(dir), remedy)
 }
 
 func (foreignError) Unwrap() error { return ErrUnsafe }

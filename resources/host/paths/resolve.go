@@ -9,8 +9,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // maxLinks bounds the links of one walk, as the kernel does, and maxNames the names in all
@@ -51,7 +49,7 @@ func (w *walk) stat(dir *Dir) error {
 	if err := Retry(func() error { return unix.Fstat(dir.fd, &st) }); err != nil {
 		return &fs.PathError{Op: "stat", Path: dir.path, Err: err}
 	}
-	dir.approval = approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode, party: trust.PartyOf(st.Mode, st.Uid)}
+	dir.approval = approval{dev: uint64(st.Dev), inode: st.Ino, uid: st.Uid, mode: st.Mode, party: PartyOf(st.Mode, st.Uid)}
 
 	return nil
 }
@@ -100,8 +98,8 @@ func (w *walk) enter(dir *Dir, name string, public bool) (*Dir, error) {
 func (w *walk) check(dir, next *Dir, public bool) error {
 	switch {
 	case !dir.party.MayLead(next.mode, next.uid):
-		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, trust.OwnerName(next.uid), dir.party.In(dir.path), dir.party.Remedy(dir.path))
-	case public && next.party == trust.Trusted && next.mode&unix.S_IXOTH == 0:
+		return fmt.Errorf("%w: %s belongs to %s, but %s: %s", ErrUnsafe, next.path, OwnerName(next.uid), dir.party.In(dir.path), dir.party.Remedy(dir.path))
+	case public && next.party == Trusted && next.mode&unix.S_IXOTH == 0:
 		return fmt.Errorf("%w: a link of another user leads through %s, which not everybody may enter", ErrUnsafe, next.path)
 	default:
 		return nil
@@ -172,7 +170,7 @@ func (w *walk) target(at *Place, public bool) error {
 type link struct {
 	path, text string
 	uid        uint32
-	owner      trust.Party
+	owner      Party
 }
 
 // readLink reads a link of a directory: its owner and text are of one inode.
@@ -203,7 +201,7 @@ func (w *walk) readLink(dir *Dir, name string) (*link, error) {
 		return nil, &fs.PathError{Op: "open", Path: path, Err: unix.ELOOP}
 	}
 
-	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: trust.PartyOf(st.Mode, st.Uid)}, nil
+	return &link{path: path, text: string(text[:n]), uid: st.Uid, owner: PartyOf(st.Mode, st.Uid)}, nil
 }
 
 // start opens the directory that the text of the link is relative to.
@@ -218,16 +216,16 @@ func (l *link) start(w *walk, dir *Dir) (*Dir, error) {
 // untrusted reports whether anyone but root and the running user made the link,
 // or could exchange it.
 func (l *link) untrusted(dir *Dir) bool {
-	return dir.party != trust.Trusted || l.owner != trust.Trusted
+	return dir.party != Trusted || l.owner != Trusted
 }
 
 // check checks where the link leads.
 func (l *link) check(dir *Dir, mode, uid uint32) error {
 	switch {
 	case !l.owner.MayLead(mode, uid):
-		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, trust.OwnerName(l.uid), l.text, trust.OwnerName(uid))
+		return fmt.Errorf("%w: %s is a link of %s and leads to %s, which belongs to %s: write the path it leads to, or give the link to root", ErrUnsafe, l.path, OwnerName(l.uid), l.text, OwnerName(uid))
 	case !dir.party.MayLead(mode, uid):
-		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, trust.OwnerName(uid), dir.party.In(filepath.Dir(l.path)))
+		return fmt.Errorf("%w: %s is a link to %s, which belongs to %s, but %s: write the path it leads to", ErrUnsafe, l.path, l.text, OwnerName(uid), dir.party.In(filepath.Dir(l.path)))
 	default:
 		return nil
 	}

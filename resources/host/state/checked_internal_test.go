@@ -8,7 +8,6 @@ import (
 	"testing"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // TestADirectoryThatWasSafeIsCheckedAgain when its owner, its mode, or anything on its
@@ -34,7 +33,7 @@ func TestADirectoryThatWasSafeIsCheckedAgain(t *testing.T) {
 		do, undo func() error
 		want     error
 	}{
-		"everybody may write to it":         {func() error { return os.Chmod(dir, 0o777) }, func() error { return os.Chmod(dir, 0o700) }, trust.ErrUntrusted},
+		"everybody may write to it":         {func() error { return os.Chmod(dir, 0o777) }, func() error { return os.Chmod(dir, 0o700) }, paths.ErrUntrusted},
 		"everybody may write to its parent": {func() error { return os.Chmod(parent, 0o777) }, func() error { return os.Chmod(parent, 0o755) }, paths.ErrUnsafe},
 	} {
 		if err := change.do(); err != nil {

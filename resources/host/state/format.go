@@ -14,7 +14,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trust"
 )
 
 // stateFormat is the format of the state directory that this version reads and
@@ -40,7 +39,7 @@ func withRemedy(what string, err error) error {
 // OpenState checks the format of the state directory before anything in it is
 // read or written. With write, a directory without a format is made and gets the
 // one of this version. The error wraps ErrFormat, and leaves the directory
-// untouched; so does trust.ErrUntrusted, for one that others may change, and
+// untouched; so does paths.ErrUntrusted, for one that others may change, and
 // paths.ErrUnsafe. Without a state directory it does nothing.
 func (d *Dir) OpenState(write bool) error {
 	if d.path == "" {
@@ -130,7 +129,7 @@ func (d *Dir) know(format fileMark) {
 }
 
 // Make makes a state directory and its parents when missing. One that others than
-// root and the running user may change wraps trust.ErrUntrusted, one that they could
+// root and the running user may change wraps paths.ErrUntrusted, one that they could
 // exchange paths.ErrUnsafe; nothing is made then. So what is done below it by path is
 // done in it.
 func Make(dir string) error {
@@ -170,7 +169,7 @@ func makeDir(path string, mode uint32) error {
 }
 
 // Check checks a directory, or the nearest parent directory that exists, and reports whether the directory exists. The
-// error wraps trust.ErrUntrusted if users other than root and the running user may change it, and paths.ErrUnsafe if they
+// error wraps paths.ErrUntrusted if users other than root and the running user may change it, and paths.ErrUnsafe if they
 // could exchange it. A path reaches directories of root and the running user only through such directories.
 func Check(path string) (exists bool, err error) {
 	dir, exists, err := nearest(path)
@@ -182,7 +181,7 @@ func Check(path string) (exists bool, err error) {
 	}
 	var st unix.Stat_t
 	if err = dir.Stat(".", &st); err == nil {
-		err = trust.Author{}.Check(path, &st, trust.Trusted)
+		err = paths.Author{}.Check(path, &st, paths.Trusted)
 	}
 
 	return true, errors.Join(err, dir.Close())

@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/musterfleet/muster/resources/host/paths"
-	"github.com/musterfleet/muster/resources/host/trees"
 )
 
 // tempRoot holds the temporary directories, in the state directory.
@@ -69,7 +68,7 @@ func cleanTemp(ctx context.Context, stateDir string, log *slog.Logger, ended fun
 			continue
 		}
 		path := filepath.Join(root, entry.Name())
-		if err := trees.RemovePath(ctx, path); err != nil {
+		if err := paths.RemoveTree(ctx, path); err != nil {
 			log.WarnContext(ctx, "could not remove litter of a killed run", "directory", path, "error", err)
 		}
 	}

@@ -6,14 +6,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/watch/effort"
-	"github.com/musterfleet/muster/resources/host/watch/units"
+	"github.com/musterfleet/muster/resources/host/units"
 )
 
 // NewAt returns a watcher that looks for the socket of systemd below another root.
 func NewAt(root string) *Watcher {
 	w := New(nil)
-	w.units = units.New(slog.New(slog.DiscardHandler), root)
+	w.units = units.NewWatcher(slog.New(slog.DiscardHandler), root)
 
 	return w
 }
@@ -95,7 +94,7 @@ func Hops(w *Watcher) (count int) {
 func Exhaust(w *Watcher) {
 	w.files.mu.Lock()
 	defer w.files.mu.Unlock()
-	w.files.walks.Add(2*effort.Free, time.Now())
+	w.files.walks.Add(2*freeTime, time.Now())
 	for _, at := range w.files.folders.byPath {
 		at.route.walked = time.Now()
 	}
@@ -125,16 +124,16 @@ func AgeLocks(w *Watcher) {
 
 // ExhaustScans has trees scanned for so long that none may be again, until end is called.
 func ExhaustScans(w *Watcher) (end func()) {
-	set := func(e effort.Spent) {
+	set := func(e timeQuota) {
 		w.files.mu.Lock()
 		defer w.files.mu.Unlock()
 		w.files.scans = e
 	}
-	var much effort.Spent
+	var much timeQuota
 	much.Add(time.Hour, time.Now())
 	set(much)
 
-	return func() { set(effort.Spent{}) }
+	return func() { set(timeQuota{}) }
 }
 
 // AgeOverflows has the queue overflowed for the first time so long ago that it counts.

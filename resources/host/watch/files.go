@@ -11,9 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/model/times"
-	"github.com/musterfleet/muster/resources/host/mounts"
-	"github.com/musterfleet/muster/resources/host/watch/effort"
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // files watches paths and trees. One goroutine reads the events; who arms and closes
@@ -27,7 +26,7 @@ type files struct {
 	closed  bool
 	// ended is closed with it.
 	ended   chan struct{}
-	mounts  *mounts.Table
+	mounts  *paths.MountTable
 	folders folders
 	locks   locks
 	marks   marks
@@ -42,7 +41,7 @@ type files struct {
 	retry           time.Time
 	// walks is what resolving routes again has taken, scans what scanning trees again has:
 	// whoever owns a directory can cause that all the time.
-	walks, scans effort.Spent
+	walks, scans timeQuota
 }
 
 // pathWatch is a watch of a path or a tree. files changes it.
@@ -291,7 +290,7 @@ func (f *files) handleEvent(e event) {
 	if e.has(unix.IN_Q_OVERFLOW) {
 		now := time.Now()
 		f.dropNoisy(f.inotify.noise.overflowed(now))
-		f.overflow = times.Later(now, f.marked.Add(markEvery))
+		f.overflow = model.LaterTime(now, f.marked.Add(markEvery))
 		return
 	}
 	d := f.inotify.dirs[e.wd]

@@ -5,7 +5,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/model/times"
+	"github.com/musterfleet/muster/model"
 )
 
 // locks are the lock files that watches wait for, by path.
@@ -81,10 +81,10 @@ func (s locks) settle(woken []*pathWatch, now time.Time) (unblocked []func(), ag
 		switch {
 		case len(l.waiting) == 0:
 		case !l.file.woken && now.Before(l.next):
-			again = times.Sooner(again, l.next)
+			again = model.EarlierNonZero(again, l.next)
 		case now.Sub(l.since) < maxHeld && isHeld(path):
 			l.next = now.Add(heldAgain)
-			again = times.Sooner(again, l.next)
+			again = model.EarlierNonZero(again, l.next)
 		default:
 			for x := range l.waiting {
 				unblocked = append(unblocked, x.wake)

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/musterfleet/muster/resources/host/mounts"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // mountsEvery is how often the table of mounts is read at most: where containers come and go
@@ -16,7 +16,7 @@ const mountsEvery = 3 * time.Second
 // followMounts has what is watched looked at again where something is mounted or unmounted: no
 // directory has an event of that. A machine that does not tell goes without.
 func (f *files) followMounts() {
-	table, err := mounts.Open()
+	table, err := paths.OpenMountTable()
 	if err != nil {
 		f.log.Debug("mounts cannot be watched", "error", err)
 		return
@@ -66,7 +66,7 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 		m.markDirty(at)
 		return true
 	}
-	in := len(at.route.places) > 0 && mounts.IsWithin(path, at.route.end())
+	in := len(at.route.places) > 0 && paths.IsWithin(path, at.route.end())
 	for x := range at.watches {
 		if in && x.isAt(path, at.route.end()) || x.route.leadsOver(path) || x.tree != nil && x.route.isAbove(path) {
 			m.markWoken(x)
@@ -81,7 +81,7 @@ func (m *marks) markMount(at *folder, path string) (concerned bool) {
 // leadsOver reports whether a path is a directory on the way of a route.
 func (r *route) leadsOver(path string) bool {
 	for _, place := range r.places {
-		if mounts.IsWithin(place, path) {
+		if paths.IsWithin(place, path) {
 			return true
 		}
 	}
@@ -100,7 +100,7 @@ func (r *route) end() string {
 
 // isAbove reports whether a path is below the end of a route.
 func (r *route) isAbove(path string) bool {
-	return len(r.places) > 0 && mounts.IsWithin(path, r.end())
+	return len(r.places) > 0 && paths.IsWithin(path, r.end())
 }
 
 // isAt reports whether a path is that of a point in a directory, or in its tree.
@@ -108,5 +108,5 @@ func (x *pathWatch) isAt(path, dir string) bool {
 	_, name := split(x.point.Name)
 	name = filepath.Join(dir, name)
 
-	return path == name || x.tree != nil && mounts.IsWithin(path, name)
+	return path == name || x.tree != nil && paths.IsWithin(path, name)
 }

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/musterfleet/muster/resources/host/watch/units"
+	"github.com/musterfleet/muster/resources/host/units"
 )
 
 // Kind is what a point is.

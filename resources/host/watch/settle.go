@@ -4,8 +4,7 @@ import (
 	"cmp"
 	"time"
 
-	"github.com/musterfleet/muster/model/times"
-	"github.com/musterfleet/muster/resources/host/watch/effort"
+	"github.com/musterfleet/muster/model"
 )
 
 // retryAfter is when it is tried again to watch what could not be watched: the limits
@@ -23,10 +22,10 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 		f.overflow, f.marked = time.Time{}, now
 		f.markAll()
 	}
-	again = times.Sooner(f.overflow, f.settleRoutes(now))
-	again = times.Sooner(again, f.settleTrees(now))
+	again = model.EarlierNonZero(f.overflow, f.settleRoutes(now))
+	again = model.EarlierNonZero(again, f.settleTrees(now))
 	unblocked, next := f.locks.settle(f.marks.woken, now)
-	again = times.Sooner(again, next)
+	again = model.EarlierNonZero(again, next)
 	for _, x := range f.marks.woken {
 		if x.wake != nil && (x.point.After == "" || x.failed.get() != nil) {
 			wakes = append(wakes, x.wake)
@@ -34,14 +33,14 @@ func (f *files) settle(now time.Time) (wakes []func(), again time.Time) {
 	}
 	f.marks.resetWoken()
 	if len(f.failed) > 0 {
-		again = times.Sooner(again, f.retry)
+		again = model.EarlierNonZero(again, f.retry)
 	}
 
 	return append(wakes, unblocked...), again
 }
 
 // settleRoutes resolves routes again, as far as their time has come, and at most for
-// effort.Free: the lock is held meanwhile. Who is in a folder that has to wait is woken
+// freeTime: the lock is held meanwhile. Who is in a folder that has to wait is woken
 // before and after it, and who has to wait for its own route after it.
 func (f *files) settleRoutes(now time.Time) (again time.Time) {
 	waits := func(r *route) bool {
@@ -49,13 +48,13 @@ func (f *files) settleRoutes(now time.Time) (again time.Time) {
 			return false
 		}
 		due := f.walks.Due(r.walked, now)
-		if at := time.Now(); at.Sub(now) > effort.Free {
+		if at := time.Now(); at.Sub(now) > freeTime {
 			due = at.Add(time.Millisecond)
 		}
 		if !due.After(now) {
 			return false
 		}
-		again = times.Sooner(again, due)
+		again = model.EarlierNonZero(again, due)
 		return true
 	}
 	var dirty []*folder
@@ -120,7 +119,7 @@ func (f *files) settleFolder(at *folder) {
 func (f *files) settleTrees(now time.Time) (again time.Time) {
 	for t := range f.marks.trees {
 		if due := f.scans.Due(t.scanned, now); due.After(now) {
-			again = times.Sooner(again, due)
+			again = model.EarlierNonZero(again, due)
 			continue
 		}
 		delete(f.marks.trees, t)

@@ -4,14 +4,14 @@ import (
 	"log/slog"
 	"path/filepath"
 
-	"github.com/musterfleet/muster/resources/host/watch/units"
+	"github.com/musterfleet/muster/resources/host/units"
 )
 
 // Watcher watches points of this machine. It is safe for concurrent use. Make it
 // with New, and close it.
 type Watcher struct {
 	files *files
-	units *units.Units
+	units *units.Watcher
 }
 
 // New returns a watcher. It takes nothing of the machine before the first Arm. The log gets
@@ -21,7 +21,7 @@ func New(log *slog.Logger) *Watcher {
 		log = slog.New(slog.DiscardHandler)
 	}
 
-	return &Watcher{files: newFiles(log), units: units.New(log, "/")}
+	return &Watcher{files: newFiles(log), units: units.NewWatcher(log, "/")}
 }
 
 // Watch is a point that is watched. Close it.

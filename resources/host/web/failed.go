@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/neterr"
 	"github.com/musterfleet/muster/model/redact"
 )
 
@@ -17,7 +16,7 @@ import (
 // failed, and what to do about it. It wraps err only where that holds no credentials.
 func Failed(u *url.URL, err error, secrets ...model.Secret) error {
 	safe := WithoutCredentials(err, secrets...)
-	if do := neterr.Remedy(err); do != "" {
+	if do := NetworkRemedy(err); do != "" {
 		return fmt.Errorf("%s: %w (%s)", Name(u), safe, do)
 	}
 
@@ -42,7 +41,7 @@ func WithoutCredentials(err error, secrets ...model.Secret) error {
 		err = outer.Err
 	}
 	redactor := redact.New(append(proxySecrets(), secrets...)...)
-	text := neterr.Words(err)
+	text := DescribeNetworkError(err)
 	switch safe := redactor.Redact(text); {
 	case safe != text || redactor.Redact(err.Error()) != err.Error():
 		return errors.New(safe)

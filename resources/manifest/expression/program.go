@@ -1,3 +1,4 @@
+// Package expression compiles the expressions in texts and converts their results to values.
 package expression
 
 import (
@@ -16,7 +17,6 @@ import (
 
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/resource"
 )
 
 // Program is a compiled expression with what it uses.
@@ -24,7 +24,7 @@ type Program struct {
 	*vm.Program
 	Names map[string]bool
 	// Refs are the resources whose outputs it takes.
-	Refs []resource.Reference
+	Refs []model.Ref
 	// Fields are the outputs that it names.
 	Fields []field
 	// DataPaths are the constant paths that it reads below Data.
@@ -270,7 +270,7 @@ func (p *Program) output(call *ast.CallNode) {
 		p.refuse(err.Error(), "")
 		return
 	}
-	p.Refs = append(p.Refs, resource.Reference{Ref: ref, Property: NameOutputs})
+	p.Refs = append(p.Refs, ref)
 }
 
 // ExprMessage returns the message of an expression's error, on one line and without

@@ -8,7 +8,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/musterfleet/muster/resources/host/systembus"
+	"github.com/musterfleet/muster/resources/host/units"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -38,27 +38,27 @@ func (bus) String() string { return "D-Bus" }
 func (b bus) units(ctx context.Context, _ resource.Env, names []string) ([]unit, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, b.timeout, fmt.Errorf("no reply within %s", b.timeout))
 	defer cancel()
-	conn, err := systembus.Connect(ctx, b.root)
+	conn, err := units.Connect(ctx, b.root)
 	if err != nil {
 		return nil, err
 	}
 	defer func() { _ = conn.Close() }()
-	units, calls := make([]unit, len(names)), make([]*dbus.Call, len(names))
+	found, calls := make([]unit, len(names)), make([]*dbus.Call, len(names))
 	for i := range len(names) + inFlight {
 		if i < len(names) {
-			calls[i] = conn.Object(systembus.Name, systembus.ObjectPath(names[i])).
-				GoWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, nil, systembus.Unit)
+			calls[i] = conn.Object(units.BusName, units.ObjectPath(names[i])).
+				GoWithContext(ctx, "org.freedesktop.DBus.Properties.GetAll", 0, nil, units.UnitInterface)
 		}
 		at := i - inFlight
 		if at < 0 || at >= len(names) {
 			continue
 		}
-		if units[at], err = unitOf(<-calls[at].Done); err != nil {
-			return nil, fmt.Errorf("reading %s over D-Bus: %w", names[at], systembus.BecauseOf(ctx, err))
+		if found[at], err = unitOf(<-calls[at].Done); err != nil {
+			return nil, fmt.Errorf("reading %s over D-Bus: %w", names[at], units.CauseOf(ctx, err))
 		}
 	}
 
-	return units, nil
+	return found, nil
 }
 
 // unitOf returns the unit of a reply.

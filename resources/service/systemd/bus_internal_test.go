@@ -20,7 +20,7 @@ import (
 
 	"github.com/godbus/dbus/v5"
 
-	"github.com/musterfleet/muster/resources/host/systembus"
+	"github.com/musterfleet/muster/resources/host/units"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -133,7 +133,7 @@ func web(id string) map[string]dbus.Variant {
 func TestBus(t *testing.T) {
 	b := fakeBus(t, func(_ int, call *dbus.Message) []byte {
 		path := string(call.Headers[dbus.FieldPath].Value().(dbus.ObjectPath))
-		id := strings.NewReplacer("_2e", ".", "_40", "@", "_2d", "-").Replace(strings.TrimPrefix(path, systembus.UnitPath))
+		id := strings.NewReplacer("_2e", ".", "_40", "@", "_2d", "-").Replace(strings.TrimPrefix(path, units.UnitPath))
 		return answer(call, dbus.TypeMethodReply, web(id))
 	})
 	var names []string

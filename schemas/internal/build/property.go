@@ -7,7 +7,7 @@ import (
 	"github.com/invopop/jsonschema"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/decode"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
@@ -99,7 +99,7 @@ func (b properties) kind(t reflect.Type) []*jsonschema.Schema {
 // structure is a mapping with fixed keys within a property.
 func (b properties) structure(t reflect.Type) *jsonschema.Schema {
 	s := object("")
-	for _, f := range decode.Fields(t) {
+	for _, f := range document.Fields(t) {
 		enum, def := resource.Choices(f.Tag)
 		p := orNull(b.value(f.Type, enum)...)
 		p.Description = f.Tag.Get("jsonschema_description")

@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/print"
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
@@ -64,7 +64,7 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *fleetcli.Store, push f
 		if err != nil {
 			return err
 		}
-		if a, _ := assigned.Decode(key, e.Value); !a.Noop {
+		if a, _ := document.DecodeAssigned(key, e.Value); !a.Noop {
 			enforced = append(enforced, key)
 		}
 	}
@@ -78,7 +78,7 @@ func (c *pushCommand) confirmNoop(ctx context.Context, s *fleetcli.Store, push f
 // declaredBy returns what an assignment declares, as far as that is known here:
 // nothing of a bundle, or of what only its nodes can evaluate.
 func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource.Resource {
-	a, problems := assigned.Decode(e.Key, e.Value)
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if problems != nil {
 		return nil
 	}
@@ -96,5 +96,5 @@ func (c *pushCommand) declaredBy(ctx context.Context, e model.Entry) []*resource
 
 // comparable returns the resources that are the same on each node.
 func comparable(all []*resource.Resource) []*resource.Resource {
-	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.Late != nil || r.Type.NeedsOrigin })
+	return slices.DeleteFunc(all, func(r *resource.Resource) bool { return r.ResolveDeferred != nil || r.Type.NeedsOrigin })
 }

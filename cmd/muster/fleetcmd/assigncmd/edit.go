@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // editCommand is muster fleet edit: a push of what an editor made of what is assigned.
@@ -85,7 +85,7 @@ func (c *editCommand) run(ctx context.Context) error {
 	if e.current.Refused != "" {
 		return fmt.Errorf("%s revision %d cannot be used: %s (muster fleet rm %s removes it)", key, e.current.Revision, e.current.Refused, key)
 	}
-	value, problems := assigned.Decode(key, e.current.Value)
+	value, problems := document.DecodeAssigned(key, e.current.Value)
 	if problems != nil {
 		return fmt.Errorf("%s revision %d is no assignment that could be edited: %s; push it again", key, e.current.Revision, fleet.Invalid(problems))
 	}
@@ -256,7 +256,7 @@ func (c *editCommand) replace(ctx context.Context, e *edited, value []byte, bund
 	if bundle != nil {
 		what = " bundle"
 	}
-	c.Print.Printf("%s revision %d%s %s\n", key, revision, what, assigned.Digest(key, value))
+	c.Print.Printf("%s revision %d%s %s\n", key, revision, what, document.AssignedDigest(key, value))
 
 	return nil
 }

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/fleet/summary"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -205,7 +205,7 @@ func (c *pushCommand) check(ctx context.Context, terms model.Assignment) source.
 		if name != source.StdinName {
 			in.Dir = filepath.Dir(name)
 			// Whoever may write to the directory may replace the manifest.
-			if in.Author, err = trust.AuthorIn(in.Dir); err != nil {
+			if in.Author, err = paths.AuthorIn(in.Dir); err != nil {
 				return nil, err
 			}
 		}

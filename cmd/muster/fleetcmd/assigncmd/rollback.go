@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // rollbackCommand is muster fleet rollback.
@@ -108,14 +108,14 @@ func (c *rollbackCommand) content(ctx context.Context, store *fleetcli.Store, fr
 	if _, err := store.Content(ctx, from); err != nil {
 		return nil, fmt.Errorf("revision %d of %s: %w", from.Revision, from.Key, err)
 	}
-	a, problems := assigned.DecodeContent(from.Key, value)
+	a, problems := document.DecodeAssignedContent(from.Key, value)
 	switch {
 	case problems != nil:
 		return nil, fmt.Errorf("revision %d of %s: %s", from.Revision, from.Key, fleet.Invalid(problems))
 	case a.Bare:
 		return value, nil
 	}
-	if current, _ := assigned.Decode(now.Key, now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
+	if current, _ := document.DecodeAssigned(now.Key, now.Value); a.Noop && !now.Deleted && !current.Noop && !c.yes {
 		if err := c.Confirm("nothing was changed", "nodes would stop enforcing "+from.Key+", and only report what they would change"); err != nil {
 			return nil, err
 		}

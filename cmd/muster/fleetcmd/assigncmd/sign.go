@@ -17,7 +17,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // signCommand is muster fleet sign.
@@ -131,7 +131,7 @@ func resultOf(ctx context.Context, p signing.Proposal, revision uint64, value []
 	out := signedResult{Key: p.Statement.Target, Revision: revision}
 	removal := p.Statement.Action == signed.Remove
 	if !removal {
-		out.Digest = assigned.Digest(out.Key, value)
+		out.Digest = document.AssignedDigest(out.Key, value)
 	}
 	out.Signature = signatures.Of(ctx, p.Statement.Fleet, model.Entry{Key: out.Key, Deleted: removal, Value: value})
 

@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest"
 )
 
@@ -56,7 +56,7 @@ func (t *terms) parse(ctx context.Context, env *cli.Env) (model.Assignment, erro
 		return out, nil
 	}
 	// The node's facts are not those of this machine.
-	author, err := trust.AuthorIn(".")
+	author, err := paths.AuthorIn(".")
 	if err != nil {
 		return out, err
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/musterfleet/muster/cmd/muster/fleetcmd/fleetcli"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/archive"
 	"github.com/musterfleet/muster/resources/host/command"
-	"github.com/musterfleet/muster/resources/host/trees"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 // workspace is a private directory with a copy of what is edited.
@@ -34,7 +34,7 @@ type workspace struct {
 }
 
 // newWorkspace makes a copy of what a revision assigns, with all files of a bundle.
-func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value assigned.Value) (w *workspace, err error) {
+func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value document.Assigned) (w *workspace, err error) {
 	_, name, _ := model.SplitKey(key)
 	dir, err := os.MkdirTemp("", "muster-edit-")
 	if err != nil {
@@ -79,7 +79,7 @@ func newWorkspace(ctx context.Context, store *fleetcli.Store, key string, value 
 }
 
 // remove removes the copy, also when the command was interrupted.
-func (w *workspace) remove() error { return trees.RemovePath(context.Background(), w.dir) }
+func (w *workspace) remove() error { return paths.RemoveTree(context.Background(), w.dir) }
 
 // isChanged reports whether the manifest is another one than it was.
 func (w *workspace) isChanged() (bool, error) {

@@ -211,7 +211,8 @@ func (c *groupCommand) warnStays(node string, e edit, before model.Groups, state
 func (c *groupCommand) warnOrder(node string, now model.Groups, state model.Node) {
 	for _, name := range now.Order {
 		if !slices.Contains(now.Groups, name) && !slices.Contains(state.Groups, name) {
-			c.Log.Warn("the order names a group that the node is not in", "node", node, "group", name)
+			near := cli.DidYouMean(name, slices.Concat(now.Groups, state.Groups))
+			c.Log.Warn("the order names a group that the node is not in"+near, "node", node, "group", name)
 		}
 	}
 }

@@ -10,7 +10,6 @@ import (
 	"maps"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/musterfleet/muster/cmd/muster/cli"
 	"github.com/musterfleet/muster/fleet"
@@ -30,8 +29,25 @@ type Store struct {
 	log *slog.Logger
 	// logged are the invalid states, each logged once.
 	logged map[string]bool
-	// warned are the silent servers that Open named.
-	warned map[string]time.Time
+	// named are the silent servers that a warning names. Unstored leaves them out if omitsNamed is set.
+	named      named
+	omitsNamed bool
+}
+
+// named has the silent servers that a warning names. Its method may be called from several goroutines.
+type named struct {
+	mu      sync.Mutex
+	servers map[string]bool
+}
+
+// add notes a server, and reports whether no warning names it yet.
+func (n *named) add(server string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	isNew := !n.servers[server]
+	n.servers[server] = true
+
+	return isNew
 }
 
 // Need names a stream that a command cannot do without, see Open.
@@ -56,20 +72,30 @@ func Open(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.warned = s.KV.LastSilentServers()
-	for _, server := range slices.Sorted(maps.Keys(s.warned)) {
-		env.Log.Warn(SilentServer(server, s.warned[server]))
+	s.omitsNamed = true
+	silent := s.KV.LastSilentServers()
+	for _, server := range slices.Sorted(maps.Keys(silent)) {
+		if s.named.add(server) {
+			env.Log.Warn(SilentServer(server, silent[server]))
+		}
 	}
 
 	return s, nil
 }
 
-// OpenUnwarned is Open without the warnings of silent servers, for a command that shows Unstored.
+// OpenUnwarned is Open without the warnings of servers that the others miss, for a command that shows Unstored. It names the
+// server of the connection if that does not answer.
 func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, error) {
 	s, err := env.Store(ctx)
 	if err != nil {
 		return nil, err
 	}
+	out := &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}, named: named{servers: map[string]bool{}}}
+	s.OnSilent(func(server string) {
+		if out.named.add(server) {
+			env.Log.Warn("the server " + server + " does not answer: the command continues at another one")
+		}
+	})
 	needed := make([]string, len(needs))
 	for i, need := range needs {
 		needed[i] = need(s.Names())
@@ -86,7 +112,7 @@ func OpenUnwarned(ctx context.Context, env *cli.Env, needs ...Need) (*Store, err
 		return nil, err
 	}
 
-	return &Store{Bucket: assignments.New(s).By(Operator()), KV: s, log: env.Log, logged: map[string]bool{}}, nil
+	return out, nil
 }
 
 // Nodes returns all nodes by name. An invalid state of one is logged, and hides

@@ -87,7 +87,7 @@ func FindUnstored(ctx context.Context, s *kvstore.Store, nodes iter.Seq[*model.N
 	return out, nil
 }
 
-// Unstored returns what the server does not store of nodes, and the silent servers that Open did not name. It
+// Unstored returns what the server does not store of nodes, and the silent servers that no warning names yet. It
 // returns nothing where that cannot be found out.
 func (s *Store) Unstored(ctx context.Context, nodes []model.Node) Unstored {
 	if s.KV.Away() != nil {
@@ -103,7 +103,7 @@ func (s *Store) Unstored(ctx context.Context, nodes []model.Node) Unstored {
 	if err != nil {
 		s.log.Debug("cannot find out what NATS stores", "error", err)
 	}
-	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { _, is := s.warned[server]; return is })
+	maps.DeleteFunc(found.Silent, func(server string, _ time.Time) bool { return s.omitsNamed && !s.named.add(server) })
 
 	return found
 }

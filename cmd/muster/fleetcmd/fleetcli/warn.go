@@ -32,10 +32,22 @@ func Unknown(targets []fleet.Target, nodes []model.Node) []fleet.Target {
 // WarnUnknownTarget warns of a target that no known node is in, with more attributes.
 func WarnUnknownTarget(log *slog.Logger, t fleet.Target, nodes []model.Node, more ...any) {
 	event := "no known node matches, see muster fleet nodes"
-	if near := NearTarget(t, nodes); near != "" {
+	if near := NearTarget(t, nodes); t.Group != "" {
+		event = NoSuchGroup(t, nodes).Error()
+	} else if near != "" {
 		event = "no known node matches, did you mean " + near + "?"
 	}
 	log.Warn(event, append([]any{"target", t.String()}, more...)...)
+}
+
+// NoSuchGroups joins NoSuchGroup of several groups in one line.
+func NoSuchGroups(groups []fleet.Target, nodes []model.Node) string {
+	texts := make([]string, len(groups))
+	for i, t := range groups {
+		texts[i] = NoSuchGroup(t, nodes).Error()
+	}
+
+	return strings.Join(texts, ", ")
 }
 
 // NoSuchGroup returns the error of a group that no known node is in.

@@ -15,7 +15,6 @@ import (
 	"github.com/musterfleet/muster/fleet/history"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/times"
 )
 
 // revision is a revision with who signed it.
@@ -132,7 +131,7 @@ func (r revision) row() []string {
 	took := "-"
 	if r.Ran.Nodes > 0 {
 		// Clocks of nodes differ from the server's.
-		took = "after " + print.Age(r.Time, times.Later(r.Ran.Last, r.Time))
+		took = "after " + print.Age(r.Time, model.LaterTime(r.Ran.Last, r.Time))
 	}
 	lines := r.Lines.String()
 	if r.Unchanged {

@@ -154,7 +154,7 @@ type pinger struct {
 // Ping asks the nodes of a target.
 func (p pinger) Ping(ctx context.Context, target fleet.Target) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		for reply, err := range requests.New(p.store).Ask(ctx, p.store.Names().Request(kvstore.VerbPing, target.String()), nil) {
+		for reply, err := range requests.New(p.store).AskEach(ctx, []requests.Request{{Subject: p.store.Names().Request(kvstore.VerbPing, target.String())}}) {
 			switch {
 			case errors.Is(err, requests.ErrNobody):
 				// That nobody is there shows in who does not answer.

@@ -254,10 +254,8 @@ func (c *nodesCommand) none(all []model.Node) string {
 	case len(unknown) < len(groups) || len(c.names) > 0:
 		fleetcli.WarnUnknown(c.Log, unknown, all)
 		return "" // there are others
-	case len(groups) == 1:
-		return fleetcli.NoSuchGroup(groups[0], all).Error()
 	default:
-		return fmt.Sprintf("no known node is in group %s (see muster fleet nodes)", strings.Join(c.groups, " or "))
+		return fleetcli.NoSuchGroups(groups, all)
 	}
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/fleet"
 	"github.com/musterfleet/muster/fleet/query"
 	"github.com/musterfleet/muster/fleet/target"
-	"github.com/musterfleet/muster/model/safetext"
+	"github.com/musterfleet/muster/model"
 )
 
 // What can be asked for.
@@ -220,14 +220,14 @@ func (c *queryCommand) withStore(ctx context.Context, ask func(*fleetcli.Store) 
 }
 
 func (c *queryCommand) printCSV(a query.Answer) error {
-	rows := make([][]safetext.Cell, len(a.Rows))
+	rows := make([][]model.CSVCell, len(a.Rows))
 	for i, r := range a.Rows {
 		for _, v := range r.All {
-			rows[i] = append(rows[i], safetext.Cell{Text: query.CSV(v), Chosen: query.IsText(v)})
+			rows[i] = append(rows[i], model.CSVCell{Text: query.CSV(v), Chosen: query.IsText(v)})
 		}
 	}
 
-	return safetext.WriteCSV(c.Print.Out, a.Columns, rows)
+	return model.WriteCSV(c.Print.Out, a.Columns, rows)
 }
 
 func (c *queryCommand) printTable(a query.Answer) {

@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/control"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // backend does on NATS what operators do over HTTP.
@@ -127,7 +127,7 @@ func (b backend) Preview(ctx context.Context, nodes []model.Node, req model.Prev
 // bundle stores the bundle of what is previewed for as long as nodes need it, where it has one. Without
 // the right to do so nodes read that of the assignment, where it is not removed meanwhile.
 func (b backend) bundle(ctx context.Context, req model.PreviewRequest) (remove func(), err error) {
-	v, problems := assigned.DecodeContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
+	v, problems := document.DecodeAssignedContent(model.Key(model.GroupFamily(model.GroupAll), req.Name), []byte(req.Value))
 	if problems != nil || v.Assignment.Bundle == "" || !b.store.Places().InUse().IsOwn() {
 		return func() {}, nil // nodes say what is wrong with it
 	}

@@ -11,7 +11,6 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
 )
 
@@ -28,16 +27,16 @@ type gated struct {
 	// away returns why NATS cannot be asked now, nil when it can. Without it nobody knows.
 	away func() error
 	// registrations are those that were read last: they may be many.
-	registrations *recent.Values[[]registration.Registration]
+	registrations *ttlCache[[]registration.Registration]
 	// answers caches the answers to requests.
-	answers *recent.Values[view.Answers]
+	answers *ttlCache[view.Answers]
 }
 
 // registeredFor is how long what nodes registered is shown as it was read.
 const registeredFor = 3 * time.Second
 
 func newGated(s web.Source) gated {
-	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: recent.New[[]registration.Registration](registeredFor, 1), answers: recent.New[view.Answers](answersFor, maxAnswered)}
+	return gated{source: s, places: access.NewTurns(maxAsked, maxOwn), registrations: newTTLCache[[]registration.Registration](registeredFor, 1), answers: newTTLCache[view.Answers](answersFor, maxAnswered)}
 }
 
 // Run returns a run, or api.ErrBusy.

@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/fleet/web/access"
 	"github.com/musterfleet/muster/fleet/web/api"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/recent"
 	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -103,7 +102,7 @@ func TestRegistrationsAreReadOnce(t *testing.T) {
 	slow := registered{reads: make(chan struct{}, 100), released: make(chan struct{})}
 	g := newGated(slow)
 	// However long the goroutines take to begin.
-	g.registrations = recent.New[[]registration.Registration](time.Hour, 1)
+	g.registrations = newTTLCache[[]registration.Registration](time.Hour, 1)
 	h := newHandler(t.Context(), view.New(view.Options{}), g, nil, nil, slog.New(slog.DiscardHandler))
 	answers := make(chan *httptest.ResponseRecorder)
 	const each = 10

@@ -82,6 +82,7 @@ func (f *feed) watchStreams(ctx context.Context) (err error) {
 		checked()
 		f.judgeBlind(last[kvstore.KVStream(f.store.Names().Nodes())])
 		f.judgeStored(ctx)
+		f.judgeLost(ctx)
 		if leaderless := last.leaderless(f.streams()); len(leaderless) > 0 && f.store.Away() == nil {
 			f.to.Problem(about, fmt.Sprintf("NATS does not say how current this is: no server that is in charge of the %s answers", strings.Join(leaderless, ", the ")))
 		} else {

@@ -21,7 +21,7 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/registration"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 )
 
 // source reads what pages need and the view does not keep.
@@ -29,11 +29,11 @@ type source struct {
 	store *kvstore.Store
 	log   *slog.Logger
 	// invalid logs a few of the registrations that cannot be read: nodes write them.
-	invalid *sparse.Log
+	invalid *telemetry.RateLimitedLog
 }
 
 func newSource(store *kvstore.Store, log *slog.Logger) source {
-	return source{store: store, log: log, invalid: &sparse.Log{}}
+	return source{store: store, log: log, invalid: &telemetry.RateLimitedLog{}}
 }
 
 // Facts returns the document of the facts of a node.

@@ -54,3 +54,14 @@ func (f *feed) judgeServers(now, before map[string]time.Time) {
 		}
 	}
 }
+
+// judgeLost shows the manifests that nodes run although the bucket lost their keys. After an error, it keeps the last
+// result: the listing of the assignments shows the error.
+func (f *feed) judgeLost(ctx context.Context) {
+	if f.store.Away() != nil || !f.to.Progress().Nodes {
+		return
+	}
+	if lost, err := f.assignments.Lost(ctx, f.to.Unassigned()); err == nil {
+		f.to.SetLost(lost)
+	}
+}

@@ -13,9 +13,9 @@ import (
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/kvstore/scan"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/sparse"
+	"github.com/musterfleet/muster/model/telemetry"
 	"github.com/musterfleet/muster/resources/host/files"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 )
 
 const (
@@ -55,7 +55,7 @@ func loadWebhooks(path string) (*webhooks, error) {
 	if path == "" {
 		return all, nil
 	}
-	data, err := files.ReadTrusted(path, maxWebhooksFile, trust.Author{})
+	data, err := files.ReadTrusted(path, maxWebhooksFile, paths.Author{})
 	if err != nil {
 		return nil, cli.Usagef("--webhooks: %w", cli.FileError("file of webhooks", path, err))
 	}
@@ -128,7 +128,7 @@ type courier struct {
 	stream  reports.Stream
 	show    warnings
 	log     *slog.Logger
-	lines   sparse.Log
+	lines   telemetry.RateLimitedLog
 	reading reports.Subscription
 	// created is since when there is the stream that reading.After is of.
 	created time.Time

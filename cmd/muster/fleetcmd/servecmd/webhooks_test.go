@@ -22,7 +22,7 @@ import (
 	"github.com/musterfleet/muster/fleet/view"
 	"github.com/musterfleet/muster/kvstore/reports"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/host/trust"
+	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/kvtest"
 )
@@ -436,7 +436,7 @@ func TestWebhookFiles(t *testing.T) {
 	if err := errors.Join(os.WriteFile(others, []byte("webhooks: []\n"), 0o600), os.Chmod(others, 0o666)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := loadWebhooks(others); !errors.Is(err, trust.ErrUntrusted) {
+	if _, err := loadWebhooks(others); !errors.Is(err, paths.ErrUntrusted) {
 		t.Errorf("one that others may change: %v", err)
 	}
 	w := hooked(t, "http://127.0.0.1:1")

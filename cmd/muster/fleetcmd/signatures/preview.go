@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/fleet/signing"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 )
 
 // Preview is what people see of a statement before they sign it, derived from that
@@ -36,7 +36,7 @@ func NewPreview(ctx context.Context, s *fleetcli.Store, statement signed.Stateme
 		return out, nil
 	}
 	value := []byte(statement.Content)
-	a, problems := assigned.DecodeContent(statement.Target, value)
+	a, problems := document.DecodeAssignedContent(statement.Target, value)
 	if problems != nil {
 		return out, errors.New(fleet.Invalid(problems))
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/simulate"
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/resources/document/assigned"
+	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/manifest"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -69,7 +69,7 @@ func (l *loader) load(ctx context.Context, e model.Entry) (*simulate.Manifest, e
 }
 
 func (l *loader) read(ctx context.Context, e model.Entry) (*simulate.Manifest, error) {
-	a, problems := assigned.Decode(e.Key, e.Value)
+	a, problems := document.DecodeAssigned(e.Key, e.Value)
 	if err := problems.Err(); err != nil {
 		return nil, err
 	}

@@ -61,12 +61,25 @@ func (p screen) show(s summary.Summary) {
 		f := s.Flapping[i]
 		return fmt.Sprintf("on %s: %s of %s, %s", members(f.Members), f.Resource, f.Manifest, f.By)
 	})
+	p.lost(s)
 	several(p, "message", s.Messages, func(m summary.Message) string { return m.Node + ": " + m.Message })
 	several(p, "clock", s.Clocks, func(c summary.Clock) string { return c.Node + " is " + c.String() })
 	several(p, "outbox", s.Outboxes, func(o summary.Outbox) string { return fmt.Sprintf("%s: %d", o.Node, o.Reports) })
 	most(p, "version", len(s.Versions), func(i int) string { return version(s.Versions[i]) })
 	for _, command := range next(s) {
 		p.line("next", "%s", p.names.Run(command))
+	}
+}
+
+// lost prints the manifests that have lost their keys, and the remedy.
+func (p screen) lost(s summary.Summary) {
+	if len(s.Lost) == 0 {
+		return
+	}
+	p.line("lost", "%s; %s", s.LostTitle(), s.LostRemedy(p.names.Run("fleet rm KEY")))
+	most(p, "", len(s.Lost), func(i int) string { return s.Lost[i].Key + " runs on " + members(s.Lost[i].Members) })
+	if s.LostUnchecked > 0 {
+		p.line("", "not checked: %s", print.Count(s.LostUnchecked, "more unassigned manifest"))
 	}
 }
 
@@ -198,6 +211,9 @@ func brief(s summary.Summary) string {
 	}
 	if more := len(s.Manifests) - maxManifests; more > 0 {
 		text += fmt.Sprintf("; and %s more", print.Count(more, "manifest"))
+	}
+	if title := s.LostTitle(); title != "" {
+		text += "; " + title
 	}
 	for _, i := range s.Incomplete {
 		text += "; incomplete: " + i

@@ -47,6 +47,11 @@ func (c *statusCommand) run(ctx context.Context) error {
 	}
 	s := summary.Of(nodes, entries, cli.Version(), time.Now())
 	s.Incomplete = append(s.Incomplete, store.Unstored(ctx, nodes).Lines()...)
+	lost, err := store.Lost(ctx, s.Revisions())
+	if err != nil {
+		s.Incomplete = append(s.Incomplete, err.Error())
+	}
+	s.SetLost(lost)
 
 	return c.Print.Result(c.Format, s, func() { screen{Printer: c.Print, names: store.KV.Names()}.show(s) })
 }

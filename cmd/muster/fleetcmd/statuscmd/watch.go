@@ -33,8 +33,9 @@ const (
 type picture struct {
 	nodes   map[string]model.Node
 	entries []model.Entry
-	// unstored are the documents that the server did not store at the time of checked.
+	// unstored are the documents that the server did not store at the time of checked, lost are the lost keys then.
 	unstored []string
+	lost     map[string]bool
 	checked  time.Time
 }
 
@@ -83,11 +84,21 @@ func (p *picture) summary(now time.Time) summary.Summary {
 	return out
 }
 
-// check looks now and then for what the server does not store.
-func (p *picture) check(ctx context.Context, store *fleetcli.Store) {
-	if time.Since(p.checked) >= agePause {
+// check returns the summary as of now. Every agePause, it checks for unstored documents and lost keys.
+func (p *picture) check(ctx context.Context, store *fleetcli.Store) summary.Summary {
+	isDue := time.Since(p.checked) >= agePause
+	if isDue {
 		p.unstored, p.checked = store.Unstored(ctx, slices.Collect(maps.Values(p.nodes))).Lines(), time.Now()
 	}
+	out := p.summary(time.Now())
+	if isDue && store.KV.Away() == nil {
+		if lost, err := store.Lost(ctx, out.Revisions()); err == nil {
+			p.lost = lost
+		}
+	}
+	out.SetLost(p.lost)
+
+	return out
 }
 
 // follow shows the fleet whenever it changes, until ctx ends.
@@ -137,8 +148,7 @@ func (c *statusCommand) redraw(ctx context.Context, store *fleetcli.Store) error
 				}
 				stale = err != nil
 			}
-			p.check(ctx, store)
-			if err := show(p.summary(time.Now())); err != nil {
+			if err := show(p.check(ctx, store)); err != nil {
 				return err
 			}
 			soon = false

@@ -1,0 +1,226 @@
+package document
+
+import (
+	"encoding"
+	"reflect"
+	"slices"
+	"strconv"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Decoder decodes values into fields. It is strict, and goes on after a problem.
+// The zero value is ready to use.
+type Decoder struct {
+	Problems model.Problems
+	// Secrets are the secret values that were decoded.
+	Secrets []model.Secret
+	// Places are those of the values, by path (nats.servers.0) with the
+	// keys as written, where the map is made.
+	Places map[string]model.Position
+}
+
+// Document decodes a whole document into a struct, by the json and alias tags of
+// its fields. What is not given keeps its value.
+func (d *Decoder) Document(v Value, target any) {
+	switch v.Kind {
+	case Map:
+		d.structure(reflect.ValueOf(target).Elem(), "", v)
+	case Null:
+	default:
+		d.Problems.Add(v.Pos, "", "the document must be a mapping, not %s", v.Kind)
+	}
+}
+
+// Into decodes v into a field, which key names. Null leaves it: it means not set.
+func (d *Decoder) Into(f reflect.Value, key string, v Value) {
+	if v.Kind == Null {
+		return
+	}
+	if f.Kind() == reflect.Interface {
+		f.Set(reflect.ValueOf(v.PlainWith(d.reveal)))
+		return
+	}
+	if v.Secret && len(v.Text) > 0 {
+		d.reveal(v.AsSecret())
+	}
+	if f.Kind() == reflect.Pointer {
+		f.Set(reflect.New(f.Type().Elem()))
+		f = f.Elem()
+	}
+	if text, ok := f.Addr().Interface().(encoding.TextUnmarshaler); ok {
+		d.text(text, key, v)
+		return
+	}
+	switch f.Kind() {
+	case reflect.Slice:
+		d.list(f, key, v)
+	case reflect.Map:
+		d.mapping(f, key, v)
+	case reflect.Struct:
+		if v.Kind != Map {
+			d.mismatch(key, "a mapping", v)
+			return
+		}
+		d.structure(f, key, v)
+	default:
+		d.scalar(f, key, v)
+	}
+}
+
+func (d *Decoder) text(f encoding.TextUnmarshaler, key string, v Value) {
+	if !v.IsScalar() {
+		d.mismatch(key, "a string", v)
+		return
+	}
+	if err := f.UnmarshalText([]byte(v.Text)); err != nil {
+		d.misread(key, v, "", "`%s`: %s", key, shown(v, err.Error()))
+	}
+}
+
+func (d *Decoder) scalar(f reflect.Value, key string, v Value) {
+	switch {
+	case !v.IsScalar():
+		d.mismatch(key, kindName(f.Kind()), v)
+	case f.Kind() == reflect.String:
+		f.SetString(v.Text)
+	case f.Kind() == reflect.Bool:
+		b, ok := ParseBool(v.Text)
+		if !ok {
+			d.mismatch(key, "true or false", v)
+		}
+		f.SetBool(b)
+	case f.CanInt():
+		n, err := strconv.ParseInt(v.Text, 10, 64)
+		if err != nil || f.OverflowInt(n) {
+			d.mismatch(key, "a whole number", v)
+			return
+		}
+		f.SetInt(n)
+	default:
+		panic("unsupported kind " + f.Kind().String() + " of " + key)
+	}
+}
+
+func (d *Decoder) list(f reflect.Value, key string, v Value) {
+	if v.Kind != List {
+		hint := ""
+		switch {
+		case v.IsScalar():
+			hint = "write it as a list: [" + shown(v, v.Text) + "]"
+		case key == "environment" && len(v.Entries) > 0: // its values may be secret
+			hint = `write it as a list: ["` + v.Entries[0].Key + `=VALUE"]`
+		}
+		d.misread(key, v, hint, "`%s` must be a list, not %s", key, v.Kind)
+		return
+	}
+	out := reflect.MakeSlice(f.Type(), len(v.Items), len(v.Items))
+	for i, item := range v.Items {
+		path := key
+		if d.Places != nil || item.Kind == Map {
+			path += "." + strconv.Itoa(i)
+		}
+		if d.Places != nil {
+			d.Places[path] = item.Pos
+		}
+		switch item.Kind {
+		case Null:
+			d.mismatch(key, "a list without empty items", item)
+		case Map:
+			d.Into(out.Index(i), path, item)
+		case List:
+			d.misread(key, item, "make one list, in an expression with concat()", "an item of `%s` is a list", key)
+		default:
+			d.Into(out.Index(i), key, item)
+		}
+	}
+	f.Set(out)
+}
+
+func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
+	if v.Kind != Map {
+		d.mismatch(key, "a mapping", v)
+		return
+	}
+	out := reflect.MakeMapWithSize(f.Type(), len(v.Entries))
+	for _, e := range v.Entries {
+		if d.Places != nil {
+			d.Places[key+"."+e.Key] = e.Pos
+		}
+		item := reflect.New(f.Type().Elem()).Elem()
+		d.Into(item, key+"."+e.Key, e.Value)
+		out.SetMapIndex(reflect.ValueOf(e.Key), item)
+	}
+	f.Set(out)
+}
+
+// structure decodes a mapping into a struct; key is empty for the document.
+func (d *Decoder) structure(f reflect.Value, key string, v Value) {
+	fields := Fields(f.Type())
+	where, prefix := "", ""
+	if key != "" {
+		where, prefix = " in `"+key+"`", key+"."
+	}
+	for _, e := range v.Entries {
+		i := slices.IndexFunc(fields, func(f Field) bool { return f.Is(e.Key) })
+		if i < 0 {
+			d.Problems.AddMade(func() model.Problem { return Unknown(e.Pos, "key", e.Key, where, keysOf(fields)) })
+			continue
+		}
+		if d.Places != nil {
+			d.Places[prefix+fields[i].Key] = e.Value.Pos
+		}
+		d.Into(f.FieldByIndex(fields[i].Index), prefix+e.Key, e.Value)
+	}
+}
+
+// reveal notes a secret and returns its text, for the field that is meant to have it.
+func (d *Decoder) reveal(s model.Secret) any {
+	d.Secrets = append(d.Secrets, s)
+
+	return s.Reveal()
+}
+
+func (d *Decoder) mismatch(key, want string, v Value) {
+	got := v.Kind.String()
+	if v.IsScalar() {
+		got = strconv.Quote(shown(v, v.Text))
+	}
+	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
+}
+
+// misread adds that a value cannot be what key is.
+func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
+	d.Problems.Add(v.Pos, hint, format, args...)
+	d.Problems[len(d.Problems)-1].Property = key
+}
+
+func shown(v Value, text string) string {
+	if v.Secret {
+		return model.Redacted
+	}
+
+	return text
+}
+
+func kindName(k reflect.Kind) string {
+	switch k {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a string"
+	default:
+		return "a whole number"
+	}
+}
+
+// DecodeInto reads a document of at most max bytes and fills target, a pointer to a
+// struct, by its json tags. It returns the place of each value by its path
+// (nats.servers), and every problem.
+func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
+	root, problems := Read(name, data, max)
+	d := Decoder{Problems: problems, Places: map[string]model.Position{}}
+	d.Document(root, target)
+
+	return d.Places, d.Problems
+}

@@ -1,0 +1,126 @@
+package yamlread
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Source is the text of a document, with the lines and columns of its bytes.
+type Source struct {
+	Name string
+	Text string
+	// lines is the text with each of its line breaks as \n.
+	lines string
+	// marks are the places of every markEvery-th byte.
+	marks []mark
+}
+
+type mark struct{ line, column uint32 }
+
+const markEvery = 128
+
+// NewSource returns a text with its places. To YAML a \r alone is a line break too.
+func NewSource(name, text string, isYAML bool) *Source {
+	s := &Source{Name: name, Text: text, lines: text}
+	if isYAML && strings.Count(text, "\r") != strings.Count(text, "\r\n") {
+		unix := []byte(text)
+		for i, c := range unix {
+			if c == '\r' && (i+1 == len(unix) || unix[i+1] != '\n') {
+				unix[i] = '\n'
+			}
+		}
+		s.lines = string(unix)
+	}
+	s.marks = make([]mark, 0, len(text)/markEvery+1)
+	m := mark{1, 1}
+	for at := 0; at <= len(text); at += markEvery {
+		s.marks = append(s.marks, m)
+		m = m.behind(s.lines[at:min(at+markEvery, len(text))])
+	}
+
+	return s
+}
+
+// behind returns the place behind a text that begins at m.
+func (m mark) behind(text string) mark {
+	if lines := strings.Count(text, "\n"); lines > 0 {
+		m.line += uint32(lines)
+		m.column = 1
+		text = text[strings.LastIndexByte(text, '\n')+1:]
+	}
+	for i := range len(text) {
+		// Not the later bytes of a character.
+		if text[i]&0xc0 != 0x80 {
+			m.column++
+		}
+	}
+
+	return m
+}
+
+// place returns the line and column of an offset.
+func (s *Source) place(at uint32) mark {
+	return s.marks[at/markEvery].behind(s.lines[at/markEvery*markEvery : at])
+}
+
+// Position returns the place of an offset.
+func (s *Source) Position(at uint32) model.Position {
+	m := s.place(at)
+
+	return model.Position{File: s.Name, Line: int(m.line), Column: int(m.column)}
+}
+
+// Cursor finds places one after the other.
+type Cursor struct {
+	*Source
+	at   int
+	mark mark
+}
+
+// NewCursor returns a cursor at the beginning.
+func NewCursor(s *Source) Cursor { return Cursor{Source: s} }
+
+// Seek returns the offset of a place, the end of its line for one behind that.
+func (c *Cursor) Seek(line, column int) uint32 {
+	want := mark{uint32(max(line, 1)), uint32(max(column, 1))}
+	if c.mark.line == 0 || want.compare(c.mark) < 0 || want.line > c.mark.line+markEvery {
+		c.jump(want)
+	}
+	for c.mark.line < want.line {
+		end := strings.IndexByte(c.lines[c.at:], '\n')
+		if end < 0 {
+			c.at = len(c.lines)
+			break
+		}
+		c.at += end + 1
+		c.mark = mark{c.mark.line + 1, 1}
+	}
+	for c.mark.column < want.column && c.at < len(c.lines) && c.lines[c.at] != '\n' {
+		c.at++
+		for c.at < len(c.lines) && c.lines[c.at]&0xc0 == 0x80 {
+			c.at++
+		}
+		c.mark.column++
+	}
+
+	return uint32(c.at)
+}
+
+// jump goes to the last mark that is not behind a place, at the beginning of a character.
+func (c *Cursor) jump(want mark) {
+	i, found := slices.BinarySearchFunc(c.marks, want, mark.compare)
+	if !found {
+		i = max(i-1, 0)
+	}
+	c.at, c.mark = i*markEvery, c.marks[i]
+	for c.at < len(c.lines) && c.lines[c.at]&0xc0 == 0x80 {
+		c.at++
+	}
+}
+
+func (m mark) compare(other mark) int {
+	return cmp.Or(cmp.Compare(m.line, other.line), cmp.Compare(m.column, other.column))
+}

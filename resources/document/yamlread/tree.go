@@ -1,0 +1,157 @@
+package yamlread
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Node is a value of a tree, or the key in front of one. Those within a list or
+// mapping follow it.
+type Node struct {
+	// At is the offset of its first byte.
+	At uint32
+	// Size is how many bytes the text of a scalar has, or where it is among the
+	// other texts; of a list or mapping it is the number of nodes, itself included.
+	Size uint32
+	Kind Kind
+	Form Form
+}
+
+// Form is where the text of a node is.
+type Form uint8
+
+const (
+	// A text is in the document where the node is, or behind a quote there.
+	inPlain Form = iota
+	inQuotes
+	// The document has it in another form, so it is among the other texts.
+	InOthers
+)
+
+// Span is how many nodes a value has.
+func (n Node) Span() int {
+	if n.Kind == List || n.Kind == Map {
+		return int(n.Size)
+	}
+
+	return 1
+}
+
+// Tree is a document in 12 bytes per value and key, which point into its text.
+type Tree struct {
+	Texts
+	blocks [][]Node
+	count  int
+}
+
+// blockNodes is how many nodes are allocated together.
+const blockNodes = 4096
+
+// NewTree returns an empty tree of a document.
+func NewTree(s *Source) *Tree { return &Tree{Texts: Texts{Source: s}} }
+
+// Len returns how many nodes there are.
+func (t *Tree) Len() int { return t.count }
+
+// Node returns the node with an index.
+func (t *Tree) Node(i int) *Node { return &t.blocks[i/blockNodes][i%blockNodes] }
+
+// Add appends a node and returns its index.
+func (t *Tree) Add(n Node) int {
+	last := len(t.blocks) - 1
+	if last < 0 || len(t.blocks[last]) == blockNodes {
+		last++
+		// A small document has few nodes, and there are many small documents.
+		t.blocks = append(t.blocks, make([]Node, 0, min(blockNodes, 16+last*blockNodes)))
+	}
+	t.blocks[last] = append(t.blocks[last], n)
+	t.count++
+
+	return t.count - 1
+}
+
+// Truncate drops the node i and all behind it.
+func (t *Tree) Truncate(i int) {
+	last := i / blockNodes
+	t.blocks = t.blocks[:last+1]
+	t.blocks[last] = t.blocks[last][:i%blockNodes]
+	t.count = i
+}
+
+// Close sets the size of a list or mapping that ends here.
+func (t *Tree) Close(i int) { t.Node(i).Size = uint32(t.count - i) }
+
+// Texts are those of nodes: parts of the text of a document, and Others.
+type Texts struct {
+	*Source
+	Others []string
+}
+
+// TextOf returns the text of a scalar.
+func (t *Texts) TextOf(n Node) string {
+	switch n.Form {
+	case inPlain:
+		return t.Text[n.At:][:n.Size]
+	case inQuotes:
+		return t.Text[n.At+1:][:n.Size]
+	default:
+		return t.Others[n.Size]
+	}
+}
+
+// SetText sets the text of a node, which mostly is in the document where the node is.
+func (t *Texts) SetText(n *Node, text string) {
+	n.Size = uint32(len(text))
+	switch rest := t.Text[n.At:]; {
+	case strings.HasPrefix(rest, text):
+		n.Form = inPlain
+	case rest != "" && strings.HasPrefix(rest[1:], text):
+		n.Form = inQuotes
+	default:
+		n.Form, n.Size = InOthers, uint32(len(t.Others))
+		t.Others = append(t.Others, text)
+	}
+}
+
+const (
+	// MaxValues is how many values a document may hold.
+	MaxValues = 1_000_000
+	// MaxDepth is how deep it may be nested.
+	MaxDepth = 100
+)
+
+// TooMany returns the problem of a document with more than MaxValues.
+func TooMany(name string) model.Problem {
+	return model.ProblemAt(model.Position{File: name}, "split it, or deliver large files beside the manifest, as source, in a bundle",
+		"the document seems to hold more than the %d values that are allowed", MaxValues)[0]
+}
+
+// Kind is the shape of a value.
+type Kind uint8
+
+// The kinds. A scalar keeps the text as it was written, whatever YAML would
+// have made of it: mode: 0644 and ensure: 1.10 stay what the author wrote.
+const (
+	Null Kind = iota
+	Bool
+	Number
+	String
+	List
+	Map
+)
+
+// String names the kind as users know it.
+func (k Kind) String() string {
+	return [...]string{"nothing", "a boolean", "a number", "a string", "a list", "a mapping"}[k]
+}
+
+// PositionAt returns the line and column of a byte offset. Columns count characters.
+func PositionAt(name string, data []byte, offset int) model.Position {
+	before := data[:min(offset, len(data))]
+	start := bytes.LastIndexByte(before, '\n') + 1
+
+	return model.Position{File: name, Line: bytes.Count(before, []byte{'\n'}) + 1, Column: utf8.RuneCount(before[start:]) + 1}
+}

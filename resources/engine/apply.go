@@ -1,0 +1,263 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// applier makes the changes of a run. One goroutine uses it.
+type applier struct{ *access }
+
+// dueChange is a pending change of a node.
+type dueChange struct {
+	Node    *graph.Node
+	Plan    resource.Plan
+	Refresh bool
+}
+
+// changeResult is the result of a change.
+type changeResult struct {
+	Outcome resource.Outcome
+	// Err is set if the node is not in its desired state. Touched reports that the node changed or
+	// may have changed, also after an error.
+	Err     error
+	Touched bool
+	// Made is the time of the change, before its verification. It is zero if no change was made.
+	Made time.Time
+}
+
+// afterFailure limits the observation after a failed change. The timeout of the resource may be
+// used up then.
+const afterFailure = 30 * time.Second
+
+// One applies a change and retries it as often as the resource allows. A retry still makes the
+// refresh. One starts no attempt after stop has ended; ctx limits the current attempt.
+func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
+	meta := c.Node.Resource.Meta()
+	touched := false
+	for attempt := 0; ; attempt++ {
+		outcome, made, err := a.once(ctx, c)
+		touched = touched || err == nil || !outcome.Untouched
+		if err == nil {
+			return changeResult{Outcome: outcome, Touched: touched, Made: made}
+		}
+		if attempt >= meta.Retry || !waitForRetry(stop, meta.Delay.Std()) {
+			return a.result(ctx, c, outcome, err, touched)
+		}
+		a.env.Log.InfoContext(ctx, "retrying", "resource", c.Node.Ref.String(), "attempt", attempt+2, "error", a.ErrorText(c.Node, err))
+		again, err := a.again(ctx, c)
+		if err != nil || again.Plan.Empty() {
+			return a.result(ctx, c, outcome, err, touched)
+		}
+		c.Plan = again.Plan
+	}
+}
+
+// result returns the result of a change. It observes the node again after an error.
+func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outcome, err error, touched bool) changeResult {
+	if err != nil {
+		ctx, cancel := context.WithTimeout(ctx, afterFailure)
+		defer cancel()
+		a.observer.Refresh(ctx, c.Node)
+	}
+
+	return changeResult{Outcome: outcome, Err: err, Touched: touched}
+}
+
+// again observes a node and plans again. It does not run the guards again, because they run once
+// per run.
+func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
+	a.observer.Refresh(ctx, c.Node)
+	state, err := a.observer.Planned(c.Node)
+	if err == nil {
+		c.Plan, err = a.Plan(c.Node, a.observer.Spec(c.Node), state, c.Refresh)
+	}
+
+	return c, err
+}
+
+// once applies a change, observes the node and verifies it. made is the time of the change.
+func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
+	ctx, cancel := withTimeout(ctx, c.Node)
+	defer cancel()
+	outcome, err = a.apply(ctx, c)
+	made = time.Now()
+	a.touched(c.Node)
+	if err != nil {
+		return outcome, made, err
+	}
+	a.observer.Invalidate(c.Node)
+	a.observer.Refresh(ctx, c.Node)
+	outcome.Untouched = false
+
+	return outcome, made, a.verify(c.Node, outcome)
+}
+
+func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outcome, err error) {
+	typ := c.Node.Resource.Type
+	err = plan.Protect(func() (err error) {
+		outcome, err = typ.Apply(ctx, a.Env(c.Node), a.observer.Provider(c.Node), a.observer.Spec(c.Node), c.Plan)
+		return err
+	})
+
+	return outcome, err
+}
+
+// touched invalidates the observations that a change of n may have changed.
+func (a *applier) touched(n *graph.Node) {
+	writes := n.Resource.Type.Writes
+	a.observer.Changed(writes)
+	if h := a.Env(nil).Host; writes.Overlaps(resource.Accounts) && h != nil {
+		h.ForgetAccounts()
+	}
+}
+
+// verify checks the state after a change.
+func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
+	seen := a.observer.Of(n)
+	err := seen.Err
+	if err == nil {
+		err = plan.Protect(func() error { return n.Resource.Type.Verify(seen.Spec, outcome, seen.State) })
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", model.ErrDesiredStateFailed, err)
+	}
+
+	return nil
+}
+
+// withTimeout limits ctx to the timeout of a resource.
+func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
+	timeout := n.Resource.Meta().Timeout.Std()
+	if timeout == 0 || n.Resource.Type.OwnTimeout {
+		return ctx, func() {}
+	}
+
+	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s (raise its timeout if it needs longer)", timeout))
+}
+
+// waitForRetry waits for the delay and reports whether another attempt may start.
+func waitForRetry(stop context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return stop.Err() == nil
+	case <-stop.Done():
+		return false
+	}
+}
+
+// batchRounds is the number of changes that each parallel worker makes in a batch.
+const batchRounds = 4
+
+// batchSize returns the maximum number of changes of a type in one batch; 1 means no batches. count
+// is the number of resources.
+func batchSize(typ *resource.Type, count int) int {
+	switch {
+	case typ.EvalGuards != nil:
+		return 1
+	case typ.ApplyAll != nil:
+		return count
+	case typ.Parallel < 2:
+		return 1
+	default:
+		// A batch must be short, because stopping a run waits for the current batch.
+		return batchRounds * typ.Parallel
+	}
+}
+
+// Together makes changes of one type and provider in one batch. A nil result means that the change
+// must be made again alone. The error applies to the whole batch.
+func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
+	typ := changes[0].Node.Resource.Type
+	apply := a.inTransaction
+	if typ.ApplyAll == nil {
+		apply = a.inParallel
+	}
+	outcomes, errs, err := apply(ctx, changes)
+	made := time.Now()
+	a.touched(changes[0].Node)
+	a.observer.Read(ctx, nodesOf(changes))
+	results := make([]*changeResult, len(changes))
+	if err != nil {
+		return results, err
+	}
+	for i, c := range changes {
+		isFinal := errors.As(errs[i], new(resource.TimedOut)) || errors.As(errs[i], new(resource.Concluded))
+		switch {
+		case errs[i] == nil && a.verify(c.Node, outcomes[i]) == nil:
+			results[i] = &changeResult{Outcome: outcomes[i], Touched: true, Made: made}
+		case isFinal && c.Node.Resource.Meta().Retry == 0:
+			r := a.result(ctx, c, outcomes[i], errs[i], !outcomes[i].Untouched)
+			results[i] = &r
+		}
+	}
+
+	return results, nil
+}
+
+// Alone makes a change that failed in a batch. It observes first, because the batch may have made
+// part of the change.
+func (a *applier) Alone(stop, ctx context.Context, c dueChange) changeResult {
+	again, err := a.again(ctx, c)
+	switch {
+	case err != nil:
+		return a.result(ctx, c, resource.Outcome{}, err, true)
+	case again.Plan.Empty():
+		return changeResult{Touched: true}
+	default:
+		return a.One(stop, ctx, again)
+	}
+}
+
+// inTransaction makes the changes in one transaction of the type.
+func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outcomes []resource.Outcome, errs []error, err error) {
+	first := changes[0].Node
+	plans := make([]resource.Plan, len(changes))
+	for i, c := range changes {
+		plans[i] = c.Plan
+	}
+	ctx, cancel := withTimeout(ctx, first)
+	defer cancel()
+	typ := first.Resource.Type
+	err = plan.Protect(func() (err error) {
+		outcomes, err = typ.ApplyAll(ctx, a.Env(nil), a.observer.Provider(first), a.observer.Specs(nodesOf(changes)), plans)
+		if err == nil && len(outcomes) != len(changes) {
+			err = fmt.Errorf("%s returned %d outcomes for %d changes", typ.Name, len(outcomes), len(changes))
+		}
+		return err
+	})
+	var failed resource.BatchError
+	if errors.As(err, &failed) && len(failed) == len(changes) && len(outcomes) == len(changes) {
+		return outcomes, failed, nil
+	}
+
+	return outcomes, make([]error, len(changes)), err
+}
+
+// inParallel makes the changes concurrently, up to the limit of the type.
+func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
+	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
+	parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {
+		ctx, cancel := withTimeout(ctx, changes[i].Node)
+		defer cancel()
+		outcomes[i], errs[i] = a.apply(ctx, changes[i])
+	})
+
+	return outcomes, errs, nil
+}
+
+func nodesOf(changes []dueChange) []*graph.Node {
+	nodes := make([]*graph.Node, len(changes))
+	for i, c := range changes {
+		nodes[i] = c.Node
+	}
+
+	return nodes
+}

@@ -1,0 +1,365 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// observer stores the observations of the nodes of a graph. An observation is valid until a change
+// touches a domain that it describes. One goroutine uses it.
+type observer struct {
+	run  *access
+	seen []observation
+	generations
+}
+
+// observation is the observation of a node.
+type observation struct {
+	plan.Observation
+	provider resource.Provider
+	// guarded is the state with the results of the guards, nil before the guards run.
+	guarded resource.State
+	// generation is the number of changes before the state was read.
+	generation int
+	taken      bool
+}
+
+// newObserver returns an observer for a graph with count nodes.
+func newObserver(run *access, count int) *observer {
+	return &observer{run: run, seen: make([]observation, count)}
+}
+
+// Move transfers the observations to a larger graph.
+func (o *observer) Move(from, to *graph.Graph) {
+	before := o.seen
+	o.seen = make([]observation, to.Len())
+	for i, n := range from.Nodes() {
+		o.seen[to.Node(n.Ref).At] = before[i]
+	}
+}
+
+// Of returns the current observation of a node.
+func (o *observer) Of(n *graph.Node) plan.Observation {
+	s := &o.seen[n.At]
+	out := s.Observation
+	if out.Valid = o.isValid(s, n.Resource.Type.Reads); s.taken && !out.Valid {
+		out.Err, out.Guarded, out.GuardErr = nil, false, nil
+	}
+
+	return out
+}
+
+// State returns the last observed state of a node, or nil.
+func (o *observer) State(n *graph.Node) resource.State { return o.seen[n.At].State }
+
+// Provider returns the provider of a node, or nil before it is selected.
+func (o *observer) Provider(n *graph.Node) resource.Provider { return o.seen[n.At].provider }
+
+// Spec returns the properties of a node, without unresolved deferred properties.
+func (o *observer) Spec(n *graph.Node) resource.Spec {
+	if spec := o.seen[n.At].Spec; spec != nil {
+		return spec
+	}
+
+	return n.Resource.Spec
+}
+
+// SetSpec sets the resolved properties of a deferred node, or the error.
+func (o *observer) SetSpec(n *graph.Node, spec resource.Spec, err error) {
+	o.seen[n.At].Spec, o.seen[n.At].Err = spec, err
+}
+
+// Fail records the error of a step that a decision waits for.
+func (o *observer) Fail(n *graph.Node, err error) { o.seen[n.At].Err = err }
+
+// Retry drops the errors and the deferred properties of a node, so that both are read again.
+func (o *observer) Retry(n *graph.Node) {
+	s := &o.seen[n.At]
+	if !s.taken {
+		s.Err = nil
+	}
+	s.GuardErr = nil
+	if n.Resource.ResolveDeferred != nil {
+		s.Spec = nil
+	}
+}
+
+// EvalGuards runs the guards of a node.
+func (o *observer) EvalGuards(ctx context.Context, n *graph.Node) {
+	s := &o.seen[n.At]
+	s.GuardErr = plan.Protect(func() error {
+		state, err := n.Resource.Type.EvalGuards(ctx, o.run.Env(n), s.provider, s.Spec, s.State)
+		if err == nil {
+			s.State, s.guarded, s.Guarded = state, state, true
+		}
+		return err
+	})
+}
+
+// Planned returns the state for planning a change again. It contains the results of the guards,
+// which run once per run.
+func (o *observer) Planned(n *graph.Node) (resource.State, error) {
+	s := &o.seen[n.At]
+	if s.Err != nil || s.guarded == nil {
+		return s.State, s.Err
+	}
+
+	return s.guarded, nil
+}
+
+// Invalidate makes the next Refresh read the state of a node again.
+func (o *observer) Invalidate(n *graph.Node) { o.seen[n.At].taken = false }
+
+// All observes all nodes that can be observed before the first change.
+func (o *observer) All(ctx context.Context, nodes []*graph.Node) {
+	for _, n := range nodes {
+		o.seen[n.At].Spec = n.Resource.Spec
+	}
+	o.Read(ctx, nodes)
+}
+
+// Refresh observes a node again if its observation is invalid. It includes the remaining nodes of
+// the type if the type reads many states in one call.
+func (o *observer) Refresh(ctx context.Context, n *graph.Node) {
+	s := &o.seen[n.At]
+	if o.isValid(s, n.Resource.Type.Reads) {
+		return
+	}
+	if s.Spec == nil {
+		s.Spec = n.Resource.Spec
+	}
+	nodes := []*graph.Node{n}
+	if n.Resource.Type.StatusAll != nil {
+		for _, other := range o.run.Rest(n) {
+			if other.Resource.Type == n.Resource.Type && o.seen[other.At].taken {
+				nodes = append(nodes, other)
+			}
+		}
+	}
+	o.Read(ctx, nodes)
+	if ctx.Err() == nil {
+		return
+	}
+	// The timeout of n has ended, so the states of the other nodes are not valid.
+	for _, other := range nodes[1:] {
+		o.seen[other.At].generation = -1
+	}
+}
+
+// Read reads the states of nodes, grouped by type and provider. A type prepares before reading, or
+// after reading a state that needs a reload.
+func (o *observer) Read(ctx context.Context, nodes []*graph.Node) {
+	for _, g := range o.groups(nodes) {
+		if g.typ.PreparesFirst() && !o.prepare(ctx, g) {
+			continue
+		}
+		o.readGroup(ctx, g)
+		if o.needsReload(g) && o.prepare(ctx, g) {
+			o.readGroup(ctx, g)
+		}
+	}
+}
+
+// statusGroup is the nodes of one type and provider. Their states are read together.
+type statusGroup struct {
+	typ      *resource.Type
+	provider resource.Provider
+	nodes    []*graph.Node
+}
+
+// groups sorts nodes by type and provider, and selects missing providers. A node without a suitable
+// provider gets an error.
+func (o *observer) groups(nodes []*graph.Node) []*statusGroup {
+	type key struct {
+		typ      *resource.Type
+		provider string
+	}
+	var out []*statusGroup
+	byKey := map[key]*statusGroup{}
+	for _, n := range nodes {
+		s := &o.seen[n.At]
+		if s.provider == nil {
+			if err := o.selectProvider(n); err != nil {
+				o.note(n, nil, err)
+				continue
+			}
+		}
+		k := key{n.Resource.Type, s.provider.Name()}
+		g, ok := byKey[k]
+		if !ok {
+			g = &statusGroup{typ: n.Resource.Type, provider: s.provider}
+			byKey[k] = g
+			out = append(out, g)
+		}
+		g.nodes = append(g.nodes, n)
+	}
+
+	return out
+}
+
+func (o *observer) selectProvider(n *graph.Node) error {
+	s := &o.seen[n.At]
+
+	return plan.Protect(func() error {
+		p, err := n.Resource.Type.Select(o.run.Env(nil).Facts, s.Spec)
+		if err == nil {
+			s.provider = p
+		}
+		return err
+	})
+}
+
+// needsReload reports whether a state of a group is outdated.
+func (o *observer) needsReload(g *statusGroup) bool {
+	stale := false
+	for _, n := range g.nodes {
+		s := &o.seen[n.At]
+		if state, ok := s.State.(resource.Reloader); ok && s.Err == nil && !o.run.IsNoop(n) {
+			s.Err = plan.Protect(func() error { stale = stale || state.NeedsReload(); return nil })
+		}
+	}
+
+	return stale
+}
+
+// prepare runs Prepare of a type. Prepare changes the machine, so it does not run in noop. If it
+// fails, the whole group fails.
+func (o *observer) prepare(ctx context.Context, g *statusGroup) bool {
+	changing := slices.DeleteFunc(slices.Clone(g.nodes), o.run.IsNoop)
+	if g.typ.Prepare == nil || len(changing) == 0 {
+		return true
+	}
+	err := plan.Protect(func() error { return g.typ.Prepare(ctx, o.run.Env(nil), g.provider, o.Specs(changing)) })
+	if err != nil {
+		for _, n := range g.nodes {
+			o.note(n, nil, err)
+		}
+	}
+
+	return err == nil
+}
+
+// Specs returns the properties of nodes.
+func (o *observer) Specs(nodes []*graph.Node) []resource.Spec {
+	specs := make([]resource.Spec, len(nodes))
+	for i, n := range nodes {
+		specs[i] = o.seen[n.At].Spec
+	}
+
+	return specs
+}
+
+// readGroup reads all states of a group, in one call if the type supports it.
+func (o *observer) readGroup(ctx context.Context, g *statusGroup) {
+	var states []resource.State
+	var errs []error
+	err := plan.Protect(func() error {
+		if g.typ.StatusAll == nil {
+			states, errs = o.readEach(ctx, g)
+		} else {
+			states, errs = g.typ.StatusAll(ctx, o.run.Env(nil), g.provider, o.Specs(g.nodes))
+		}
+		return nil
+	})
+	if err == nil && (len(states) != len(g.nodes) || len(errs) != len(g.nodes)) {
+		err = fmt.Errorf("%s returned %d states for %d resources", g.typ.Name, len(states), len(g.nodes))
+	}
+	for i, n := range g.nodes {
+		if err != nil {
+			o.note(n, nil, err)
+		} else {
+			o.note(n, states[i], errs[i])
+		}
+	}
+}
+
+// note stores an observation. An observation with an error has no state.
+func (o *observer) note(n *graph.Node, state resource.State, err error) {
+	s := &o.seen[n.At]
+	if err != nil {
+		state = nil
+	}
+	s.State, s.Err, s.Guarded, s.GuardErr, s.generation, s.taken = state, err, false, nil, o.now, true
+}
+
+// chunk is the number of states that a worker reads at a time. It is large enough to make
+// scheduling cheap, and small enough for the workers to end together.
+const chunk = 32
+
+// readEach reads the states of a group one by one, on all cores.
+func (o *observer) readEach(ctx context.Context, g *statusGroup) ([]resource.State, []error) {
+	states, errs := make([]resource.State, len(g.nodes)), make([]error, len(g.nodes))
+	shared := o.run.Env(nil)
+	parallel((len(g.nodes)+chunk-1)/chunk, runtime.GOMAXPROCS(0), func(at int) {
+		for i := at * chunk; i < min((at+1)*chunk, len(g.nodes)); i++ {
+			n, env := g.nodes[i], shared
+			if n.Resource.Scope.Depth > 0 || n.Resource.Type.Include != nil {
+				env = o.run.Env(n)
+				env.Log = shared.Log
+			}
+			errs[i] = plan.Protect(func() (err error) {
+				states[i], err = g.typ.Status(ctx, env, g.provider, o.seen[n.At].Spec)
+				return err
+			})
+		}
+	})
+
+	return states, errs
+}
+
+// generations stores the number of the last change of each domain.
+type generations struct {
+	now  int
+	last [8]int
+}
+
+// Changed invalidates the observations of domains.
+func (g *generations) Changed(domains resource.Domain) {
+	g.now++
+	for bit := range g.last {
+		if domains.Overlaps(1 << bit) {
+			g.last[bit] = g.now
+		}
+	}
+}
+
+// isValid reports whether nothing has changed in domains since an observation.
+func (g *generations) isValid(s *observation, domains resource.Domain) bool {
+	if !s.taken {
+		return false
+	}
+	for bit := range g.last {
+		if domains.Overlaps(1<<bit) && g.last[bit] > s.generation {
+			return false
+		}
+	}
+
+	return true
+}
+
+// parallel calls f with each number below count, at most limit calls at a time, and waits for all
+// calls.
+func parallel(count, limit int, f func(i int)) {
+	if count == 1 {
+		f(0) // avoids waking another goroutine
+		return
+	}
+	var all sync.WaitGroup
+	var begun atomic.Int64
+	for range min(count, limit) {
+		all.Go(func() {
+			for i := int(begun.Add(1)) - 1; i < count; i = int(begun.Add(1)) - 1 {
+				f(i)
+			}
+		})
+	}
+	all.Wait()
+}

@@ -1,0 +1,161 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/engine/plan"
+)
+
+// pendingRefreshes keeps Upstream.Pending of a run equal to its Journal.
+type pendingRefreshes struct {
+	journal Journal
+	up      *plan.Upstream
+	log     *slog.Logger
+	// added are the refreshes that became pending for the current changes.
+	added []model.Ref
+	// lost reports that the pending refreshes of earlier runs are unknown.
+	lost bool
+	// errors are errors of the journal that fail no resource.
+	errors []string
+}
+
+// newPendingRefreshes returns the pending refreshes of a run. A nil journal loses them at its end.
+func newPendingRefreshes(j Journal, up *plan.Upstream, log *slog.Logger) *pendingRefreshes {
+	return &pendingRefreshes{journal: j, up: up, log: log}
+}
+
+// Errors returns the errors of the journal. The run continues, so lost or repeated refreshes must
+// be reported.
+func (r *pendingRefreshes) Errors() []string { return r.errors }
+
+// Recall reads the refreshes that earlier runs left pending.
+func (r *pendingRefreshes) Recall(ctx context.Context) {
+	if r.journal == nil {
+		return
+	}
+	if r.isPart() && !slices.ContainsFunc(r.up.Graph.Nodes(), func(n *graph.Node) bool { return len(n.Subscribes)+len(n.SubscribesElsewhere) > 0 }) {
+		return // none of them can have a pending refresh
+	}
+	pending, err := r.journal.Pending()
+	if errors.Is(err, ErrDamagedJournal) && !r.isPart() {
+		r.log.WarnContext(ctx, "refreshing all subscribers, the pending refreshes are lost", "error", err)
+		pending, r.lost = plan.Refreshable(r.up.Graph.Nodes()), true
+		if err = nil; !r.up.Scope.ReadOnly() {
+			err = r.journal.Reset(ctx, pending...)
+		}
+	}
+	if err != nil {
+		r.errors = append(r.errors, "reading the journal of pending refreshes: "+err.Error())
+	}
+	r.mark(pending)
+}
+
+func (r *pendingRefreshes) mark(refs []model.Ref) {
+	for _, ref := range refs {
+		r.up.Pending[ref] = true
+	}
+}
+
+// Joined marks the refreshes of nodes that joined during the run, if the pending refreshes of
+// earlier runs are lost.
+func (r *pendingRefreshes) Joined(ctx context.Context, nodes []*graph.Node) error {
+	refs := plan.Refreshable(nodes)
+	if !r.lost || len(refs) == 0 {
+		return nil
+	}
+	r.mark(refs)
+	if r.up.Scope.Noop {
+		return nil
+	}
+
+	return r.journal.Add(ctx, refs...)
+}
+
+// Notify records, before nodes change, the refreshes of their subscribers and of the subscribers of
+// the manifests that contain them. It writes once for all nodes.
+func (r *pendingRefreshes) Notify(ctx context.Context, nodes ...*graph.Node) error {
+	if r.journal == nil {
+		return nil
+	}
+	var refs []model.Ref
+	for _, n := range nodes {
+		for _, ref := range r.up.ToNotify(n) {
+			if !slices.Contains(refs, ref) {
+				refs = append(refs, ref)
+			}
+		}
+	}
+	if len(refs) == 0 {
+		return nil
+	}
+	if err := r.journal.Add(ctx, refs...); err != nil {
+		return fmt.Errorf("not changed, because the refresh of its subscribers cannot be recorded: %w", err)
+	}
+	r.mark(refs)
+	r.added = append(r.added, refs...)
+
+	return nil
+}
+
+// CancelPending clears the refreshes of the current changes if these changed nothing. Otherwise a
+// file that cannot be written would restart a service in every run.
+func (r *pendingRefreshes) CancelPending(ctx context.Context) {
+	for _, ref := range r.added {
+		if !slices.ContainsFunc(r.up.Graph.Node(ref).Subscribes, r.up.Results.WasTouched) {
+			r.clear(ctx, ref)
+		}
+	}
+	r.added = nil
+}
+
+// Made clears the refresh of a node after it was made, and reports whether it did. It keeps a
+// refresh that will be due again.
+func (r *pendingRefreshes) Made(ctx context.Context, n *graph.Node) (cleared bool) {
+	if cleared = r.up.Pending[n.Ref] && r.journal != nil && !r.up.Results.IsPartlyApplied(n); cleared {
+		r.clear(ctx, n.Ref)
+	}
+
+	return cleared
+}
+
+// Restore makes a refresh pending again that failed after Made cleared it.
+func (r *pendingRefreshes) Restore(ctx context.Context, n *graph.Node) {
+	if err := r.journal.Add(context.WithoutCancel(ctx), n.Ref); err != nil {
+		r.errors = append(r.errors, "recording the pending refresh of "+n.Ref.String()+": "+err.Error())
+	}
+	r.mark([]model.Ref{n.Ref})
+}
+
+// isPart reports whether the run covers only a part of its manifest.
+func (r *pendingRefreshes) isPart() bool { return r.up.Graph.PartOf() != nil }
+
+// ClearUndeclared clears the refreshes of resources that the manifest no longer declares, or that
+// no longer subscribe to anything. It does nothing if a child manifest was not read, or if the run
+// covers only a part.
+func (r *pendingRefreshes) ClearUndeclared(ctx context.Context) {
+	g := r.up.Graph
+	if r.up.Scope.ReadOnly() || r.journal == nil || r.isPart() || slices.ContainsFunc(g.Nodes(), isOpenEnded) {
+		return
+	}
+	for ref := range r.up.Pending {
+		if n := g.Node(ref); n == nil || len(n.Subscribes) == 0 {
+			r.clear(ctx, ref)
+		}
+	}
+}
+
+func isOpenEnded(n *graph.Node) bool { return graph.IsOpenEnded(n.Resource) }
+
+// clear removes a refresh. If that fails, the next run makes the refresh again.
+func (r *pendingRefreshes) clear(ctx context.Context, ref model.Ref) {
+	if err := r.journal.Clear(context.WithoutCancel(ctx), ref); err != nil {
+		r.errors = append(r.errors, "clearing the pending refresh of "+ref.String()+": "+err.Error())
+	}
+	delete(r.up.Pending, ref)
+}

@@ -1,0 +1,252 @@
+package engine
+
+import (
+	"cmp"
+	"encoding/json"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/segmentio/ksuid"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/engine/graph"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Identity is common to all transactions of a run.
+type Identity struct {
+	// RunID is a KSUID.
+	RunID string
+	// Manifest is the name of the manifest. Revision and Digest identify its version.
+	Manifest      string
+	Revision      uint64
+	Digest        string
+	Node          string
+	Version       string
+	Cause         model.Cause
+	CorrelationID string
+}
+
+// runReport builds the summary and the transactions of a run.
+type runReport struct {
+	Identity
+	Summary model.Run
+	// Counts are the counts of included resources, by the resource that includes them.
+	Counts map[model.Ref]model.Counts
+	// Full adds properties and status to the transactions of stable resources.
+	Full bool
+	// OnTransaction receives each transaction in the order of the graph. It may be nil.
+	OnTransaction func(*graph.Node, *model.Transaction)
+
+	graph *graph.Graph
+	// ended are the transactions by the position of their node. Those before next were emitted.
+	ended []reportEntry
+	next  int
+	// leftOut is the number of nodes that did not run.
+	leftOut int
+}
+
+type reportEntry struct {
+	t    *model.Transaction
+	done bool
+}
+
+// newReport returns the report of a run that starts now.
+func newReport(id Identity, g *graph.Graph, noop bool) *runReport {
+	return &runReport{
+		Identity: id, graph: g, ended: make([]reportEntry, g.Len()), Counts: map[model.Ref]model.Counts{},
+		Summary: model.Run{
+			Protocol: model.ProtocolRun, RunID: id.RunID, Node: id.Node, Manifest: id.Manifest, Revision: id.Revision, Digest: id.Digest,
+			Cause: id.Cause, Started: now(), Noop: noop, Version: id.Version, CorrelationID: id.CorrelationID,
+		},
+	}
+}
+
+// Move transfers the report to a larger graph.
+func (r *runReport) Move(to *graph.Graph) {
+	before := r.ended
+	r.ended, r.next = make([]reportEntry, to.Len()), 0
+	for i, n := range r.graph.Nodes() {
+		r.ended[to.Node(n.Ref).At] = before[i]
+	}
+	r.graph = to
+}
+
+// Begin starts the transaction of a node.
+func (r *runReport) Begin(n *graph.Node, noop, healthCheckOnly bool) *model.Transaction {
+	meta := n.Resource.Meta()
+	t := &model.Transaction{
+		Protocol: model.ProtocolTransaction, Timestamp: now(),
+		Type: n.Ref.Type, Name: n.Ref.Name, Alias: meta.Alias, RequestedEnsure: meta.Ensure, Source: n.Resource.Pos,
+		RunID: r.RunID, Node: r.Node, Manifest: r.Manifest, Revision: r.Revision, Digest: r.Digest, Cause: r.Cause,
+		CorrelationID: r.CorrelationID, Noop: noop, HealthCheckOnly: healthCheckOnly,
+	}
+	if n.Owner != nil {
+		t.Within = n.Owner.Ref
+	}
+
+	return t
+}
+
+// End completes a transaction, and emits it after all transactions before it.
+func (r *runReport) End(n *graph.Node, t *model.Transaction) {
+	r.complete(n, t)
+	r.conclude(n, t)
+}
+
+// Hold completes the transaction of a deferred change, which Release emits. The transactions after
+// it do not wait for it.
+func (r *runReport) Hold(n *graph.Node, t *model.Transaction) {
+	r.complete(n, t)
+	r.conclude(n, nil)
+}
+
+// Release emits a transaction after Hold, after all others.
+func (r *runReport) Release(n *graph.Node, t *model.Transaction) { r.hand(n, t) }
+
+// complete completes a transaction. A stable transaction has no id, because making 5,000 ids takes
+// a tenth of a stable run.
+func (r *runReport) complete(n *graph.Node, t *model.Transaction) {
+	t.Duration = now().Sub(t.Timestamp)
+	if r.Full || t.Refreshed || t.Outcome() != model.OutcomeStable {
+		t.EventID = ksuid.New().String()
+	}
+	for _, p := range n.Parents {
+		counts := r.Counts[p.Ref]
+		counts.Unique++
+		counts.Add(t)
+		r.Counts[p.Ref] = counts
+	}
+}
+
+// LeaveOut removes a node from the report.
+func (r *runReport) LeaveOut(n *graph.Node) {
+	r.leftOut++
+	r.conclude(n, nil)
+}
+
+// conclude emits the ended transactions up to the first node that is not done.
+func (r *runReport) conclude(n *graph.Node, t *model.Transaction) {
+	r.ended[n.At] = reportEntry{t, true}
+	for ; r.next < len(r.ended) && r.ended[r.next].done; r.next++ {
+		if t := r.ended[r.next].t; t != nil {
+			r.ended[r.next].t = nil
+			r.hand(r.graph.Nodes()[r.next], t)
+		}
+	}
+}
+
+// hand counts a transaction and emits it.
+func (r *runReport) hand(n *graph.Node, t *model.Transaction) {
+	r.Summary.Counts.Add(t)
+	if at := t.RetryAt; !at.IsZero() && (r.Summary.RetryAt.IsZero() || at.Before(r.Summary.RetryAt)) {
+		r.Summary.RetryAt = at
+	}
+	for _, err := range t.Errors {
+		r.AddError(t.Label() + ": " + err)
+	}
+	if r.OnTransaction != nil {
+		r.OnTransaction(n, t)
+	}
+}
+
+// AddError adds an error to the summary.
+func (r *runReport) AddError(text string) { r.Summary.Errors = append(r.Summary.Errors, text) }
+
+// Finish completes the summary. woken is the time of the event that caused the run, or zero.
+func (r *runReport) Finish(woken time.Time) {
+	r.Summary.Counts.Unique = r.graph.Len() - r.leftOut
+	r.Summary.Duration = time.Since(r.Summary.Started)
+	if r.Summary.Drift.Repaired > 0 && !woken.IsZero() {
+		r.Summary.Drift.Latency = time.Since(woken)
+	}
+}
+
+// Repaired describes the repair of drift by plan p. seen is the time of the detection; zero means
+// the start of the run. made is the time of the change; zero means now.
+func (r *runReport) Repaired(t *model.Transaction, p resource.Plan, seen, made time.Time) {
+	if !r.Cause.IsUnasked() || p.Always {
+		return
+	}
+	if made.IsZero() {
+		made = time.Now()
+	}
+	if seen.IsZero() {
+		seen = r.Summary.Started
+	}
+	made = made.UTC()
+	t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC(), RepairedAt: made, Latency: made.Sub(seen)}
+}
+
+// Unrepaired describes drift of a failed resource, detected at seen. Zero means not detected.
+func (r *runReport) Unrepaired(t *model.Transaction, seen time.Time) {
+	if r.Cause.IsUnasked() && !seen.IsZero() {
+		t.Drift = &model.Repair{From: differed(t.Changes), SeenAt: seen.UTC()}
+	}
+}
+
+// differed lists the properties that changes are about.
+func differed(changes []model.Change) string {
+	var out []string
+	for _, c := range changes {
+		text := cmp.Or(c.Property, c.Action)
+		if c.Property != "" && c.From != "" {
+			text += ": " + c.From
+		}
+		if !slices.Contains(out, text) {
+			out = append(out, text)
+		}
+	}
+
+	return strings.Join(out, ", ")
+}
+
+// NoteDrift counts drift and its repair. It ignores resources that include a manifest, because
+// their children are counted.
+func (r *runReport) NoteDrift(n *graph.Node, p resource.Plan, repaired bool) {
+	if !r.Cause.IsUnasked() || p.Always || n.Resource.Type.Include != nil {
+		return
+	}
+	r.Summary.Drift.Detected++
+	if repaired {
+		r.Summary.Drift.Repaired++
+	}
+}
+
+// Describe adds properties and status to a transaction.
+func (r *runReport) Describe(t *model.Transaction, spec resource.Spec, state resource.State) {
+	if !r.Full && t.Outcome() == model.OutcomeStable {
+		return
+	}
+	t.Properties = encodeJSON(spec)
+	if state != nil {
+		t.Status = encodeJSON(state)
+	}
+}
+
+func encodeJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		// Specs and states are plain structs. If one cannot be encoded, its type has a bug, and the
+		// report must show it.
+		b, _ = json.Marshal(map[string]string{"error": err.Error()})
+	}
+
+	return b
+}
+
+// wouldRefresh returns the subscribers that a real change would refresh.
+func wouldRefresh(n *graph.Node) []model.Ref {
+	var refs []model.Ref
+	for _, s := range n.Subscribers {
+		if s.Resource.Type.Refreshes {
+			refs = append(refs, s.Ref)
+		}
+	}
+
+	return refs
+}
+
+// now returns the current time in UTC.
+func now() time.Time { return time.Now().UTC() }

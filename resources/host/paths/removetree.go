@@ -1,0 +1,300 @@
+package paths
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// keptOpen is how many levels of a tree stay open while what is below them is
+	// removed; a deeper one is opened again from the one below it.
+	keptOpen = 32
+	// namesRead is how many names of a directory are read at a time.
+	namesRead = 256
+)
+
+// errMoved is a directory that is not where the way down led through it.
+var errMoved = errors.New("was moved while it was removed")
+
+// directoryID identifies a directory of the machine.
+type directoryID struct{ dev, inode uint64 }
+
+// removal removes a tree, level by level: whoever makes the tree deep costs it
+// neither descriptors nor stack.
+type removal struct {
+	levels []level
+	// mount is the ID of the mount of the tree. The removal never enters another mount.
+	mount string
+	// stuck are the directories that cannot be emptied.
+	stuck   map[directoryID]bool
+	removed int
+	// first is the first error of what cannot be removed.
+	first error
+}
+
+// level is a directory on the way down. Only the deep ones are closed meanwhile.
+type level struct {
+	dir *os.File
+	id  directoryID
+	// names are those that were read and are left. The first one is at work.
+	names []string
+	// why is the error of removing the directory before it was entered.
+	why error
+	// whole reports that no more names are read.
+	whole, removed, failed bool
+}
+
+// RemoveTree is Remove for a path. A missing path is not an error.
+func RemoveTree(ctx context.Context, path string) error {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return err
+	}
+	in, err := OpenDir(filepath.Dir(path))
+	if IsAbsent(err) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+
+	return RemoveTreeIn(ctx, in, filepath.Base(path))
+}
+
+// RemoveTreeIn removes a name in a directory and everything below it, without following links. If it
+// finds a mount point, it removes nothing and returns paths.ErrMounted. Entries that cannot be
+// removed stay, and the first error is returned. Remove stops when ctx ends.
+func RemoveTreeIn(ctx context.Context, in *Dir, name string) error {
+	mount, err := MountID(in.Fd())
+	if err == nil {
+		err = RefuseMount(in.Fd(), name)
+	}
+	if err != nil {
+		return err
+	}
+	dir, err := in.Readable()
+	if err != nil {
+		return err
+	}
+	r := removal{mount: mount, stuck: map[directoryID]bool{}, levels: []level{{dir: dir, names: []string{name}, whole: true}}}
+	defer func() {
+		for _, l := range r.levels {
+			_ = l.close()
+		}
+	}()
+	for more := true; more; {
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("%w, %d of its files and directories are removed and stay removed", err, r.removed)
+		}
+		more = r.step()
+	}
+
+	return r.first
+}
+
+// step removes one name, or enters or leaves a directory. It reports whether
+// anything is left to do.
+func (r *removal) step() bool {
+	l := r.last()
+	name, err := l.name()
+	if err != nil {
+		r.fail(&fs.PathError{Op: "read", Path: r.path(), Err: err})
+	}
+	if name == "" || err != nil {
+		if len(r.levels) == 1 {
+			return false
+		}
+		r.leave()
+		return true
+	}
+	switch err := Unlink(int(l.dir.Fd()), name); err {
+	case nil:
+		l.names, l.removed = l.names[1:], true
+		r.removed++
+	default:
+		r.enter(name, err)
+	}
+
+	return true
+}
+
+func (r *removal) last() *level { return &r.levels[len(r.levels)-1] }
+
+// name returns the next name of the level, empty when there are no more.
+func (l *level) name() (string, error) {
+	if len(l.names) == 0 && !l.whole {
+		var err error
+		if l.names, err = l.dir.Readdirnames(namesRead); err != nil && !errors.Is(err, io.EOF) {
+			return "", err
+		}
+	}
+	if len(l.names) == 0 {
+		return "", nil
+	}
+
+	return l.names[0], nil
+}
+
+// enter enters the directory with a name that could not be removed because of why.
+// What is none fails, but for what came in the place of a directory just now: that is
+// removed in its turn.
+func (r *removal) enter(name string, why error) {
+	l := r.last()
+	dir, id, err := r.open(int(l.dir.Fd()), name)
+	switch full := why == unix.ENOTEMPTY || why == unix.EEXIST; {
+	case err == nil:
+	case errors.Is(err, ErrMounted):
+		r.skip(ErrMounted)
+		return
+	case full && (IsAbsent(err) || errors.Is(err, unix.ELOOP)):
+		return
+	case full:
+		r.skip(errors.Unwrap(err))
+		return
+	default:
+		r.skip(why)
+		return
+	}
+	if r.stuck[id] {
+		_ = dir.Close()
+		r.skip(why)
+		return
+	}
+	if len(r.levels) > keptOpen {
+		_ = l.close()
+		l.names = nil
+	}
+	r.levels = append(r.levels, level{dir: dir, id: id, why: why})
+}
+
+// skip leaves the name at work as it is.
+func (r *removal) skip(why error) {
+	r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: why})
+	l := r.last()
+	l.names = l.names[1:]
+}
+
+// fail records that something in the last level stays.
+func (r *removal) fail(err error) {
+	r.last().failed = true
+	if r.first == nil {
+		r.first = err
+	}
+}
+
+// leave goes back to the directory above. One that has nothing left to remove and
+// could not be removed is not entered again.
+func (r *removal) leave() {
+	child := r.last()
+	if !child.removed && !child.failed {
+		r.fail(&fs.PathError{Op: "remove", Path: r.path(), Err: child.why})
+	}
+	if child.failed {
+		r.stuck[child.id] = true
+	}
+	above := &r.levels[len(r.levels)-2]
+	if above.dir != nil {
+		r.pop()
+		return
+	}
+	dir, id, err := r.open(int(child.dir.Fd()), "..")
+	above.dir = dir
+	if err == nil && id != above.id {
+		err = errMoved
+	}
+	r.pop()
+	if err != nil {
+		r.climb(err)
+	}
+}
+
+// climb goes back to the lowest level that is open all the time: the owner of a
+// directory below moved it elsewhere.
+func (r *removal) climb(err error) {
+	for len(r.levels) > keptOpen {
+		r.pop()
+	}
+	r.skip(err)
+}
+
+// pop closes the last level.
+func (r *removal) pop() {
+	_ = r.last().close()
+	r.levels = r.levels[:len(r.levels)-1]
+}
+
+func (l *level) close() error {
+	if l.dir == nil {
+		return nil
+	}
+	dir := l.dir
+	l.dir = nil
+
+	return dir.Close()
+}
+
+// path returns the path at work, as far as it is known.
+func (r *removal) path() string {
+	path := r.levels[0].dir.Name()
+	for i := range min(len(r.levels), keptOpen) {
+		if names := r.levels[i].names; len(names) > 0 {
+			path = filepath.Join(path, names[0])
+		}
+	}
+	if len(r.levels) > keptOpen {
+		path += "/…"
+	}
+
+	return path
+}
+
+// open opens a directory by its name in an open one. It returns paths.ErrMounted for a
+// directory that was mounted during the removal.
+func (r *removal) open(in int, name string) (*os.File, directoryID, error) {
+	fd := -1
+	err := Retry(func() (err error) {
+		fd, err = unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+		return err
+	})
+	if err != nil {
+		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	dir := os.NewFile(uintptr(fd), name)
+	switch mount, err := MountID(fd); {
+	case err == nil && mount != r.mount:
+		err = ErrMounted
+		fallthrough
+	case err != nil:
+		_ = dir.Close()
+		return nil, directoryID{}, &fs.PathError{Op: "open", Path: name, Err: err}
+	}
+	var st unix.Stat_t
+	if err := Retry(func() error { return unix.Fstat(fd, &st) }); err != nil {
+		_ = dir.Close()
+		return nil, directoryID{}, &fs.PathError{Op: "stat", Path: name, Err: err}
+	}
+
+	return dir, directoryID{uint64(st.Dev), st.Ino}, nil
+}
+
+// Unlink removes a name that is no directory with entries; a missing one is no error.
+// Errors are those of the system.
+func Unlink(dir int, name string) error {
+	err := Retry(func() error { return unix.Unlinkat(dir, name, 0) })
+	if err == unix.EISDIR {
+		err = Retry(func() error { return unix.Unlinkat(dir, name, unix.AT_REMOVEDIR) })
+	}
+	if err == unix.ENOENT {
+		return nil
+	}
+
+	return err
+}

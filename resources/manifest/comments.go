@@ -1,0 +1,270 @@
+package manifest
+
+import (
+	"bytes"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+)
+
+// The comments above a key that check its resolved value.
+const (
+	annotationRequire  = "@require"
+	annotationValidate = "@validate"
+	// annotationRequired is another name of AnnotationRequire.
+	annotationRequired = "@required"
+)
+
+// comment is one of a document, without its sign.
+type comment struct {
+	Text string
+	Pos  model.Position
+	// within reports whether it is inside a multi-line value.
+	within bool
+}
+
+// word returns the first word of a comment.
+func (c comment) word() string {
+	word, _, _ := strings.Cut(c.Text, " ")
+
+	return word
+}
+
+// Check returns the check of a comment and the text after it. Both are empty if the comment
+// checks nothing.
+func annotationOf(text string) (annotation, rest string) {
+	word, rest, _ := strings.Cut(text, " ")
+	switch word {
+	case annotationRequire, annotationRequired:
+		return annotationRequire, strings.TrimSpace(rest)
+	case annotationValidate:
+		return annotationValidate, strings.TrimSpace(rest)
+	default:
+		return "", ""
+	}
+}
+
+// Lines returns the lines of a document, nil when no comment of it can be meant to check anything.
+func (d *Document) Lines() [][]byte {
+	if !mayCheck.Match(d.text) {
+		return nil
+	}
+
+	return bytes.Split(d.text, []byte("\n"))
+}
+
+var (
+	mayCheck = regexp.MustCompile(`#[ \t]*@[A-Za-z]`)
+	// trailing is a comment behind something, which begins with a word of its own.
+	trailing = regexp.MustCompile(`[ \t]#[ \t]*(@[A-Za-z]+)`)
+)
+
+// CommentsAbove returns the comments directly above a key, in their order: those
+// in its column or before it. What is further right may be a line of a text.
+func commentsAbove(lines [][]byte, key model.Position) []comment {
+	var out []comment
+	for i := key.Line - 2; i >= 0 && i < len(lines); i-- {
+		line := bytes.TrimRight(lines[i], " \t\r")
+		text := bytes.TrimLeft(line, " ")
+		column := len(line) - len(text) + 1
+		switch {
+		case len(text) == 0:
+			continue
+		case text[0] != '#' || column > key.Column:
+			return out
+		}
+		c := comment{Text: strings.TrimSpace(string(text[1:])), Pos: model.Position{File: key.File, Line: i + 1, Column: column}}
+		out = append([]comment{c}, out...)
+	}
+
+	return out
+}
+
+// CheckComments finds the comments at keys of data and overrides that are meant
+// to check a value and do not: a check that is not made is worse than none.
+func (d *Document) CheckComments() model.Problems {
+	lines := d.Lines()
+	if lines == nil {
+		return nil
+	}
+	m := misplaced{lines: lines, behind: trailingComments{Lines: lines}}
+	m.value(d.Data)
+	m.behind = trailingComments{Lines: lines}
+	for _, o := range d.Overrides.Entries() {
+		m.value(o)
+	}
+
+	return m.out
+}
+
+// misplaced finds comments that look like checks but check nothing.
+type misplaced struct {
+	lines  [][]byte
+	behind trailingComments
+	out    model.Problems
+}
+
+func (m *misplaced) value(v document.Node) {
+	for item := range v.Items() {
+		if item.Kind() != document.Map && item.Kind() != document.List {
+			for _, c := range m.behind.at(item.Pos()) {
+				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
+			}
+		}
+		m.value(item)
+	}
+	for key, value := range v.Entries() {
+		at := key.Pos()
+		for _, c := range commentsAbove(m.lines, at) {
+			meant := meantBy(c.word())
+			switch {
+			case meant == "":
+			case meant != c.word():
+				m.misspelled(c, meant)
+			case c.Pos.Column != at.Column && begins(m.lines, at):
+				m.out.Add(c.Pos, "begin it in the column of the key", "the comment `%s` checks nothing, because it is not indented as `%s` below it", c.word(), key.Text())
+			}
+		}
+		for _, c := range m.behind.at(at) {
+			switch meant := meantBy(c.word()); {
+			case meant != c.word():
+				m.misspelled(c, meant)
+			case c.within:
+				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing within the value of `%s`", c.word(), key.Text())
+			case !begins(m.lines, at):
+				m.out.Add(c.Pos, "put it on a separate line above the key", "the comment `%s` checks nothing, because its line does not begin with a key", c.word())
+			}
+		}
+		m.value(value)
+	}
+}
+
+func (m *misplaced) misspelled(c comment, meant string) {
+	m.out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
+}
+
+// begins reports whether a key is the first on its line, or in an item of a list.
+func begins(lines [][]byte, key model.Position) bool {
+	// A lone \r is a line break to YAML only.
+	if key.Line > len(lines) {
+		return false
+	}
+	before := lines[key.Line-1]
+
+	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
+}
+
+// Behind finds the comments after values. Call it for the keys in the order of the document.
+type trailingComments struct {
+	// Lines are the lines of the document.
+	Lines [][]byte
+	// read is the last line that was read.
+	read int
+}
+
+// Key returns the comments that check the value of a key, which must begin its line.
+func (b *trailingComments) Key(at model.Position) []comment {
+	found := b.at(at)
+	if !begins(b.Lines, at) {
+		return nil
+	}
+
+	return slices.DeleteFunc(found, func(c comment) bool { return c.within })
+}
+
+// at returns the comments after a key or item that begins at a position: on its line, and on the
+// following lines of a quoted text or flow collection. It returns each line once.
+func (b *trailingComments) at(at model.Position) []comment {
+	if at.Line <= b.read {
+		return nil
+	}
+	var out []comment
+	var state lineState
+	for i := at.Line - 1; i >= 0 && i < len(b.Lines); i++ {
+		if from := state.comment(b.Lines[i]); from >= 0 {
+			out = append(out, meantOn(b.Lines[i], from, model.Position{File: at.File, Line: i + 1}, state.open())...)
+		}
+		if !state.open() {
+			b.read = i + 1
+			return out
+		}
+	}
+
+	return nil
+}
+
+// meantOn returns the comments of a line, from an offset, that look like checks.
+func meantOn(line []byte, from int, at model.Position, within bool) []comment {
+	var out []comment
+	found := trailing.FindAllSubmatchIndex(line[from:], -1)
+	for n, match := range found {
+		end := len(line)
+		if n+1 < len(found) {
+			end = from + found[n+1][0]
+		}
+		if meantBy(string(line[from+match[2]:from+match[3]])) == "" {
+			continue
+		}
+		pos := document.PositionAt(at.File, line, from+match[0]+1)
+		pos.Line = at.Line
+		out = append(out, comment{Text: string(bytes.TrimSpace(line[from+match[2] : end])), Pos: pos, within: within})
+	}
+
+	return out
+}
+
+// lineState is the open quoted text and flow collections at the end of a line.
+type lineState struct {
+	quote byte
+	depth int
+}
+
+func (s *lineState) open() bool { return s.quote != 0 || s.depth > 0 }
+
+// comment reads a line and returns the offset of the space before its comment, or -1.
+func (s *lineState) comment(line []byte) int {
+	starts := true // whether a value may begin here
+	for i := 0; i < len(line); i++ {
+		c, last := line[i], i+1 == len(line) || line[i+1] == ' ' || line[i+1] == '\t' || line[i+1] == '\r'
+		switch {
+		case s.quote == '"' && c == '\\':
+			i++
+		case s.quote != 0:
+			if c == s.quote {
+				s.quote, starts = 0, false
+			}
+		case starts && (c == '"' || c == '\''):
+			s.quote = c
+		case starts && (c == '&' || c == '!'):
+			for ; i+1 < len(line) && line[i+1] != ' '; i++ { // an anchor or a tag
+			}
+		case c == '#' && i > 0 && (line[i-1] == ' ' || line[i-1] == '\t'):
+			return i - 1
+		case (starts || s.depth > 0) && (c == '[' || c == '{'):
+			s.depth++
+			starts = true
+		case s.depth > 0 && (c == ']' || c == '}'):
+			s.depth--
+		case c == ' ' || c == '\t':
+		case c == ',' && s.depth > 0, c == ':' && (last || s.depth > 0), starts && last && (c == '-' || c == '?'):
+			starts = true
+		default:
+			starts = false
+		}
+	}
+
+	return -1
+}
+
+// meantBy returns the check that a word is or is likely meant to be, empty for
+// the words of ordinary comments.
+func meantBy(word string) string {
+	if !strings.HasPrefix(word, "@") {
+		return ""
+	}
+
+	return document.Nearest(strings.ToLower(strings.TrimRight(word, ":,.")), []string{annotationRequire, annotationValidate, annotationRequired})
+}

@@ -1,0 +1,78 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+)
+
+// Excluded evaluates the control property: whether it excludes the resource,
+// and why. ok is false when an expression of it failed.
+func (r *resolver) Excluded(ctx context.Context, properties document.Value) (reason string, ok bool) {
+	control, has := properties.Get(keyControl)
+	if !has || control.Kind != document.Map {
+		return "", true
+	}
+	ok = true
+	for _, e := range control.Entries {
+		if e.Key != "if" && e.Key != "unless" || !e.Value.IsScalar() {
+			continue
+		}
+		yes, valid := r.Condition(ctx, "control."+e.Key, e.Value)
+		switch {
+		case !valid:
+			ok = false
+		case yes != (e.Key == "if") && reason == "":
+			reason = fmt.Sprintf("control.%s is %t: %s", e.Key, yes, r.Scope.evaluator.Printed.Shown(expression.Bare(e.Value.Text)))
+		}
+	}
+
+	return reason, ok
+}
+
+// CompileCondition returns an error if a text does not compile, or if its value is never true or
+// false.
+func (w *evaluator) CompileCondition(text string) error {
+	p := w.Program(expression.Bare(text), false)
+	if p.Message != "" {
+		return errors.New(p.Message)
+	}
+	if t := p.Node().Type(); t != nil && t.Kind() != reflect.Interface && t.Kind() != reflect.Bool {
+		return fmt.Errorf("it is %s and never true or false", t.Kind())
+	}
+
+	return nil
+}
+
+// Condition evaluates a condition. valid is false when it is none, which is among the
+// problems.
+func (r *resolver) Condition(ctx context.Context, name string, v document.Value) (yes, valid bool) {
+	s := r.Scope.evaluator
+	p := s.Program(expression.Bare(v.Text), false)
+	if p.Message != "" {
+		r.Problems.Add(v.Pos, p.Hint, "`%s` is not a valid expression: %s", name, p.Message)
+		return false, false
+	}
+	if r.Scope.Broken && p.UsesData() {
+		return false, false
+	}
+	out, f := r.Scope.value(ctx, p, v.Pos)
+	switch {
+	case f != nil && f.known:
+	case f != nil && f.waits != nil:
+		r.Problems.Add(v.Pos, "use a guard of the type, such as `onlyif`", "`%s` must be known before the run", name)
+	case f != nil && s.Tolerates():
+	case f != nil:
+		r.Problems.Add(v.Pos, f.Hint, "`%s` fails: %s", name, f.Message)
+	case out.Kind != document.Bool:
+		r.Problems.Add(v.Pos, "write a comparison, for example Facts.host.info.os == 'linux'", "`%s` must be true or false, not %s", name, out.Kind)
+	default:
+		return out.Text == "true", true
+	}
+
+	return false, false
+}

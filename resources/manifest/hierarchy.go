@@ -1,0 +1,167 @@
+package manifest
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+)
+
+// defaultOverride is the only entry of the default order.
+const defaultOverride = "default"
+
+// Resolved are the data of a document.
+type resolvedData struct {
+	Data     map[string]any
+	Problems model.Problems
+	Warnings model.Problems
+}
+
+// Resolve returns the data of a document: base data, overrides in the order
+// of the hierarchy, external data over all.
+//
+// With merge first, the first match replaces the keys of the base that it has;
+// with deep, every match is merged into it in order, so the last match wins.
+func resolveData(ctx context.Context, w *evaluator, external map[string]any) resolvedData {
+	r := resolver{Scope: w.Scope(ctx, inData, nil, nil)}
+	data := r.Object(ctx, w.Doc.Data)
+
+	order := resolver{Scope: w.Scope(ctx, inResources, mergeData(data, external), nil), SkipLackingFacts: true}
+	order.Scope.Broken = len(r.Problems) > 0 || w.Unsure
+	taken := matches(ctx, &order)
+	r.Problems = append(r.Problems, order.Problems...)
+	r.Problems = append(r.Problems, checkUnused(ctx, w, taken)...)
+	if w.Doc.Merge == mergeFirst && len(taken) > 1 {
+		taken = taken[:1]
+	}
+	for i := range taken {
+		over := r.Object(ctx, taken[i].values)
+		if w.Doc.Merge == mergeDeep {
+			taken[i].below = data
+			data = mergeData(data, over)
+			continue
+		}
+		maps.Copy(data, over)
+	}
+	data = mergeData(data, external)
+	out := resolvedData{Data: data, Problems: r.Problems, Warnings: unnamed(w.Doc)}
+	if len(out.Problems) == 0 && !w.Unsure {
+		out.Problems = checkAnnotations(ctx, w, data, taken)
+	}
+
+	return out
+}
+
+// override is an override of the document that applies to the node.
+type override struct {
+	name   string
+	values document.Node
+	// below are the data that it was merged into, nil with merge first.
+	below map[string]any
+}
+
+// matches returns the overrides named by the hierarchy, in order.
+func matches(ctx context.Context, r *resolver) []override {
+	var out []override
+	seen := map[string]bool{}
+	for item := range entries(r.Scope.Doc) {
+		name, _ := r.Value(ctx, item)
+		switch {
+		case name.Deferred:
+			continue
+		case !name.IsScalar():
+			r.Problems.Add(item.Pos, "", "an entry of `order` must be text, not %s", name.Kind)
+			continue
+		case seen[name.Text]:
+			continue
+		}
+		seen[name.Text] = true
+		if v, ok := r.Scope.Doc.Overrides.Get(name.Text); ok && v.Kind() == document.Map {
+			out = append(out, override{name: name.Text, values: v})
+		}
+	}
+
+	return out
+}
+
+// entries returns the entries of the order, or the default order.
+func entries(doc *Document) iter.Seq[document.Value] {
+	if doc.Order.Len() == 0 {
+		return slices.Values([]document.Value{{Kind: document.String, Text: defaultOverride}})
+	}
+
+	return doc.Order.Values()
+}
+
+// unnamed returns a warning for each override that no entry of the order can name.
+func unnamed(doc *Document) model.Problems {
+	var patterns []string
+	for entry := range entries(doc) {
+		parts, _, ok := expression.Scan(entry.Text)
+		if !ok || !entry.IsScalar() {
+			return nil // reported as a problem
+		}
+		pattern := ""
+		for _, p := range parts {
+			if p.IsExpr {
+				pattern += ".*"
+			} else {
+				pattern += regexp.QuoteMeta(p.Literal)
+			}
+		}
+		patterns = append(patterns, pattern)
+	}
+	names := regexp.MustCompile("(?s)^(?:" + strings.Join(patterns, "|") + ")$")
+	var out model.Problems
+	for key := range doc.Overrides.Entries() {
+		if text := key.Text(); !names.MatchString(text) && !expression.MayHoldExpression(text) {
+			out.Add(key.Pos(), "add it to `hierarchy.order`, or remove it", "no entry of `order` names the override `%s`, so it is never used", text)
+		}
+	}
+
+	return out
+}
+
+// checkUnused compiles the expressions of overrides that are not taken here,
+// so that a mistake in them is found before the node that takes them has it.
+func checkUnused(ctx context.Context, w *evaluator, matches []override) model.Problems {
+	r := resolver{Scope: w.Scope(ctx, inData, nil, nil), CompileOnly: true}
+	for key, v := range w.Doc.Overrides.Entries() {
+		name := key.Text()
+		if !slices.ContainsFunc(matches, func(taken override) bool { return taken.name == name }) {
+			r.Plain(ctx, v)
+		}
+	}
+
+	return r.Problems
+}
+
+// Merge returns base with over merged into it and changes neither. It merges mappings, appends
+// lists, and replaces any other value.
+func mergeData(base, over map[string]any) map[string]any {
+	out := make(map[string]any, len(base)+len(over))
+	maps.Copy(out, base)
+	for k, v := range over {
+		switch v := v.(type) {
+		case map[string]any:
+			if under, ok := out[k].(map[string]any); ok {
+				out[k] = mergeData(under, v)
+				continue
+			}
+		case []any:
+			if under, ok := out[k].([]any); ok {
+				out[k] = append(append(make([]any, 0, len(under)+len(v)), under...), v...)
+				continue
+			}
+		}
+		out[k] = v
+	}
+
+	return out
+}

@@ -1,0 +1,117 @@
+// Package printed keeps the values that a template prints out of YAML and of
+// expressions: tokens take their place until both were read.
+package manifest
+
+import (
+	"crypto/rand"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+)
+
+// Values are the values that a template printed into a document. Each has a
+// token, so that it is neither read as YAML nor as an expression: it is put in
+// after both. Nil has none.
+type printedValues struct {
+	// mark begins every token, which is one word to YAML and a name to expressions.
+	mark   string
+	token  *regexp.Regexp
+	values []printedValue
+}
+
+type printedValue struct {
+	text   string
+	secret bool
+}
+
+// New returns an empty collection with tokens of its own.
+func newPrintedValues() *printedValues {
+	mark := "V" + rand.Text()
+
+	return &printedValues{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
+}
+
+// plain matches what means the same as text, in YAML and in an expression.
+var plainText = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
+
+// Print returns the token of a text, or the text where it needs none.
+func (p *printedValues) Print(text string) string {
+	if plainText.MatchString(text) {
+		return text
+	}
+
+	return p.add(p.Text(text), p.IsSecret(text))
+}
+
+// Hide returns the token of a secret.
+func (p *printedValues) Hide(s model.Secret) string { return p.add(s.Reveal(), true) }
+
+func (p *printedValues) add(text string, secret bool) string {
+	p.values = append(p.values, printedValue{text, secret})
+
+	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
+}
+
+// In reports whether a text has tokens.
+func (p *printedValues) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
+
+// Walk calls literal and value with the parts of a text, in order.
+func (p *printedValues) Walk(text string, literal, value func(string)) {
+	if p.In(text) {
+		for at := p.token.FindStringSubmatchIndex(text); at != nil; at = p.token.FindStringSubmatchIndex(text) {
+			literal(text[:at[0]])
+			i, _ := strconv.Atoi(text[at[2]:at[3]])
+			value(p.values[i].text)
+			text = text[at[1]:]
+		}
+	}
+	literal(text)
+}
+
+// IsSecret reports whether a text has the token of a secret.
+func (p *printedValues) IsSecret(text string) bool {
+	found := false
+	p.each(text, func(v printedValue) string {
+		found = found || v.secret
+		return ""
+	})
+
+	return found
+}
+
+// Text returns a text with the values in it.
+func (p *printedValues) Text(text string) string {
+	return p.each(text, func(v printedValue) string { return v.text })
+}
+
+// Shown returns a text with the values in it that may be shown.
+func (p *printedValues) Shown(text string) string {
+	return p.each(text, func(v printedValue) string {
+		if v.secret {
+			return model.Redacted
+		}
+		return v.text
+	})
+}
+
+func (p *printedValues) each(text string, shown func(printedValue) string) string {
+	if !p.In(text) {
+		return text
+	}
+
+	return p.token.ReplaceAllStringFunc(text, func(token string) string {
+		i, _ := strconv.Atoi(token[len(p.mark)+1 : len(token)-1])
+		return shown(p.values[i])
+	})
+}
+
+// Problems returns problems as they may be shown.
+func (p *printedValues) Problems(problems model.Problems) model.Problems {
+	for i := range problems {
+		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)
+	}
+
+	return problems
+}

@@ -1,0 +1,377 @@
+package manifest
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/document"
+	"github.com/musterfleet/muster/resources/host/command"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
+)
+
+// Resolver replaces the expressions in values of a document. A value that is
+// late or has failed comes back marked Late, and is in Waits or Failed.
+type resolver struct {
+	Scope    *scope
+	Problems model.Problems
+	// Waits are the resources that must have run before, by the function that takes
+	// something of them.
+	Waits []resource.Reference
+	// Failed are the places of values that came to nothing.
+	Failed []model.Position
+	// Missing are the files that problems are about because they are not there.
+	Missing []string
+	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
+	Forgiving bool
+	// SkipLackingFacts marks a value with a missing fact as Late and Failed, without a problem.
+	SkipLackingFacts bool
+	// CompileOnly evaluates nothing: only expressions that are not valid are found.
+	CompileOnly bool
+	// Inserted reports whether a value that was resolved has Inserted parts.
+	Inserted bool
+}
+
+// Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
+func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value, bool) {
+	switch v.Kind {
+	case document.String:
+		if r.mayHold(v.Text) {
+			return r.text(ctx, v), true
+		}
+	case document.List:
+		copied := false
+		for i := range v.Items {
+			if item, changed := r.Value(ctx, v.Items[i]); changed {
+				if !copied {
+					v.Items, copied = slices.Clone(v.Items), true
+				}
+				v.Items[i] = item
+			}
+		}
+		return v, copied
+	case document.Map:
+		return r.Mapping(ctx, v)
+	}
+
+	return v, false
+}
+
+// mayHold reports whether a text may hold expressions, or what a template printed.
+func (r *resolver) mayHold(text string) bool {
+	return expression.MayHoldExpression(text) || r.Scope.evaluator.Printed.In(text)
+}
+
+// Mapping resolves the values and keys of a mapping, except the values of the given keys.
+func (r *resolver) Mapping(ctx context.Context, v document.Value, except ...string) (document.Value, bool) {
+	copied, renamed := false, false
+	for i := range v.Entries {
+		e := v.Entries[i]
+		changed := false
+		if !slices.Contains(except, e.Key) {
+			e.Value, changed = r.Value(ctx, e.Value)
+		} else if r.Scope.evaluator.Printed != nil {
+			e.Value, changed = r.shown(e.Value), true
+		}
+		if r.mayHold(e.Key) {
+			e.Key = r.key(ctx, e)
+			changed, renamed = true, true
+		}
+		if changed {
+			if !copied {
+				v.Entries, copied = slices.Clone(v.Entries), true
+			}
+			v.Entries[i] = e
+		}
+	}
+	if renamed {
+		v.Entries = r.unique(v.Entries)
+	}
+
+	return v, copied
+}
+
+// shown returns a value that is not resolved here as it may be shown.
+func (r *resolver) shown(v document.Value) document.Value {
+	v.Text, v.Entries = r.Scope.evaluator.Printed.Shown(v.Text), slices.Clone(v.Entries)
+	for i := range v.Entries {
+		v.Entries[i].Value = r.shown(v.Entries[i].Value)
+	}
+
+	return v
+}
+
+func (r *resolver) key(ctx context.Context, e document.Entry) string {
+	key := r.text(ctx, document.Value{Kind: document.String, Text: e.Key, Pos: e.Pos})
+	switch {
+	case slices.Contains(r.Failed, e.Pos):
+	case key.Deferred:
+		r.Fail(e.Pos, "use it as a value", "a key must be known before the run")
+	case key.Secret:
+		r.Fail(e.Pos, "use it as a value", "a key cannot be secret, because it is shown")
+	case !key.IsScalar():
+		r.Fail(e.Pos, "", "the expression gives %s for a key, which must be text", key.Kind)
+	}
+
+	return key.Text
+}
+
+// unique reports keys that became the same by their expressions.
+func (r *resolver) unique(entries []document.Entry) []document.Entry {
+	out := make([]document.Entry, 0, len(entries))
+	seen := make(map[string]model.Position, len(entries))
+	for _, e := range entries {
+		if first, twice := seen[e.Key]; twice {
+			if !slices.Contains(r.Failed, e.Pos) {
+				r.Fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
+			}
+			continue
+		}
+		seen[e.Key] = e.Pos
+		out = append(out, e)
+	}
+
+	return out
+}
+
+// Fail adds a problem, and marks its place as failed.
+func (r *resolver) Fail(pos model.Position, hint, format string, args ...any) {
+	r.Problems.Add(pos, hint, format, args...)
+	r.Failed = append(r.Failed, pos)
+}
+
+// insertion is a text that values are inserted into.
+type insertion struct {
+	strings.Builder
+	// parts are the values that matter where the text is a command line.
+	parts document.Inserted
+}
+
+func (b *insertion) insert(value string) {
+	if command.AffectsSplit(value) {
+		b.parts = append(b.parts, [2]int{b.Len(), b.Len() + len(value)})
+	}
+	b.WriteString(value)
+}
+
+func (b *insertion) literal(text string) { b.WriteString(text) }
+
+// text resolves a text that may hold expressions.
+func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
+	parts, at, ok := expression.Scan(v.Text)
+	if !ok {
+		pos := r.place(v, at)
+		r.Problems.Add(pos, "close it with `"+expression.Closing(v.Text[at:])+"`, or "+expression.LiteralHint(v.Text[at:]), "the expression that begins here does not end")
+		return r.unknown(v)
+	}
+	if len(parts) == 1 && parts[0].IsExpr {
+		return r.singleExpression(ctx, v, parts[0])
+	}
+	var b insertion
+	late, failed, secret := false, false, v.Secret
+	for _, p := range parts {
+		if !p.IsExpr {
+			r.Scope.evaluator.Printed.Walk(p.Literal, b.literal, b.insert)
+			continue
+		}
+		piece, f := r.evaluate(ctx, v, p)
+		switch {
+		case f != nil && f.waits != nil:
+			late = true
+		case f != nil:
+			failed = true
+		case !piece.IsScalar():
+			r.Problems.Add(r.place(v, p.At), insideHint(piece.Kind), "the expression gives %s, which is not allowed inside a text", piece.Kind)
+			failed = true
+		default:
+			b.insert(piece.Text)
+			secret = secret || piece.Secret
+		}
+	}
+	if failed {
+		return r.unknown(v)
+	}
+	if late {
+		return r.deferred(v)
+	}
+
+	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
+}
+
+// inserted notes the parts of a text that expressions gave.
+func (r *resolver) inserted(v document.Value, parts document.Inserted) document.Value {
+	if len(parts) > 0 {
+		v.Inserted, r.Inserted = &parts, true
+	}
+
+	return v
+}
+
+func insideHint(k document.Kind) string {
+	switch k {
+	case document.Null:
+		return "give it a default with `??`"
+	case document.List:
+		return "use join() or toJSON(), or argv for the arguments of an exec"
+	default:
+		return "use join() or toJSON()"
+	}
+}
+
+// late returns v as a value that waits, and as the source that it is.
+func (r *resolver) deferred(v document.Value) document.Value {
+	v.Deferred = true
+	if printed := r.Scope.evaluator.Printed; printed.In(v.Text) {
+		v.Text = expression.Source(v.Text, printed.Text)
+	}
+
+	return v
+}
+
+// place returns the place of an offset in a text, which nobody needs of a problem
+// that is only counted.
+func (r *resolver) place(v document.Value, at int) model.Position {
+	if r.Problems.Full() {
+		return v.Pos
+	}
+
+	return r.Scope.evaluator.Doc.Place(v.Pos, v.Text, at)
+}
+
+// unknown returns v as a value that nothing is known of.
+func (r *resolver) unknown(v document.Value) document.Value {
+	r.Failed = append(r.Failed, v.Pos)
+
+	return document.Value{Kind: document.String, Deferred: true, Text: r.Scope.evaluator.Printed.Shown(v.Text), Pos: v.Pos}
+}
+
+// whole resolves a text that is one expression, whose type it takes.
+func (r *resolver) singleExpression(ctx context.Context, v document.Value, p expression.Part) document.Value {
+	out, f := r.evaluate(ctx, v, p)
+	switch {
+	case f == nil:
+		if v.Secret {
+			markAll(&out)
+		}
+		if out.Kind == document.String && command.AffectsSplit(out.Text) {
+			return r.inserted(out, document.Inserted{{0, len(out.Text)}})
+		}
+		return out
+	case f.waits != nil:
+		return r.deferred(v)
+	default:
+		return r.unknown(v)
+	}
+}
+
+// evaluate returns the value of an expression within the text v. Problems and
+// Waits are noted here.
+func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.Part) (document.Value, *failure) {
+	s := r.Scope.evaluator
+	compiled := s.Program
+	if r.CompileOnly {
+		compiled = s.compile // what is not evaluated does not make the document Dynamic
+	}
+	program := compiled(p.Expr, false)
+	if program.Message != "" {
+		r.Problems.Add(r.place(v, p.At), program.Advice(v.Text[p.At:], s.Data), "the expression is not valid: %s", program.Message)
+		return v, &failure{}
+	}
+	if r.CompileOnly || r.Scope.Broken && program.UsesData() {
+		return v, &failure{}
+	}
+	out, f := r.Scope.value(ctx, program, v.Pos)
+	if r.SkipLackingFacts && (f != nil && f.waits == nil || f == nil && out.Kind == document.Null) && r.Scope.lacksFact(ctx, program, f == nil) {
+		return out, &failure{}
+	}
+	switch {
+	case f == nil:
+	case f.waits != nil:
+		at := r.place(v, p.At)
+		for _, wait := range f.waits {
+			wait.Pos = at
+			r.Waits = append(r.Waits, wait)
+		}
+		r.checkFields(program, at)
+	case !f.sure && s.Tolerates():
+	case !r.Forgiving && !f.known:
+		r.Problems.Add(r.place(v, p.At), f.Hint, "the expression fails: %s", f.Message)
+		if f.missing != "" {
+			r.Missing = append(r.Missing, f.missing)
+		}
+	}
+
+	return out, f
+}
+
+// value evaluates a program to a value, marked as secret when it uses a secret.
+func (sc *scope) value(ctx context.Context, p *expression.Program, pos model.Position) (document.Value, *failure) {
+	sc.At = pos
+	v, secret, f := sc.Run(ctx, p, nil)
+	if f != nil {
+		return document.Value{}, f
+	}
+	out, err := expression.ToValue(v, pos)
+	switch {
+	case err != nil:
+		return out, &failure{Message: err.Error()}
+	case secret:
+		sc.mark(&out, p.Node())
+	}
+
+	return out, nil
+}
+
+// checkFields finds outputs that the type of their resource does not have.
+func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
+	for _, f := range p.Fields {
+		t, ok := r.Scope.Opts.Types.Get(f.Ref.Type)
+		if !ok || len(t.Info.Outputs) == 0 || slices.ContainsFunc(t.Info.Outputs, func(o resource.Output) bool { return o.Name == f.Name }) {
+			continue
+		}
+		known := make([]string, len(t.Info.Outputs))
+		for i, o := range t.Info.Outputs {
+			known[i] = o.Name
+		}
+		hint := cmp.Or(document.DidYouMean(f.Name, known), "it has "+strings.Join(known, ", "))
+		r.Problems.Add(pos, hint, "`%s` is no output of %s", f.Name, f.Ref)
+	}
+}
+
+// Object resolves a mapping of a document to plain values; nothing is an empty one.
+// A value of the document is made and resolved at a time.
+func (r *resolver) Object(ctx context.Context, n document.Node) map[string]any {
+	for key := range n.Entries() {
+		if r.mayHold(key.Text()) {
+			// Keys may become the same, and are compared with their places.
+			v, _ := r.Mapping(ctx, n.Value())
+			return v.Plain().(map[string]any)
+		}
+	}
+	out := make(map[string]any, n.Len())
+	for key, value := range n.Entries() {
+		out[key.Text()] = r.Plain(ctx, value)
+	}
+
+	return out
+}
+
+// Plain resolves a value of a document to a plain one.
+func (r *resolver) Plain(ctx context.Context, n document.Node) any {
+	switch n.Kind() {
+	case document.Map:
+		return r.Object(ctx, n)
+	case document.List:
+		out := make([]any, 0, n.Len())
+		for item := range n.Items() {
+			out = append(out, r.Plain(ctx, item))
+		}
+		return out
+	default:
+		v, _ := r.Value(ctx, n.Value())
+		return v.Plain()
+	}
+}

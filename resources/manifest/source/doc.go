@@ -1,2 +1,0 @@
-// Package source fetches documents and bundles from paths, standard input, buckets and servers.
-package source

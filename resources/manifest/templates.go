@@ -1,0 +1,282 @@
+package manifest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/manifest/expression"
+	"github.com/musterfleet/muster/resources/resource"
+	"github.com/musterfleet/muster/resources/template"
+)
+
+// templates renders one template for a scope.
+type templates struct {
+	*scope
+	// judge finds out whether the template uses a secret.
+	judge template.Judge
+	// late is the first file or output that has to be waited for. A template may go
+	// on without it, and then what it gave is no answer.
+	waiting *deferredError
+	// texts are those that were read for it.
+	texts []string
+	// print returns the text that replaces a printed value; nil prints the value.
+	print func(string) string
+	// noFacts is why there are none.
+	noFacts error
+}
+
+func (sc *scope) templates() *templates {
+	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
+}
+
+// template is the function template: a text, or a file beside the manifest. A file
+// ending in .jet is a Jet template, one ending in .templ a text of expressions. Any other
+// argument is a text of expressions in a manifest with the section ccm, else a Go template.
+func (sc *scope) template(ctx context.Context, text string) (any, error) {
+	t := sc.templates()
+	switch {
+	case namesTemplate(text, extJet):
+		return sc.jet(ctx, text, nil)
+	case namesTemplate(text, extExpressions):
+		isPath := func(string) bool { return false }
+		source, err := t.source(expression.NameTemplate, text, isPath)
+		if err != nil {
+			return nil, err
+		}
+		return t.expressions(ctx, source)
+	case sc.Doc.IsCCM():
+		if err := sc.checkText(text); err != nil {
+			return nil, err
+		}
+		sc.warnOfFile(text)
+		return t.expressions(ctx, template.Template{Name: expression.NameTemplate, Text: text})
+	}
+	source, err := t.source(expression.NameTemplate, text, template.IsGo)
+	if err != nil {
+		return nil, err
+	}
+
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Go(ctx, source, seen, t.limits())
+	})
+}
+
+// warnOfFile warns about a text of the function template that names a file beside the manifest.
+func (sc *scope) warnOfFile(text string) {
+	const longest = 255
+	if sc.Quiet || sc.ForOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+		return
+	}
+	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
+		hint := fmt.Sprintf("write `template(readFile('%s'))`, or rename the file to end in %s", text, extExpressions)
+		sc.warn("file "+text, fmt.Sprintf("`template('%s')` gives this text and does not read the file", text), hint)
+	}
+}
+
+// jet is the function jet: a text, or a file beside the manifest, and its delimiters.
+func (sc *scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
+	t := sc.templates()
+	var with template.Template
+	switch {
+	case len(delimiters) == 2 && strings.TrimSpace(delimiters[0]) != "" && strings.TrimSpace(delimiters[1]) != "" && delimiters[0] != delimiters[1]:
+		with.Left, with.Right = delimiters[0], delimiters[1]
+	case len(delimiters) > 0:
+		return nil, expression.WithHint(errors.New("jet takes two different delimiters"), "for example jet('motd.jet', '<<', '>>')")
+	}
+	source, err := t.source(expression.NameJet, text, with.HasJetAction)
+	if err != nil {
+		return nil, err
+	}
+	source.Left, source.Right = with.Left, with.Right
+
+	return t.jet(ctx, source)
+}
+
+func (t *templates) jet(ctx context.Context, source template.Template) (string, error) {
+	return t.render(ctx, source, func(seen template.Names) (string, error) {
+		return template.Jet(ctx, source, seen, t.load(source.Name), t.limits())
+	})
+}
+
+func (t *templates) limits() template.Limits {
+	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
+}
+
+// source distinguishes a text from the path of a file: it is one when it has an action
+// or more than one line.
+func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
+	if isText(text) || strings.Contains(text, "\n") || text == "" {
+		return template.Template{Name: function, Text: text}, t.checkText(text)
+	}
+	content, err := t.read(text, evaluated)
+	if err != nil {
+		if expression.HintOf(err) == "" && t.waiting == nil && !errors.Is(err, paths.ErrUntrusted) {
+			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
+		}
+		return template.Template{}, err
+	}
+
+	return template.Template{Name: t.name(text), Text: content}, nil
+}
+
+// name is what the places of a file are called. One that is not below the
+// manifest's directory is named in full, for what it includes stands beside it.
+func (t *templates) name(path string) string {
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
+		return filepath.Join(t.Dir, path)
+	}
+
+	return filepath.Clean(path)
+}
+
+// read is readFile, remembering what has to be waited for.
+func (t *templates) read(path string, use fileUse) (string, error) {
+	text, err := t.scope.read(path, use)
+	t.wait(err)
+	t.texts = append(t.texts, text)
+
+	return text, err
+}
+
+func (t *templates) wait(err error) {
+	var late deferredError
+	if errors.As(err, &late) && t.waiting == nil {
+		t.waiting = &late
+	}
+}
+
+// outputsTaken finds the references of which a template takes the outputs.
+var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
+
+// isLate returns what has to be waited for. The first output that is missing ends
+// a template; those that it would take after that are read off its text.
+func (t *templates) allWaits() error {
+	out := deferredError{slices.Clone(t.waiting.waits)}
+	for _, text := range t.texts {
+		for _, found := range outputsTaken.FindAllStringSubmatch(text, -1) {
+			ref, err := model.ParseRef(found[1] + found[2])
+			if err == nil && !slices.ContainsFunc(out.waits, func(w resource.Reference) bool { return w.Ref == ref }) {
+				out.waits = append(out.waits, waitFor(expression.NameOutputs, ref).waits...)
+			}
+		}
+	}
+
+	return out
+}
+
+// load reads what a Jet template includes.
+func (t *templates) load(main string) template.Load {
+	return func(path string) (string, error) {
+		if !filepath.IsAbs(main) {
+			path = strings.TrimPrefix(path, "/")
+		}
+		text, err := t.read(path, evaluated)
+		if err == nil && mentionsFacts(text) {
+			err = t.noFacts
+		}
+		return text, err
+	}
+}
+
+func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
+	t.SetDynamic()
+	t.texts = append(t.texts, source.Text)
+	seen, err := t.seen(ctx, source.Text)
+	if err != nil {
+		return "", err
+	}
+	text, err := render(seen)
+	t.noteTexts()
+	t.used = t.used || t.judge.Found != template.Unused
+	var bad *template.Error
+	switch {
+	case t.waiting != nil:
+		return "", t.allWaits()
+	case err != nil && t.phase == inData && strings.Contains(err.Error(), expression.NameData):
+		return "", expression.WithHint(err, noDataHint)
+	case errors.As(err, &bad) && bad.Hint != "":
+		return "", expression.WithHint(err, bad.Hint)
+	}
+
+	return text, err
+}
+
+// seen are the names of a template. Facts that cannot be had are missed only by
+// one that mentions them.
+func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
+	facts, err := t.getFacts(ctx)
+	if err != nil && mentionsFacts(text) {
+		return nil, err
+	}
+	t.noFacts = err
+	out := t.functions()
+	out[expression.NameFacts], out[expression.NameEnviron] = cloned(facts), cloned(t.known[expression.NameEnviron])
+	if t.phase != inData {
+		out[expression.NameData] = cloned(t.known[expression.NameData])
+	}
+	for _, name := range []string{expression.NameFacts, expression.NameData, expression.NameEnviron} {
+		if v, ok := out[name]; ok {
+			out[strings.ToLower(name)] = v
+		}
+	}
+
+	return out, nil
+}
+
+func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
+
+// functions are those that templates have in common with expressions: all but
+// those that render templates.
+func (t *templates) functions() template.Names {
+	out := template.Names{}
+	for _, name := range []string{"kvGet", "now", "registrations", "repeat", "secret"} {
+		out[name] = t.known[name]
+	}
+	lookup := t.known["lookup"].(func(string, ...any) (any, error))
+	out["lookup"] = func(key string, def ...any) (any, error) {
+		v, err := lookup(key, def...)
+		return cloned(v), err
+	}
+	read := func(path string) (any, error) { return t.read(path, asData) }
+	out[expression.NameReadFile], out["file"] = read, read
+	outputs := t.known[expression.NameOutputs].(func(string) (any, error))
+	out[expression.NameOutputs] = func(name string) (any, error) {
+		v, err := outputs(name)
+		t.wait(err)
+		return cloned(v), err
+	}
+
+	return out
+}
+
+// JetFile renders a Jet template beside the manifest with tokens for what it
+// prints, and finds out what it does with secrets.
+func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
+	t := sc.templates()
+	t.judge.Strict, t.print = true, sc.Printed.Print
+	text, err := t.read(path, evaluated)
+	if err != nil {
+		return "", t.judge.Found, err
+	}
+	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
+
+	return rendered, t.judge.Found, err
+}
+
+// TemplateNames are what a template sees. Facts that were given are always there.
+func (sc *scope) TemplateNames(ctx context.Context) template.Names {
+	out, _ := sc.templates().seen(ctx, "")
+
+	return out
+}
+
+// cloned returns a copy of a tree, which a template may change.
+func cloned(v any) any { return template.Copy(v, func(leaf any) any { return leaf }) }
