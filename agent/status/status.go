@@ -227,6 +227,19 @@ func (n *Node) SetAssignments(states map[string]model.ManifestState) {
 	n.begun = true
 }
 
+// awaitsRun reports whether a manifest has an active revision of which no run has ended.
+func (n *Node) awaitsRun() bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	for _, s := range n.manifests {
+		if s.Revision > 0 && s.Outcome == "" && s.Late == "" {
+			return true
+		}
+	}
+
+	return false
+}
+
 // Recall takes over of a state that an agent of this node stored before what ran last, where nothing did since this one
 // started, and since when manifests fail, unless a run of them went well.
 func (n *Node) Recall(stored model.NodeState) {

@@ -21,7 +21,7 @@ type access struct {
 	observer *observer
 }
 
-// Env returns what a type is handed for a node, or for many when n is nil.
+// Env returns the environment for the type of a node. n is nil for a call about many nodes.
 func (a *access) Env(n *graph.Node) resource.Env {
 	env := a.env
 	env.Log = a.secrets.Log(env.Log)
@@ -41,7 +41,7 @@ func (a *access) Env(n *graph.Node) resource.Env {
 	return env
 }
 
-// Rest returns the nodes after n that have not had their turns.
+// Rest returns the nodes after n that are not done.
 func (a *access) Rest(n *graph.Node) []*graph.Node {
 	var out []*graph.Node
 	for _, other := range a.Graph.Nodes()[n.At+1:] {
@@ -53,7 +53,7 @@ func (a *access) Rest(n *graph.Node) []*graph.Node {
 	return out
 }
 
-// ErrorText returns an error of a node as it may be shown, with its remedy.
+// ErrorText returns the redacted text of an error of a node, with its remedy.
 func (a *access) ErrorText(n *graph.Node, err error) string {
 	text := a.secrets.Error(err, a.isSensitive(n))
 	if do := remedy(err, os.Geteuid()); do != "" {
@@ -63,13 +63,13 @@ func (a *access) ErrorText(n *graph.Node, err error) string {
 	return text
 }
 
-// changes returns the changes of a plan as they may be shown.
+// changes returns the redacted changes of a plan.
 func (a *access) changes(n *graph.Node, due resource.Plan) []model.Change {
 	return a.secrets.Changes(due, a.isSensitive(n))
 }
 
-// isSensitive reports whether nothing of a resource's values may be shown: neither
-// as declared, nor with what its late properties came to.
+// isSensitive reports whether all values of a resource are secret, as declared or after its
+// deferred properties are resolved.
 func (a *access) isSensitive(n *graph.Node) bool {
 	return n.Resource.Sensitive() || a.observer.Spec(n).Meta().Sensitive
 }

@@ -12,34 +12,33 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Applier makes the changes of a run. It is used by one goroutine.
+// applier makes the changes of a run. One goroutine uses it.
 type applier struct{ *access }
 
-// Change is a change that is due to a node.
+// dueChange is a pending change of a node.
 type dueChange struct {
 	Node    *graph.Node
 	Plan    resource.Plan
 	Refresh bool
 }
 
-// Result is what came of a change.
+// changeResult is the result of a change.
 type changeResult struct {
 	Outcome resource.Outcome
-	// Err is why the node is not in its desired state. Touched means that it was
-	// changed all the same, or may be.
+	// Err is set if the node is not in its desired state. Touched reports that the node changed or
+	// may have changed, also after an error.
 	Err     error
 	Touched bool
-	// Made is when the change was made, before it was verified; zero where none was.
+	// Made is the time of the change, before its verification. It is zero if no change was made.
 	Made time.Time
 }
 
-// afterFailure bounds the observation of what a failed change left: the
-// resource's own time may be used up by then.
+// afterFailure limits the observation after a failed change. The timeout of the resource may be
+// used up then.
 const afterFailure = 30 * time.Second
 
-// One applies a change until it succeeds or the resource's attempts are used up.
-// The refresh is kept from attempt to attempt. No attempt begins once stop has
-// ended; ctx bounds the one in hand.
+// One applies a change and retries it as often as the resource allows. A retry still makes the
+// refresh. One starts no attempt after stop has ended; ctx limits the current attempt.
 func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
 	meta := c.Node.Resource.Meta()
 	touched := false
@@ -61,7 +60,7 @@ func (a *applier) One(stop, ctx context.Context, c dueChange) changeResult {
 	}
 }
 
-// result returns what came of a change, after observing what a failed one left.
+// result returns the result of a change. It observes the node again after an error.
 func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outcome, err error, touched bool) changeResult {
 	if err != nil {
 		ctx, cancel := context.WithTimeout(ctx, afterFailure)
@@ -72,8 +71,8 @@ func (a *applier) result(ctx context.Context, c dueChange, outcome resource.Outc
 	return changeResult{Outcome: outcome, Err: err, Touched: touched}
 }
 
-// again observes a node once more and plans without asking its guards, which are
-// asked once a run.
+// again observes a node and plans again. It does not run the guards again, because they run once
+// per run.
 func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
 	a.observer.Refresh(ctx, c.Node)
 	state, err := a.observer.Planned(c.Node)
@@ -84,8 +83,7 @@ func (a *applier) again(ctx context.Context, c dueChange) (dueChange, error) {
 	return c, err
 }
 
-// once applies a change, observes what came of it and verifies that. made is when it was
-// applied.
+// once applies a change, observes the node and verifies it. made is the time of the change.
 func (a *applier) once(ctx context.Context, c dueChange) (outcome resource.Outcome, made time.Time, err error) {
 	ctx, cancel := withTimeout(ctx, c.Node)
 	defer cancel()
@@ -112,7 +110,7 @@ func (a *applier) apply(ctx context.Context, c dueChange) (outcome resource.Outc
 	return outcome, err
 }
 
-// touched makes what a change of n may have changed invalid.
+// touched invalidates the observations that a change of n may have changed.
 func (a *applier) touched(n *graph.Node) {
 	writes := n.Resource.Type.Writes
 	a.observer.Changed(writes)
@@ -121,7 +119,7 @@ func (a *applier) touched(n *graph.Node) {
 	}
 }
 
-// verify judges the state after a change.
+// verify checks the state after a change.
 func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	seen := a.observer.Of(n)
 	err := seen.Err
@@ -135,7 +133,7 @@ func (a *applier) verify(n *graph.Node, outcome resource.Outcome) error {
 	return nil
 }
 
-// Attempt bounds ctx by the timeout of a resource.
+// withTimeout limits ctx to the timeout of a resource.
 func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.CancelFunc) {
 	timeout := n.Resource.Meta().Timeout.Std()
 	if timeout == 0 || n.Resource.Type.OwnTimeout {
@@ -145,7 +143,7 @@ func withTimeout(ctx context.Context, n *graph.Node) (context.Context, context.C
 	return context.WithTimeoutCause(ctx, timeout, fmt.Errorf("timed out after %s (raise its timeout if it needs longer)", timeout))
 }
 
-// wait waits between attempts, and reports whether another one may begin.
+// waitForRetry waits for the delay and reports whether another attempt may start.
 func waitForRetry(stop context.Context, d time.Duration) bool {
 	select {
 	case <-time.After(d):
@@ -155,11 +153,11 @@ func waitForRetry(stop context.Context, d time.Duration) bool {
 	}
 }
 
-// batchRounds is how many changes each of the parallel workers makes in a batch.
+// batchRounds is the number of changes that each parallel worker makes in a batch.
 const batchRounds = 4
 
-// BatchSize returns how many of count changes of a type are made together at
-// most; 1 means that it makes one at a time.
+// batchSize returns the maximum number of changes of a type in one batch; 1 means no batches. count
+// is the number of resources.
 func batchSize(typ *resource.Type, count int) int {
 	switch {
 	case typ.EvalGuards != nil:
@@ -169,13 +167,13 @@ func batchSize(typ *resource.Type, count int) int {
 	case typ.Parallel < 2:
 		return 1
 	default:
-		// Whoever stops the run waits for the batch in hand, so it must not be long.
+		// A batch must be short, because stopping a run waits for the current batch.
 		return batchRounds * typ.Parallel
 	}
 }
 
-// Together makes changes of one type and provider at once. The result of a change
-// that must be made again alone is nil. The error is about all of them.
+// Together makes changes of one type and provider in one batch. A nil result means that the change
+// must be made again alone. The error applies to the whole batch.
 func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeResult, error) {
 	typ := changes[0].Node.Resource.Type
 	apply := a.inTransaction
@@ -204,8 +202,8 @@ func (a *applier) Together(ctx context.Context, changes []dueChange) ([]*changeR
 	return results, nil
 }
 
-// Alone makes a change that did not succeed together with others. What they did
-// of it counts.
+// Alone makes a change that failed in a batch. It observes first, because the batch may have made
+// part of the change.
 func (a *applier) Alone(stop, ctx context.Context, c dueChange) changeResult {
 	again, err := a.again(ctx, c)
 	switch {
@@ -243,7 +241,7 @@ func (a *applier) inTransaction(ctx context.Context, changes []dueChange) (outco
 	return outcomes, make([]error, len(changes)), err
 }
 
-// inParallel makes the changes at the same time, as many as the type allows.
+// inParallel makes the changes concurrently, up to the limit of the type.
 func (a *applier) inParallel(ctx context.Context, changes []dueChange) ([]resource.Outcome, []error, error) {
 	outcomes, errs := make([]resource.Outcome, len(changes)), make([]error, len(changes))
 	parallel(len(changes), changes[0].Node.Resource.Type.Parallel, func(i int) {

@@ -11,23 +11,23 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// atEndTime bounds each change that is made at the end of a run.
+// atEndTime limits each change at the end of a run.
 const atEndTime = time.Minute
 
-// lateChange is a change that its type makes at the end of the run.
+// deferredChange is a change that a type makes at the end of the run.
 type deferredChange struct {
 	dueChange
 	t *model.Transaction
-	// planned are the changes as they were planned.
+	// planned are the planned changes, for a failure.
 	planned []model.Change
 	make    func(context.Context) error
-	// refreshed is that a pending refresh was cleared for it.
+	// refreshed reports whether a pending refresh was cleared for this change.
 	refreshed bool
-	// interrupted is that its health checks were.
+	// interrupted reports whether the health checks were interrupted.
 	interrupted bool
 }
 
-// lateOf returns the change of a resource that is made at the end of the run, nil where none is.
+// deferredOf returns the deferred change of a resource, or nil.
 func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
 	for i := range r.deferred {
 		if r.deferred[i].Node.Ref == ref {
@@ -38,9 +38,9 @@ func (r *recorder) deferredOf(ref model.Ref) *deferredChange {
 	return nil
 }
 
-// finish makes the changes that were put off, in their order, and hands their transactions on. Once
-// ctx has ended the rest are left out, and count as made: so are, most often, what it ended for. It
-// ends, as a rule, while one is still being made.
+// finish makes the deferred changes in order and emits their transactions. After ctx has ended it
+// makes no more changes, but counts the rest as made: such a change usually ends the process
+// itself, for example a restart of the agent.
 func (r *recorder) finish(ctx context.Context) {
 	for _, l := range r.deferred {
 		n := r.Graph.Node(l.Node.Ref)
@@ -68,8 +68,8 @@ func (r *recorder) finish(ctx context.Context) {
 	}
 }
 
-// reloadUnits runs a daemon-reload if the run changed unit files and no service change already
-// ran one. It also runs after an interrupt, because later runs find the files up to date.
+// reloadUnits runs a daemon-reload if the run changed unit files and no change of a service ran
+// one. It also runs after an interrupt, because the next run finds the unit files up to date.
 func (r *run) reloadUnits(ctx context.Context) {
 	h := r.opts.Env.Host
 	if h == nil {
@@ -92,8 +92,8 @@ func (r *run) reloadUnits(ctx context.Context) {
 	}
 }
 
-// wouldReloadUnits reports whether the changes of a plan cause a daemon-reload, because they write
-// or remove a unit file.
+// wouldReloadUnits reports whether a plan causes a daemon-reload, because it writes or removes a
+// unit file.
 func (r *run) wouldReloadUnits(n *graph.Node, due resource.Plan) bool {
 	reloads := r.opts.Env.Host.WouldReloadUnits
 	if due.Paths != nil {

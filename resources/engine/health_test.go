@@ -217,7 +217,7 @@ func (s *stopping) CheckAll(ctx context.Context, checks []model.HealthCheck, env
 
 // TestChecksThatWereBrokenOff: what was not found out is not told, and not taken for fine.
 func TestChecksThatWereBrokenOff(t *testing.T) {
-	const reason = "its health checks were broken off: the run was interrupted"
+	const reason = "its health checks were interrupted: the run was interrupted"
 	for _, c := range []struct {
 		line, outcome, run string
 		made               []string

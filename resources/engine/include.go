@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// expand reads the manifest that n includes and makes its resources part of the
-// run, in front of n. Nothing of it runs when anything is wrong with it.
+// expand reads the manifest that n includes and inserts its resources before n. If the manifest is
+// invalid, none of its resources runs.
 func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	found, err := n.Resource.Expand(ctx, r.observer.Spec(n))
 	if err != nil {
@@ -23,9 +23,9 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 		}
 	}
 	if r.inclusions > resource.MaxInclusions {
-		return fmt.Errorf("more than %d child manifests are included during the run: does a manifest include itself?", resource.MaxInclusions)
+		return fmt.Errorf("more than %d child manifests were included during the run; a manifest may include itself", resource.MaxInclusions)
 	}
-	// From now on everything that is reported may be about what was found.
+	// From here on, all reports may contain values of the child manifest.
 	r.secrets.Add(found.Secrets...)
 	if r.opts.Admit != nil {
 		err = r.opts.Admit(found.Resources)
@@ -44,7 +44,7 @@ func (r *run) expand(ctx context.Context, n *graph.Node) error {
 	return r.replaceGraph(ctx, g)
 }
 
-// replaceGraph goes on with a graph that has more resources, and observes those.
+// replaceGraph continues the run with a larger graph and observes the new resources.
 func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	old := r.Graph
 	r.Move(g)
@@ -58,15 +58,14 @@ func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 	return r.refreshes.Joined(ctx, fresh)
 }
 
-// announcer shows the messages of included manifests, each once.
+// announcer logs the messages of child manifests, each once.
 type announcer struct {
 	access *access
-	// begun are the nodes that include a manifest which has begun.
+	// started are the nodes whose child manifest has started.
 	started map[model.Ref]bool
 }
 
-// begin shows that the manifests begin which n is part of or includes, the
-// outermost first.
+// begin logs the start of the manifests that contain n or that n includes, outermost first.
 func (a *announcer) begin(ctx context.Context, n *graph.Node) {
 	for _, p := range n.Parents {
 		a.begin(ctx, p)
@@ -82,14 +81,14 @@ func (a *announcer) begin(ctx context.Context, n *graph.Node) {
 	a.show(ctx, n, n.Resource.Messages.Before)
 }
 
-// isDue reports whether a manifest shows a message when n begins.
+// isDue reports whether a manifest logs a message when n begins.
 func (a *announcer) isDue(n *graph.Node) bool {
 	return slices.ContainsFunc(n.Parents, func(p *graph.Node) bool {
 		return !a.started[p.Ref] && (p.Resource.Messages.Before != "" || a.isDue(p))
 	})
 }
 
-// end shows that the manifest ends which n includes.
+// end logs the end of the manifest that n includes.
 func (a *announcer) end(n *graph.Node) {
 	if a.started[n.Ref] {
 		a.show(context.Background(), n, n.Resource.Messages.After)

@@ -16,20 +16,21 @@ import (
 	"github.com/musterfleet/muster/resources/host/files"
 )
 
-// Journal keeps the pending refreshes of one manifest.
+// Journal stores the pending refreshes of one manifest. A run records the refreshes that a change
+// causes before it makes the change, and clears each refresh after it was made.
 type Journal interface {
-	// Add is durable when it returns.
+	// Add returns after the refreshes are on disk.
 	Add(ctx context.Context, refs ...model.Ref) error
-	// Clear removes one; a refresh that is not pending is no error.
+	// Clear removes a refresh. Clearing a refresh that is not pending is not an error.
 	Clear(ctx context.Context, ref model.Ref) error
-	// Pending returns those of earlier runs. Its error wraps ErrDamaged when they
-	// cannot be known any more.
+	// Pending returns the refreshes of earlier runs. Its error wraps ErrDamagedJournal if they are
+	// lost.
 	Pending() ([]model.Ref, error)
-	// Reset makes refs all that are pending, whatever the journal held.
+	// Reset replaces all pending refreshes by refs.
 	Reset(ctx context.Context, refs ...model.Ref) error
 }
 
-// ErrDamaged is a journal that cannot be read any more.
+// ErrDamagedJournal is the error of an unreadable journal.
 var ErrDamagedJournal = errors.New("the journal of pending refreshes is damaged")
 
 // FileJournal is a Journal in a file of the state directory. It is safe for concurrent use: the
@@ -41,22 +42,22 @@ type FileJournal struct {
 	manifest string
 }
 
-// journalRecord is the form on disk.
+// journalRecord is the format on disk.
 type journalRecord struct {
 	Manifest string      `json:"manifest"`
 	Owed     []model.Ref `json:"owed"`
 }
 
-// NewFileJournal returns the journal of a manifest within a state directory. It writes
-// nothing before a refresh is pending.
+// NewFileJournal returns the journal of a manifest in a state directory. It writes nothing while no
+// refresh is pending.
 func NewFileJournal(h *host.Host, stateDir, manifest string) *FileJournal {
 	sum := sha256.Sum256([]byte(manifest))
 
 	return &FileJournal{host: h, manifest: manifest, path: filepath.Join(stateDir, "owed", hex.EncodeToString(sum[:8])+".json")}
 }
 
-// Pending returns what is pending, empty when nothing is. After an error that
-// wraps ErrDamaged, Add and Clear fail too until Reset.
+// Pending returns the pending refreshes. After an error that wraps ErrDamagedJournal, Add and Clear
+// fail until Reset.
 func (f *FileJournal) Pending() ([]model.Ref, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -79,8 +80,8 @@ func (f *FileJournal) pending() ([]model.Ref, error) {
 	}
 }
 
-// Reset makes refs all that are pending. A damaged journal is kept beside, under
-// a name that ends with .damaged and its digest.
+// Reset replaces all pending refreshes by refs. It saves a damaged journal beside, with the suffix
+// .damaged and its digest.
 func (f *FileJournal) Reset(ctx context.Context, refs ...model.Ref) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -93,8 +94,8 @@ func (f *FileJournal) Reset(ctx context.Context, refs ...model.Ref) error {
 	return f.write(ctx, refs)
 }
 
-// setAside copies the journal and does not move it: until there is a new one,
-// the damaged one shows that something may be pending.
+// setAside copies the damaged journal instead of moving it. Until a new journal exists, the damaged
+// journal shows that refreshes may be pending.
 func (f *FileJournal) setAside(ctx context.Context) error {
 	digest, err := f.host.Digest(ctx, f.path)
 	if err != nil {
@@ -109,7 +110,7 @@ func (f *FileJournal) setAside(ctx context.Context) error {
 	return f.host.Write(context.WithoutCancel(ctx), f.path+".damaged-"+digest[:16], damaged, files.OwnAttrs(0o600))
 }
 
-// Add adds refreshes, and returns when they are on disk.
+// Add adds refreshes and returns after they are on disk.
 func (f *FileJournal) Add(ctx context.Context, refs ...model.Ref) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -126,7 +127,7 @@ func (f *FileJournal) Add(ctx context.Context, refs ...model.Ref) error {
 	return f.write(ctx, pending)
 }
 
-// Clear removes a refresh; one that is not pending is no error.
+// Clear removes a refresh. Clearing a refresh that is not pending is not an error.
 func (f *FileJournal) Clear(ctx context.Context, ref model.Ref) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -17,7 +17,7 @@ import (
 // yes with that proviso.
 func TestNoopDoesNotTrustGuards(t *testing.T) {
 	const unknown = "unknown until thing#a is applied"
-	const provided = "Would have set g, provided that its guards let it once thing#a is applied"
+	const provided = "Would have set g, if its guards allow it after thing#a is applied"
 	cases := map[string]struct {
 		lines []string
 		want  string // the noop message of guarded#g, empty when it is stable

@@ -6,14 +6,14 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// outputs are what resources leave for later ones.
+// outputs stores the outputs of resources for later resources.
 type outputs struct {
 	access *access
 	values resource.Outputs
 }
 
-// of returns the outputs of a node after its turn. It returns nil if the state is unknown,
-// because the observation after a failed or interrupted change failed too.
+// of returns the outputs of a node that ran. It returns nil if the state is unknown, because the
+// observation after a failed or interrupted change failed.
 func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
 	state := o.access.observer.State(n)
 	if n.Resource.Type.Outputs == nil || state == nil {
@@ -23,7 +23,7 @@ func (o *outputs) of(n *graph.Node, outcome resource.Outcome) map[string]any {
 	return n.Resource.Type.Outputs(o.access.observer.Spec(n), state, outcome)
 }
 
-// keep keeps what later resources may take of a node.
+// keep stores the outputs of a node.
 func (o *outputs) keep(n *graph.Node, outcome resource.Outcome) {
 	if n.Resource.Type.Outputs == nil {
 		return

@@ -12,7 +12,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// recorder records what came of resources: in their transactions, and for whom Options name.
+// recorder records the results of resources in their transactions and calls the functions of
+// Options.
 type recorder struct {
 	*access
 
@@ -21,7 +22,7 @@ type recorder struct {
 	deferred  []deferredChange
 }
 
-// end ends the turn of a node. interrupted means that its health checks were.
+// end ends the transaction of a node. interrupted reports that its health checks were interrupted.
 func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	if p := r.observer.Provider(n); p != nil {
 		t.Provider = p.Name()
@@ -43,9 +44,8 @@ func (r *recorder) end(n *graph.Node, t *model.Transaction, interrupted bool) {
 	r.report.End(n, t)
 }
 
-// register hands on what a resource registers after its turn. A run that only
-// makes health checks registers nothing, but ends the registrations of what is
-// critical.
+// register passes on the registrations of a resource after it ran. A run that only checks health
+// registers nothing, but ends the registrations of critical resources.
 func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted bool) {
 	entries := n.Resource.Meta().RegisterWhenStable
 	lost := !t.OK() || t.Skipped
@@ -60,7 +60,7 @@ func (r *recorder) register(n *graph.Node, t *model.Transaction, interrupted boo
 	}
 }
 
-// repaired counts and describes the repair of drift that a change was, unless nobody noticed any.
+// repaired counts and describes a change that repaired drift.
 func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan, made time.Time) {
 	if !t.Changed {
 		return
@@ -73,7 +73,7 @@ func (r *recorder) repaired(n *graph.Node, t *model.Transaction, p resource.Plan
 	r.report.Repaired(t, p, seen, made)
 }
 
-// seen returns when drift of a resource was first noticed; zero is not known.
+// seen returns the time when drift of a resource was detected, or zero.
 func (r *recorder) seen(n *graph.Node) time.Time {
 	if r.opts.DriftSince == nil {
 		return time.Time{}

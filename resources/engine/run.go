@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// run is one run of a graph: what ties the rooms of the engine together.
+// run is one run of a graph.
 type run struct {
 	*access
 	opts      Options
@@ -26,14 +26,14 @@ type run struct {
 	checks    *checks
 	outputs   *outputs
 	recorder  *recorder
-	cursor    int // all before it had their turns
-	// inclusions counts the child manifests that were found during the run.
+	cursor    int // all nodes before it are done
+	// inclusions counts the child manifests that were read during the run.
 	inclusions int
 }
 
-// Run reconciles the resources of a graph. When ctx ends, nothing more begins
-// and whatever only reads is broken off; the change in hand gets opts.Grace. What
-// went wrong is in the summary and the transactions.
+// Run reconciles the resources of a graph. After ctx has ended, it starts no change, interrupts
+// reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
+// transactions.
 func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
 	r := newRun(g, opts)
 	r.do(ctx)
@@ -103,8 +103,7 @@ func (r *run) do(ctx context.Context) {
 	r.report.Finish(r.opts.Woken)
 }
 
-// graceful returns a context for the change in hand, which outlives ctx by the
-// grace.
+// graceful returns a context for the current change, which ends after ctx and the grace.
 func graceful(ctx context.Context, grace Grace) (work context.Context, end func()) {
 	if grace == nil {
 		return ctx, func() {}
@@ -124,8 +123,8 @@ func graceful(ctx context.Context, grace Grace) (work context.Context, end func(
 	}
 }
 
-// enter begins the host's run, which ends with the first call of leave. One that changes
-// nothing writes nothing, not even that it ran.
+// enter starts the run of the host. The first call of leave ends it. A read-only run writes
+// nothing.
 func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	h, none := o.Env.Host, func() error { return nil }
 	switch {
@@ -142,13 +141,13 @@ func enter(ctx context.Context, o *Options) (leave func() error, err error) {
 	return sync.OnceValue(h.EndRun), nil
 }
 
-// observeAll takes the observation that nodes share.
+// observeAll takes the common observation of nodes.
 func (r *run) observeAll(ctx context.Context, nodes []*graph.Node) {
 	r.observer.All(ctx, slices.DeleteFunc(slices.Clone(nodes), func(n *graph.Node) bool { return n.Follows || !r.IsObservedFirst(n) }))
 }
 
-// next returns the first node that has not had its turn, nil when all have. One
-// that follows others has none unless it comes to that.
+// next returns the first node that is not done, or nil. A node of a part that follows others is
+// done if nothing that it follows changed.
 func (r *run) next() *graph.Node {
 	for ; r.cursor < r.Graph.Len(); r.cursor++ {
 		n := r.Graph.Nodes()[r.cursor]
@@ -165,7 +164,7 @@ func (r *run) next() *graph.Node {
 	return nil
 }
 
-// checkStop ends the run when its context has ended.
+// checkStop stops the run after its context has ended.
 func (r *run) checkStop(ctx context.Context) {
 	if r.Stopped == "" && ctx.Err() != nil {
 		r.Stopped = "the run was interrupted" + reason(ctx)

@@ -55,7 +55,7 @@ func (l *Loader) CheckCondition(ctx context.Context, name string, v document.Val
 // elsewhere begins to resolve a document that is for another machine.
 func (l *Loader) elsewhere(doc *Document, in Inputs) *session {
 	there := *l
-	there.eval.Facts, there.eval.Environ, there.eval.KV, there.eval.Registrations = nil, nil, nil, nil
+	there.opts.Facts, there.opts.Environ, there.opts.KV, there.opts.Registrations = nil, nil, nil, nil
 	in.Facts = nil
 	s := there.session(doc, in)
 	s.ForOtherNode = true

@@ -14,37 +14,12 @@ import (
 	"github.com/expr-lang/expr/types"
 
 	"github.com/musterfleet/muster/model"
-	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/host/files"
 	"github.com/musterfleet/muster/resources/host/paths"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 	"github.com/musterfleet/muster/resources/template"
 )
-
-// Options are what a loader of manifests is made from. All but Types may be left out; what
-// needs the missing part is then refused with its remedy.
-type Options struct {
-	// Types are the resource types that a manifest may name.
-	Types resource.Types
-	// Facts returns the facts of the node. It is called at most once a Resolve,
-	// and only when something asks for facts.
-	Facts func(ctx context.Context) (model.Facts, error)
-	// Environ is what expressions see as Environ.
-	Environ map[string]string
-	// Registrations returns what the function registrations asks for; each of its
-	// words may be the wildcard *.
-	Registrations ReadRegistrations
-	// Warn receives the warnings about data documents.
-	Warn func(model.Problem)
-	// Options are what sources are fetched with, and keys and files are read with by
-	// expressions.
-	FetchOptions
-}
-
-// ReadRegistrations returns the registrations that hold now; of a word that is *
-// every one.
-type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error)
 
 // World is what the expressions of one document ask for, and the answers.
 type evaluator struct {

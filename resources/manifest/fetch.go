@@ -3,7 +3,6 @@ package manifest
 import (
 	"bufio"
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -51,40 +50,8 @@ func (s *Source) Close() error {
 // or of a kind that is not available here. It never passes by trying again.
 var ErrSource = errors.New("invalid source")
 
-// Options are what sources are fetched with. All may be left out; a source
-// that needs the missing part is refused with the remedy.
-type FetchOptions struct {
-	// KV reads kv://bucket/key and what kvGet asks for.
-	KV func(ctx context.Context, bucket, key string) ([]byte, error)
-	// Object reads obj://bucket/name. The caller closes it.
-	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
-	// HTTPStall is how long a server may send nothing in the middle of its answer;
-	// 0 means 30 seconds.
-	HTTPStall time.Duration
-	// Stdin is what "-" reads.
-	Stdin io.Reader
-	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
-	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
-	// MaxBytes is the largest document and file that is read whole; a loader's 0 means
-	// 16 MiB. MaxBundleBytes is the largest packed bundle; 0 means 1 GiB.
-	MaxBytes, MaxBundleBytes int64
-}
-
 // defaultStall is how long a server may send nothing, by default.
 const defaultStall = 30 * time.Second
-
-// Fetcher fetches sources. It is safe for concurrent use when its functions are.
-type fetcher struct {
-	opts   FetchOptions
-	client *http.Client
-}
-
-// New returns a fetcher; zero limits are the defaults.
-func newFetcher(o FetchOptions) *fetcher {
-	o.MaxBundleBytes, o.HTTPStall = cmp.Or(o.MaxBundleBytes, model.MaxBundle), cmp.Or(o.HTTPStall, defaultStall)
-
-	return &fetcher{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
-}
 
 // opened is a source that is open for reading.
 type opened struct {
@@ -98,23 +65,23 @@ type opened struct {
 // or http(s)://. A tar.gz is a bundle: its manifest.yaml is the document, and
 // what came with it is in Dir until Close. The caller closes the source. Its
 // errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
-func (f *fetcher) Fetch(ctx context.Context, source string) (*Source, error) {
-	return f.FetchTrusted(ctx, source, paths.Author{Everybody: true})
+func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
+	return l.FetchTrusted(ctx, source, paths.Author{Everybody: true})
 }
 
 // FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file
 // that others than root, the running user and the author may change.
-func (f *fetcher) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
-	o, err := f.open(ctx, source, author)
+func (l *Loader) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
+	o, err := l.open(ctx, source, author)
 	if err != nil {
 		return nil, err
 	}
 	defer o.Close()
 	r := bufio.NewReader(o)
 	if start, _ := r.Peek(len(gzipMagic)); bytes.Equal(start, gzipMagic) && !strings.HasPrefix(source, "kv://") {
-		return f.bundle(ctx, o, r)
+		return l.bundle(ctx, o, r)
 	}
-	data, err := readAll(r, f.opts.MaxBytes)
+	data, err := readAll(r, l.opts.MaxBytes)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", o.name, causeOf(ctx, err))
 	}
@@ -132,23 +99,23 @@ func causeOf(ctx context.Context, err error) error {
 	return err
 }
 
-func (f *fetcher) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
+func (l *Loader) open(ctx context.Context, source string, author paths.Author) (*opened, error) {
 	scheme, _, isURL := strings.Cut(source, "://")
 	switch {
 	case source == "":
 		return nil, fmt.Errorf("%w: it is empty, give a path, -, kv://, obj:// or http(s)://", ErrSource)
-	case source == "-" && f.opts.Stdin == nil:
+	case source == "-" && l.opts.Stdin == nil:
 		return nil, fmt.Errorf("%w: there is no standard input to read", ErrSource)
 	case source == "-":
-		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(f.opts.Stdin)}, nil
+		return &opened{name: "(standard input)", ReadCloser: io.NopCloser(l.opts.Stdin)}, nil
 	case !isURL:
 		return openPath(source, author)
 	case scheme == "http" || scheme == "https":
-		return f.openHTTP(ctx, source)
+		return l.openHTTP(ctx, source)
 	case scheme == "kv":
-		return openBucket(ctx, source, "kv://bucket/key", f.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
+		return openBucket(ctx, source, "kv://bucket/key", l.opts.KV, func(value []byte) io.ReadCloser { return io.NopCloser(bytes.NewReader(value)) })
 	case scheme == "obj":
-		return openBucket(ctx, source, "obj://bucket/name", f.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
+		return openBucket(ctx, source, "obj://bucket/name", l.opts.Object, func(object io.ReadCloser) io.ReadCloser { return object })
 	default:
 		return nil, fmt.Errorf("%w: there is no scheme %s://, give a path, -, kv://, obj:// or http(s)://", ErrSource, scheme)
 	}
@@ -186,13 +153,13 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 }
 
 // bundle unpacks a tar.gz and reads the manifest in it.
-func (f *fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
+func (l *Loader) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
 	name := o.name
-	dir, cleanup, digest, err := f.unpack(ctx, name, r)
+	dir, cleanup, digest, err := l.unpack(ctx, name, r)
 	s := &Source{Name: name + "/" + model.BundleManifest, Dir: dir, Author: o.author, Digest: digest, cleanup: cleanup}
 	s.Author.Private = dir
 	if err == nil {
-		if s.Data, err = readManifest(dir, f.opts.MaxBytes); err != nil {
+		if s.Data, err = readManifest(dir, l.opts.MaxBytes); err != nil {
 			err = fmt.Errorf("%s: %w", name, err)
 		}
 	}
@@ -205,12 +172,12 @@ func (f *fetcher) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, 
 
 // unpack unpacks a tar.gz into a directory of its own, and returns the digest of
 // its bytes. cleanup may be there after an error too.
-func (f *fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
-	if f.opts.Unpack == nil {
+func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
+	if l.opts.Unpack == nil {
 		return "", nil, "", fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
 	}
-	counted := &countingReader{r: r, left: f.opts.MaxBundleBytes, sum: sha256.New()}
-	dir, cleanup, err = f.opts.Unpack(ctx, counted)
+	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
+	dir, cleanup, err = l.opts.Unpack(ctx, counted)
 	if err == nil {
 		// What follows the archive belongs to the digest.
 		_, err = io.Copy(io.Discard, counted)
@@ -223,15 +190,15 @@ func (f *fetcher) unpack(ctx context.Context, name string, r io.Reader) (dir str
 }
 
 // Tree fetches a tar.gz and unpacks it.
-func (f *fetcher) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
+func (l *Loader) Tree(ctx context.Context, source string) (dir string, cleanup func() error, err error) {
 	if !strings.HasPrefix(source, "obj://") && !strings.HasPrefix(source, "http://") && !strings.HasPrefix(source, "https://") {
 		return "", nil, fmt.Errorf("%w: a tree is fetched from http(s):// or obj://", ErrSource)
 	}
-	opened, err := f.open(ctx, source, paths.Author{})
+	opened, err := l.open(ctx, source, paths.Author{})
 	if err != nil {
 		return "", nil, err
 	}
-	dir, cleanup, _, err = f.unpack(ctx, opened.name, bufio.NewReader(opened))
+	dir, cleanup, _, err = l.unpack(ctx, opened.name, bufio.NewReader(opened))
 	err = errors.Join(err, opened.Close())
 	if err != nil && cleanup != nil {
 		err = errors.Join(err, cleanup())
@@ -276,7 +243,7 @@ const fetchTimeout = 10 * time.Minute
 
 // openHTTP asks for a URL. Its errors never hold credentials: neither
 // those before the host nor the query.
-func (f *fetcher) openHTTP(ctx context.Context, source string) (*opened, error) {
+func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, secrets, err := web.NewRequest(ctx, source)
 	if err != nil {
@@ -284,17 +251,17 @@ func (f *fetcher) openHTTP(ctx context.Context, source string) (*opened, error) 
 		return nil, fmt.Errorf("%w: %w", ErrSource, err)
 	}
 	name := web.Name(req.URL)
-	resp, err := f.client.Do(req)
+	resp, err := l.client.Do(req)
 	if err != nil {
 		cancel(nil)
 		return nil, web.Failed(req.URL, err, secrets...)
 	}
-	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: f.opts.HTTPStall, announced: resp.ContentLength}
+	body := &stalling{ReadCloser: resp.Body, ended: func() error { return context.Cause(ctx) }, cancel: cancel, limit: l.opts.HTTPStall, announced: resp.ContentLength}
 	if resp.StatusCode != http.StatusOK {
 		_ = body.Close()
 		return nil, fmt.Errorf("%s: the server answered %s", name, resp.Status)
 	}
-	if resp.ContentLength > f.opts.MaxBundleBytes {
+	if resp.ContentLength > l.opts.MaxBundleBytes {
 		_ = body.Close()
 		return nil, fmt.Errorf("%s: %w: %d bytes", name, ErrTooLarge, resp.ContentLength)
 	}

@@ -3,26 +3,66 @@ package manifest
 import (
 	"cmp"
 	"context"
+	"io"
+	"net/http"
+	"time"
 
 	"github.com/musterfleet/muster/model"
+	"github.com/musterfleet/muster/model/registration"
 	"github.com/musterfleet/muster/resources/document"
 	"github.com/musterfleet/muster/resources/host/paths"
+	"github.com/musterfleet/muster/resources/host/web"
 	"github.com/musterfleet/muster/resources/manifest/expression"
 	"github.com/musterfleet/muster/resources/resource"
 )
 
+// Options are what a loader of manifests is made from. All but Types may be left out; what
+// needs the missing part is then refused with its remedy.
+type Options struct {
+	// Types are the resource types that a manifest may name.
+	Types resource.Types
+	// Facts returns the facts of the node. It is called at most once a Resolve,
+	// and only when something asks for facts.
+	Facts func(ctx context.Context) (model.Facts, error)
+	// Environ is what expressions see as Environ.
+	Environ map[string]string
+	// Registrations returns what the function registrations asks for; each of its
+	// words may be the wildcard *.
+	Registrations ReadRegistrations
+	// Warn receives the warnings about data documents.
+	Warn func(model.Problem)
+	// KV reads kv://bucket/key and the values of the function kvGet.
+	KV func(ctx context.Context, bucket, key string) ([]byte, error)
+	// Object reads obj://bucket/name. The caller closes it.
+	Object func(ctx context.Context, bucket, name string) (io.ReadCloser, error)
+	// HTTPStall is the longest pause of a server within its response. Default: 30 seconds.
+	HTTPStall time.Duration
+	// Stdin is the source "-".
+	Stdin io.Reader
+	// Unpack unpacks a bundle (tar.gz) into a new directory. cleanup removes it.
+	Unpack func(ctx context.Context, r io.Reader) (dir string, cleanup func() error, err error)
+	// MaxBytes is the largest document or file that is read at once. Default: 16 MiB.
+	// MaxBundleBytes is the largest packed bundle. Default: 1 GiB.
+	MaxBytes, MaxBundleBytes int64
+}
+
+// ReadRegistrations returns the registrations that hold now; of a word that is *
+// every one.
+type ReadRegistrations func(ctx context.Context, cluster, protocol, service, address string) ([]registration.Registration, error)
+
 // Loader fetches and resolves manifests. It is safe for concurrent use when
 // the functions of its options are.
 type Loader struct {
-	*fetcher
-	eval Options
+	opts   Options
+	client *http.Client
 }
 
 // NewLoader makes a loader.
 func NewLoader(o Options) *Loader {
-	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
+	o.MaxBytes, o.MaxBundleBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes), cmp.Or(o.MaxBundleBytes, model.MaxBundle)
+	o.HTTPStall = cmp.Or(o.HTTPStall, defaultStall)
 
-	return &Loader{fetcher: newFetcher(o.FetchOptions), eval: o}
+	return &Loader{opts: o, client: web.NewClient(web.Options{Timeout: fetchTimeout, HeaderTimeout: defaultStall})}
 }
 
 // Inputs are what goes into a Resolve besides the document.
@@ -42,6 +82,8 @@ type Inputs struct {
 	Known func(model.Ref) bool
 	// Drift is that of resources that do not say it themselves.
 	Drift model.Drift
+	// ObserveOnly requires no properties, for a single resource that is only observed.
+	ObserveOnly bool
 	// MaxDepth is how deep manifests may include one another; 0 means DefaultMaxDepth.
 	MaxDepth int
 }
@@ -84,15 +126,7 @@ type Resolved struct {
 
 // Parse is Parse for a source that the loader fetched, with its limit.
 func (l *Loader) Parse(s *Source) (*Document, error) {
-	return parse(s.Name, s.Data, l.eval.MaxBytes)
-}
-
-// Render returns the manifest with everything resolved, as YAML that muster
-// applies again. Secrets, and the values of sensitive resources, are redacted;
-// expressions that must wait stay as they are, with the data they may need;
-// what control excluded stays excluded. The same input makes the same bytes.
-func (r *Resolved) Render() ([]byte, error) {
-	return renderYAML(renderInput{CCM: r.ccm, Data: r.Data, FailOnError: r.FailOnError, Flapping: r.Flapping, Limit: r.Limit, PreMessage: r.PreMessage, PostMessage: r.PostMessage, Resources: r.own, Values: r.values})
+	return parse(s.Name, s.Data, l.opts.MaxBytes)
 }
 
 // origin is a manifest as its resources see it when they run.

@@ -19,35 +19,23 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Manifest is a resolved manifest.
-type renderInput struct {
-	// CCM reports whether the section of the manifest is ccm.
-	CCM                     bool
-	Data                    map[string]any
-	FailOnError             bool
-	Flapping                model.Flapping
-	Limit                   int
-	PreMessage, PostMessage string
-	// Resources are those that the manifest itself declares, Values their properties.
-	Resources []*resource.Resource
-	Values    []document.Value
-}
-
-// YAML writes a resolved manifest as YAML.
-func renderYAML(o renderInput) ([]byte, error) {
+// Render returns the manifest with everything resolved, as YAML that muster applies again. Secrets and
+// the values of sensitive resources are redacted. Deferred expressions stay as they are, with the data
+// that they may need. Excluded resources stay excluded. The same input returns the same bytes.
+func (r *Resolved) Render() ([]byte, error) {
 	root := document.Value{Kind: document.Map}
 	section := "muster"
-	if o.CCM && slices.ContainsFunc(o.Values, callsTemplateLater) {
+	if r.ccm && slices.ContainsFunc(r.values, callsTemplateLater) {
 		section = "ccm" // the section selects the language of template
 	}
-	if len(o.Data) > 0 && slices.ContainsFunc(o.Resources, func(res *resource.Resource) bool { return res.ResolveDeferred != nil }) {
-		data, err := expression.ToValue(o.Data, model.Position{})
+	if len(r.Data) > 0 && slices.ContainsFunc(r.own, func(res *resource.Resource) bool { return res.ResolveDeferred != nil }) {
+		data, err := expression.ToValue(r.Data, model.Position{})
 		if err != nil {
 			return nil, err
 		}
 		root.Entries = append(root.Entries, entry("data", literal(data, redact.Redactor{})))
 	}
-	root.Entries = append(root.Entries, entry(section, o.body()))
+	root.Entries = append(root.Entries, entry(section, r.body()))
 
 	return encode(root)
 }
@@ -66,34 +54,34 @@ func entry(key string, v document.Value) document.Entry { return document.Entry{
 
 func text(s string) document.Value { return document.Value{Kind: document.String, Text: s} }
 
-func (o renderInput) body() document.Value {
+func (r *Resolved) body() document.Value {
 	body := document.Value{Kind: document.Map}
-	if o.FailOnError {
+	if r.FailOnError {
 		body.Entries = append(body.Entries, entry("fail_on_error", document.Value{Kind: document.Bool, Text: "true"}))
 	}
-	switch o.Flapping {
+	switch r.Flapping {
 	case model.DefaultFlapping:
 	case model.Flapping{}:
 		body.Entries = append(body.Entries, entry("flapping", text("off")))
 	default:
 		limits := []document.Entry{
-			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Flapping.Repairs)}),
-			entry("within", text(o.Flapping.Within.String())),
+			entry("repairs", document.Value{Kind: document.Number, Text: strconv.Itoa(r.Flapping.Repairs)}),
+			entry("within", text(r.Flapping.Within.String())),
 		}
 		body.Entries = append(body.Entries, entry("flapping", document.Value{Kind: document.Map, Entries: limits}))
 	}
-	if o.Limit > 0 {
-		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(o.Limit)}))
+	if r.Limit > 0 {
+		body.Entries = append(body.Entries, entry("limit", document.Value{Kind: document.Number, Text: strconv.Itoa(r.Limit)}))
 	}
-	if o.PreMessage != "" {
-		body.Entries = append(body.Entries, entry("pre_message", literal(text(o.PreMessage), redact.Redactor{})))
+	if r.PreMessage != "" {
+		body.Entries = append(body.Entries, entry("pre_message", literal(text(r.PreMessage), redact.Redactor{})))
 	}
-	if o.PostMessage != "" {
-		body.Entries = append(body.Entries, entry("post_message", literal(text(o.PostMessage), redact.Redactor{})))
+	if r.PostMessage != "" {
+		body.Entries = append(body.Entries, entry("post_message", literal(text(r.PostMessage), redact.Redactor{})))
 	}
 	list := document.Value{Kind: document.List}
-	for i, res := range o.Resources {
-		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, o.Values[i]))}}
+	for i, res := range r.own {
+		block := document.Value{Kind: document.Map, Entries: []document.Entry{entry(res.Type.Name, rendered(res, r.values[i]))}}
 		list.Items = append(list.Items, block)
 	}
 	body.Entries = append(body.Entries, entry("resources", list))

@@ -97,9 +97,9 @@ func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Dat
 	if len(problems) > 0 {
 		return Data{}, tidyProblems(problems)
 	}
-	if l.eval.Warn != nil {
+	if l.opts.Warn != nil {
 		for _, w := range resolved.Warnings {
-			l.eval.Warn(w)
+			l.opts.Warn(w)
 		}
 	}
 
@@ -161,7 +161,7 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data D
 		return data, err
 	}
 	defer func() { err = errors.Join(err, src.Close()) }()
-	doc, err := parseData(src.Name, src.Data, l.eval.MaxBytes)
+	doc, err := parseData(src.Name, src.Data, l.opts.MaxBytes)
 	if err != nil {
 		return data, err
 	}

@@ -99,7 +99,7 @@ func (s *shared) provided() map[string]model.Ref {
 
 func (l *Loader) session(doc *Document, in Inputs) *session {
 	s := &session{
-		loader: l, evaluator: newEvaluator(&l.eval, doc, in.Dir, in.Author), external: in.Data,
+		loader: l, evaluator: newEvaluator(&l.opts, doc, in.Dir, in.Author), external: in.Data,
 		holds: resource.Scope{Dir: in.Dir, Author: in.Author, MaxDepth: cmp.Or(in.MaxDepth, DefaultMaxDepth)}, defaults: model.Common{Drift: in.Drift},
 	}
 	if in.Untrusted != nil {

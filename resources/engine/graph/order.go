@@ -7,10 +7,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// sort brings the nodes into run order: after everything they depend on, and
-// otherwise as they were declared. There is no cycle among them.
+// sort puts the nodes into run order: after their dependencies, otherwise in the order of
+// declaration. The graph has no cycles.
 func (g *Graph) sort() {
-	waiting := make([]int, len(g.nodes)) // by their place in the document
+	waiting := make([]int, len(g.nodes)) // by position in the document
 	ready := &declarationHeap{}
 	for _, n := range g.nodes {
 		waiting[n.declared] = len(n.Before)
@@ -51,8 +51,8 @@ func (h *declarationHeap) Pop() any {
 	return n
 }
 
-// Related returns the references of nodes of g, of what must run before any of them, and
-// of what runs after.
+// Related returns the references of nodes, of all nodes that must run before them, and of all nodes
+// that run after them.
 func (g *Graph) Related(refs []model.Ref) map[model.Ref]bool {
 	out := map[model.Ref]bool{}
 	for _, next := range []func(*Node) []*Node{func(n *Node) []*Node { return n.Before }, func(n *Node) []*Node { return n.after }} {
@@ -77,21 +77,19 @@ func (g *Graph) Related(refs []model.Ref) map[model.Ref]bool {
 	return out
 }
 
-// Step is a resource at its place in a run, with what it waits for.
+// Step is a resource in run order with the edges that it waits for.
 type Step struct {
 	Resource *resource.Resource
-	// Waits are the edges that lead to it: those that its manifest asks for, in
-	// its order, then the automatic ones.
+	// Waits are the edges to the resource: the declared edges in order, then the automatic edges.
 	Waits []Edge
-	// Elsewhere are the edges from what is not in the graph: resources of earlier
-	// commands of the session, or of manifests that are excluded or not read yet.
-	// From is as it was written.
+	// Elsewhere are the edges from resources outside the graph: resources of earlier commands of
+	// the session, or of manifests that are excluded or not read yet. From is the reference as
+	// written.
 	Elsewhere []Edge
 }
 
-// Steps returns the resources in run order with what each waits for. A run
-// leaves that order only for a resource that misses what another one creates
-// on its way.
+// Steps returns the resources in run order. A run deviates from this order only if a resource
+// misses something that another resource implicitly creates.
 func (g *Graph) Steps() []Step {
 	out := make([]Step, len(g.nodes))
 	for i, n := range g.nodes {

@@ -289,8 +289,8 @@ var rows = map[string]row{
 	"a manifest to read":         {lines: []string{"apply b"}, change: expand, want: "wait for manifest"},
 	"a manifest that is invalid": {lines: []string{"apply b"}, change: expand, err: errors.New("line 3"), want: "fail: line 3"},
 
-	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would remove x too, which svc#a provides: one of the two has to go"},
-	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would remove y too, which svc#a provides: one of the two has to go"},
+	"takes what another wants": {lines: []string{"svc a provides=x", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "fail: not changed, because it would also remove x, which svc#a provides; remove one of the two resources"},
+	"the same, later":          {lines: []string{"svc a provides=y", "svc b takes=y"}, after: []string{"not-begun"}, has: "0", noop: true, want: "fail: not changed, because it would also remove y, which svc#a provides; remove one of the two resources"},
 	"takes what it provides":   {lines: []string{"svc b provides=x takes=x"}, has: "0", want: "change set"},
 	"takes what nobody wants":  {lines: []string{"svc a provides=y", "svc b takes=x"}, after: []string{"stable"}, has: "0", want: "change set"},
 	"undue for another":        {lines: []string{"svc b undue=x", "svc a provides=x", "svc c undue=x"}, after: []string{"stable", "not-begun"}, has: "0", want: "stable"},

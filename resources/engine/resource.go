@@ -12,9 +12,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// turn brings one resource into its desired state, or records why not: it
-// decides, and does what was decided. ctx is that of the run, work that of the
-// change in hand.
+// reconcileResource brings one resource into its desired state, or records why it did not. ctx is
+// the context of the run, work the context of the current change.
 func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 	r.Results[n.At].Started = true
 	t := r.report.Begin(n, r.IsNoop(n), r.ScopeOf(n).HealthCheckOnly)
@@ -31,7 +30,7 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 		}
 		err := r.expand(ctx, n)
 		if err == nil {
-			return // its turn comes after those of what it includes
+			return // it runs after the resources that it includes
 		}
 		r.observer.Fail(n, err)
 	}
@@ -41,13 +40,13 @@ func (r *run) reconcileResource(ctx, work context.Context, n *graph.Node) {
 	}
 	if d.Kind == plan.Change && !r.IsNoop(n) {
 		if until := r.limit(n); !until.IsZero() {
-			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "a limit of changes a minute puts it off", RetryAt: until}
+			d = plan.Decision{Kind: plan.Skip, NotRun: true, Reason: "the limit of changes per minute defers it", RetryAt: until}
 		}
 	}
 	r.act(ctx, work, n, t, d)
 }
 
-// settled decides on a node that was in between when it was observed with others.
+// readAgain observes a node again that was in a transitional state, and decides on it.
 func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
 	looking, cancel := withTimeout(ctx, n)
 	defer cancel()
@@ -58,8 +57,8 @@ func (r *run) readAgain(ctx context.Context, n *graph.Node) plan.Decision {
 	return r.decide(ctx, n)
 }
 
-// limit counts a change, or returns until when it is put off. That of one that includes
-// others is theirs.
+// limit counts a change, or returns the time until which a limit defers it. Resources that include
+// others have no limit.
 func (r *run) limit(n *graph.Node) (until time.Time) {
 	if r.opts.Limit == nil || n.Resource.Type.Include != nil {
 		return time.Time{}
@@ -68,8 +67,8 @@ func (r *run) limit(n *graph.Node) (until time.Time) {
 	return r.opts.Limit(n.Resource)
 }
 
-// decide decides on a node, and gets what the decision waits for, except for a
-// manifest that must be read and a node that must go first.
+// decide decides on a node. It resolves properties, reads states and runs guards that the decision
+// waits for. It returns a decision that waits for a manifest or for another node.
 func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	ctx, cancel := withTimeout(ctx, n)
 	defer cancel()
@@ -93,7 +92,7 @@ func (r *run) decide(ctx context.Context, n *graph.Node) plan.Decision {
 	}
 }
 
-// resolveLate completes the properties of a resource that had to wait for its turn.
+// resolveDeferred resolves the deferred properties of a resource.
 func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
 	spec, secrets, err := n.Resource.ResolveDeferred(ctx, r.outputs.values)
 	if err == nil {
@@ -102,7 +101,7 @@ func (r *run) resolveDeferred(ctx context.Context, n *graph.Node) {
 	r.observer.SetSpec(n, spec, err)
 }
 
-// act does what was decided on a node, and ends its turn.
+// act carries out a decision and ends the transaction of the node.
 func (r *run) act(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
 	switch d.Kind {
 	case plan.Skip:
@@ -147,10 +146,10 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	t.Changed, t.Noop, t.Refreshed = true, true, d.Refresh && !d.Plan.Unrefreshed
 	t.NoopMessage = r.secrets.Redact(d.Plan.Message())
 	if d.Until != nil {
-		t.NoopMessage += ", provided that its guards let it once " + d.Until.Ref.String() + " is applied"
+		t.NoopMessage += ", if its guards allow it after " + d.Until.Ref.String() + " is applied"
 	}
 	if d.More != nil {
-		t.NoopMessage += ", and possibly more once " + d.More.Ref.String() + " is applied"
+		t.NoopMessage += ", and possibly more after " + d.More.Ref.String() + " is applied"
 	}
 	if r.wouldReloadUnits(n, d.Plan) {
 		t.NoopMessage += ", followed by a daemon-reload of systemd"
@@ -161,8 +160,7 @@ func (r *run) predict(n *graph.Node, t *model.Transaction, d plan.Decision) {
 	r.report.NoteDrift(n, d.Plan, false)
 }
 
-// change makes the change of a node, together with those of the nodes after it
-// where its type can.
+// change changes a node, in a batch with the following nodes if the type supports it.
 func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transaction, d plan.Decision) {
 	batch := r.batch(ctx, dueChange{Node: n, Plan: d.Plan, Refresh: d.Refresh})
 	transactions := []*model.Transaction{t}
@@ -181,13 +179,13 @@ func (r *run) change(ctx, work context.Context, n *graph.Node, t *model.Transact
 	}
 }
 
-// batch returns a change with those that can be made together with it: of the
-// resources of its type and provider that follow it directly and wait for
-// nothing that is still to come. One that is expected to fail is changed alone.
+// batch returns a change and the changes that can join it: changes of the following nodes with the
+// same type and provider that wait for no other node. A change that is expected to fail has no
+// batch.
 func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
 	batch := []dueChange{first}
 	most := batchSize(first.Node.Resource.Type, r.Graph.Len())
-	// With fail_on_error nothing may be changed beside what fails.
+	// With fail_on_error, no change may be made beside one that fails.
 	if most == 1 || r.FailsFast(first.Node) || first.Plan.Fails != nil {
 		return batch
 	}
@@ -212,7 +210,7 @@ func (r *run) batch(ctx context.Context, first dueChange) []dueChange {
 	return batch
 }
 
-// changeTogether makes changes at once, and one by one those that did not succeed.
+// changeTogether makes the changes of a batch, and repeats the failed changes one by one.
 func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []*model.Transaction) {
 	results := make([]*changeResult, len(batch))
 	err := r.record(work, batch, ts)
@@ -225,7 +223,7 @@ func (r *run) changeTogether(ctx, work context.Context, batch []dueChange, ts []
 	}
 	made := now()
 	end := func(i int, finish func()) {
-		// The time in which others of the batch had their turns is not this one's.
+		// The time in which the batch processed other resources does not count.
 		ts[i].Timestamp = ts[i].Timestamp.Add(now().Sub(made))
 		finish()
 		r.conclude(ctx, batch[i].Node, ts[i])
@@ -251,7 +249,7 @@ func (r *run) changeAlone(ctx, work context.Context, c dueChange, t *model.Trans
 	r.conclusion(work, c, t, make(ctx, work, c))
 }
 
-// record stores, before changes are made, the refreshes and the daemon-reload that they cause.
+// record stores, before the changes, the refreshes and the daemon-reload that they cause.
 func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transaction) error {
 	nodes := make([]*graph.Node, len(batch))
 	for i, c := range batch {
@@ -266,7 +264,7 @@ func (r *run) record(ctx context.Context, batch []dueChange, ts []*model.Transac
 	return r.refreshes.Notify(ctx, nodes...)
 }
 
-// conclusion records what came of a change.
+// conclusion records the result of a change.
 func (r *run) conclusion(ctx context.Context, c dueChange, t *model.Transaction, res changeResult) {
 	result := &r.Results[c.Node.At]
 	if r.opts.Outputs && !r.isSensitive(c.Node) {
