@@ -17,8 +17,8 @@ const (
 	extExpressions = ".templ"
 )
 
-// maxNesting limits the depth of texts that render other texts. maxExpressions limits the
-// expressions of the outermost text and all texts within it.
+// maxNesting limits the depth of texts that render other texts. maxExpressions limits the number of
+// expressions in the outermost text and in all texts within it.
 const (
 	maxNesting     = 10
 	maxExpressions = 100_000
