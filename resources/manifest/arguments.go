@@ -139,11 +139,11 @@ func (k *argumentKeeper) line(v document.Value, p resource.Property) document.Va
 		}
 	default:
 		v.Text = command.Join(words)
-		hint := "quote the value, or insert each argument by an expression of its own"
+		hint := "quote the value, or use one expression per argument"
 		if p.List != "" {
 			hint = "list the arguments in `" + p.List + "`, or quote the value"
 		}
-		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty: it is one argument")
+		k.warnings.Add(v.Pos, hint, "a value in this command has blanks or quotes, or is empty; it stays one argument")
 	}
 	v.Inserted = nil
 

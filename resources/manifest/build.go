@@ -145,7 +145,7 @@ func name(r *resolver, properties document.Value) (text string, sure bool) {
 	switch {
 	case slices.Contains(r.Failed, v.Pos) && v.Deferred:
 		if r.Forgiving && len(r.Problems) == 0 {
-			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
+			r.Problems.Add(v.Pos, "an excluded resource also needs a name", "the expression of the name fails")
 		}
 	case v.Deferred:
 		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")

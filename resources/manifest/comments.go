@@ -111,7 +111,7 @@ func (m *misplaced) value(v document.Node) {
 	for item := range v.Items() {
 		if item.Kind() != document.Map && item.Kind() != document.List {
 			for _, c := range m.behind.at(item.Pos()) {
-				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
+				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
 		m.value(item)

@@ -178,7 +178,7 @@ func (d *Document) unknownInSection(key document.Node) {
 		return
 	}
 	if key.Text() == "drift" {
-		d.problems.Add(key.Pos(), "give it to a resource, to all of a type by `defaults`, or to the assignment by muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
+		d.problems.Add(key.Pos(), "set it on a resource, on all resources of a type with `defaults`, or on an assignment with muster fleet push --drift", "unknown key `drift` in `%s`", d.section)
 		return
 	}
 	d.unknown(key, d.section, sectionKeys())

@@ -310,7 +310,7 @@ func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, erro
 }
 
 // errOnOtherNode is the error of a file of another node.
-var errOnOtherNode = errors.New("it is the node's")
+var errOnOtherNode = errors.New("only the node has the file")
 
 // elsewhere records the files that expressions read beside the manifest. For another node it
 // refuses other files.

@@ -232,7 +232,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	c.left -= int64(n)
 	_, _ = c.sum.Write(p[:n])
 	if c.left < 0 {
-		return 0, fmt.Errorf("%w: the bundle has more bytes than are allowed", ErrTooLarge)
+		return 0, fmt.Errorf("%w: the bundle exceeds the size limit", ErrTooLarge)
 	}
 
 	return n, err
@@ -281,7 +281,7 @@ type stalling struct {
 
 // Read reads until the limit of a pause.
 func (s *stalling) Read(b []byte) (int, error) {
-	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("nothing came for %s", s.limit)) })
+	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("no data for %s", s.limit)) })
 	n, err := s.ReadCloser.Read(b)
 	timer.Stop()
 	s.received += int64(n)
@@ -312,7 +312,7 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%w: more than the %d bytes that are allowed", ErrTooLarge, limit)
+		return nil, fmt.Errorf("%w: more than the limit of %d bytes", ErrTooLarge, limit)
 	}
 
 	return data, nil

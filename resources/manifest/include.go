@@ -65,7 +65,7 @@ func (b *build) checkTemplates() {
 		switch {
 		case later || b.openEnded || b.session.providedWithin(path):
 		case errors.Is(err, fs.ErrNotExist):
-			b.problems.Add(pos, "a relative path is beside the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource brings it", spec.Templates())
+			b.problems.Add(pos, "a relative path is relative to the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource creates it", spec.Templates())
 		case err == nil && !info.IsDir():
 			b.problems.Add(pos, "", "`source`: %s beside this manifest is not a directory of templates", spec.Templates())
 		}
@@ -109,7 +109,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
 	if s.holds.Depth >= s.holds.MaxDepth {
 		b.openEnded = true
-		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
+		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests are nested more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
 	var err error
@@ -178,7 +178,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	case b.session.ForOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
 		b.session.Unsure = true // a missing file beside the manifest is reported with all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
-		hint = "a relative path is beside the manifest that names it"
+		hint = "a relative path is relative to the manifest that names it"
 		fallthrough
 	default:
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {

@@ -156,5 +156,5 @@ func (m *marks) place(pos model.Position) model.Position {
 }
 
 func (m *marks) problem(pos model.Position) {
-	m.problems.Add(pos, "print secrets as they are, in the values of properties", "what %s renders here depends on a secret, and names and keys are shown", m.file)
+	m.problems.Add(pos, "print secrets as they are, in the values of properties", "the output of %s depends on a secret here, but names and keys are shown", m.file)
 }

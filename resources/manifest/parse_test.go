@@ -19,9 +19,9 @@ func TestUnreadable(t *testing.T) {
 		"second document":   {"data: {}\n---\ndata: {}\n", "m.yaml:2:1: a second document begins here (give each document a file of its own)"},
 		"empty second":      {"data: {}\n---\n", "m.yaml:2:1: a second document begins here (give each document a file of its own)"},
 		"broken second":     {"data: {}\n---\n\tx: 1\n", "m.yaml:3:1: a tab cannot indent (use spaces)"},
-		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)"},
-		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: the key `8080` is there twice, first at m.yaml:2:3 (keep one of them)"},
-		"duplicate of many": {"data: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1,\n  m: 2}\n", "m.yaml:2:3: the key `m` is there twice, first at m.yaml:1:80 (keep one of them)"},
+		"duplicate":         {"data:\n  a: 1\n  b: 2\n  a: 3\n", "m.yaml:4:3: duplicate key `a`, first at m.yaml:2:3 (keep one of them)"},
+		"duplicate text":    {"data:\n  8080: 1\n  \"8080\": 2\n", "m.yaml:3:3: duplicate key `8080`, first at m.yaml:2:3 (keep one of them)"},
+		"duplicate of many": {"data: {a: 1, b: 1, c: 1, d: 1, e: 1, f: 1, g: 1, h: 1, i: 1, j: 1, k: 1, l: 1, m: 1, n: 1,\n  m: 2}\n", "m.yaml:2:3: duplicate key `m`, first at m.yaml:1:80 (keep one of them)"},
 		"byte order mark":   {"\ufeffhello\n", "m.yaml:1:1: a manifest must be a mapping, not a string (it begins with `muster:` or `data:`)"},
 		"utf-16":            {"\xff\xfed\x00", "m.yaml:1:1: the document is not UTF-8, it begins as UTF-16 does (save it as UTF-8)"},
 		"gzip":              {"\x1f\x8b\x08", "m.yaml:1:1: the document is a gzip archive, not text (a bundle is taken from a path, obj:// or http(s)://)"},
@@ -55,9 +55,9 @@ func TestUnreadable(t *testing.T) {
 		"bad bool":          {"data: {a: !!bool x}\n", "m.yaml:1:11: \"x\" is no !!bool"},
 		"bad null":          {"data: {a: !!null x}\n", "m.yaml:1:11: \"x\" is no !!null"},
 		"bad binary":        {"data:\n  a: !!binary '*'\n", "m.yaml:2:6: `!!binary` does not hold base64: illegal base64 data at input byte 0"},
-		"json duplicate":    {"{\"data\": {\"a\": 1,\n  \"a\": 2}}", "m.yaml:2:3: the key `a` is there twice, first at m.yaml:1:11 (keep one of them)"},
+		"json duplicate":    {"{\"data\": {\"a\": 1,\n  \"a\": 2}}", "m.yaml:2:3: duplicate key `a`, first at m.yaml:1:11 (keep one of them)"},
 		"json surrogate":    {"{\"data\": {\"a\": \"\\ud800\"}}", "m.yaml:1:16: the text holds half of a surrogate pair (write the whole pair, or the character itself)"},
-		"several at a time": {"data:\n  a: !x 1\n  a: 2\n  ~: 3\n", lines("m.yaml:2:6: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)", "m.yaml:3:3: the key `a` is there twice, first at m.yaml:2:3 (keep one of them)", "m.yaml:4:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)")},
+		"several at a time": {"data:\n  a: !x 1\n  a: 2\n  ~: 3\n", lines("m.yaml:2:6: the tag `!x` has no meaning here (remove the tag, or quote the text if it begins with `!`)", "m.yaml:3:3: duplicate key `a`, first at m.yaml:2:3 (keep one of them)", "m.yaml:4:3: a key must not be empty (write the key before the colon, in quotes if it is `null` or `~`)")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			doc, err := manifest.Parse("m.yaml", []byte(tc.in))

@@ -57,7 +57,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {
-				b.out.Warnings = append(b.out.Warnings, model.ProblemAt(need.Pos, "check that it is in a child manifest which is left out and cannot be read here", "`%s` names %s, which nothing declares that can be read: it counts as met", need.Property, need.Ref)...)
+				b.out.Warnings = append(b.out.Warnings, model.ProblemAt(need.Pos, "check that an excluded child manifest declares it, which cannot be read here", "`%s` names %s, which no readable manifest declares; it counts as met", need.Property, need.Ref)...)
 			}
 		}
 	}

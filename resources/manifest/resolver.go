@@ -125,7 +125,7 @@ func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	for _, e := range entries {
 		if first, twice := seen[e.Key]; twice {
 			if !slices.Contains(r.Failed, e.Pos) {
-				r.Fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
+				r.Fail(e.Pos, "keep one of them", "duplicate key `%s`, first at %s", e.Key, first)
 			}
 			continue
 		}

@@ -67,7 +67,7 @@ type scope struct {
 type deferredError struct{ waits []resource.Reference }
 
 // Error names the resource that must run first.
-func (e deferredError) Error() string { return e.waits[0].Ref.String() + " must have run before" }
+func (e deferredError) Error() string { return e.waits[0].Ref.String() + " must run first" }
 
 // outputsOf returns the error of an expression that needs the outputs of resources.
 func outputsOf(refs ...model.Ref) (out deferredError) {
@@ -224,7 +224,7 @@ const (
 	stepCost = 64
 )
 
-var errTooMuchWork = expression.WithHint(errors.New("it does too much work"), "use join() to make a text of a list, or make the value elsewhere")
+var errTooMuchWork = expression.WithHint(errors.New("it exceeds the work limit"), "use join() to build a text from a list, or compute the value elsewhere")
 
 // step counts an iteration of a loop and returns its value.
 func (sc *scope) step(ctx context.Context, v any) (any, error) {

@@ -118,7 +118,7 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	content, err := t.read(text, evaluated)
 	if err != nil {
 		if expression.HintOf(err) == "" && t.waiting == nil && !errors.Is(err, paths.ErrUntrusted) {
-			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
+			err = expression.WithHint(err, "a text without an action or a line break is the path of a template")
 		}
 		return template.Template{}, err
 	}

@@ -95,7 +95,7 @@ var (
 	// errTooLarge is a text longer than Limits allow.
 	errTooLarge = errors.New("it gives more than is allowed")
 	// errTooMuch is one with more steps than Limits allow.
-	errTooMuch = errors.New("it does too much work")
+	errTooMuch = errors.New("it exceeds the work limit")
 	// errTooDeep is one that calls itself again and again.
 	errTooDeep = errors.New("it recurses too deep")
 	// errTooBig is one whose values take too much memory.

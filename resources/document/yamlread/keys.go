@@ -55,5 +55,5 @@ func (s *Keys) Add(key string, at uint32) {
 
 // AddTwice adds the problem of a key that is there twice.
 func AddTwice(out *model.Problems, pos model.Position, key string, first model.Position) {
-	out.Add(pos, "keep one of them", "the key `%s` is there twice, first at %s", key, first)
+	out.Add(pos, "keep one of them", "duplicate key `%s`, first at %s", key, first)
 }

@@ -102,7 +102,7 @@ func (guardLoops) Visit(node *ast.Node) {
 // Repeat is the builtin repeat with a limit on the size of its result.
 func Repeat(s string, count int, limit int64) (string, error) {
 	if count < 0 || int64(count) > limit || int64(len(s))*int64(count) > limit {
-		return "", fmt.Errorf("repeat would give more than the %d bytes that are allowed", limit)
+		return "", fmt.Errorf("repeat would exceed the limit of %d bytes", limit)
 	}
 
 	return strings.Repeat(s, count), nil

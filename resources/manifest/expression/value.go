@@ -53,7 +53,7 @@ func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 		out.Kind, out.Text = document.Number, strconv.FormatUint(v.Uint(), 10)
 	case v.CanFloat():
 		if math.IsNaN(v.Float()) || math.IsInf(v.Float(), 0) {
-			return out, fmt.Errorf("gives %v, which no document can hold", v.Float())
+			return out, fmt.Errorf("gives %v, which a document cannot contain", v.Float())
 		}
 		text, err := json.Marshal(v.Float())
 		out.Kind, out.Text = document.Number, string(text)
@@ -70,7 +70,7 @@ func toReflected(v reflect.Value, out document.Value) (document.Value, error) {
 		}
 		return ToValue(v.Elem().Interface(), out.Pos)
 	default:
-		return out, fmt.Errorf("gives %s, which no document can hold", wordFor(v.Type()))
+		return out, fmt.Errorf("gives %s, which a document cannot contain", wordFor(v.Type()))
 	}
 
 	return out, nil
