@@ -123,7 +123,7 @@ func TestConfigProblems(t *testing.T) {
 		"trust: {keys: [{key: x}]}":             "agent.yaml:1:22: `key` of `trust.keys`: not a signing key: \"x\", a public one begins with O and has 56 characters (muster trust key ls prints it)",
 		"- node":                                "agent.yaml:1:1: the document must be a mapping, not a list",
 		"node: [":                               "agent.yaml:1",
-		"node: a\n---\nnode: b":                 "agent.yaml:2:1: a second document begins here (give each document a file of its own)",
+		"node: a\n---\nnode: b":                 "agent.yaml:2:1: a second document begins here (put each document into a separate file)",
 		"interval: 1ms\nnodee: a\nmax_depth: 0": "agent.yaml:2:1: unknown key `nodee`",
 	} {
 		_, err := config.Parse("agent.yaml", []byte(text), "web01")
