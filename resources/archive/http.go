@@ -86,7 +86,7 @@ func (HTTP) Status(ctx context.Context, env resource.Env, spec *Spec) (*State, e
 		meta.Owner, meta.Group = env.Host.UserName(ctx, entry.UID), env.Host.GroupName(ctx, entry.GID)
 		meta.Size, meta.MTime = entry.Size, entry.ModTime.UTC()
 	}
-	// Whoever owns its directory makes a larger one at no cost, and it takes hours to read.
+	// A user who owns the directory can put a file of any size there at no cost. Reading it takes hours.
 	if spec.Ensure != model.EnsureAbsent && entry.Kind == files.File && entry.Size <= int64(spec.MaxSize) {
 		if meta.Checksum, err = env.Host.Compare(ctx, entry); err != nil {
 			return nil, fmt.Errorf("could not read the archive: %w", err)

@@ -29,7 +29,7 @@ func (p *pace) begin() { p.since = time.Now() }
 
 func (p *pace) end() { p.waited += time.Since(p.since) }
 
-// count records bytes, of which some are new.
+// count records n bytes; fresh of them are new.
 func (p *pace) count(n, fresh int64) {
 	p.fresh += fresh
 	p.again += n - fresh
@@ -41,7 +41,7 @@ func (p *pace) count(n, fresh int64) {
 // left is the remaining time without progress.
 func (p *pace) left() time.Duration { return p.timeout - p.waited - time.Since(p.since) }
 
-// patience is how long a connection may stall: another one gets a chance too.
+// patience returns how long a connection may stall. The rest of the time is left for a new connection.
 func (p *pace) patience() time.Duration { return min(p.timeout/2, p.left()) }
 
 // check returns an error once the time is over; cause is what broke, nil for a

@@ -26,8 +26,7 @@ type ArchiveProvider interface {
 	// complete gets the checksum before it is placed; its error prevents that and
 	// leaves the path unchanged.
 	Download(ctx context.Context, env resource.Env, spec *Spec, a files.Attrs, complete func(checksum string) error) error
-	// Extract unpacks the content of the archive into its directory. An unsafe
-	// archive is refused before anything is written. What it wrote is durable when
-	// it returns.
+	// Extract unpacks the archive into its directory. It checks the whole archive before it
+	// writes. The files are durable when it returns.
 	Extract(ctx context.Context, env resource.Env, spec *Spec, content *hostarchive.Archive) error
 }

@@ -64,7 +64,7 @@ func TestWhatIsRefusedSaysTheWayOut(t *testing.T) {
 			more["checksum"] = sum(s.new)
 		}
 		o := newOne(t, s.of(t, more)(dir))
-		way := "; the archive is kept and not fetched again: remove " + dir + "/a.tar.gz to fetch it again, or set checksum"
+		way := "; the archive stays and is not fetched again: remove " + dir + "/a.tar.gz to fetch it again, or set checksum"
 		for range 2 {
 			_, plan := o.due()
 			if _, err := o.apply(plan); !errors.Is(err, files.ErrTooLarge) || strings.HasSuffix(err.Error(), way) == checksum {
@@ -120,7 +120,7 @@ func TestCleanupKeepsTheArchiveUntilCreatesIsThere(t *testing.T) {
 		holds("opt/app/bin/tool", "2\n")(t, dir)
 		state, _ := o.due()
 		err = o.typ.Verify(o.spec, outcome, state)
-		if want := dir + "/a.tar.gz was unpacked into " + dir + "/opt, but " + dir + "/opt/app/bin/other is missing: `creates` must name a path in the archive; the archive is kept until it does"; err == nil || err.Error() != want {
+		if want := dir + "/a.tar.gz was unpacked into " + dir + "/opt, but " + dir + "/opt/app/bin/other is missing: `creates` must name a path in the archive; the archive stays until it does"; err == nil || err.Error() != want {
 			t.Errorf("the error is %v, not %s", err, want)
 		}
 	}

@@ -98,7 +98,7 @@ func (s *Spec) Secrets() []model.Secret {
 		add(s.Username)
 	}
 	for _, value := range s.Headers {
-		// The scheme of a credential comes first: Bearer abc.
+		// A scheme precedes the credential: Bearer abc.
 		_, credential, _ := strings.Cut(value, " ")
 		add(value, credential)
 	}

@@ -10,7 +10,7 @@ import (
 // State is the observed state of an archive.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What is at the path"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"The file at the path"`
 
 	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`

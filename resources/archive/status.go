@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// mode is that of an archive: what a password protects is not for everyone.
+// mode is the mode of an archive. Other users must not read a file that needs a password.
 const mode = 0o640
 
 // Status reads the archive and resolves the properties on this machine. A

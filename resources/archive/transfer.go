@@ -26,10 +26,10 @@ const (
 	maxPause = 30 * time.Second
 )
 
-// errRestart is a transfer that must restart: what was written is useless.
+// errRestart means that the transfer must restart: the written bytes are useless.
 var errRestart = errors.New("the transfer restarts")
 
-// errStalled is a connection that is given up for another one.
+// errStalled means that the connection stalled and a new one is needed.
 var errStalled = errors.New("the connection stalled")
 
 // transferError is an error of the transfer, rather than of the written file.
@@ -128,7 +128,7 @@ func (t *transfer) reader(ctx context.Context, complete func(checksum string) er
 	})
 }
 
-// read reads from the connection, and makes another one when it is gone.
+// read reads from the connection, and opens a new connection if it broke.
 func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	if t.conn == nil {
 		if err := t.connect(ctx); err != nil {
@@ -163,7 +163,7 @@ func (t *transfer) read(ctx context.Context, b []byte) (int, error) {
 	return n, nil
 }
 
-// persist retries until a try succeeds or another one is pointless.
+// persist retries until a try succeeds or more tries are pointless.
 func (t *transfer) persist(ctx context.Context, try func() error) error {
 	t.pace.begin()
 	defer t.pace.end()

@@ -247,6 +247,10 @@ func (t many) StatusAll(ctx context.Context, env resource.Env, p provider, specs
 }
 
 func (t many) ApplyAll(ctx context.Context, env resource.Env, p provider, specs []*spec, plans []resource.Plan) ([]resource.Outcome, error) {
+	if len(specs) == 1 {
+		outcome, err := t.Apply(ctx, env, p, specs[0], plans[0])
+		return []resource.Outcome{outcome}, err
+	}
 	t.m.note("change %d together", len(specs))
 	if slices.ContainsFunc(specs, func(s *spec) bool { return s.FailAt == "together" }) {
 		return nil, errors.New("not together")

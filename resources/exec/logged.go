@@ -49,7 +49,7 @@ func (l *outputLog) line(line string, stderr bool) {
 	}
 }
 
-// end logs what was held back.
+// end logs the held lines.
 func (l *outputLog) end() {
 	for _, s := range []*loggedStream{&l.stdout, &l.stderr} {
 		if s.dropped > 0 {

@@ -28,8 +28,8 @@ func (Posix) Status(_ context.Context, env resource.Env, spec *Spec) (*State, er
 	return Look(env, spec, "")
 }
 
-// Execute runs how.Argv, else the command, split by the shell's quoting rules. Its
-// errors are ErrNoCommand and those of command.Split and Host.Run.
+// Execute runs how.Argv, or else the command, split by the quoting rules of the shell. A command without
+// words is ErrNoCommand.
 func (Posix) Execute(ctx context.Context, env resource.Env, text string, how command.Command) (command.Result, error) {
 	if how.Argv == nil {
 		words, err := command.Split(text)

@@ -98,7 +98,7 @@ func linkedDirectory(spec *Spec, state *State) error {
 		return nil
 	}
 
-	return fmt.Errorf("%s is a symbolic link to a directory whose attributes differ and are not changed through the link, manage the directory itself: %s", spec.Name, differing(resource.Plan{Changes: changes}))
+	return fmt.Errorf("%s is a symbolic link to a directory with other attributes, and a link is not followed; manage the directory itself: %s", spec.Name, differing(resource.Plan{Changes: changes}))
 }
 
 func planPresent(spec *Spec, state *State) (plan resource.Plan, err error) {

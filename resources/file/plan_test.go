@@ -140,7 +140,7 @@ func TestSourceChanged(t *testing.T) {
 	withFile("src", "changed meanwhile", 0o644)(t, dir)
 	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
-	verify := resource.Of(typ).Verify
+	verify := fileType().Verify
 	if err := verify(spec, outcome, stateOf(t, env, spec)); err == nil || !strings.Contains(err.Error(), "the source changed while it was copied") {
 		t.Errorf("before the copy: %v", err)
 	}

@@ -27,9 +27,9 @@ type FileProvider interface {
 	Remove(ctx context.Context, env resource.Env, path string, force bool) error
 }
 
-// Content is the content of a file: that of the file Source when set, else
-// Text. Size is how much of Source is copied at most. Validate is the command that
-// must accept it, empty for none. DropCapabilities removes the capabilities of the file.
+// Content is the content of a file: the file Source if it is set, or else Text. At most Size bytes of Source
+// are copied. Validate is the command that must accept the content; it may be empty. DropCapabilities
+// removes the capabilities of the file.
 type Content struct {
 	Text     string
 	Source   string

@@ -15,7 +15,7 @@ type Spec struct {
 	// Content is nil when the content is not managed; an empty one asks for an empty file.
 	Content *string `json:"content,omitempty" alias:"contents" sensitive:"true" jsonschema_description:"Content of the file; \"\" is an empty file, unset leaves the content alone"`
 	Source  string  `json:"source,omitempty" filled:"true" jsonschema_description:"A file on this node to copy; a relative one is taken from the manifest's directory"`
-	// MaxSize bounds the source. Zero bounds only what others may have made.
+	// MaxSize limits the source. Zero limits only a source that other users can write.
 	MaxSize model.Size `json:"max_size,omitempty" jsonschema_description:"The most that a source may have: a number of bytes, or with a unit as in 500MB and 10GiB; unset it is 10GiB for a source that others than root and the user who runs muster may write to"`
 	Owner   string     `json:"owner,omitempty" jsonschema_description:"Owner, name or numeric id; required except with absent"`
 	Group   string     `json:"group,omitempty" jsonschema_description:"Group, name or numeric id; required except with absent"`

@@ -12,28 +12,28 @@ import (
 // directory when it leads to one.
 type State struct {
 	model.CommonState
-	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"What is at the path; absent when nothing is"`
+	Metadata *Metadata `json:"metadata,omitempty" jsonschema_description:"The file or directory at the path; omitted if the path does not exist"`
 
 	// Entry is the path itself; a link is not followed.
 	Entry files.Entry `json:"-"`
-	// Target is the end of a link, Absent for a dangling one; nil for what is none.
+	// Target is the end of a link. Its kind is Absent for a dangling link. It is nil if the path is not a link.
 	Target *files.Entry `json:"-"`
 	// Unknown is why the path could not be inspected. It is then never changed.
 	Unknown error `json:"-"`
 
-	// Text is the content that has the checksum, where it was read for that just now, and is
-	// short enough to be kept.
+	// Text is the content of the checksum, if the checksum was computed just now and the content is
+	// short.
 	Text *string `json:"-"`
 	// Unreadable is why the content could not be read for its checksum.
 	Unreadable error `json:"-"`
-	// Unshown is the digest of a content that is compared, and not shown: that of a
-	// file which does not belong to the owner of its directory.
+	// Unshown is the digest of a content that is compared but not shown, because the file does not
+	// belong to the owner of its directory.
 	Unshown string `json:"-"`
 
 	want wanted
 }
 
-// Mark returns the path and the mark of what is there.
+// Mark returns the path and its mark.
 func (s *State) Mark() (path string, mark files.Mark) { return s.Name, s.Entry.Mark() }
 
 // digest returns the digest of the content, empty for none.
@@ -67,14 +67,14 @@ type Metadata struct {
 // Plan needs and may not read itself.
 type wanted struct {
 	attrs files.Attrs
-	// digest and size are those of the wanted content, when content is managed.
+	// digest and size describe the wanted content, if content is managed.
 	digest string
 	size   int64
 	// obstacle is why the path cannot be created, replaced or removed.
 	obstacle error
 	// carried describes the extended attributes of a file that changes its content or owner.
 	carried files.Carried
-	// mask marks a link to /dev/null, by which systemd masks a unit.
+	// mask reports a link to /dev/null, which masks a unit in systemd.
 	mask bool
 	// notEmpty marks a directory with entries.
 	notEmpty bool

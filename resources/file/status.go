@@ -33,7 +33,7 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 		return state, err
 	}
 	text := state.Text
-	state.Text = nil // not kept for longer than it takes
+	state.Text = nil // free the memory
 	if state.Unknown != nil {
 		return state, nil
 	}
@@ -59,9 +59,8 @@ func (Type) Status(ctx context.Context, env resource.Env, p FileProvider, spec *
 	return state, resolveContent(ctx, env, spec, state, text)
 }
 
-// maxOther is the size in bytes up to which a file of another size than the wanted
-// content is read for the digest of its change. A file of any size costs its owner
-// nothing, and hours to read.
+// maxOther is the largest size in bytes of a file that is read for the digest of its change although its
+// size shows that it differs. A file of any size costs its owner nothing; reading it takes hours.
 const maxOther = 64 << 20
 
 // wantedSize returns the size of the wanted content, or -1.
@@ -111,8 +110,8 @@ func checkRemoval(env resource.Env, spec *Spec, state *State) error {
 	return err
 }
 
-// resolveContent fills in the wanted content, and the texts of a diff when it
-// differs; text is the content that was found, nil where that has to be read for it.
+// resolveContent sets the wanted content and, if it differs, the texts of a diff. text is the content
+// of the file, nil if it still has to be read.
 func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *State, text *string) error {
 	source, err := sourcePath(env.Scope.Dir, spec)
 	if err != nil {
@@ -153,8 +152,8 @@ func resolveContent(ctx context.Context, env resource.Env, spec *Spec, state *St
 	return nil
 }
 
-// digestOf returns the hex SHA-256 of a content, which is usually the one that was
-// found: then nothing is allocated for it.
+// digestOf returns the hex SHA-256 of a content. It allocates nothing if the content has the
+// digest found, as usual.
 func digestOf(content, found string) string {
 	var small [1 << 10]byte
 	var text [2 * sha256.Size]byte
@@ -197,8 +196,8 @@ func resolveSource(ctx context.Context, env resource.Env, source string, spec *S
 	return entry, nil
 }
 
-// lookAtSource returns the file that is copied. One that is too large is an error: it
-// costs whoever may write to it nothing, and hours to read.
+// lookAtSource returns the entry of the source. A source that is too large is an error: a file of
+// any size costs a user who may write to it nothing, and reading it takes hours.
 func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) {
 	entry, err := h.Follow(source)
 	switch {
@@ -220,8 +219,8 @@ func lookAtSource(h *host.Host, source string, spec *Spec) (files.Entry, error) 
 // maxOfOthers is the size of the largest source that others may write to, without max_size.
 const maxOfOthers = 10 << 30
 
-// sourcePath returns the absolute path of the source, empty for none; dir is that
-// of the manifest.
+// sourcePath returns the absolute path of the source, empty for no source. dir is the directory of
+// the manifest.
 func sourcePath(dir string, spec *Spec) (string, error) {
 	switch {
 	case spec.Source == "" || filepath.IsAbs(spec.Source):

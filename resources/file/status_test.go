@@ -258,7 +258,7 @@ func TestLargeSource(t *testing.T) {
 	outcome, err := typ.Apply(t.Context(), env, file.Posix{}, spec, plan)
 	check(t, err)
 	state := stateOf(t, env, spec)
-	check(t, resource.Of(typ).Verify(spec, outcome, state))
+	check(t, fileType().Verify(spec, outcome, state))
 	runtime.ReadMemStats(&after)
 	if used := after.TotalAlloc - before.TotalAlloc; used > size/16 || state.Metadata.Size != size {
 		t.Errorf("%d bytes were allocated for a source of %d, of which %d were copied", used, size, state.Metadata.Size)

@@ -22,7 +22,7 @@ const (
 	defaultTimeout  = time.Minute
 )
 
-// maxOutput bounds the kept output of a check.
+// maxOutput limits the stored output of a check.
 const maxOutput = 4 << 10
 
 // maxAtOnce is how many checks run at once.
@@ -109,8 +109,8 @@ func (c *Checker) try(ctx context.Context, check model.HealthCheck, env []string
 	if err != nil {
 		return model.HealthUnknown, err.Error()
 	}
-	// Nothing of a check outlives it, not even background processes and those that
-	// goss stops waiting for.
+	// No process of a check outlives it, including background processes and processes that goss no
+	// longer waits for.
 	command.Env, command.Tied, command.EndGroup = env, true, true
 	limited, cancel := context.WithTimeoutCause(ctx, timeout, fmt.Errorf("%w after %s", errTimeout, timeout))
 	defer cancel()

@@ -30,7 +30,7 @@ const (
 type kind struct {
 	// attributes are the allowed attributes.
 	attributes map[string]sort
-	// needs are attributes of which a rule has at least one.
+	// needs are attributes; a rule has at least one of them.
 	needs []string
 }
 

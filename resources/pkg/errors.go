@@ -26,13 +26,13 @@ var (
 	ErrUnmet = errors.New("the dependencies cannot be met")
 	// ErrLocked is another process that held the lock until the timeout.
 	ErrLocked = errors.New("another process holds the lock of the package manager")
-	// ErrNotRoot is a change by a user who may not make it.
+	// ErrNotRoot means that the user must not change packages.
 	ErrNotRoot = errors.New("only root may change packages")
 	// ErrDownload is a file of a repository that cannot be fetched.
 	ErrDownload = errors.New("a download failed")
 	// ErrNoSpace is a full disk.
 	ErrNoSpace = errors.New("there is not enough free space")
-	// ErrScript is a failed script of the package or of another one.
+	// ErrScript means that a script of this or another package failed.
 	ErrScript = errors.New("a script of a package failed")
 	// ErrRefused is a change that the package manager refused.
 	ErrRefused = errors.New("the package manager refused it")
@@ -108,7 +108,7 @@ func about(err error, r Request) *Failure {
 	return &own
 }
 
-// Error returns the cause, what it means and what to do, and the output.
+// Error returns the cause, the meaning, the remedy and the output.
 func (f *Failure) Error() string {
 	text := f.Cause + ": " + f.Err.Error() + ": "
 	if len(f.Packages) > 1 {

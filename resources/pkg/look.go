@@ -16,7 +16,7 @@ type refreshed struct {
 	err error
 }
 
-// locked calls f while nothing else of this type runs a command.
+// locked calls f while no other command of this type runs.
 func (t *Type) locked(ctx context.Context, f func() error) error {
 	select {
 	case t.busy <- struct{}{}:
@@ -63,13 +63,6 @@ func (t *Type) Prepare(ctx context.Context, env resource.Env, p PackageProvider,
 
 func warn(ctx context.Context, env resource.Env, p PackageProvider, err error) {
 	env.Log.WarnContext(ctx, "package lists not refreshed, using the existing ones", "provider", p.Name(), "error", err)
-}
-
-// Status reads the installed version and compares it with the wanted one.
-func (t *Type) Status(ctx context.Context, env resource.Env, p PackageProvider, spec *Spec) (*State, error) {
-	states, errs := t.StatusAll(ctx, env, p, []*Spec{spec})
-
-	return states[0], errs[0]
 }
 
 // StatusAll reads all packages with one command, with one more the candidates of

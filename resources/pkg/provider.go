@@ -23,8 +23,8 @@ const (
 	// Hold keeps the package manager from changing a package, Unhold allows it.
 	Hold   Action = "hold"
 	Unhold Action = "unhold"
-	// Configure completes an installation that was interrupted, of the version in
-	// the request; Reinstall one of which files may be missing.
+	// Configure completes an interrupted installation of the version in the request. Reinstall repairs
+	// an installation with missing files.
 	Configure Action = "configure"
 	Reinstall Action = "reinstall"
 )
@@ -69,29 +69,13 @@ func (r Request) Is(word string) bool {
 // repositories.
 const Following time.Duration = math.MaxInt64
 
-// PackageProvider is a package manager. The specification names its methods for
-// one package; Batcher has those for many.
+// PackageProvider is a package manager.
 type PackageProvider interface {
 	resource.Provider
-	// Install installs a version: present, latest or a version number.
-	Install(ctx context.Context, env resource.Env, pkg, version string) error
-	// Upgrade changes to a higher version or to latest, Downgrade to a lower
-	// version.
-	Upgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	Downgrade(ctx context.Context, env resource.Env, pkg, version string) error
-	// Uninstall removes a package and keeps its configuration files.
-	Uninstall(ctx context.Context, env resource.Env, pkg string) error
-	// Status reads which version is installed.
-	Status(ctx context.Context, env resource.Env, pkg string) (*State, error)
 	// VersionCmp returns -1, 0 or 1 for a lower, equal or higher version. An
 	// invalid version is an error.
 	VersionCmp(versionA, versionB string, ignoreTrailingZeroes bool) (int, error)
-	Batcher
-}
-
-// Batcher has the methods of a package manager for many packages at once.
-type Batcher interface {
-	// StatusAll is Status for many, with one command.
+	// StatusAll reads which versions are installed, with one command.
 	StatusAll(ctx context.Context, env resource.Env, pkgs []string) ([]*State, error)
 	// Candidates returns, with one command, the newest available versions, in a
 	// release where one is named.
@@ -100,9 +84,8 @@ type Batcher interface {
 	// possible. Those to hold and to release come last. It waits for the lock of
 	// another process.
 	ChangeAll(ctx context.Context, env resource.Env, requests []Request) error
-	// Simulate returns the packages that ChangeAll would remove besides those that
-	// are asked for, by what the machine knows already. Its errors are those of
-	// ChangeAll.
+	// Simulate returns the packages that ChangeAll would remove in addition to the requests, from
+	// local data only. Its errors are the errors of ChangeAll.
 	Simulate(ctx context.Context, env resource.Env, requests []Request) ([]Package, error)
 	// Refresh fetches package lists that are older than maxAge or than their
 	// repositories; with 0 the package manager decides. latest announces a call of
@@ -123,7 +106,7 @@ type AbsenceChecker interface {
 	CheckAbsent(ctx context.Context, env resource.Env, names []string) (map[string]error, error)
 }
 
-// Watcher is a package manager whose database can be watched.
+// Watcher is a package manager with a database that can be watched.
 type Watcher interface {
 	// Watches returns the files that change with any package.
 	Watches() []watch.Point

@@ -31,7 +31,7 @@ var (
 	refused = regexp.MustCompile(`(?m)^.*(Could not get lock|Unable to acquire the dpkg frontend lock|Unable to lock|lock was locked by another process|can't create transaction lock).*$`)
 )
 
-// waitText reports a wait, also one that was cancelled.
+// waitText reports a wait, even if the wait is cancelled.
 const waitText = "waiting for another process that changes packages"
 
 // Ask runs a command that changes nothing and returns its lines of stdout. A
@@ -68,7 +68,7 @@ type Changer struct {
 	Begins *regexp.Regexp
 	// Scripts explain the failure of a script in a command that succeeds.
 	Scripts []Remedy
-	// Declined is the line with which a command ends that only asks.
+	// Declined is the last line of a command that only simulates.
 	Declined string
 }
 
@@ -99,7 +99,7 @@ func (c Changer) Run(ctx context.Context, env resource.Env, argv ...string) ([]s
 		err = Explain(argv, result, c.Remedies)
 		line := strings.TrimSpace(refused.FindString(result.Stderr.String() + "\n" + result.Stdout.String()))
 		switch {
-		// Without permission the output is nearly that of a held lock.
+		// Without permission the output resembles the output for a held lock.
 		case line == "", errors.Is(err, ErrNotRoot):
 			return nil, err
 		case !time.Now().Before(w.until):

@@ -35,7 +35,7 @@ type State struct {
 	forecast forecast
 }
 
-// halfInstalled is an installation of which files may be missing.
+// halfInstalled is an installation with missing files.
 const halfInstalled = "half-installed"
 
 // Metadata describes an installed package.

@@ -54,7 +54,7 @@ func (*Type) Plan(spec *Spec, state *State, _ bool) (plan resource.Plan, err err
 		return plan, nil
 	}
 	if state.Held && action != Configure && spec.Hold == nil && !(state.Removable && spec.isRemoved()) {
-		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change what is ensured", ErrHeld, spec.Name, state.Ensure, state.Unhold)
+		return plan, fmt.Errorf("%w: %s is %s; release it with `%s` or change `ensure`", ErrHeld, spec.Name, state.Ensure, state.Unhold)
 	}
 	change := model.Change{Action: string(action), Message: words, Property: "ensure", From: state.Ensure, To: spec.Ensure}
 	switch {
@@ -119,8 +119,8 @@ func due(spec *Spec, state *State) (Action, string) {
 	}
 }
 
-// Verify checks the state after Apply. Whether a version is the latest is
-// unknown, so latest only has to be installed.
+// Verify checks the state after Apply. muster does not know the latest version, so with latest
+// the package only has to be installed.
 func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	switch {
 	case spec.isRemoved() && after.installed():
@@ -132,7 +132,7 @@ func (*Type) Verify(spec *Spec, _ resource.Outcome, after *State) error {
 	case spec.isRemoved():
 		return nil
 	case !after.installed():
-		return fmt.Errorf("%s is not installed; if another package provides that name, name that one", spec.Name)
+		return fmt.Errorf("%s is not installed; if another package provides that name, use its name", spec.Name)
 	case spec.wantsVersion() && after.order != 0:
 		return fmt.Errorf("%s is installed, not %s", after.Ensure, spec.Ensure)
 	case after.Broken != "":

@@ -19,7 +19,6 @@ import (
 
 // store is a package manager in memory that writes down what it was asked.
 type store struct {
-	pkg.Single
 	installed, candidates map[string]string
 	held                  []string
 	calls                 []string
@@ -32,10 +31,7 @@ type store struct {
 }
 
 func newStore(installed, candidates map[string]string) *store {
-	s := &store{installed: installed, candidates: candidates}
-	s.Single = pkg.Single{All: s}
-
-	return s
+	return &store{installed: installed, candidates: candidates}
 }
 
 func (*store) VersionCmp(a, b string, ignoreTrailingZeroes bool) (int, error) {
@@ -317,7 +313,7 @@ func TestTogether(t *testing.T) {
 	if _, errs := typ.StatusAll(t.Context(), e, s, specs[:2]); errs[0] == nil || errs[1] == nil {
 		t.Errorf("no error of each: %v", errs)
 	}
-	if _, err := typ.ApplyAll(t.Context(), e, s, specs[:1], plans[:1]); !errors.Is(err, s.fails) {
+	if _, err := typ.ApplyAll(t.Context(), e, s, specs[:2], plans[:2]); !errors.Is(err, s.fails) {
 		t.Error(err)
 	}
 }

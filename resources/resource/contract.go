@@ -86,30 +86,34 @@ type Env struct {
 	Scope Scope
 	// Children counts the outcomes of the resources that a resource includes.
 	Children model.Counts
-	// RunEnv is the environment of commands: a muster that one starts learns the run
-	// it is part of, and whether it may change anything.
+	// RunEnv is the environment of commands. A muster in a command learns from it which run it joins,
+	// and whether it may change anything.
 	RunEnv []string
-	// RunID is the id of the run, for what is done once in each; empty outside of one.
+	// RunID is the id of the run, for work that is done once for each run; it is empty outside of a run.
 	RunID string
-	// Part reports whether the run is one of a part of its manifest, such as a repair of
-	// drift: what is done once in each run as a precaution is left out there.
+	// Part reports whether the run covers only a part of its manifest, such as a repair of drift. Such a
+	// run skips the precautions that a run takes once.
 	Part bool
 	// InTurn reports whether a resource is observed once more because its state was ErrUnsettled, when
 	// it has its turn: then others do not wait for it any more than for a change.
 	InTurn bool
 }
 
-// Contract is a resource type with properties S, states T and providers P. The
-// interfaces below are optional; Of finds those that a type implements.
-type Contract[S Spec, T State, P Provider] interface {
+// Contract is a resource type with properties S and states T. A type is also a Single or a Batcher.
+// The other interfaces below are optional; Of finds the interfaces that a type implements.
+type Contract[S Spec, T State] interface {
 	Info() Info
 	// New returns properties with their defaults.
 	New() S
-	// Status reads the machine and never changes it.
-	Status(ctx context.Context, env Env, p P, spec S) (T, error)
 	// Plan returns the changes that are due. It is pure. An error is a state that
 	// must not be touched.
 	Plan(spec S, state T, refresh bool) (Plan, error)
+}
+
+// Single observes and changes one resource at a time.
+type Single[S Spec, T State, P Provider] interface {
+	// Status reads the machine and never changes it.
+	Status(ctx context.Context, env Env, p P, spec S) (T, error)
 	// Apply makes the changes of a plan. Only it may change the machine.
 	Apply(ctx context.Context, env Env, p P, spec S, plan Plan) (Outcome, error)
 }
@@ -143,19 +147,20 @@ type Starter interface {
 	IsStartedSince(at time.Time) bool
 }
 
-// Marker is a State of one path, with the mark of what was there when it was read: an
-// event that finds just that was caused by muster itself.
+// Marker is a State of one path, with the mark of the file when it was read. An event with the same
+// mark was caused by muster.
 type Marker interface {
 	Mark() (path string, mark files.Mark)
 }
 
-// Batcher observes and changes many resources at once.
+// Batcher observes and changes many resources at once, or one.
 type Batcher[S Spec, T State, P Provider] interface {
-	// StatusAll reads all states with one question. Both results are as long as specs.
+	// StatusAll reads all states with one question and never changes the machine. Both results are
+	// as long as specs.
 	StatusAll(ctx context.Context, env Env, p P, specs []S) ([]T, []error)
-	// ApplyAll makes all changes in one transaction. After an error the engine
-	// observes again and applies what is still due one by one. After a BatchError it
-	// does so for those that failed; the others count as refreshed.
+	// ApplyAll makes all changes in one transaction. After an error the engine observes again and
+	// makes the remaining changes one by one. After a BatchError it does this for the failed
+	// changes; the other changes count as refreshed.
 	ApplyAll(ctx context.Context, env Env, p P, specs []S, plans []Plan) ([]Outcome, error)
 }
 
@@ -168,9 +173,8 @@ type Guards[S Spec, T State, P Provider] interface {
 	EvalGuards(ctx context.Context, env Env, p P, spec S, state T) (T, error)
 }
 
-// Watcher names what of the machine a change of which may be drift of a resource. It is
-// pure, so that two versions of a manifest can be compared. A type watches nothing
-// itself: whoever holds a resource arms its points.
+// Watcher returns the paths and units whose changes may be drift of a resource. It is pure, so
+// two versions of a manifest can be compared. The caller arms the watches.
 type Watcher[S Spec, P Provider] interface {
 	Watches(p P, spec S) []watch.Point
 }
@@ -189,7 +193,7 @@ type Outputter[S Spec, T State] interface {
 type Inclusion struct {
 	// Source is its path, relative to the manifest that includes it.
 	Source string
-	// Data override those of the included manifest.
+	// Data overrides the data of the included manifest.
 	Data map[string]any
 	// Noop, HealthCheckOnly and DenyApply strengthen its scope.
 	Noop, HealthCheckOnly, DenyApply bool
@@ -201,9 +205,8 @@ type Adopter[S Spec, T State] interface {
 	Adopt(ctx context.Context, env Env, spec S, state T) error
 }
 
-// Includer returns the manifest that a resource includes. Its resources become
-// part of the run, before the one that includes them, which is observed after
-// their turns (Env.Children).
+// Includer returns the manifest that a resource includes. The resources of that manifest become part
+// of the run, before the including resource, which is observed after them (Env.Children).
 type Includer[S Spec] interface {
 	Include(spec S) Inclusion
 }

@@ -104,8 +104,8 @@ func checkSecrets(out *model.Problems, key string, v document.Value) {
 	}
 }
 
-// withoutConsequences drops the problems of unread properties, of their parts and
-// of what they are part of, because those are reported already.
+// withoutConsequences drops the problems of unread properties, their parts and their parents,
+// because those properties already have a problem.
 func withoutConsequences(found, unread model.Problems) model.Problems {
 	return slices.DeleteFunc(found, func(p model.Problem) bool {
 		return slices.ContainsFunc(unread, func(u model.Problem) bool {
@@ -151,8 +151,8 @@ func DecodeQuestion(t *Type, properties document.Value, pos model.Position) (*Re
 	return r, nil
 }
 
-// secretsOf returns what a spec names as secret, and what one that is declared as
-// sensitive is there to hide.
+// secretsOf returns the secrets that a spec declares, and the values that a resource with
+// sensitive: true hides.
 func secretsOf(t *Type, spec Spec) []model.Secret {
 	var out []model.Secret
 	if s, ok := spec.(Secretive); ok {
@@ -204,8 +204,8 @@ func checkText(out *model.Problems, property, text string) {
 	}
 }
 
-// checkCommon checks the common properties, and those of the type by its Validate
-// unless some are late.
+// checkCommon checks the common properties, and calls Validate of the spec unless some
+// properties are late.
 func checkCommon(r *Resource, late bool) model.Problems {
 	var out model.Problems
 	meta := r.Meta()
@@ -259,8 +259,8 @@ func place(problems model.Problems, places map[string]model.Position, pos model.
 	}
 }
 
-// placeOf returns the position of a property or, like health_checks.0 for what is
-// missing in it, of what it is part of.
+// placeOf returns the position of a property. For a missing property, such as a name in health_checks.0,
+// it returns the position of the parent.
 func placeOf(property string, places map[string]model.Position, pos model.Position) model.Position {
 	for {
 		if at, ok := places[property]; ok && !at.IsZero() {

@@ -51,8 +51,8 @@ func RunHook(ctx context.Context, env Env, words []string, dir string) error {
 	return err
 }
 
-// CheckCommandLine returns the words of a command line. One that cannot be split is a problem
-// of the property, whose message begins with called.
+// CheckCommandLine returns the words of a command line. It reports a line that cannot be split as a
+// problem of the property, with a message that begins with called.
 func CheckCommandLine(out *model.Problems, property, called, text string) []string {
 	words, err := command.Split(text)
 	if err != nil {
@@ -65,7 +65,7 @@ func CheckCommandLine(out *model.Problems, property, called, text string) []stri
 // ValidatedFirst ends the noop message of a change that a command validates.
 const ValidatedFirst = ", validated first"
 
-// CheckValidator reports what is wrong with the command of the property validate.
+// CheckValidator reports problems of the command in the property validate.
 func CheckValidator(out *model.Problems, text string) {
 	if text == "" {
 		return

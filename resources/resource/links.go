@@ -18,8 +18,8 @@ type Links struct {
 	Needs []Reference
 	// Repeats reports whether several resources may have the name.
 	Repeats bool
-	// Resource is nil while only its links are known. The resources that it includes
-	// wait for what it needs, and it waits for them.
+	// Resource is nil while only its links are known. Included resources wait for the needs of this
+	// resource, and this resource waits for them.
 	Resource *Resource
 }
 
@@ -77,7 +77,7 @@ type linkCheck struct {
 	known func(model.Ref) bool
 	byRef map[model.Ref]int
 	needs [][]int
-	// children are those of needs that are there because one includes the other.
+	// children are the needs that exist because one resource includes the other.
 	children map[[2]int]bool
 	problems model.Problems
 	// names are all names, for hints; set when first needed.
@@ -155,8 +155,8 @@ func (c *linkCheck) connect(i int) {
 	}
 }
 
-// include makes included resources wait for the needs of those that include them,
-// and these for them. One that is declared elsewhere before waits for nothing more.
+// include makes included resources wait for the needs of the including resource, and the including
+// resource wait for them. A resource that is also declared elsewhere gets no additional needs.
 func (c *linkCheck) include() {
 	within := make([]int, len(c.all))
 	own := make([][]int, len(c.all))
@@ -189,8 +189,7 @@ func (c *linkCheck) include() {
 // hints: a large manifest may have many of both.
 const maxComparisons = 200_000
 
-// near returns the hint for a reference of a resource to what is not declared, while
-// hints are cheap.
+// near returns the hint for a reference to an unknown resource, unless hints would take too long.
 func (c *linkCheck) near(i int, ref model.Ref) string {
 	if c.compared += len(c.byRef); c.compared > maxComparisons && c.compared > len(c.byRef) {
 		return ""

@@ -20,12 +20,12 @@ type Plan struct {
 	// Always means that the changes are due at every run, whatever the state: they repair
 	// no drift.
 	Always bool
-	// Missing is what does not exist, for which nothing is due. Where another
-	// resource of the run would provide one of these, noop does not know. It, Removes
-	// and the needs of Fails are in the words of Relations.
+	// Missing are missing things; nothing is due for them. If another resource of the run would
+	// provide one of them, noop reports an unknown result. Missing, Removes and the needs of Fails use
+	// the words of Relations.
 	Missing []string
-	// Removes is what the changes remove along with what is asked for. Where another
-	// resource of the run provides one of these, the changes are refused.
+	// Removes are additional removals of the changes. If another resource of the run provides one
+	// of them, the changes are refused.
 	Removes []string
 	// ComparedWith is the content that the state was compared with. Where a resource before would
 	// change it, noop does not know whether more is due. A word that ends with a slash stands for
@@ -42,7 +42,7 @@ type Plan struct {
 	Fails error
 }
 
-// Empty reports whether nothing is due.
+// Empty reports whether there are no changes.
 func (p Plan) Empty() bool { return len(p.Changes) == 0 }
 
 // Has reports whether an action is among the changes.
@@ -69,7 +69,7 @@ func (p Plan) Message() string {
 // Outcome is the result of Apply. The zero value means that everything planned
 // was done.
 type Outcome struct {
-	// ExitCode is that of a command, nil when none ran.
+	// ExitCode is the exit code of the command, nil if no command ran.
 	ExitCode *int
 	// Unchanged means that nothing changed, as by an upgrade that found nothing newer.
 	Unchanged bool
@@ -107,8 +107,8 @@ func (e BatchError) Err() error {
 // Error joins the texts of the errors.
 func (e BatchError) Error() string { return fmt.Sprint(errors.Join(e...)) }
 
-// ErrUnsettled is a state that is about to be another by itself: it is observed once more, alone,
-// when the resource has its turn. A type waits for it as long as it is likely to pass.
+// ErrUnsettled is a state that will change soon without muster. The engine observes the resource once more,
+// alone, before it decides. A type waits as long as the state is likely to settle.
 var ErrUnsettled = errors.New("is changing state")
 
 // TimedOut is an error within a BatchError: the change used up the timeout of its

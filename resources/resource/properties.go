@@ -16,8 +16,8 @@ type Property struct {
 	document.Field
 	// Help is the field's jsonschema_description; of ensure the type's EnsureHelp.
 	Help string
-	// Enum and Default are from the field's jsonschema tag; those of ensure and
-	// provider are the type's.
+	// Enum and Default come from the jsonschema tag of the field. The type sets them for ensure and
+	// provider.
 	Enum    []string
 	Default string
 	// Sensitive, by the tag sensitive:"true", means that the resource's sensitive
@@ -44,7 +44,7 @@ type Property struct {
 	GoType reflect.Type
 }
 
-// properties returns the properties of a type, those of embedded structs first.
+// properties returns the properties of a type, with the properties of embedded structs first.
 func properties(t *Type) []Property {
 	spec := t.New()
 	var out []Property
@@ -156,7 +156,7 @@ func (t *Type) meant(key string) string {
 	return ""
 }
 
-// IsNameElsewhere reports whether a key is, in other tools, what is the name of a resource here.
+// IsNameElsewhere reports whether other tools use a key for the name of a resource.
 func IsNameElsewhere(key string) bool {
 	return slices.Contains([]string{"path", "dest", "destination", "pkg"}, key)
 }

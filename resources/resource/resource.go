@@ -24,12 +24,12 @@ type Resource struct {
 	Secrets []model.Secret
 	// Excluded is why the control property excludes it; empty when it is managed.
 	Excluded string
-	// Scope is that of the manifest that declares it. At depth 0 that of the run holds.
+	// Scope is the scope of the declaring manifest. At depth 0 the scope of the run applies.
 	Scope Scope
 	// Instance is the number of a resource that includes a manifest among those with its name; 0 means 1.
 	Instance int
-	// Children are the resources of the manifest it includes. One that is the same
-	// as another of the run is merged with it.
+	// Children are the resources of the manifest that it includes. A child that is the same as another
+	// resource of the run is merged with it.
 	Children []*Resource
 	// Expand returns the Children of a manifest that could not be read before the
 	// run; nil for any other. Its error may be model.Problems.
@@ -43,8 +43,8 @@ type Resource struct {
 	LeftOut map[model.Ref]bool
 	// Brings is the resource that provides what Expand reads; zero for none.
 	Brings model.Ref
-	// Taken are the required resources whose outputs or files an expression takes;
-	// Waiting are the properties that wait for them.
+	// Taken are the required resources whose outputs or files an expression uses. Waiting are the
+	// properties that wait for them.
 	Taken   []Reference
 	Waiting []string
 	// Late returns the properties at the resource's turn, from earlier outputs; nil when
@@ -70,9 +70,9 @@ const MaxInclusions = 1000
 
 // Expansion is a manifest that is included during the run.
 type Expansion struct {
-	// Resources are those of it and of all it includes, in order.
+	// Resources are its resources and the resources of all manifests that it includes, in order.
 	Resources []*Resource
-	// Children are those of it.
+	// Children are its own resources.
 	Children []*Resource
 	Messages Messages
 	Secrets  []model.Secret
@@ -151,7 +151,7 @@ func (r *Resource) isBeside() bool {
 	return name != "" && !filepath.IsAbs(name) && !strings.Contains(name, "://")
 }
 
-// SourceProperty is the property by which types name a file beside the manifest.
+// SourceProperty is the property for a file beside the manifest.
 const SourceProperty = "source"
 
 // Outputs are the values of the resources of a run, by reference.
@@ -182,9 +182,9 @@ func canonicalName(s Spec) string {
 	return s.Meta().Name
 }
 
-// Watches returns what of the machine a change of which may be drift of the resource, on
-// a node with these facts: nothing for one that is excluded, has properties still to
-// come or has no suitable provider, and for a type that cannot say.
+// Watches returns the paths and units whose changes may be drift of the resource on a node with these
+// facts. It returns nothing for a resource that is excluded, has late properties or has no suitable
+// provider, and for a type that is not a Watcher.
 func (r *Resource) Watches(facts model.Facts) []watch.Point {
 	if r.Type.Watches == nil || r.Excluded != "" || r.ResolveDeferred != nil {
 		return nil

@@ -35,8 +35,8 @@ func SnippetOf(text string) Snippet {
 	return Snippet{Text: text}
 }
 
-// ReadSnippet returns the snippet of a file that was looked at. One that cannot be
-// read counts as too large: a missing diff is no reason to fail.
+// ReadSnippet returns the snippet of a file. A file that cannot be read counts as too large, because
+// a missing diff is no reason to fail.
 func ReadSnippet(entry files.Entry) Snippet {
 	text, err := entry.Read(maxDiffText)
 	if err != nil {

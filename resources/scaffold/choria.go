@@ -20,8 +20,8 @@ const (
 	priority = 1
 )
 
-// Choria renders in a process of its own, and stores the files through the
-// host. The zero value keeps nothing between calls; NewChoria returns one that does.
+// Choria renders in a child process, and stores the files through the host. The zero value caches
+// nothing between calls; NewChoria returns a provider with a cache.
 type Choria struct{ cache *cache }
 
 // NewChoria returns the provider.

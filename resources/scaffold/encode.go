@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// The tags of values that JSON does not preserve. encode replaces such a value by a mapping with
-// its tag as the only key.
+// The tags of values that JSON does not preserve. encode replaces such values by a mapping with
+// the tag as the only key.
 const (
 	tagMapping = "m"
 	tagInteger = "i"

@@ -59,8 +59,8 @@ func attributesMessage(effects map[string][]string) (message string) {
 	return message
 }
 
-// planAbsent counts files to purge as the specification does, but removes only
-// those of the scaffold.
+// planAbsent counts files to purge, as the specification does, but removes only the files of the
+// scaffold.
 func planAbsent(spec *Spec, state *State) resource.Plan {
 	changes := append(removals(actionRemove, state.Metadata.Changed), removals(actionRemove, state.Metadata.Stable)...)
 	files := len(changes)

@@ -114,7 +114,7 @@ func sourceDir(env resource.Env, spec *Spec) (dir string, err error) {
 // read reads the files below a directory. Links, special files and files that others than the
 // author may change are errors.
 func read(ctx context.Context, env resource.Env, dir string, author paths.Author) (source []sourceFile, err error) {
-	err = walk(ctx, dir, func(path string, _ fs.FileMode) error {
+	w := walker{left: maxWalked, visit: func(path string, _ fs.FileMode) error {
 		name := strings.TrimPrefix(path, dir+"/")
 		entry, err := env.Host.Look(path)
 		switch {
@@ -132,7 +132,8 @@ func read(ctx context.Context, env resource.Env, dir string, author paths.Author
 		partial := strings.Contains("/"+name, "/"+partials+"/")
 		source = append(source, sourceFile{Name: []byte(name), Text: text, Mode: fs.FileMode(entry.Mode).Perm(), Partial: partial})
 		return nil
-	})
+	}}
+	err = w.walk(ctx, dir)
 
 	return source, err
 }

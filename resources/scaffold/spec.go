@@ -34,7 +34,7 @@ type Spec struct {
 	Data           map[string]any      `json:"data,omitempty" sensitive:"true" jsonschema_description:"Data for these templates, instead of the manifest's data"`
 }
 
-// Delimiters returns those of the templates.
+// Delimiters returns the delimiters of actions.
 func (s *Spec) Delimiters() (left, right string) {
 	left, right = "[[", "]]"
 	if s.Engine == EngineGo {

@@ -20,7 +20,7 @@ const parallel = 16
 // store writes the due files without post commands at the same time, then the
 // others one by one.
 func (t *target) store(ctx context.Context) error {
-	// foreign are the directories in which somebody else may exchange files.
+	// foreign are the directories in which another user may exchange files.
 	foreign := map[string]bool{}
 	var plain, posted []file
 	for _, f := range t.due {
@@ -66,8 +66,8 @@ func (t *target) below(root, path string) string {
 	return root + strings.TrimPrefix(path, t.spec.Name)
 }
 
-// validate runs the command of validate on all files, in a directory that nobody
-// else can reach.
+// validate runs the command of validate on all files, in a directory that no other user can
+// reach.
 func (t *target) validate(ctx context.Context) error {
 	private, err := t.env.Host.TempDir("validate")
 	if err != nil {
@@ -91,9 +91,8 @@ func (t *target) validate(ctx context.Context) error {
 	return resource.RunValidator(ctx, t.env, t.spec.Validator, root, t.spec.Name, root)
 }
 
-// storePosted writes files and runs their commands. They are forgotten first:
-// after a kill their commands run again. What was done is recorded also when
-// one fails.
+// storePosted writes files and runs their commands. It removes their records first: after a kill
+// the commands run again. It also records the finished files if a command fails.
 func (t *target) storePosted(ctx context.Context, posted []file, foreign map[string]bool) (err error) {
 	known := len(t.past.Files)
 	for _, f := range posted {
@@ -114,9 +113,8 @@ func (t *target) storePosted(ctx context.Context, posted []file, foreign map[str
 	return errors.Join(err, t.past.save(ctx, t.env.Host))
 }
 
-// writeAndPost writes a file and runs its commands. Where somebody else may
-// exchange it, the commands run on a copy that nobody else can reach, and what
-// they leave is written.
+// writeAndPost writes a file and runs its commands. If another user may exchange the file, the
+// commands run on a private copy, and their result is written.
 func (t *target) writeAndPost(ctx context.Context, f file, foreign bool) (past, error) {
 	at, dir := f.path, t.spec.Name
 	if foreign {

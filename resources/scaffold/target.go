@@ -42,7 +42,7 @@ type target struct {
 	files []file
 	// due are the files to write.
 	due []file
-	// there is what is in the target and no directory.
+	// there holds the entries of the target except directories.
 	there map[string]fs.FileMode
 	// shown is the size in bytes of all diffs.
 	shown int
@@ -57,8 +57,8 @@ func (t *target) absent() bool { return t.spec.Ensure == model.EnsureAbsent }
 func (t *target) compare(ctx context.Context) error {
 	meta, others := t.state.Metadata, t.there
 	if t.exists() {
-		err := walkTarget(ctx, t.spec.Name, func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil })
-		if err != nil {
+		w := walker{left: maxWalked, mayVanish: true, visit: func(path string, kind fs.FileMode) error { t.there[path] = kind; return nil }}
+		if err := w.walk(ctx, t.spec.Name); err != nil {
 			return err
 		}
 		others = maps.Clone(t.there)
@@ -236,8 +236,7 @@ func (t *target) checkPermissions() {
 // maxDiffs is the size in bytes of all diffs of a scaffold: they travel in one report.
 const maxDiffs = 128 << 10
 
-// contentChange describes a change of content. That of a file that depends on a
-// secret is not shown.
+// contentChange describes a change of content. It hides a content that depends on a secret.
 func (t *target) contentChange(out model.Change, f *file, digest string) model.Change {
 	before := resource.DiffContent{Absent: f.before.Kind != files.File, Size: f.before.Size, Digest: digest}
 	out.From, out.To = f.before.Kind.String(), resource.DigestWord(f.digest)

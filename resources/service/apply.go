@@ -3,7 +3,6 @@ package service
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"time"
 
@@ -14,44 +13,6 @@ import (
 // used up.
 const bootTime = 15 * time.Second
 
-// Apply makes the changes of the plan in order. Running and starting at boot
-// are independent: when one fails, the other is still done, but for what is put off
-// to the end of the run, which follows once all else succeeded.
-func (Type) Apply(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec, plan resource.Plan) (resource.Outcome, error) {
-	actions := map[Action]func(context.Context, resource.Env, string) error{
-		Start: p.Start, Stop: p.Stop, Restart: p.Restart, Enable: p.Enable, Disable: p.Disable,
-	}
-	for _, action := range []Action{Reload, ReloadOrRestart, Reenable, Mask, Unmask} {
-		actions[action] = func(ctx context.Context, env resource.Env, service string) error {
-			return p.Change(ctx, env, action, service)
-		}
-	}
-	others := startedByOthers(ctx, env, p, []*Spec{spec}, []resource.Plan{plan})
-	outcome := resource.Outcome{Unchanged: others[0]}
-	var errs []error
-	var late Action
-	for _, change := range plan.Changes {
-		act, known := actions[Action(change.Action)]
-		if !known {
-			return resource.Outcome{}, fmt.Errorf("a service cannot %q", change.Action)
-		}
-		if isPostponed(ctx, env, p, Action(change.Action), spec.Name) {
-			late = Action(change.Action)
-			continue
-		}
-		ctx, cancel := timeFor(ctx, Action(change.Action))
-		errs = append(errs, act(ctx, env, spec.Name))
-		cancel()
-	}
-
-	err := errors.Join(errs...)
-	if err == nil {
-		outcome.AtEnd = postpone(ctx, env, p, late, spec.Name)
-	}
-
-	return outcome, err
-}
-
 // isPostponed reports whether a change is made at the end of the run. Of one service there is one at
 // most: to start, stop, restart or reload it.
 func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) bool {
@@ -60,8 +21,8 @@ func isPostponed(ctx context.Context, env resource.Env, p ServiceProvider, actio
 	return can && by.IsPostponed(ctx, env, action, name)
 }
 
-// postpone returns what is made of a service at the end of the run: an action or, where there is none,
-// what an earlier attempt put off. It is nil for nothing.
+// postpone returns the function for the end of the run: for the action, or without an action for a change
+// that an earlier attempt postponed. It is nil if there is none.
 func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action Action, name string) func(context.Context) error {
 	by, can := p.(Postponer)
 	switch {
@@ -74,8 +35,8 @@ func postpone(ctx context.Context, env resource.Env, p ServiceProvider, action A
 	}
 }
 
-// startedByOthers reports which services are only to be started, and are so without muster: in a
-// repair of drift somebody may restart what was seen to stop.
+// startedByOthers reports which services only need a start and have started without muster. During a
+// repair of drift another user may restart a service that stopped.
 func startedByOthers(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) []bool {
 	out := make([]bool, len(specs))
 	looker, can := p.(Onlooker)
@@ -112,7 +73,9 @@ func timeFor(ctx context.Context, action Action) (context.Context, context.Cance
 // isTimeUp reports whether ctx timed out, rather than being cancelled.
 func isTimeUp(ctx context.Context) bool { return errors.Is(ctx.Err(), context.DeadlineExceeded) }
 
-// ApplyAll changes many services with one command a step.
+// ApplyAll changes services with one command for each step. Running and starting at boot are
+// independent: if one fails, the other is still done. A postponed change follows at the end of the run
+// if everything else succeeded.
 func (Type) ApplyAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec, plans []resource.Plan) ([]resource.Outcome, error) {
 	failed, outcomes := make(resource.BatchError, len(specs)), make([]resource.Outcome, len(specs))
 	for i, others := range startedByOthers(ctx, env, p, specs, plans) {
@@ -157,10 +120,10 @@ type step struct {
 	services []int
 }
 
-// steps merges the changes of plans. Services are started, stopped and refreshed
-// in plan order, because one may make room for another. Unmasking makes the rest
-// possible and masking prevents it. Disabling comes before enabling, because one
-// may replace another at boot.
+// steps merges the changes of plans. Services are started, stopped and refreshed in plan order,
+// because a service may free a resource for another service. Unmasking comes before all other steps and
+// masking after them, because a masked service cannot change. Disabling comes before enabling, because
+// one service may replace another at boot.
 func steps(plans []resource.Plan) []step {
 	var run []step
 	var unmask, disable, enable, reenable, mask []int

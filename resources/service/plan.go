@@ -10,11 +10,10 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Plan compares whether the service runs, is enabled and is masked,
-// independently, with what is wanted. A refresh is for a running service with
-// ensure running; one with ensure stopped ignores it. A starting service counts as
-// stopped, and is stopped. An error is a change that cannot be made to the
-// service in this state.
+// Plan compares the service with the spec: whether it runs, is enabled and is masked, each
+// independently. A refresh applies to a running service with ensure running; a service with ensure
+// stopped ignores it. A starting service counts as stopped, and is stopped. An error is a change that
+// is impossible in this state of the service.
 func (Type) Plan(spec *Spec, state *State, refresh bool) (plan resource.Plan, err error) {
 	plan.Unrefreshed = spec.Ensure == EnsureStopped
 	if state.Missing {

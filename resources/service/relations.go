@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Relations order a service after the files of its unit, those of the unit it
-// starts, and the package of its name. A masked service provides its mask.
+// Relations order a service after the files of its unit, the files of the unit that it starts, and
+// the package with its name. A masked service provides its mask.
 func (Type) Relations(spec *Spec) resource.Relations {
 	needs := relations(spec)
 	switch bare, suffix := cutSuffix(spec.Name); suffix {
@@ -36,7 +36,7 @@ func unitFiles(spec *Spec) []string {
 	return out
 }
 
-// relations returns what may provide a service.
+// relations returns the needs of a missing service: the resources that may provide it.
 func relations(spec *Spec) []string {
 	bare, suffix := cutSuffix(spec.Name)
 	template, _, isInstance := strings.Cut(bare, "@")

@@ -31,7 +31,7 @@ type State struct {
 	Missing bool `json:"-"`
 	// Since is when it last began to run.
 	Since time.Time `json:"-"`
-	// Outdated marks a service whose files the service manager has not read yet.
+	// Outdated reports that the service manager has not read the current unit files yet.
 	Outdated bool `json:"-"`
 }
 

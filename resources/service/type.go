@@ -35,13 +35,6 @@ func (Type) Info() resource.Info {
 // New returns properties that want a restart as refresh.
 func (Type) New() *Spec { return &Spec{Refresh: Restart} }
 
-// Status reads one service.
-func (Type) Status(ctx context.Context, env resource.Env, p ServiceProvider, spec *Spec) (*State, error) {
-	state, err := p.Status(ctx, env, spec.Name)
-
-	return missing(p, spec, state, err)
-}
-
 // StatusAll reads all services with one command.
 func (Type) StatusAll(ctx context.Context, env resource.Env, p ServiceProvider, specs []*Spec) ([]*State, []error) {
 	names := make([]string, len(specs))

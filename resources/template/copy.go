@@ -2,8 +2,7 @@ package template
 
 import "github.com/musterfleet/muster/model"
 
-// Copy returns a copy of a value in which leaf replaces everything that is
-// neither a list nor a mapping.
+// Copy returns a copy of a value. leaf replaces every part that is neither a list nor a mapping.
 func Copy(v any, leaf func(any) any) any {
 	switch v := v.(type) {
 	case map[string]any:

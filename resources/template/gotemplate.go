@@ -21,9 +21,9 @@ const (
 	nameStep = "__step"
 )
 
-// Go renders a template of text/template. Its functions are those of sprig and
-// of names; env and expandenv see Environ and nothing else of the environment.
-// A key that a mapping does not have is an error. Errors are *Error.
+// Go renders a template of text/template. Its functions are the functions of names and of sprig; env
+// and expandenv read only Environ. A missing key is an error, except for a scaffold. Errors are
+// *Error.
 func Go(ctx context.Context, t Template, names Names, limits Limits) (string, error) {
 	left, right := cmp.Or(t.Left, goLeft), cmp.Or(t.Right, goRight)
 	if err := scan(t, left, right, false, limits.Judge); err != nil {
@@ -114,7 +114,7 @@ func guard(list *parse.ListNode, place parse.Pos) {
 	list.Nodes = slices.Insert(list.Nodes, 0, stepAt(place))
 }
 
-// stepAt makes a step, whose errors name a place.
+// stepAt returns a step at a position, for its errors.
 func stepAt(place parse.Pos) parse.Node {
 	call := &parse.CommandNode{NodeType: parse.NodeCommand, Pos: place, Args: []parse.Node{parse.NewIdentifier(nameStep).SetPos(place)}}
 	pipe := &parse.PipeNode{NodeType: parse.NodePipe, Pos: place, Cmds: []*parse.CommandNode{call}}
@@ -125,7 +125,7 @@ func stepAt(place parse.Pos) parse.Node {
 // withoutDot matches the error for Data, Facts or Environ without the dot.
 var withoutDot = regexp.MustCompile(`function "(Data|Facts|Environ)" not defined`)
 
-// noKey matches what the library says of a key that is missing.
+// noKey matches the error of the library about a missing key.
 var noKey = regexp.MustCompile(`map has no entry for key (".*")$`)
 
 // goError makes an Error of one of the library.

@@ -27,13 +27,13 @@ const (
 	jetRight = "]]"
 )
 
-// Load reads another template that one includes, imports or extends. The path
-// begins with / and is clean; that of the template itself is / and its name.
+// Load reads a template that another template includes, imports or extends. The path begins with
+// / and is clean. The path of the main template is / and its name.
 type Load func(path string) (string, error)
 
-// Jet renders a Jet template, whose actions are in [[ ]] and are not escaped
-// for HTML. Values are known by their names with and without a dot. Load may be
-// nil: then there is nothing to include. Errors are *Error.
+// Jet renders a Jet template. Its actions are in [[ ]], and the results are not escaped for HTML. The
+// names of values work with and without a dot. Without load there are no templates to include. Errors
+// are *Error.
 func Jet(ctx context.Context, t Template, names Names, load Load, limits Limits) (string, error) {
 	r := &rendering{main: t, load: load, out: output{ctx: ctx, limits: limits}, texts: map[string]string{}, parsed: map[string]*jet.Template{}, functions: jetFunctions(names)}
 	r.set = jet.NewSet(r, jet.WithSafeWriter(writer(limits.Print)), jet.WithDelims(t.left(), t.right()), jet.WithTemplateNameExtensions([]string{""}), jet.WithCache(r))
@@ -99,7 +99,7 @@ type rendering struct {
 	out       output
 	set       *jet.Set
 	functions map[string]jet.Func
-	// failure is that of a file that could not be loaded.
+	// failure is the error of a file that could not be loaded.
 	failure error
 	texts   map[string]string
 	parsed  map[string]*jet.Template
@@ -215,7 +215,7 @@ func (r *rendering) name(path string) string {
 // one returns ends the rendering.
 func jetFunctions(names Names) map[string]jet.Func {
 	out := map[string]jet.Func{}
-	// These replace those of the library, which have no bounds.
+	// These replace functions of the library that have no limits.
 	out["repeat"], out["replace"] = toJet("repeat", reflect.ValueOf(repeatText)), toJet("replace", reflect.ValueOf(replaceText))
 	for name, fn := range names.Functions() {
 		out[name] = toJet(name, reflect.ValueOf(fn))

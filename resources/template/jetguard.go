@@ -37,7 +37,7 @@ func (r *rendering) guard(name string, root *jet.ListNode) {
 		case *jet.CallExprNode:
 			r.locate(n)
 		case *jet.IncludeNode:
-			// Whoever collects the files of a manifest learns of it even where it is not reached.
+			// Callers that collect the files of a manifest need each file, even if it is not reached.
 			if of, constant := n.Name.(*jet.StringNode); constant && r.load != nil {
 				_, _ = r.text(sibling(name, of.Text))
 			}
@@ -133,7 +133,7 @@ func (r *rendering) checkAtBegin(list *jet.ListNode, left jet.Expression) {
 	}
 }
 
-// mappingOf returns the mapping whose key an assignment gives a value, nil for a variable.
+// mappingOf returns the mapping of an assignment to a key, nil for a variable.
 func mappingOf(left jet.Expression) (jet.Expression, jet.NodeBase) {
 	switch n := left.(type) {
 	case *jet.ChainNode:
@@ -158,7 +158,7 @@ const (
 	nameAssignedInLoop = "__assigned_in_loop"
 )
 
-// assigned returns its second argument, and refuses one that holds the first, a mapping.
+// assigned returns its second argument. It panics if that value contains the first argument, a mapping.
 func assigned(args jet.Arguments) reflect.Value {
 	m, v := args.Get(0), args.Get(1)
 	if m.IsValid() && v.IsValid() {
@@ -226,7 +226,7 @@ func (r *rendering) located(name string, at jet.NodeBase, fn jet.Func) string {
 	return name
 }
 
-// sibling returns the path of a template that another one names.
+// sibling returns the path of a template that the template of names.
 func sibling(of, name string) string {
 	if path.IsAbs(name) {
 		return path.Clean(name)

@@ -35,7 +35,7 @@ func inOrder(args jet.Arguments) reflect.Value {
 	return reflect.ValueOf(&orderedRanger{m: m, keys: keys})
 }
 
-// orderedRanger returns what is in a mapping in the order of its keys.
+// orderedRanger returns the entries of a mapping, sorted by key.
 type orderedRanger struct {
 	m    reflect.Value
 	keys []reflect.Value
@@ -44,7 +44,7 @@ type orderedRanger struct {
 // ProvidesIndex reports whether there are keys beside the values.
 func (*orderedRanger) ProvidesIndex() bool { return true }
 
-// Range returns the next one; what was taken out on the way is left out.
+// Range returns the next entry. It skips entries that were removed during the loop.
 func (r *orderedRanger) Range() (key, value reflect.Value, end bool) {
 	for len(r.keys) > 0 {
 		key, r.keys = r.keys[0], r.keys[1:]

@@ -16,7 +16,7 @@ type Use uint8
 const (
 	// Unused: no secret is named, nor any mapping or list that holds one.
 	Unused Use = iota
-	// Printed: an action is the path of a secret and nothing else.
+	// Printed: an action only prints a secret.
 	Printed
 	// Mixed: the result depends on a secret, or cannot be judged.
 	Mixed
@@ -34,13 +34,13 @@ type Judge struct {
 	Strict bool
 	// Found is the gravest use so far.
 	Found Use
-	// Flows reports whether a secret may be in what is not printed: in a variable,
-	// in the dot, or in the path of a file that is written.
+	// Flows reports whether a secret may be in something other than the output: in a variable, in
+	// the dot, or in the path of a written file.
 	Flows bool
 }
 
-// Text judges a template, of Jet or of Go, with its delimiters. One that cannot
-// be read cannot be rendered.
+// Text judges a template of Jet or of Go, with its delimiters. It reports Mixed for a template that
+// nests too deep, which cannot be rendered.
 func (j *Judge) Text(text, left, right string, jet bool) {
 	if scan(Template{Text: text}, left, right, jet, j) != nil {
 		j.Found, j.Flows = Mixed, true
@@ -98,7 +98,7 @@ func flows(all []word) bool {
 		slices.ContainsFunc(all, func(w word) bool { return w.kind == '=' }) || writes(all)
 }
 
-// writes reports whether an action writes a file whose path is not a constant.
+// writes reports whether an action writes a file to a path that is not a constant.
 func writes(all []word) bool {
 	i := slices.IndexFunc(all, func(w word) bool { return w.text == "write" })
 	ofGo := i == 0 && len(all) > 1 && isConstant(all[1])
@@ -132,13 +132,13 @@ func isGlued(all []word, i int, kind rune) bool {
 	return i < len(all) && all[i].glued && all[i].kind == kind
 }
 
-// isOperand reports whether a dot follows what it selects from.
+// isOperand reports whether a dot follows an operand.
 func isOperand(all []word, i int) bool {
 	return i > 0 && all[i].glued && (all[i-1].kind == scanner.Ident || all[i-1].kind == ')' || all[i-1].kind == ']')
 }
 
-// isPassed reports whether the last word of an action is handed to another
-// template, whose own actions are judged.
+// isPassed reports whether the last word of an action is the argument of another template, whose
+// actions are judged.
 func isPassed(all []word, i int) bool {
 	if all[0].text == "render" && len(all) == 6 && i == 4 {
 		return all[2].kind == scanner.String // render("partial", .) of Jet
@@ -201,8 +201,8 @@ func unquoted(w word) string {
 	return w.text
 }
 
-// Below returns what is at a path of keys that are joined by dots. Where a
-// key is none, as in a query, it returns what the path has led to.
+// Below returns the value at a path of keys that are joined by dots. If a key does not exist, as in a
+// query, it returns the value at the path before that key.
 func Below(at any, path string) any {
 	for key := range strings.SplitSeq(path, ".") {
 		if path == "" || strings.ContainsAny(key, `*?#@|\!{}[]()`) {

@@ -7,8 +7,8 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// ErrTooNested is a template that the libraries would need too much stack for:
-// they read what is nested by calling themselves.
+// ErrTooNested means that the template nests so deep that the recursive parsers of the libraries
+// would need too much stack.
 var ErrTooNested = errors.New("too many levels within one another")
 
 // maxNested is how deep blocks may be nested, and parentheses in an action.
@@ -68,7 +68,7 @@ type nesting struct {
 
 // block is an open block of a template.
 type block struct {
-	// levels is how many it takes: another one for every else if.
+	// levels is the number of levels; each else if adds one.
 	levels int
 	// root reports whether the dot may be all that the template sees, there and around it.
 	root, around bool

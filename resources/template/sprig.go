@@ -13,7 +13,7 @@ import (
 	"github.com/Masterminds/sprig/v3"
 )
 
-// The most that one call of a function may make.
+// The limits for the result of one call.
 const (
 	maxText  = 16 << 20
 	maxItems = 1_000_000
@@ -27,8 +27,8 @@ var errFar = errors.New("it would make more than is allowed")
 // errItself is a mapping that would hold itself: whatever prints it does not end.
 var errItself = errors.New("a mapping cannot hold itself")
 
-// sprigFunctions returns the functions of sprig, without the one that asks the network, and
-// with a limit to those that make as much as their arguments ask for.
+// sprigFunctions returns the functions of sprig, without getHostByName, which uses the network. It
+// limits functions whose arguments set the size of their results.
 func sprigFunctions() template.FuncMap {
 	functions := sprig.TxtFuncMap()
 	delete(functions, "getHostByName")

@@ -1,7 +1,6 @@
-// Package template renders Go templates and Jet templates with the names that
-// the expressions of a manifest know, and judges from their source what they do
-// with secrets. An error names the line; a template that does not end, or
-// recurses without end, is stopped.
+// Package template renders Go and Jet templates with the names of manifest expressions, and judges
+// from the source how a template uses secrets. Errors name the line. It stops a template that
+// does not end or recurses without end.
 package template
 
 import (
@@ -67,7 +66,7 @@ type Error struct {
 	Err     error
 }
 
-// Error returns the place and what is wrong.
+// Error returns the position and the problem.
 func (e *Error) Error() string { return e.Pos.String() + ": " + e.Message }
 
 // Unwrap returns the error of the library.
@@ -77,8 +76,8 @@ func (e *Error) Unwrap() error { return e.Err }
 // group 1 and 2 at run time in Jet, 3 and 4 otherwise.
 var failure = regexp.MustCompile(`(?s)^(?:Jet Runtime Error \("(.*?)":(\d+)\)|template: (.*?):(\d+)(?::\d+)?): (.*)$`)
 
-// newError moves the place in front of an error of a library into Pos. The
-// innermost place counts: that of the template which another one includes.
+// newError moves the positions at the start of a library error into Pos. The innermost position wins:
+// the position in the included template.
 func newError(name string, err error) *Error {
 	out := &Error{Pos: model.Position{File: name}, Message: err.Error(), Err: err}
 	for found := failure.FindStringSubmatch(out.Message); found != nil; found = failure.FindStringSubmatch(out.Message) {
@@ -96,16 +95,16 @@ var (
 	errTooLarge = errors.New("it gives more than is allowed")
 	// errTooMuch is one with more steps than Limits allow.
 	errTooMuch = errors.New("it exceeds the work limit")
-	// errTooDeep is one that calls itself again and again.
+	// errTooDeep means that a template calls itself again and again.
 	errTooDeep = errors.New("it recurses too deep")
-	// errTooBig is one whose values take too much memory.
+	// errTooBig means that the values of a template take too much memory.
 	errTooBig = errors.New("its values take too much memory")
 )
 
 // maxSteps is how many steps a rendering may have unless Limits say it.
 const maxSteps = 1 << 20
 
-// output is what has been rendered so far, and what that took.
+// output is the result so far, with its use of resources.
 type output struct {
 	ctx    context.Context
 	limits Limits
@@ -128,8 +127,8 @@ const lookEvery = 64
 // allocated while something is rendered.
 const maxHeap = 256 << 20
 
-// step counts a turn, and ends the rendering with its context. A step that
-// assigns may double what there is, and so may the next.
+// step counts a step, and returns an error if a limit is exceeded or the context ended. A step with an
+// assignment may double the memory.
 func (o *output) step(assigns bool) error {
 	o.steps++
 	o.stopped = cmp.Or(o.stopped, o.exceeded(assigns))

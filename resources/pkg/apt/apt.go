@@ -17,7 +17,6 @@ import (
 
 // Provider manages packages with apt and dpkg. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -28,10 +27,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin"}
 }
 
 // Name is apt.
@@ -104,8 +100,8 @@ func removal(broken []pkg.Request, options ...string) []string {
 	return append(append([]string{"dpkg"}, options...), forceRemoval, action, pkg.WithoutNative(broken[0].Name))
 }
 
-// commands returns the commands for requests: those of apt-get by their options,
-// then those that hold or release.
+// commands returns the commands for requests: apt-get commands, one for each set of options, then the commands
+// that hold or release.
 func commands(requests []pkg.Request) [][]string {
 	var out [][]string
 	for rest := slices.DeleteFunc(slices.Clone(requests), pkg.Request.ChangesHold); len(rest) > 0; {
@@ -135,7 +131,7 @@ func commands(requests []pkg.Request) [][]string {
 	return out
 }
 
-// options returns those of one request, which hold for all of a command.
+// options returns the options of a request. They apply to all packages of a command.
 func options(r pkg.Request) []string {
 	var out []string
 	if r.Action == pkg.Purge {
@@ -202,7 +198,7 @@ func arguments(requests []pkg.Request) []string {
 // that matches other packages.
 const exactNames = "APT::Cmd::Pattern-Only=true"
 
-// dpkgBegins is printed by apt before it calls dpkg, whose output may come
+// dpkgBegins is the line that apt prints before it calls dpkg. The output of dpkg may arrive
 // late.
 const dpkgBegins = "muster: dpkg begins"
 
@@ -243,7 +239,7 @@ func remedies() []pkg.Remedy {
 		pkg.Says(`Unable to locate package (\S+)`, pkg.ErrNoPackage, refresh),
 		{Says: regexp.MustCompile(`(?m)^Package (\S+) is a virtual package provided by:(?:\n .*)+`), Err: pkg.ErrNoPackage, Do: provider},
 		pkg.Says(`Package '([^']*)' has no installation candidate`, pkg.ErrNoPackage, refresh),
-		{Says: regexp.MustCompile(`(?m)^.*unmet dependencies:\n (\S+) : .*$`), Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository that has what is missing"},
+		{Says: regexp.MustCompile(`(?m)^.*unmet dependencies:\n (\S+) : .*$`), Err: pkg.ErrUnmet, Do: "name versions that go together, or add the repository of the missing package"},
 		pkg.Says("don't have enough free space", pkg.ErrNoSpace, room),
 		pkg.Says("No space left on device", pkg.ErrNoSpace, room),
 		// The failed script of a package, or of its file.

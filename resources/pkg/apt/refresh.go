@@ -13,8 +13,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// The files in which apt finds repositories, keeps lists, and records a refresh
-// by its daily job.
+// The files with the repositories and the lists of apt, and the record of a refresh by the daily
+// job.
 const (
 	sourcesFile  = "/etc/apt/sources.list"
 	sourcesDir   = "/etc/apt/sources.list.d"

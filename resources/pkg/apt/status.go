@@ -55,8 +55,8 @@ func (p *Provider) StatusAll(ctx context.Context, env resource.Env, names []stri
 	return states, nil
 }
 
-// noCache keeps apt from writing what it knows of installed packages: it takes that
-// for current when they change within the same second.
+// noCache prevents apt from caching its knowledge of installed packages: apt does not notice
+// a change within the same second.
 const noCache = "Dir::Cache::pkgcache="
 
 // infoDir is where dpkg writes, when it has unpacked a package, what that holds.
@@ -91,8 +91,8 @@ func (*Provider) query(ctx context.Context, env resource.Env, names []string) ([
 	return parseStatus(lines)
 }
 
-// stateOf returns the state of a name; without an architecture it is that of the
-// node. What is neither absent nor installed is broken.
+// stateOf returns the state of a name. A name without an architecture means the architecture of the
+// node. A package that is neither absent nor installed is broken.
 func stateOf(name string, rows []row) *pkg.State {
 	bare, arch, qualified := strings.Cut(name, ":")
 	state := pkg.NewState(name, nil)

@@ -202,7 +202,7 @@ func TestErrors(t *testing.T) {
 				pkgtest.Sh(t, "rm -f /var/lib/dpkg/updates/0001; [ ! -e /srv/gone ] || mv /srv/gone /srv/repo/muster-real_1.0_all.deb")
 			})
 			before := pkgtest.Sh(t, "dpkg-query -W -f '${Package} ${db:Status-Status}\n' | grep ' installed'")
-			err := apt.New().Install(t.Context(), pkgtest.Env(t), c.pkg, c.version)
+			err := pkgtest.Install(t.Context(), pkgtest.Env(t), apt.New(), c.pkg, c.version)
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
@@ -221,7 +221,7 @@ func TestNotBrokenOff(t *testing.T) {
 	with("")(t, "")
 	pkgtest.NotBrokenOff(t, apt.New())
 	is("muster-slow", "installed 1.0")(t, "")
-	if err := apt.New().Install(t.Context(), pkgtest.Env(t), "muster-real", "present"); err != nil {
+	if err := pkgtest.Install(t.Context(), pkgtest.Env(t), apt.New(), "muster-real", "present"); err != nil {
 		t.Errorf("the next change fails: %v", err)
 	}
 }
@@ -234,7 +234,7 @@ func TestOnlyRoot(t *testing.T) {
 	pkgtest.Sh(t, "mkdir -p /usr/local/sbin; printf '#!/bin/sh\\nexec setpriv --reuid 1000 --clear-groups /usr/bin/apt-get \"$@\"\\n' > /usr/local/sbin/apt-get; chmod 755 /usr/local/sbin/apt-get")
 	e := pkgtest.Env(t)
 	e.Log = slog.New(slog.NewTextHandler(&pkgtest.Never{T: t}, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	if err := apt.New().Install(t.Context(), e, "muster-real", "present"); !errors.Is(err, pkg.ErrNotRoot) {
+	if err := pkgtest.Install(t.Context(), e, apt.New(), "muster-real", "present"); !errors.Is(err, pkg.ErrNotRoot) {
 		t.Errorf("the error is %v", err)
 	}
 	if err := apt.New().Refresh(t.Context(), e, time.Nanosecond, true); !errors.Is(err, pkg.ErrNotRoot) {
@@ -290,7 +290,7 @@ func TestLocks(t *testing.T) {
 		Hold:  hold("/var/lib/dpkg/lock-frontend", "/var/lib/dpkg/lock", "/var/cache/apt/archives/lock"),
 		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			return waiting(timeout).Install(ctx, env, "muster-real", "present")
+			return pkgtest.Install(ctx, env, waiting(timeout), "muster-real", "present")
 		},
 		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "dpkg-query -W -f '${db:Status-Status}' muster-real 2>/dev/null || true") == "installed"

@@ -21,7 +21,6 @@ import (
 
 // Provider manages packages with dnf and rpm. Make it with New.
 type Provider struct {
-	pkg.Single
 	// LockTimeout bounds the wait for the lock of another process.
 	LockTimeout time.Duration
 	bin         string
@@ -31,10 +30,7 @@ type Provider struct {
 
 // New returns the provider.
 func New() *Provider {
-	p := &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
-	p.Single = pkg.Single{All: p}
-
-	return p
+	return &Provider{LockTimeout: pkg.LockTimeout, bin: "/usr/bin", conf: pluginConf}
 }
 
 // Name is dnf.
@@ -188,8 +184,8 @@ func (p *Provider) changer() pkg.Changer {
 // begins is printed before dnf changes anything.
 var begins = regexp.MustCompile(`^Running transaction`)
 
-// scripts are the remedies for the report of rpm about a failed script, which may
-// prevent the change of its package or not, and for that of dnf.
+// scripts are the remedies for failed scripts as rpm and dnf report them. A failed script may or may not
+// prevent the change of its package.
 func scripts() []pkg.Remedy {
 	const do = "fix the problem it reports"
 
@@ -207,7 +203,7 @@ const (
 
 func remedies() []pkg.Remedy {
 	const (
-		unmet   = "name versions that go together, or add the repository that has what is missing"
+		unmet   = "name versions that go together, or add the repository of the missing package"
 		room    = "make room, for example with `dnf clean all`"
 		servers = "check the repositories and the network"
 		key     = "name the key as gpgkey of its repository, or import it with `rpm --import`"

@@ -193,7 +193,7 @@ func TestErrors(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			with("")(t, "")
 			pkgtest.Sh(t, "sed -i /^exclude/d /etc/yum.repos.d/muster.repo; "+c.setup)
-			err := dnf.New().Install(t.Context(), pkgtest.Env(t), c.pkg, c.version)
+			err := pkgtest.Install(t.Context(), pkgtest.Env(t), dnf.New(), c.pkg, c.version)
 			if !errors.Is(err, c.err) || !strings.Contains(fmt.Sprint(err), c.says) {
 				t.Errorf("the error is %v, not %v with %q", err, c.err, c.says)
 			}
@@ -203,23 +203,23 @@ func TestErrors(t *testing.T) {
 	t.Run("excluded and to be removed", func(t *testing.T) {
 		with("muster-real-1.0-1")(t, "")
 		pkgtest.Sh(t, "sed -i /^exclude/d /etc/yum.repos.d/muster.repo; echo exclude=muster-real >> /etc/dnf/dnf.conf")
-		if err := dnf.New().Uninstall(t.Context(), pkgtest.Env(t), "muster-real"); !errors.Is(err, pkg.ErrHeld) || !strings.Contains(err.Error(), "remove it from exclude") {
+		if err := dnf.New().ChangeAll(t.Context(), pkgtest.Env(t), []pkg.Request{{Action: pkg.Uninstall, Name: "muster-real"}}); !errors.Is(err, pkg.ErrHeld) || !strings.Contains(err.Error(), "remove it from exclude") {
 			t.Errorf("the error is %v", err)
 		}
 		pkgtest.Sh(t, "sed -i /^exclude/d /etc/dnf/dnf.conf")
 	})
 	t.Run("nothing lower", func(t *testing.T) {
 		with("muster-test-1.0~rc1-1")(t, "")
-		if err := dnf.New().Downgrade(t.Context(), pkgtest.Env(t), "muster-test", "0.1"); !errors.Is(err, pkg.ErrNoVersion) {
+		if err := dnf.New().ChangeAll(t.Context(), pkgtest.Env(t), []pkg.Request{{Action: pkg.Downgrade, Name: "muster-test", Version: "0.1"}}); !errors.Is(err, pkg.ErrNoVersion) {
 			t.Errorf("the error is %v", err)
 		}
 	})
 	t.Run("a damaged database is not an absent package", func(t *testing.T) {
 		with("muster-test-1.0-1")(t, "")
 		pkgtest.Sh(t, "cp -r /var/lib/rpm /srv/rpm; rm -f /var/lib/rpm/rpmdb.sqlite-*; echo garbage > /var/lib/rpm/rpmdb.sqlite")
-		state, err := dnf.New().Status(t.Context(), pkgtest.Env(t), "muster-test")
+		states, err := dnf.New().StatusAll(t.Context(), pkgtest.Env(t), []string{"muster-test"})
 		if !errors.Is(err, pkg.ErrBroken) || !strings.Contains(err.Error(), "rpm --rebuilddb") {
-			t.Errorf("the error is %v, the state %+v", err, state)
+			t.Errorf("the error is %v, the states %+v", err, states)
 		}
 		pkgtest.Sh(t, "rm -r /var/lib/rpm; mv /srv/rpm /var/lib/rpm")
 	})
@@ -242,9 +242,9 @@ func TestHoldNeedsItsPlugin(t *testing.T) {
 			if !errors.Is(err, pkg.ErrPlugin) || !strings.Contains(err.Error(), "install python3-dnf-plugin-versionlock") {
 				t.Errorf("the error is %v", err)
 			}
-			state, err := dnf.New().Status(t.Context(), pkgtest.Env(t), "muster-test")
-			if err != nil || state.Held || (state.CannotHold == nil) != (name == "no program") {
-				t.Errorf("%+v, %v", state, err)
+			states, err := dnf.New().StatusAll(t.Context(), pkgtest.Env(t), []string{"muster-test"})
+			if err != nil || states[0].Held || (states[0].CannotHold == nil) != (name == "no program") {
+				t.Errorf("%+v, %v", states, err)
 			}
 			pkgtest.Sh(t, "mv /root/kept /etc/dnf/plugins/versionlock.conf; [ ! -e /root/versionlock.py ] || mv /root/versionlock.py /usr/lib/python3/dist-packages/dnf-plugins/")
 		})
@@ -321,7 +321,7 @@ func TestLocks(t *testing.T) {
 		Hold:  map[string]func(testing.TB) func(){"dnf": dnfs, "rpm": pkgtest.Lock("/var/lib/rpm/.rpm.lock")},
 		Clean: func(t testing.TB, _ resource.Env) { pkgtest.Sh(t, clean) },
 		Do: func(ctx context.Context, env resource.Env, timeout time.Duration) error {
-			return waiting(timeout).Install(ctx, env, "muster-real", "present")
+			return pkgtest.Install(ctx, env, waiting(timeout), "muster-real", "present")
 		},
 		Done: func(t testing.TB, _ resource.Env) bool {
 			return pkgtest.Sh(t, "rpm -q muster-real || true") == "muster-real-1.0-1.noarch"

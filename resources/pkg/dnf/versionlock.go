@@ -22,7 +22,7 @@ const (
 	pluginConf    = "/etc/dnf/plugins/versionlock.conf"
 )
 
-// maxList bounds what is read of the configuration and of the list.
+// maxList limits how much of the configuration and of the list is read.
 const maxList = 1 << 20
 
 // ignoreLocks is the option of a command that ignores the list.
@@ -118,7 +118,7 @@ func (l locks) hold(m *pkg.Metadata) bool {
 	})
 }
 
-// entry returns the one that locks the installed version, as the plugin writes it.
+// entry returns the lock of the installed version, in the form of the plugin.
 func entry(m *pkg.Metadata) string { return m.Name + "-" + m.Full + ".*" }
 
 // onlyLocked returns the requests, Held only where the list has an entry of the

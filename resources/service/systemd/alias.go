@@ -8,13 +8,13 @@ import (
 	"github.com/musterfleet/muster/resources/service"
 )
 
-// maxNamed is of how many runs the names are known: of those that go on at the same time.
+// maxNamed is the maximum number of runs with stored names, because runs may run in parallel.
 const maxNamed = 16
 
 // names are the names under which units were observed in runs.
 type names struct {
 	mu sync.Mutex
-	// runs are those of runs, the newest last.
+	// runs holds the names of each run, the newest last.
 	runs []named
 }
 
@@ -26,7 +26,7 @@ type named struct {
 	units, first map[string]string
 }
 
-// of returns the names of a run. Those of none are forgotten each time. The lock is held.
+// of returns the names of a run. It stores nothing for calls outside of a run. The caller holds the lock.
 func (n *names) of(run string) named {
 	at := slices.IndexFunc(n.runs, func(r named) bool { return r.run == run })
 	if at >= 0 && run != "" {

@@ -83,7 +83,7 @@ func unitOf(call *dbus.Call) (u unit, err error) {
 	return u, err
 }
 
-// hasJob reports whether the property Job, a number and a path, is that of a job.
+// hasJob reports whether the property Job, a number and a path, names a job.
 func hasJob(property dbus.Variant) bool {
 	job, _ := property.Value().([]any)
 	if len(job) == 0 {

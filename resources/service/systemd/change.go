@@ -20,8 +20,8 @@ type changer struct {
 	reloaded reading
 }
 
-// reading is a moment at which systemd read its units: the run, and the
-// directories at that time.
+// reading is a moment at which systemd read its units: the run, and the directories at that
+// time.
 type reading struct {
 	run  string
 	dirs map[string]time.Time
@@ -38,10 +38,10 @@ func (c *changer) reload(ctx context.Context, env resource.Env) error {
 	return nil
 }
 
-// reloadOnce reloads before the first change of a run, and again after unit
-// files came or went: systemd's NeedDaemonReload misses the first drop-in of a
-// unit. A run of a part goes on from the runs before it: systemd takes longer to
-// read all units than to start the one that somebody stopped.
+// reloadOnce reloads before the first change of a run, and again after unit files were added or
+// removed: NeedDaemonReload of systemd misses the first drop-in of a unit. A run of a part
+// does not reload again after an earlier run, because reading all units takes systemd longer than
+// starting one stopped unit.
 func (c *changer) reloadOnce(ctx context.Context, env resource.Env) error {
 	same := env.RunID != "" && env.RunID == c.reloaded.run || env.Part && c.reloaded.dirs != nil
 	if same && maps.Equal(c.reloaded.dirs, unitDirs(c.reader.root)) {
@@ -94,8 +94,8 @@ func (c *changer) change(ctx context.Context, env resource.Env, action service.A
 	argv := append([]string{string(action), "--system"}, afterOptions(args)...)
 	err = control(ctx, env, argv...)
 	if env.Part && isTooOften(err) {
-		// Whether somebody stops it again and again is judged by flapping: systemd is to count
-		// the starts of a program that ends by itself.
+		// The detection of flapping handles a service that a user stops repeatedly. The start limit of systemd
+		// is for programs that end without a stop.
 		if err := c.reload(ctx, env); err != nil {
 			return err
 		}

@@ -82,11 +82,10 @@ func unreadable(ctx context.Context, env resource.Env, name string, u unit) erro
 	return err
 }
 
-// lastLogged returns the last lines that a service logged since a time.
-// journalctl returns the last ones only in reverse order, and reverses
-// messages, not lines, so each is read by itself. Its --unit misses what a
-// short-lived process of systemd logs, such as one that finds no program to
-// run.
+// lastLogged returns the last lines that a service logged since a time. journalctl limits lines only in
+// reverse order, and reverses messages instead of lines, so each message is read separately. The
+// option --unit misses messages of short-lived systemd processes, such as a process that finds no
+// program to run.
 func lastLogged(ctx context.Context, env resource.Env, name string, since time.Time) (string, error) {
 	var messages []string
 	onLine := func(line string, stderr bool) {

@@ -113,7 +113,7 @@ func TestStartedByOthers(t *testing.T) {
 			p.reader.sources = []source{m}
 			spec := &service.Spec{Common: model.Common{Name: "web"}}
 			due := resource.Plan{Changes: []model.Change{{Action: string(service.Start)}}}
-			got, err := service.Type{}.Apply(t.Context(), env, p, spec, due)
+			got, err := service.New(p).Apply(t.Context(), env, p, spec, due)
 			if err != nil || got.Unchanged != c.unchanged {
 				t.Errorf("%+v, %v", got, err)
 			}

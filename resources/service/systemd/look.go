@@ -15,8 +15,7 @@ import (
 const (
 	// settleTime is how long an unsettled service is read again.
 	settleTime = 5 * time.Second
-	// jobTime is how long one is that has its turn, while systemd has a job for it: a database
-	// takes minutes to stop.
+	// jobTime is how long one resource waits for a job of systemd: a database takes minutes to stop.
 	jobTime = 5 * time.Minute
 	// settlePause is the first interval, which doubles up to maxSettlePause: most services
 	// stop within milliseconds, and each reading may start a process.
@@ -37,7 +36,7 @@ type reader struct {
 	booted  bootTime
 }
 
-// looked is what was read of a service.
+// looked is the result of reading a service.
 type looked struct {
 	state *service.State
 	// unit is its id; empty where that is not known.
@@ -99,13 +98,13 @@ func (r *reader) look(ctx context.Context, env resource.Env, names []string) []l
 	}
 }
 
-// queued is that systemd has a job for a service that is in between.
+// queued means that systemd has a job for a service in a transitional state.
 type queued struct{ error }
 
 // Unwrap returns what the state is.
 func (q queued) Unwrap() error { return q.error }
 
-// readStates fills in what is read of the services numbered by todo.
+// readStates reads the services with the indexes in todo.
 func (r *reader) readStates(ctx context.Context, env resource.Env, names []string, todo []int, out []looked) {
 	asked := make([]string, len(todo))
 	for at, i := range todo {

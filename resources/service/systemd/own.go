@@ -15,18 +15,18 @@ import (
 // own is the unit that muster itself runs in. systemd stops it by ending muster, and waits for
 // that, so muster must not wait for systemd.
 type own struct {
-	// unit is that of the control group of this process, empty for none.
+	// unit is the unit of the control group of this process, empty if there is none.
 	unit string
 
 	mu sync.Mutex
 	// asked and ends are whether it is known that a stop of the unit ends this process, and is so.
 	asked, ends bool
-	// stops is the run that stops it at its end: for that it counts as stopped. Others, such as
-	// after one that was cancelled, see what is so.
+	// stops is the run that stops the unit at its end: in that run the unit counts as stopped. Other runs
+	// see the real state, for example after that run was cancelled.
 	stops string
 }
 
-// is reports whether a unit is the one that muster runs in, and a stop of it ends muster.
+// is reports whether muster runs in a unit and a stop of the unit ends muster.
 func (o *own) is(ctx context.Context, env resource.Env, unit string) bool {
 	if unit == "" || unit != o.unit {
 		return false

@@ -85,7 +85,7 @@ func apply(t *testing.T, p *Provider, env resource.Env, action service.Action, n
 	}
 	outcomes, err := make([]resource.Outcome, 1), error(nil)
 	if len(names) == 1 {
-		outcomes[0], err = service.Type{}.Apply(t.Context(), env, p, specs[0], plans[0])
+		outcomes[0], err = service.New(p).Apply(t.Context(), env, p, specs[0], plans[0])
 	} else {
 		outcomes, err = service.Type{}.ApplyAll(t.Context(), env, p, specs, plans)
 	}
@@ -162,7 +162,7 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 	}
 	for name, apply := range map[string]func(*Provider, resource.Env, resource.Plan) (resource.Outcome, error){
 		"alone": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
-			return service.Type{}.Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "muster"}}, plan)
+			return service.New(p).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "muster"}}, plan)
 		},
 		"together": func(p *Provider, env resource.Env, plan resource.Plan) (resource.Outcome, error) {
 			specs := []*service.Spec{{Common: model.Common{Name: "muster"}}, {Common: model.Common{Name: "web"}}}
@@ -195,7 +195,7 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 			t.Errorf("%s, at the end of the run: %v", name, err)
 		}
 		// Another service is none of its business.
-		if o, err := (service.Type{}).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "web"}}, planned(service.Enable)); err != nil || o.AtEnd != nil {
+		if o, err := service.New(p).Apply(t.Context(), env, p, &service.Spec{Common: model.Common{Name: "web"}}, planned(service.Enable)); err != nil || o.AtEnd != nil {
 			t.Errorf("%s: another service stops it, %v", name, err)
 		}
 	}

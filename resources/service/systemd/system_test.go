@@ -276,7 +276,7 @@ func TestReload(t *testing.T) {
 	restart := func(run string) {
 		t.Helper()
 		m.env.RunID = run
-		if err := m.provider.Restart(t.Context(), m.env, "web"); err != nil {
+		if err := m.provider.Change(t.Context(), m.env, service.Restart, "web"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -317,8 +317,8 @@ func TestReload(t *testing.T) {
 	if state, err := m.provider.Status(t.Context(), m.env, "web"); err != nil || state.Outdated {
 		t.Errorf("after it the unit is %+v, %v", state, err)
 	}
-	for _, act := range []func(context.Context, resource.Env, string) error{m.provider.Enable, m.provider.Disable} {
-		if err := act(t.Context(), m.env, "web"); err != nil {
+	for _, action := range []service.Action{service.Enable, service.Disable} {
+		if err := m.provider.Change(t.Context(), m.env, action, "web"); err != nil {
 			t.Fatal(err)
 		}
 		restart("2")

@@ -42,7 +42,7 @@ const properties = "Id,LoadState,ActiveState,ActiveEnterTimestampMonotonic,UnitF
 type unit struct {
 	id, load, active, unitFile string
 	needReload, canReload      bool
-	// job is that systemd has one for it: to start, stop, restart or reload it.
+	// job reports that systemd has a job for it: to start, stop, restart or reload it.
 	job bool
 	// activeSince is when it last became active, counted from boot.
 	activeSince time.Duration
@@ -87,8 +87,9 @@ func (p *parser) line(line string) {
 	}
 }
 
-// isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd remembers how a unit was enabled when it
-// read it, is-enabled reads the links. An init script has an answer of its own.
+// isEnabled returns the answer of systemctl is-enabled for a unit, and whether it is certain: systemd
+// remembers how a unit was enabled when it read the unit, but is-enabled reads the links. An init script
+// has a separate answer.
 func (u unit) isEnabled(links links, script bool) (answer string, sure bool) {
 	_, masked := links.masked[u.id]
 	_, linked := links.enabling[u.id]
