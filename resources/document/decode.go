@@ -9,19 +9,18 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Decoder decodes values into fields. It is strict, and goes on after a problem.
-// The zero value is ready to use.
+// Decoder decodes values into fields. It is strict and reports all problems. The zero value is
+// ready to use.
 type Decoder struct {
 	Problems model.Problems
-	// Secrets are the secret values that were decoded.
+	// Secrets are the decoded secret values.
 	Secrets []model.Secret
-	// Places are those of the values, by path (nats.servers.0) with the
-	// keys as written, where the map is made.
+	// Places are the positions of the values by path (nats.servers.0), if the map is set.
 	Places map[string]model.Position
 }
 
-// Document decodes a whole document into a struct, by the json and alias tags of
-// its fields. What is not given keeps its value.
+// Document decodes a document into a struct, by the json and alias tags of its fields. It keeps the
+// values of fields that are not given.
 func (d *Decoder) Document(v Value, target any) {
 	switch v.Kind {
 	case Map:
@@ -32,7 +31,7 @@ func (d *Decoder) Document(v Value, target any) {
 	}
 }
 
-// Into decodes v into a field, which key names. Null leaves it: it means not set.
+// Into decodes v into a field. key is its name. Null keeps the value of the field.
 func (d *Decoder) Into(f reflect.Value, key string, v Value) {
 	if v.Kind == Null {
 		return
@@ -108,7 +107,7 @@ func (d *Decoder) list(f reflect.Value, key string, v Value) {
 		switch {
 		case v.IsScalar():
 			hint = "write it as a list: [" + shown(v, v.Text) + "]"
-		case key == "environment" && len(v.Entries) > 0: // its values may be secret
+		case key == "environment" && len(v.Entries) > 0: // the values may be secret
 			hint = `write it as a list: ["` + v.Entries[0].Key + `=VALUE"]`
 		}
 		d.misread(key, v, hint, "`%s` must be a list, not %s", key, v.Kind)
@@ -154,7 +153,7 @@ func (d *Decoder) mapping(f reflect.Value, key string, v Value) {
 	f.Set(out)
 }
 
-// structure decodes a mapping into a struct; key is empty for the document.
+// structure decodes a mapping into a struct. key is empty for the document.
 func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	fields := Fields(f.Type())
 	where, prefix := "", ""
@@ -174,7 +173,7 @@ func (d *Decoder) structure(f reflect.Value, key string, v Value) {
 	}
 }
 
-// reveal notes a secret and returns its text, for the field that is meant to have it.
+// reveal records a secret and returns its text for the field.
 func (d *Decoder) reveal(s model.Secret) any {
 	d.Secrets = append(d.Secrets, s)
 
@@ -189,7 +188,7 @@ func (d *Decoder) mismatch(key, want string, v Value) {
 	d.misread(key, v, "", "`%s` must be %s, not %s", key, want, got)
 }
 
-// misread adds that a value cannot be what key is.
+// misread reports an unsuitable value of key.
 func (d *Decoder) misread(key string, v Value, hint, format string, args ...any) {
 	d.Problems.Add(v.Pos, hint, format, args...)
 	d.Problems[len(d.Problems)-1].Property = key
@@ -214,9 +213,8 @@ func kindName(k reflect.Kind) string {
 	}
 }
 
-// DecodeInto reads a document of at most max bytes and fills target, a pointer to a
-// struct, by its json tags. It returns the place of each value by its path
-// (nats.servers), and every problem.
+// DecodeInto decodes a document of at most max bytes into target, a pointer to a struct, by its
+// json tags. It returns the position of each value by path (nats.servers), and all problems.
 func DecodeInto(name string, data []byte, max int64, target any) (map[string]model.Position, model.Problems) {
 	root, problems := Read(name, data, max)
 	d := Decoder{Problems: problems, Places: map[string]model.Position{}}

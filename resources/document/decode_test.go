@@ -64,7 +64,7 @@ func TestDecodeProblems(t *testing.T) {
 		"map: {a: b}":               "d.yaml:1:10: `map.a` must be a whole number, not \"b\"",
 		"at: [x]":                   "d.yaml:1:5: `at` must be a string, not a list",
 		"rollout: {}":               "d.yaml:1:1: key `rollout` is not in this version yet (leave it out until a later version brings it)",
-		"on: true\non: no\nx: y":    "d.yaml:2:1: the key `on` is there twice, first at d.yaml:1:1 (keep one of them)\nd.yaml:3:1: unknown key `x`",
+		"on: true\non: no\nx: y":    "d.yaml:2:1: duplicate key `on`, first at d.yaml:1:1 (keep one of them)\nd.yaml:3:1: unknown key `x`",
 	} {
 		if _, d := decoded(t, text); d.Problems.Error() != want {
 			t.Errorf("%q gives\n%v\nwant\n%s", text, d.Problems, want)

@@ -12,18 +12,18 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// jsonReader makes a tree of JSON. It has a parser of its own because YAML
-// does not read all JSON: not the surrogate pairs that many encoders write.
+// jsonReader reads JSON into a tree. It does not use the YAML parser, because that rejects the
+// surrogate pairs that many encoders write.
 type jsonReader struct {
 	*yamlread.Tree
 	dec      *json.Decoder
 	problems model.Problems
 	values   int
-	// replaces reports whether the document holds the sign of a replaced character itself.
+	// replaces reports whether the document itself contains the replacement character.
 	replaces func() bool
 }
 
-// readJSON reads a document that is known to be valid JSON.
+// readJSON reads valid JSON.
 func readJSON(name string, data []byte) (Node, model.Problems) {
 	text := string(data)
 	r := jsonReader{Tree: yamlread.NewTree(yamlread.NewSource(name, text, false)), dec: json.NewDecoder(strings.NewReader(text))}
@@ -42,7 +42,7 @@ func readJSON(name string, data []byte) (Node, model.Problems) {
 	return Node{tree: r.Tree}, r.problems
 }
 
-// offset is where the next token begins.
+// offset returns the offset of the next token.
 func (r *jsonReader) offset() uint32 {
 	at := int(r.dec.InputOffset())
 	for at < len(r.Text) && strings.IndexByte(" \t\r\n,:", r.Text[at]) >= 0 {
@@ -97,14 +97,14 @@ func (r *jsonReader) string(i int, text string) {
 	r.checkString(r.Node(i).At, text)
 }
 
-// checkString refuses half of a surrogate pair, which decoding would replace silently.
+// checkString reports half of a surrogate pair, which the decoder would replace silently.
 func (r *jsonReader) checkString(at uint32, s string) {
 	if strings.ContainsRune(s, utf8.RuneError) && !r.replaces() {
 		r.problems.Add(r.Position(at), "write the whole pair, or the character itself", "the text holds half of a surrogate pair")
 	}
 }
 
-// members reads what is within a list or mapping.
+// members reads the content of a list or mapping.
 func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
 	defer func() { r.Close(i) }()
 	for r.dec.More() {
@@ -117,7 +117,7 @@ func (r *jsonReader) members(i, depth int, member func(depth int) error) error {
 	return err
 }
 
-// entries returns what reads an entry of a mapping.
+// entries returns a function that reads an entry of a mapping.
 func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
 	return func(depth int) error {
 		i := r.Add(yamlread.Node{At: r.offset()})
@@ -141,7 +141,7 @@ func (r *jsonReader) entries(keys *yamlread.Keys) func(depth int) error {
 	}
 }
 
-// brokenJSON finds what is wrong with JSON that cannot be read as YAML either.
+// brokenJSON returns the problem of invalid JSON.
 func brokenJSON(name string, data []byte) model.Problems {
 	err := json.Unmarshal(data, &json.RawMessage{})
 	at := model.Position{File: name, Line: 1, Column: 1}
@@ -153,8 +153,7 @@ func brokenJSON(name string, data []byte) model.Problems {
 	return model.ProblemAt(at, hint, "invalid JSON: %s", message)
 }
 
-// jsonWords returns what the parser of JSON says about a document in words, and what
-// to do about it.
+// jsonWords converts a message of the JSON parser to a problem and its remedy.
 func jsonWords(text string) (message, hint string) {
 	what, isCharacter := strings.CutPrefix(text, "invalid character ")
 	if !isCharacter {

@@ -14,27 +14,26 @@ import (
 	"github.com/musterfleet/muster/resources/document/yamlread"
 )
 
-// MaxBytes is the largest document that is read, unless who reads it says otherwise.
+// MaxBytes is the default limit of the size of a document.
 const MaxBytes = 16 << 20
 
-// Read makes a value of a document in YAML or JSON, as Parse does.
+// Read is Parse that returns a Value.
 func Read(name string, data []byte, limit int64) (Value, model.Problems) {
 	n, problems := Parse(name, data, limit)
 
 	return n.Value(), problems
 }
 
-// Parse reads a document in YAML or JSON; one whose name ends in .json must be
-// JSON. name is what its places are called. A document that holds nothing is Null.
-// Where there are problems the node is what is known of the rest: keys that are
-// there twice, for one, do not hide what else is wrong.
+// Parse reads a document in YAML or JSON. A document whose name ends in .json must be JSON. name is
+// the file name in positions. An empty document is Null. With problems such as duplicate keys, the
+// node contains the rest of the document, so that the caller can report more problems.
 func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	var none Node
 	if int64(len(data)) > min(limit, math.MaxInt32) {
 		return none, model.ProblemAt(model.Position{File: name}, "deliver large files beside the manifest, as source, in a bundle",
 			"the document has %d bytes, more than the %d that are allowed", len(data), limit)
 	}
-	// Editors of other systems write a byte order mark. Positions do not count it.
+	// Some editors write a byte order mark. Positions do not count it.
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	trimmed := bytes.TrimLeft(data, " \t\r\n")
 	named := filepath.Ext(name) == ".json" && len(trimmed) > 0
@@ -56,12 +55,11 @@ func Parse(name string, data []byte, limit int64) (Node, model.Problems) {
 	return Node{tree: t}, problems
 }
 
-// looksLikeJSON is how JSON begins that was meant to be JSON.
+// looksLikeJSON matches the start of a document that is meant as JSON.
 var looksLikeJSON = regexp.MustCompile(`^\s*\{\s*"`)
 
-// checkText finds the first byte that no document may hold, and reports whether
-// any of yamlread.Breaks is in it. JSON may hold some control characters that
-// YAML may not.
+// checkText returns the first character that a document must not contain, and reports whether the
+// text contains any of yamlread.Breaks. JSON may contain some control characters that YAML may not.
 func checkText(name string, data []byte, isJSON bool) (breaks bool, problem *model.Problem) {
 	for i := 0; i < len(data); {
 		c := data[i]

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// annotations reads the comments of a document.
+// annotationChecks checks values by the comments of a document.
 type annotationChecks struct {
 	lines  [][]byte
 	behind trailingComments
@@ -20,8 +20,8 @@ type annotationChecks struct {
 	out    model.Problems
 }
 
-// checkAnnotations checks what the comments above keys of data, and of the
-// Overrides that were taken, say of the values that came out in the end.
+// checkAnnotations checks the final data by the comments above the keys of data and of the used
+// overrides.
 func checkAnnotations(ctx context.Context, w *evaluator, data map[string]any, taken []override) model.Problems {
 	lines := w.Doc.Lines()
 	if lines == nil {
@@ -54,7 +54,7 @@ func (a *annotationChecks) value(ctx context.Context, v document.Node, path []st
 	for item := range v.Items() {
 		i++
 		at := append(path[:len(path):len(path)], strconv.Itoa(i))
-		// A list that replaced this one may be shorter.
+		// The list that replaced this one may be shorter.
 		if _, ok := expression.Find(a.data, at); ok {
 			a.value(ctx, item, at, nil)
 		}
@@ -86,7 +86,7 @@ func (a *annotationChecks) check(ctx context.Context, pos model.Position, path [
 			a.out.Add(pos, "set it in data, an override or with --data", "`%s` is required and has no value", name)
 		}
 		if strings.HasPrefix(rest, annotationValidate) {
-			a.check(ctx, pos, path, rest) // both on one line
+			a.check(ctx, pos, path, rest) // both checks are in one comment
 		}
 	case annotationValidate:
 		program := a.scope.Program(rest, true)

@@ -10,15 +10,15 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Declared is a resource as the document declares it: its name is the first
-// property, and the defaults of its block are among them.
+// declaration is a resource of a document. Its name is the first property. The defaults of its
+// block are included.
 type declaration struct {
 	Type       *resource.Type
 	Pos        model.Position
 	Properties document.Value
 }
 
-// The keys of a resource that are none of its type.
+// The keys of a resource that belong to no type.
 const (
 	keyDefaults = "defaults"
 	keyName     = "name"
@@ -26,7 +26,7 @@ const (
 	keyAlias    = "alias"
 )
 
-// Blocks takes the list of resources apart, and calls Declare for each.
+// blocks reads the list of resources and calls Declare for each resource.
 type blocks struct {
 	Types    resource.Types
 	Declare  func(declaration)
@@ -47,7 +47,7 @@ func (b *blocks) Read(items []document.Value) {
 	}
 }
 
-// ReadParsed is Read for resources as they were parsed. One is made a value at a time.
+// ReadParsed is Read for parsed resources. It converts one value at a time, to save memory.
 func (b *blocks) ReadParsed(list document.Node) {
 	for item := range list.Items() {
 		if !b.isEntry(item.Kind(), item.Len(), item.Pos()) {
@@ -65,7 +65,7 @@ func (b *blocks) ReadParsed(list document.Node) {
 	}
 }
 
-// isEntry reports whether an entry of resources is a mapping that holds something.
+// isEntry reports whether an entry of resources is a mapping.
 func (b *blocks) isEntry(kind document.Kind, entries int, pos model.Position) bool {
 	const hint = "write `- file:` with its resources below"
 	switch {
@@ -99,7 +99,7 @@ func (b *blocks) block(t *resource.Type, e document.Entry) {
 	}
 }
 
-// UnknownType returns the problem of a type that does not exist.
+// unknownType returns the problem of an unknown type.
 func unknownType(types resource.Types, name string, pos model.Position) model.Problem {
 	out := document.Unknown(pos, "resource type", name, "", types.Names())
 	if out.Cause = model.ErrUnknownType; out.Hint == "" {
@@ -109,7 +109,7 @@ func unknownType(types resource.Types, name string, pos model.Position) model.Pr
 	return out
 }
 
-// single is the form with a name property.
+// single reads the form with a name property.
 func (b *blocks) single(t *resource.Type, e document.Entry) {
 	if _, named := e.Value.Get(keyName); !named && len(e.Value.Entries) > 0 && e.Value.Entries[0].Value.Kind == document.Map && !isProperty(t, e.Value.Entries[0].Key) {
 		first := e.Value.Entries[0]
@@ -123,7 +123,7 @@ func (b *blocks) single(t *resource.Type, e document.Entry) {
 	b.Declare(declaration{Type: t, Pos: e.Pos, Properties: document.Value{Kind: document.Map, Pos: e.Value.Pos, Entries: entries}})
 }
 
-// list is the form of items name: properties. Defaults apply to the whole block. If several
+// list reads the form of items name: properties. Defaults apply to the whole block. If several
 // defaults set one property, the last one before a resource wins, else the last one after it.
 func (b *blocks) list(t *resource.Type, items iter.Seq[document.Value]) {
 	var defaults []document.Entry
@@ -197,7 +197,7 @@ func addMissing(t *resource.Type, properties, more []document.Entry) []document.
 	return out
 }
 
-// mergeDefaults returns the defaults with more of them: a later entry wins.
+// mergeDefaults merges defaults. A later entry wins.
 func (b *blocks) mergeDefaults(t *resource.Type, before, more []document.Entry) []document.Entry {
 	out := slices.Clone(before)
 	for _, e := range more {
@@ -222,7 +222,7 @@ func isProperty(t *resource.Type, key string) bool {
 	return ok
 }
 
-// SameProperty reports whether two keys are of one property, which may have aliases.
+// sameProperty reports whether two keys are names of one property.
 func sameProperty(t *resource.Type, a, b string) bool {
 	p, known := t.Property(a)
 

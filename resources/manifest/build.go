@@ -13,25 +13,25 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// build makes resources of what a document declares.
+// build converts the declarations of a document to resources.
 type build struct {
 	session  *session
 	scope    *scope
 	out      *Resolved
 	problems model.Problems
-	// own are the resources that the document itself declares.
+	// own are the resources of the document itself.
 	own []*resource.Resource
-	// links are those of the resources that the document and what it includes declare.
+	// links are the links of the resources of the document and of its child manifests.
 	links []resource.Links
-	// openEnded reports whether not all that is declared is known.
+	// openEnded reports whether some declarations are unknown.
 	openEnded bool
 	// decode decodes the properties of a resource; nil is resource.Decode.
 	decode decode
-	// leftOpen reports whether not all is known of what is declared and left out.
+	// excludedUnknown reports whether some declarations of excluded manifests are unknown.
 	excludedUnknown bool
 }
 
-// warner is a Spec that has something to say although it is valid.
+// warner is a valid Spec with warnings.
 type warner interface{ Warnings() model.Problems }
 
 func (b *build) add(ctx context.Context, d declaration) {
@@ -98,10 +98,9 @@ func (b *build) add(ctx context.Context, d declaration) {
 	}
 }
 
-// ownProblems returns the problems of a resource that are not the consequence of
-// an expression that failed. Values that failed look late, and then a type does
-// not validate; so what is left without them is decoded too, and believed where
-// it speaks of a property that is there.
+// ownProblems returns the problems of a resource without those that a failed expression causes. A
+// failed value looks deferred, and validation then reports consequences. So ownProblems decodes the
+// resource again without the failed values, and keeps the problems of the remaining properties.
 func ownProblems(unresolved []model.Position, d declaration, properties document.Value, problems model.Problems) model.Problems {
 	failed := slices.Clone(unresolved)
 	sound := properties
@@ -111,7 +110,7 @@ func ownProblems(unresolved []model.Position, d declaration, properties document
 		switch {
 		case !holdsFailed(e.Value, unresolved):
 			sound.Entries = append(sound.Entries, e)
-			// What is wrong with the name, or missing, may come of what failed.
+			// A failed value may cause the problem of the name.
 			if e.Key != keyName {
 				places = append(places, e.Value.Pos)
 			}
@@ -140,13 +139,13 @@ func holdsFailed(v document.Value, failed []model.Position) bool {
 		slices.ContainsFunc(v.Entries, func(e document.Entry) bool { return holdsFailed(e.Value, failed) })
 }
 
-// name returns the name of a resource, and reports one that cannot be shown or is not known.
+// name returns the name of a resource. It reports a secret or deferred name.
 func name(r *resolver, properties document.Value) (text string, sure bool) {
 	v, _ := properties.Get(keyName)
 	switch {
 	case slices.Contains(r.Failed, v.Pos) && v.Deferred:
 		if r.Forgiving && len(r.Problems) == 0 {
-			r.Problems.Add(v.Pos, "a resource that is excluded needs a name too", "the expression of the name fails")
+			r.Problems.Add(v.Pos, "an excluded resource also needs a name", "the expression of the name fails")
 		}
 	case v.Deferred:
 		r.Fail(v.Pos, "take the name from data or facts", "`name` must be known before the run")
@@ -159,8 +158,7 @@ func name(r *resolver, properties document.Value) (text string, sure bool) {
 	return v.Text, false
 }
 
-// wait makes a resource wait for others: it requires them, and its properties
-// are resolved once they have run.
+// wait makes a resource require others, and resolves its properties after they have run.
 func (b *build) wait(res *resource.Resource, d declaration, properties document.Value, waits []resource.Reference) {
 	var refs []model.Ref
 	for _, w := range waits {
@@ -201,7 +199,7 @@ func unevaluated(t *resource.Type) []string {
 	return out
 }
 
-// resolveLate returns the properties of a resource at its turn.
+// resolveDeferred returns the properties of a resource when it runs.
 func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[string]any, refs []model.Ref, outputs resource.Outputs) (resource.Spec, []model.Secret, error) {
 	if outputs == nil {
 		outputs = resource.Outputs{}
@@ -228,7 +226,7 @@ func (s *session) resolveDeferred(ctx context.Context, d declaration, data map[s
 	return res.Spec, append(res.Secrets, s.Secrets()...), nil
 }
 
-// absentAbove are the needs for those directories above a path that are not there.
+// absentAbove returns the needs for the missing directories above a path.
 func absentAbove(path string) (needs []string) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		if _, err := os.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
@@ -238,7 +236,7 @@ func absentAbove(path string) (needs []string) {
 	}
 }
 
-// noteSensitive notes a resource whose files are not shown either.
+// noteSensitive records a sensitive resource, whose files are secret too.
 func (s *session) noteSensitive(res *resource.Resource) {
 	if res.Sensitive() {
 		s.Sensitive[res.Ref()] = true
@@ -261,7 +259,7 @@ func (b *build) keep(res *resource.Resource, properties document.Value) {
 	}
 }
 
-// warn places the warnings of a resource at their properties.
+// warn sets the positions of the warnings of a resource to its properties.
 func (b *build) warn(res *resource.Resource, properties document.Value, warnings model.Problems) {
 	for _, w := range warnings {
 		if w.Pos.IsZero() {

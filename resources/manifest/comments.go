@@ -10,15 +10,15 @@ import (
 	"github.com/musterfleet/muster/resources/document"
 )
 
-// The comments above a key that check its resolved value.
+// These comments above a key check its resolved value.
 const (
 	annotationRequire  = "@require"
 	annotationValidate = "@validate"
-	// annotationRequired is another name of AnnotationRequire.
+	// annotationRequired is an alias of annotationRequire.
 	annotationRequired = "@required"
 )
 
-// comment is one of a document, without its sign.
+// comment is a comment without its sign.
 type comment struct {
 	Text string
 	Pos  model.Position
@@ -33,7 +33,7 @@ func (c comment) word() string {
 	return word
 }
 
-// Check returns the check of a comment and the text after it. Both are empty if the comment
+// annotationOf returns the check of a comment and the text after it. Both are empty if the comment
 // checks nothing.
 func annotationOf(text string) (annotation, rest string) {
 	word, rest, _ := strings.Cut(text, " ")
@@ -47,7 +47,7 @@ func annotationOf(text string) (annotation, rest string) {
 	}
 }
 
-// Lines returns the lines of a document, nil when no comment of it can be meant to check anything.
+// Lines returns the lines of a document, or nil if no comment looks like a check.
 func (d *Document) Lines() [][]byte {
 	if !mayCheck.Match(d.text) {
 		return nil
@@ -58,12 +58,12 @@ func (d *Document) Lines() [][]byte {
 
 var (
 	mayCheck = regexp.MustCompile(`#[ \t]*@[A-Za-z]`)
-	// trailing is a comment behind something, which begins with a word of its own.
+	// trailing matches a check in a comment after a value.
 	trailing = regexp.MustCompile(`[ \t]#[ \t]*(@[A-Za-z]+)`)
 )
 
-// CommentsAbove returns the comments directly above a key, in their order: those
-// in its column or before it. What is further right may be a line of a text.
+// commentsAbove returns the comments directly above a key in order. It ignores comments to the
+// right of the column of the key, which may be lines of a text.
 func commentsAbove(lines [][]byte, key model.Position) []comment {
 	var out []comment
 	for i := key.Line - 2; i >= 0 && i < len(lines); i-- {
@@ -83,8 +83,8 @@ func commentsAbove(lines [][]byte, key model.Position) []comment {
 	return out
 }
 
-// CheckComments finds the comments at keys of data and overrides that are meant
-// to check a value and do not: a check that is not made is worse than none.
+// CheckComments reports comments at keys of data and overrides that look like checks but check
+// nothing.
 func (d *Document) CheckComments() model.Problems {
 	lines := d.Lines()
 	if lines == nil {
@@ -111,7 +111,7 @@ func (m *misplaced) value(v document.Node) {
 	for item := range v.Items() {
 		if item.Kind() != document.Map && item.Kind() != document.List {
 			for _, c := range m.behind.at(item.Pos()) {
-				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing behind an item of a list", c.word())
+				m.out.Add(c.Pos, "put it above the key of the list", "the comment `%s` checks nothing after an item of a list", c.word())
 			}
 		}
 		m.value(item)
@@ -146,7 +146,7 @@ func (m *misplaced) misspelled(c comment, meant string) {
 	m.out.Add(c.Pos, "did you mean `"+meant+"`?", "the comment `%s` checks nothing", c.word())
 }
 
-// begins reports whether a key is the first on its line, or in an item of a list.
+// begins reports whether a key is the first word of its line, or of a list item.
 func begins(lines [][]byte, key model.Position) bool {
 	// A lone \r is a line break to YAML only.
 	if key.Line > len(lines) {
@@ -157,7 +157,8 @@ func begins(lines [][]byte, key model.Position) bool {
 	return len(bytes.Trim(before[:min(key.Column-1, len(before))], " -")) == 0
 }
 
-// Behind finds the comments after values. Call it for the keys in the order of the document.
+// trailingComments finds the comments after values. Call it for the keys in the order of the
+// document.
 type trailingComments struct {
 	// Lines are the lines of the document.
 	Lines [][]byte
@@ -165,7 +166,7 @@ type trailingComments struct {
 	read int
 }
 
-// Key returns the comments that check the value of a key, which must begin its line.
+// Key returns the comments that check the value of a key. The key must begin its line.
 func (b *trailingComments) Key(at model.Position) []comment {
 	found := b.at(at)
 	if !begins(b.Lines, at) {
@@ -259,8 +260,7 @@ func (s *lineState) comment(line []byte) int {
 	return -1
 }
 
-// meantBy returns the check that a word is or is likely meant to be, empty for
-// the words of ordinary comments.
+// meantBy returns the check that a word is or resembles. It is empty for other words.
 func meantBy(word string) string {
 	if !strings.HasPrefix(word, "@") {
 		return ""

@@ -10,8 +10,8 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 )
 
-// Excluded evaluates the control property: whether it excludes the resource,
-// and why. ok is false when an expression of it failed.
+// Excluded evaluates the control property. It returns the reason if the resource is excluded. ok is
+// false if an expression failed.
 func (r *resolver) Excluded(ctx context.Context, properties document.Value) (reason string, ok bool) {
 	control, has := properties.Get(keyControl)
 	if !has || control.Kind != document.Map {
@@ -48,8 +48,8 @@ func (w *evaluator) CompileCondition(text string) error {
 	return nil
 }
 
-// Condition evaluates a condition. valid is false when it is none, which is among the
-// problems.
+// Condition evaluates a condition. valid is false if the condition fails, which it reports as a
+// problem.
 func (r *resolver) Condition(ctx context.Context, name string, v document.Value) (yes, valid bool) {
 	s := r.Scope.evaluator
 	p := s.Program(expression.Bare(v.Text), false)

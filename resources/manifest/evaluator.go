@@ -21,70 +21,71 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// World is what the expressions of one document ask for, and the answers.
+// evaluator compiles and evaluates the expressions of one document, and caches what they read.
 type evaluator struct {
 	Opts *Options
 	Doc  *Document
-	// Dir is the directory of the document; empty when it has none. Author is who
-	// may change what it has evaluated.
+	// Dir is the directory of the document, or empty. Author may change what the document
+	// evaluates.
 	Dir    string
 	Author paths.Author
-	// Outer is that of the document which includes this one; it has the facts.
+	// Outer is the evaluator of the including document. The outermost evaluator has the facts.
 	Outer *evaluator
 	// Data are the resolved data of the document.
 	Data map[string]any
-	// Provided returns what the resources declared so far bring, by PathNeed.
+	// Provided returns the paths that the resources declared so far provide, by PathNeed.
 	Provided func() map[string]model.Ref
-	// Aliases are the references by their aliases.
+	// Aliases maps aliases to references.
 	Aliases map[model.Ref]model.Ref
-	// Sensitive are the resources whose values are not shown, nor the files that they provide.
+	// Sensitive are the resources whose values and files are secret.
 	Sensitive map[model.Ref]bool
 
-	// Printed are the values that a template printed into the document; nil for none.
+	// Printed are the values that a template printed into the document, or nil.
 	Printed *printedValues
 
 	mu    sync.Mutex
 	facts knownFacts
-	// Dynamic reports whether something other than the document and data went in.
+	// Dynamic reports whether the result depends on more than the document and its data.
 	Dynamic  bool
 	programs map[string]*expression.Program
-	// signature is what programs are checked against.
+	// signature is the types of the names that programs may use.
 	signature func() types.Map
-	// cache holds the files and keys that were read.
+	// cache contains the files and keys that were read.
 	cache map[string]string
-	// untrusted is why others may change a file that readFile returned, here or in external data; nil if there is none.
+	// untrusted is the reason why others may change a file that readFile returned, here or in
+	// external data; nil if there is none.
 	untrusted atomic.Pointer[error]
-	// secrets are all that were seen so far, also within what is secret as a whole.
+	// secrets are all secrets seen so far, also parts of secret mappings and lists.
 	secrets []model.Secret
 	isKnown map[model.Secret]bool
 
-	// warnings are what expressions do although they are valid, by their subject.
+	// warnings are the warnings about valid expressions, by subject.
 	warnings map[string]model.Problem
 
-	// Absent reports whether the node the manifest is for is not there to be asked (Check);
-	// Unsure whether something depends on it.
+	// ForOtherNode reports whether the document is for another node (Check). Unsure reports whether
+	// something depends on that node.
 	ForOtherNode, Unsure bool
-	// Relative are the files that expressions read beside the manifest, for Check alone.
+	// Relative are the files that expressions read beside the manifest, for Check.
 	Relative []string
-	// inputs are the paths of the input files. The outermost World has them.
+	// inputs are the paths of the input files, in the outermost evaluator.
 	inputs map[string]struct{}
 }
 
-// knownFacts are the facts once they were asked for.
+// knownFacts are the facts after the first use.
 type knownFacts struct {
 	asked bool
 	all   map[string]any
 	err   error
-	// reported reports whether err was.
+	// reported reports whether err was reported.
 	reported bool
 }
 
-// NewWorld returns the world of a document in a directory, by its author.
+// newEvaluator returns the evaluator of a document. dir is its directory.
 func newEvaluator(opts *Options, doc *Document, dir string, author paths.Author) *evaluator {
 	return &evaluator{Opts: opts, Doc: doc, Dir: dir, Author: author, programs: map[string]*expression.Program{}, signature: sync.OnceValue(signature), cache: map[string]string{}, isKnown: map[model.Secret]bool{}, warnings: map[string]model.Problem{}}
 }
 
-// Program compiles an expression, once.
+// Program compiles an expression and caches the result.
 func (w *evaluator) Program(source string, withValue bool) *expression.Program {
 	key := source
 	if withValue {
@@ -106,7 +107,7 @@ func (w *evaluator) Program(source string, withValue bool) *expression.Program {
 
 var errNoFacts = errors.New("not available here")
 
-// getFacts asks for the facts, once.
+// getFacts returns the facts. It reads them once.
 func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -127,10 +128,10 @@ func (w *evaluator) getFacts(ctx context.Context) (map[string]any, error) {
 	return w.facts.all, w.facts.err
 }
 
-// SetFacts has expressions see facts that were given.
+// SetFacts sets the facts that expressions use.
 func (w *evaluator) SetFacts(facts model.Facts) { w.facts.all, w.facts.asked = facts, true }
 
-// Failed makes a failure of an error. That the facts cannot be had is said once.
+// Failed converts an error to a failure. It marks repeated errors of the facts as known.
 func (w *evaluator) Failed(err error) *failure {
 	if err == nil {
 		return nil
@@ -151,8 +152,7 @@ func (w *evaluator) Failed(err error) *failure {
 	return f
 }
 
-// Learn notes secrets, for whoever must recognise them in the texts of others:
-// all but what only came of one.
+// Learn records secrets, to redact them in other texts. It ignores values derived from secrets.
 func (w *evaluator) Learn(secrets ...model.Secret) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -164,7 +164,7 @@ func (w *evaluator) Learn(secrets ...model.Secret) {
 	}
 }
 
-// Secrets returns the secrets noted so far, each once.
+// Secrets returns all recorded secrets.
 func (w *evaluator) Secrets() []model.Secret {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -172,7 +172,7 @@ func (w *evaluator) Secrets() []model.Secret {
 	return slices.Clone(w.secrets)
 }
 
-// SetDynamic notes that something other than the document and data went in.
+// SetDynamic records that the result depends on more than the document and its data.
 func (w *evaluator) SetDynamic() {
 	w.mu.Lock()
 	w.Dynamic = true
@@ -201,17 +201,17 @@ func (w *evaluator) Inputs() []string {
 	return slices.Sorted(maps.Keys(w.inputs))
 }
 
-// fileUse is what a file is read for.
+// fileUse is the purpose of reading a file.
 type fileUse string
 
 const (
 	asData fileUse = "file:"
-	// evaluated are templates, which the author of the document must have written.
+	// A file that is evaluated is a template. It must be from the author of the document.
 	evaluated fileUse = "template:"
 )
 
-// readFile is the function readFile. A file that an earlier resource of the
-// manifest makes has to wait for it, so while nothing is running it is late.
+// readFile implements the function readFile. Before the run, a file that an earlier resource
+// provides is deferred until that resource has run.
 func (w *evaluator) readFile(path string, use fileUse, running bool) (string, error) {
 	w.SetDynamic()
 	if err := w.elsewhere(path); err != nil {
@@ -241,11 +241,11 @@ func (w *evaluator) readFile(path string, use fileUse, running bool) (string, er
 	return w.cached(string(use)+path, read)
 }
 
-// Distrust notes that others may change a part of the values of the document, and why.
+// Distrust records why others may change a part of the values of the document.
 func (w *evaluator) Distrust(reason error) { w.untrusted.CompareAndSwap(nil, &reason) }
 
-// Distrusted returns why others may change a part of the values of the document, or of a document that includes it; nil if
-// they may not.
+// Distrusted returns why others may change a part of the values of the document or of its parents,
+// or nil.
 func (w *evaluator) Distrusted() error {
 	for ; w != nil; w = w.Outer {
 		if reason := w.untrusted.Load(); reason != nil {
@@ -256,8 +256,8 @@ func (w *evaluator) Distrusted() error {
 	return nil
 }
 
-// checkText refuses to evaluate a text that can have parts of a file that others may change:
-// the document has read such a file, and the text is no literal of the expression.
+// checkText refuses to evaluate a text that may contain parts of a file that others may change: the
+// document has read such a file, and the text is not a literal in the expression.
 func (sc *scope) checkText(text string) error {
 	if sc.program.HasLiteral(text) {
 		return nil
@@ -269,7 +269,7 @@ func (sc *scope) checkText(text string) error {
 	return nil
 }
 
-// beside returns the whole path of a file.
+// beside returns the absolute path of a file.
 func (w *evaluator) beside(path string) string {
 	if !filepath.IsAbs(path) {
 		path = filepath.Join(w.Dir, path)
@@ -278,7 +278,7 @@ func (w *evaluator) beside(path string) string {
 	return filepath.Clean(path)
 }
 
-// cached reads the value of a key once, so that it is the same in the whole document.
+// cached reads the value of a key once per document.
 func (w *evaluator) cached(key string, get func() (string, error)) (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -293,7 +293,7 @@ func (w *evaluator) cached(key string, get func() (string, error)) (string, erro
 	return v, err
 }
 
-// kvGet is the function kvGet.
+// kvGet implements the function kvGet.
 func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, error) {
 	w.SetDynamic()
 	if w.Opts.KV == nil {
@@ -309,11 +309,11 @@ func (w *evaluator) kvGet(ctx context.Context, bucket, key string) (string, erro
 	})
 }
 
-// ErrElsewhere is a file that only the node has.
-var errOnOtherNode = errors.New("it is the node's")
+// errOnOtherNode is the error of a file of another node.
+var errOnOtherNode = errors.New("only the node has the file")
 
-// elsewhere notes the files that expressions read beside the manifest, and
-// keeps them from reading others of this machine when the manifest is for another.
+// elsewhere records the files that expressions read beside the manifest. For another node it
+// refuses other files.
 func (w *evaluator) elsewhere(path string) error {
 	switch {
 	case !w.ForOtherNode:
@@ -328,8 +328,8 @@ func (w *evaluator) elsewhere(path string) error {
 	return nil
 }
 
-// Tolerates reports whether a failure is left to the node: it can have what is missing
-// here. From then on nothing that follows from it is sure.
+// Tolerates reports whether a failure is ignored because the other node may have what is missing
+// here. It marks the result as unsure.
 func (w *evaluator) Tolerates() bool {
 	w.Unsure = w.Unsure || w.ForOtherNode
 

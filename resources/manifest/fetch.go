@@ -21,23 +21,23 @@ import (
 	"github.com/musterfleet/muster/resources/host/web"
 )
 
-// Source is a document that was fetched, with what came with it.
+// Source is a fetched document.
 type Source struct {
-	// Name is what its places are called; it holds no credentials.
+	// Name is the file name in positions, without credentials.
 	Name string
-	// Dir is the directory that its relative paths are under, absolute; empty when it has none.
+	// Dir is the absolute directory of its relative paths, or empty.
 	Dir string
-	// Author is who may change what the document names.
+	// Author may change what the document names.
 	Author paths.Author
 	// Data is the document.
 	Data []byte
-	// Digest is that of the bytes fetched: of the document or of the bundle.
+	// Digest is the digest of the fetched bytes: of the document or of the bundle.
 	Digest string
 
 	cleanup func() error
 }
 
-// Close removes what was unpacked for the source.
+// Close removes the unpacked files of the source.
 func (s *Source) Close() error {
 	if s.cleanup == nil {
 		return nil
@@ -46,14 +46,14 @@ func (s *Source) Close() error {
 	return s.cleanup()
 }
 
-// ErrSource is a source that cannot be one: of an unknown scheme, incomplete,
-// or of a kind that is not available here. It never passes by trying again.
+// ErrSource is the error of an invalid source: an unknown scheme, an incomplete source, or a source
+// that is not available here. It is permanent.
 var ErrSource = errors.New("invalid source")
 
-// defaultStall is how long a server may send nothing, by default.
+// defaultStall is the default of Options.HTTPStall.
 const defaultStall = 30 * time.Second
 
-// opened is a source that is open for reading.
+// opened is an open source.
 type opened struct {
 	name   string
 	dir    string
@@ -61,16 +61,16 @@ type opened struct {
 	io.ReadCloser
 }
 
-// Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name
-// or http(s)://. A tar.gz is a bundle: its manifest.yaml is the document, and
-// what came with it is in Dir until Close. The caller closes the source. Its
-// errors wrap ErrSource, ErrTooLarge, or what the path, server or NATS said.
+// Fetch reads a document from a path, "-", kv://bucket/key, obj://bucket/name or http(s)://. A
+// tar.gz is a bundle: its manifest.yaml is the document, and Dir contains its files until Close.
+// The caller closes the source. Errors wrap ErrSource, ErrTooLarge, or the error of the path,
+// server or NATS.
 func (l *Loader) Fetch(ctx context.Context, source string) (*Source, error) {
 	return l.FetchTrusted(ctx, source, paths.Author{Everybody: true})
 }
 
-// FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file
-// that others than root, the running user and the author may change.
+// FetchTrusted is Fetch that returns paths.ErrUntrusted, with the remedy, for a file that users
+// other than root, the running user and the author may change.
 func (l *Loader) FetchTrusted(ctx context.Context, source string, author paths.Author) (*Source, error) {
 	o, err := l.open(ctx, source, author)
 	if err != nil {
@@ -89,8 +89,8 @@ func (l *Loader) FetchTrusted(ctx context.Context, source string, author paths.A
 	return &Source{Name: o.name, Dir: o.dir, Author: o.author, Data: data, Digest: model.DigestOf(data)}, nil
 }
 
-// because returns why ctx ended, if it did: what a reader that was closed under
-// says by then is noise.
+// causeOf returns the cause of ctx if it has ended, because errors of a closed reader are noise
+// then.
 func causeOf(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		return cause
@@ -134,7 +134,7 @@ func openPath(path string, author paths.Author) (*opened, error) {
 	return &opened{name: path, dir: filepath.Dir(absolute), author: own, ReadCloser: file}, nil
 }
 
-// openBucket opens what a bucket has; get is nil without NATS.
+// openBucket opens a source in a bucket. get is nil without NATS.
 func openBucket[T any](ctx context.Context, source, form string, get func(ctx context.Context, bucket, name string) (T, error), reader func(T) io.ReadCloser) (*opened, error) {
 	_, rest, _ := strings.Cut(source, "://")
 	bucket, name, _ := strings.Cut(rest, "/")
@@ -152,7 +152,7 @@ func openBucket[T any](ctx context.Context, source, form string, get func(ctx co
 	return &opened{name: source, ReadCloser: reader(found)}, nil
 }
 
-// bundle unpacks a tar.gz and reads the manifest in it.
+// bundle unpacks a tar.gz and reads its manifest.
 func (l *Loader) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, error) {
 	name := o.name
 	dir, cleanup, digest, err := l.unpack(ctx, name, r)
@@ -170,8 +170,8 @@ func (l *Loader) bundle(ctx context.Context, o *opened, r io.Reader) (*Source, e
 	return s, nil
 }
 
-// unpack unpacks a tar.gz into a directory of its own, and returns the digest of
-// its bytes. cleanup may be there after an error too.
+// unpack unpacks a tar.gz into a new directory, and returns the digest of its bytes. cleanup may be
+// set after an error too.
 func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir string, cleanup func() error, digest string, err error) {
 	if l.opts.Unpack == nil {
 		return "", nil, "", fmt.Errorf("%w: %s is a bundle, which cannot be unpacked here", ErrSource, name)
@@ -179,7 +179,7 @@ func (l *Loader) unpack(ctx context.Context, name string, r io.Reader) (dir stri
 	counted := &countingReader{r: r, left: l.opts.MaxBundleBytes, sum: sha256.New()}
 	dir, cleanup, err = l.opts.Unpack(ctx, counted)
 	if err == nil {
-		// What follows the archive belongs to the digest.
+		// The digest includes the bytes after the archive.
 		_, err = io.Copy(io.Discard, counted)
 	}
 	if err != nil {
@@ -220,7 +220,7 @@ func readManifest(dir string, limit int64) ([]byte, error) {
 	return text, err
 }
 
-// countingReader sums what is read and ends with an error at a limit.
+// countingReader hashes what it reads and fails at a limit.
 type countingReader struct {
 	r    io.Reader
 	left int64
@@ -232,17 +232,17 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	c.left -= int64(n)
 	_, _ = c.sum.Write(p[:n])
 	if c.left < 0 {
-		return 0, fmt.Errorf("%w: the bundle has more bytes than are allowed", ErrTooLarge)
+		return 0, fmt.Errorf("%w: the bundle exceeds the size limit", ErrTooLarge)
 	}
 
 	return n, err
 }
 
-// fetchTimeout bounds the fetching of a document or bundle.
+// fetchTimeout limits the time to fetch a document or bundle.
 const fetchTimeout = 10 * time.Minute
 
-// openHTTP asks for a URL. Its errors never hold credentials: neither
-// those before the host nor the query.
+// openHTTP requests a URL. Its errors contain no credentials: neither the user information nor the
+// query.
 func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	req, secrets, err := web.NewRequest(ctx, source)
@@ -269,20 +269,19 @@ func (l *Loader) openHTTP(ctx context.Context, source string) (*opened, error) {
 	return &opened{name: name, ReadCloser: body}, nil
 }
 
-// stalling is the body of an answer, which is given up when nothing of it comes
-// for too long.
+// stalling is the body of a response. Read fails if the server pauses for too long.
 type stalling struct {
 	io.ReadCloser
 	ended  func() error
 	cancel context.CancelCauseFunc
 	limit  time.Duration
-	// announced is the length of the answer, -1 if it is unknown; received counts its bytes.
+	// announced is the length of the response, or -1. received counts its bytes.
 	announced, received int64
 }
 
-// Read reads, for as long as the limit allows.
+// Read reads until the limit of a pause.
 func (s *stalling) Read(b []byte) (int, error) {
-	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("nothing came for %s", s.limit)) })
+	timer := time.AfterFunc(s.limit, func() { s.cancel(fmt.Errorf("no data for %s", s.limit)) })
 	n, err := s.ReadCloser.Read(b)
 	timer.Stop()
 	s.received += int64(n)
@@ -304,7 +303,7 @@ func (s *stalling) Close() error {
 	return err
 }
 
-// ErrTooLarge is a source with more bytes than are allowed.
+// ErrTooLarge is the error of a source over the size limit.
 var ErrTooLarge = errors.New("too large")
 
 func readAll(r io.Reader, limit int64) ([]byte, error) {
@@ -313,17 +312,17 @@ func readAll(r io.Reader, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	if int64(len(data)) > limit {
-		return nil, fmt.Errorf("%w: more than the %d bytes that are allowed", ErrTooLarge, limit)
+		return nil, fmt.Errorf("%w: more than the limit of %d bytes", ErrTooLarge, limit)
 	}
 
 	return data, nil
 }
 
-// GzipMagic is how a bundle begins.
+// gzipMagic is the beginning of a bundle.
 var gzipMagic = []byte{0x1f, 0x8b}
 
-// ErrNoNATS is a source on NATS where there is no connection.
+// errNoNATS is the error of a source on NATS without a connection.
 var errNoNATS = errors.New("needs a NATS connection")
 
-// NoNATSHint is the remedy of ErrNoNATS.
+// noNATSHint is the remedy of errNoNATS.
 const noNATSHint = "give --server or --context, or let an agent run it"

@@ -178,11 +178,11 @@ func TestFetchProblems(t *testing.T) {
 		"missing":          {"nope.yaml", "open nope.yaml: no such file or directory", fs.ErrNotExist},
 		"directory":        {".", ". is not a regular file", nil},
 		"fifo":             {"fifo", "fifo is not a regular file", nil},
-		"large":            {"large.yaml", "large.yaml: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"large":            {"large.yaml", "large.yaml: too large: more than the limit of 1000 bytes", manifest.ErrTooLarge},
 		"kv key":           {"kv://b", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
 		"kv bucket":        {"kv:///k", "invalid source: write it as kv://bucket/key", manifest.ErrSource},
 		"kv missing":       {"kv://b/nope", "kv://b/nope: file does not exist", fs.ErrNotExist},
-		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the 1000 bytes that are allowed", manifest.ErrTooLarge},
+		"kv large":         {"kv://b/large", "kv://b/large: too large: more than the limit of 1000 bytes", manifest.ErrTooLarge},
 		"object name":      {"obj://b/", "invalid source: write it as obj://bucket/name", manifest.ErrSource},
 		"object missing":   {"obj://b/nope", "obj://b/nope: file does not exist", fs.ErrNotExist},
 		"no manifest":      {"none.tar.gz", "none.tar.gz: invalid source: the bundle has no manifest.yaml at its root", manifest.ErrSource},
@@ -249,7 +249,7 @@ func TestFetchHTTPProblems(t *testing.T) {
 	o.MaxBytes, o.MaxBundleBytes = 1000, 4000
 	for name, tc := range map[string]struct{ base, path, want string }{
 		"not found": {server.Listener.Addr().String(), "/nope", "the server answered 404 Not Found"},
-		"large":     {server.Listener.Addr().String(), "/large", "too large: more than the 1000 bytes that are allowed"},
+		"large":     {server.Listener.Addr().String(), "/large", "too large: more than the limit of 1000 bytes"},
 		"announced": {server.Listener.Addr().String(), "/announced", "too large: 5000 bytes"},
 		"cut":       {server.Listener.Addr().String(), "/cut", "the download was cut short, 1 of 100 bytes were received: unexpected EOF"},
 		"loop":      {server.Listener.Addr().String(), "/loop", "more than 10 redirects"},
@@ -291,7 +291,7 @@ func TestFetchGivesUpAServerThatStalls(t *testing.T) {
 	defer close(release)
 	o := options()
 	o.HTTPStall = 50 * time.Millisecond
-	if _, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/stalls"); err == nil || err.Error() != server.URL+"/stalls: nothing came for 50ms" {
+	if _, err := manifest.NewLoader(o).Fetch(t.Context(), server.URL+"/stalls"); err == nil || err.Error() != server.URL+"/stalls: no data for 50ms" {
 		t.Errorf("got %v", err)
 	}
 	o.HTTPStall = 0

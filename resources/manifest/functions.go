@@ -24,8 +24,8 @@ var (
 	errNoOutputs = expression.WithHint(errors.New("outputs are not known while the data are resolved"), "use them in the properties of a resource")
 )
 
-// missingHint returns the remedy for a path that is not set: the nearest known key, or the path
-// with an operator such as ?? nil.
+// missingHint returns the remedy for an unset path: the nearest known key, or the path with an
+// operator such as ?? nil.
 func missingHint(path string, known []string, allowed string) string {
 	word := path[strings.LastIndexByte(path, '.')+1:]
 	unset := "write `" + path + allowed + "` where it may be unset"
@@ -36,8 +36,7 @@ func missingHint(path string, known []string, allowed string) string {
 	return unset
 }
 
-// names makes the names that expressions of a scope may use. ctx is that of the scope,
-// which does not outlive it.
+// names returns the names that the expressions of a scope may use. ctx is the context of the scope.
 func (sc *scope) names(ctx context.Context) map[string]any {
 	environ := make(map[string]any, len(sc.Opts.Environ))
 	for k, v := range sc.Opts.Environ {
@@ -68,7 +67,7 @@ func (sc *scope) names(ctx context.Context) map[string]any {
 	return out
 }
 
-// read is readFile, noting whether the file is that of a sensitive resource.
+// read is readFile that records the use of a file of a sensitive resource.
 func (sc *scope) read(path string, use fileUse) (string, error) {
 	text, err := sc.readFile(path, use, sc.outputs != nil)
 	sc.used = sc.used || len(sc.Sensitive) > 0 && sc.Sensitive[sc.Provided()[resource.PathNeed(sc.beside(path))]]
@@ -85,8 +84,7 @@ func (sc *scope) secretOf(v any) (any, error) {
 	return sc.plain(model.NewSecret(value.Text)), nil
 }
 
-// output returns the outputs of a resource by its name or alias. While nothing is
-// running they are late.
+// output returns the outputs of a resource by name or alias. Before the run they are deferred.
 func (sc *scope) output(name string) (any, error) {
 	ref, err := model.ParseRef(name)
 	switch {
@@ -108,8 +106,7 @@ func (sc *scope) output(name string) (any, error) {
 	return sc.plain(map[string]any(values)), nil
 }
 
-// signature is what expressions are checked against: the types of the names
-// that every scope has.
+// signature returns the types of the names that every scope has.
 func signature() types.Map {
 	out := types.Map{expression.NameStep: types.TypeOf(func(any) (any, error) { return nil, nil })}
 	for name, v := range (&scope{evaluator: &evaluator{Opts: &Options{}}, data: map[string]any{}}).names(context.Background()) {
@@ -119,8 +116,8 @@ func signature() types.Map {
 	return out
 }
 
-// compile compiles an expression for what every scope has, and what @validate
-// looks at. What a template printed into it is text.
+// compile compiles an expression. withValue adds the names of @validate. Printed values in the
+// expression are text.
 func (w *evaluator) compile(source string, withValue bool) *expression.Program {
 	known := w.signature()
 	if withValue {

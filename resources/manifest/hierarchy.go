@@ -16,18 +16,18 @@ import (
 // defaultOverride is the only entry of the default order.
 const defaultOverride = "default"
 
-// Resolved are the data of a document.
+// resolvedData are the data of a document.
 type resolvedData struct {
 	Data     map[string]any
 	Problems model.Problems
 	Warnings model.Problems
 }
 
-// Resolve returns the data of a document: base data, overrides in the order
-// of the hierarchy, external data over all.
+// resolveData returns the data of a document: base data, overrides in the order of the hierarchy,
+// then external data.
 //
-// With merge first, the first match replaces the keys of the base that it has;
-// with deep, every match is merged into it in order, so the last match wins.
+// With merge first, the first match replaces the keys of the base that it sets. With deep, all
+// matches are merged in order, so the last match wins.
 func resolveData(ctx context.Context, w *evaluator, external map[string]any) resolvedData {
 	r := resolver{Scope: w.Scope(ctx, inData, nil, nil)}
 	data := r.Object(ctx, w.Doc.Data)
@@ -62,11 +62,11 @@ func resolveData(ctx context.Context, w *evaluator, external map[string]any) res
 type override struct {
 	name   string
 	values document.Node
-	// below are the data that it was merged into, nil with merge first.
+	// below are the data that it was merged into; nil with merge first.
 	below map[string]any
 }
 
-// matches returns the overrides named by the hierarchy, in order.
+// matches returns the overrides that the hierarchy names, in order.
 func matches(ctx context.Context, r *resolver) []override {
 	var out []override
 	seen := map[string]bool{}
@@ -128,8 +128,8 @@ func unnamed(doc *Document) model.Problems {
 	return out
 }
 
-// checkUnused compiles the expressions of overrides that are not taken here,
-// so that a mistake in them is found before the node that takes them has it.
+// checkUnused compiles the expressions of unused overrides, to report their mistakes before another
+// node uses them.
 func checkUnused(ctx context.Context, w *evaluator, matches []override) model.Problems {
 	r := resolver{Scope: w.Scope(ctx, inData, nil, nil), CompileOnly: true}
 	for key, v := range w.Doc.Overrides.Entries() {
@@ -142,8 +142,8 @@ func checkUnused(ctx context.Context, w *evaluator, matches []override) model.Pr
 	return r.Problems
 }
 
-// Merge returns base with over merged into it and changes neither. It merges mappings, appends
-// lists, and replaces any other value.
+// mergeData returns base with over merged into it and changes neither. It merges mappings, appends
+// lists, and replaces other values.
 func mergeData(base, over map[string]any) map[string]any {
 	out := make(map[string]any, len(base)+len(over))
 	maps.Copy(out, base)

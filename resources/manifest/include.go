@@ -21,11 +21,10 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// DefaultMaxDepth is how deep manifests may include one another, by default.
+// DefaultMaxDepth is the default limit of nested inclusions.
 const DefaultMaxDepth = 10
 
-// assemble puts what resources include in front of them, once all resources of
-// the document are known.
+// assemble inserts the resources of included manifests before the including resources.
 func (b *build) assemble(ctx context.Context) {
 	for i, res := range b.own {
 		switch {
@@ -43,13 +42,11 @@ func (b *build) assemble(ctx context.Context) {
 	}
 }
 
-// templated is a Spec that needs a directory of templates: its path, empty where
-// it needs none.
+// templated is a Spec with a directory of templates. The path is empty if it needs none.
 type templated interface{ Templates() string }
 
-// checkTemplates reports templates that must be beside a manifest and are
-// not, where no resource of the run may bring them: the manifest came without
-// them. Those elsewhere on the node are looked for at their turn.
+// checkTemplates reports missing template directories beside the manifest, unless a resource of the
+// run may create them. Other directories are checked when the resource runs.
 func (b *build) checkTemplates() {
 	for _, res := range b.out.Resources {
 		spec, is := res.Spec.(templated)
@@ -68,21 +65,21 @@ func (b *build) checkTemplates() {
 		switch {
 		case later || b.openEnded || b.session.providedWithin(path):
 		case errors.Is(err, fs.ErrNotExist):
-			b.problems.Add(pos, "a relative path is beside the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource brings it", spec.Templates())
+			b.problems.Add(pos, "a relative path is relative to the manifest that names it", "`source`: there is no directory %s beside this manifest, and no resource creates it", spec.Templates())
 		case err == nil && !info.IsDir():
 			b.problems.Add(pos, "", "`source`: %s beside this manifest is not a directory of templates", spec.Templates())
 		}
 	}
 }
 
-// inclusion is a resource that includes a manifest, and where that is.
+// inclusion is a resource that includes a manifest, with the path of the manifest.
 type inclusion struct {
 	*resource.Resource
 	properties document.Value
 	path       string
 }
 
-// placeOfName is the place of the resource's name.
+// placeOfName returns the position of the name of the resource.
 func (i *inclusion) placeOfName() model.Position {
 	if name, ok := i.properties.Get(keyName); ok && !name.Pos.IsZero() {
 		return name.Pos
@@ -91,7 +88,7 @@ func (i *inclusion) placeOfName() model.Position {
 	return i.Pos
 }
 
-// hide marks a text of its data that is secret.
+// hide returns a function that marks secret texts in the data of the inclusion.
 func (i *inclusion) hide(known []model.Secret) func(any) any {
 	all, _ := i.properties.Get("sensitive")
 
@@ -106,14 +103,13 @@ func (i *inclusion) hide(known []model.Secret) func(any) any {
 	}
 }
 
-// include reads the manifest that a resource includes and makes what it declares
-// Part of this one. What cannot be read yet, because a resource of this run
-// brings it, is read at the resource's turn.
+// include reads the manifest of a resource and adopts its declarations. A manifest that a resource
+// of this run creates is read during the run.
 func (b *build) include(ctx context.Context, i inclusion) {
 	s, source := b.session, i.Meta().Name
 	if s.holds.Depth >= s.holds.MaxDepth {
 		b.openEnded = true
-		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests include one another more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
+		b.problems.Add(i.placeOfName(), "does it include itself?", "manifests are nested more than %d levels deep: %s", s.holds.MaxDepth, strings.Join(append(s.inclusions(), source), " -> "))
 		return
 	}
 	var err error
@@ -123,7 +119,7 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	}
 	s.includedFile(source, i.placeOfName())
 	if slices.ContainsFunc(s.common.included, i.IsSame) || s.isWithin(i.Resource) {
-		return // its resources are there already, or it is a cycle, which is found as any other
+		return // its resources are known, or it is a cycle, which CheckLinks reports
 	}
 	s.SetDynamic()
 	brings, later := s.providedLater(i.path, b.out.Resources)
@@ -148,12 +144,12 @@ func (b *build) include(ctx context.Context, i inclusion) {
 	s.common.included = append(s.common.included, i.Resource)
 }
 
-// isWithin reports whether the document is included by a resource.
+// isWithin reports whether a resource includes the document, directly or indirectly.
 func (s *session) isWithin(res *resource.Resource) bool {
 	return s.by != nil && (s.by.IsSame(res) || s.parent.isWithin(res))
 }
 
-// inclusions are the manifests that lead to this one, as they are named, from the outermost.
+// inclusions returns the names of the manifests that lead to this one, outermost first.
 func (s *session) inclusions() []string {
 	if s.by == nil {
 		return []string{s.Doc.Name()}
@@ -162,7 +158,7 @@ func (s *session) inclusions() []string {
 	return append(s.parent.inclusions(), s.by.Meta().Name)
 }
 
-// includeLater makes a resource read its manifest at its turn, after what brings that.
+// includeLater makes a resource read its manifest when it runs, after the resource that creates it.
 func (b *build) includeLater(i inclusion, brings model.Ref) {
 	b.openEnded = true
 	if brings != (model.Ref{}) {
@@ -174,16 +170,15 @@ func (b *build) includeLater(i inclusion, brings model.Ref) {
 	}
 }
 
-// notIncluded reports what is wrong with an included manifest, of which then
-// nothing is known.
+// notIncluded reports an unreadable child manifest.
 func (b *build) notIncluded(i *inclusion, err error) {
 	b.openEnded = true
 	hint := expression.HintOf(err)
 	switch {
 	case b.session.ForOtherNode && (errors.Is(err, errOnOtherNode) || errors.Is(err, fs.ErrNotExist)):
-		b.session.Unsure = true // the absence of one beside the manifest is reported with that of all files
+		b.session.Unsure = true // a missing file beside the manifest is reported with all files
 	case hint == "" && errors.Is(err, fs.ErrNotExist):
-		hint = "a relative path is beside the manifest that names it"
+		hint = "a relative path is relative to the manifest that names it"
 		fallthrough
 	default:
 		if info, failed := os.Stat(i.path); failed == nil && info.IsDir() {
@@ -193,7 +188,7 @@ func (b *build) notIncluded(i *inclusion, err error) {
 	}
 }
 
-// adopt takes over what an included manifest declares.
+// adopt takes over the declarations of a child manifest.
 func (b *build) adopt(res *resource.Resource, child *build) {
 	res.Children, res.Messages = child.own, child.messages()
 	b.out.Resources = append(b.out.Resources, child.out.Resources...)
@@ -206,13 +201,12 @@ func (b *build) adopt(res *resource.Resource, child *build) {
 	b.session.besides(child.session)
 }
 
-// messages are those of the document.
+// messages returns the messages of the document.
 func (b *build) messages() resource.Messages {
 	return resource.Messages{Before: b.out.PreMessage, After: b.out.PostMessage}
 }
 
-// include reads and resolves an included manifest, as far as it can be without
-// the resources around it. Its error is why it could not be read.
+// include reads and resolves a child manifest without its links. Its error is the error of reading.
 func (s *session) include(ctx context.Context, i *inclusion, spec resource.Spec, common *shared) (*build, error) {
 	in := i.Type.Include(spec)
 	if s.ForOtherNode && (filepath.IsAbs(in.Source) || s.Dir == "") {
@@ -258,7 +252,7 @@ func (s *session) besideManifest(source string) (string, error) {
 	return filepath.Join(s.Dir, source), nil
 }
 
-// expand reads, at its turn, a manifest that could not be read before the run.
+// expand reads, during the run, a manifest that could not be read before.
 func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) (resource.Expansion, error) {
 	child, err := s.include(ctx, i, spec, s.common.clone())
 	if errors.Is(err, fs.ErrNotExist) {
@@ -274,8 +268,8 @@ func (s *session) expand(ctx context.Context, i *inclusion, spec resource.Spec) 
 	return resource.Expansion{Resources: child.out.Resources, Children: child.own, Messages: child.messages(), Secrets: child.session.Secrets(), Warnings: child.out.Warnings}, nil
 }
 
-// broughtLater reports whether a resource of this run manages a file, or a directory
-// above it, or that the file is not there and may be brought by a command.
+// providedLater reports whether a resource of this run manages a file or a directory above it, or
+// whether the file is missing and a command may create it.
 func (s *session) providedLater(path string, before []*resource.Resource) (by model.Ref, later bool) {
 	if s.ForOtherNode {
 		return by, false
@@ -294,7 +288,7 @@ func (s *session) providedLater(path string, before []*resource.Resource) (by mo
 	})
 }
 
-// broughtWithin reports whether a resource of this run manages something in a directory.
+// providedWithin reports whether a resource of this run manages something in a directory.
 func (s *session) providedWithin(dir string) bool {
 	for word := range s.Provided() {
 		if strings.HasPrefix(word, resource.PathNeed(dir)+"/") {
@@ -305,8 +299,7 @@ func (s *session) providedWithin(dir string) bool {
 	return false
 }
 
-// inherit returns a resource what holds for all of its manifest, where it does
-// not say it itself.
+// inherit sets the common properties of a resource to the defaults of its manifest.
 func (s *session) inherit(meta *model.Common) {
 	meta.Drift = cmp.Or(meta.Drift, s.defaults.Drift)
 	meta.Timeout = cmp.Or(meta.Timeout, s.defaults.Timeout)
@@ -316,7 +309,7 @@ func (s *session) inherit(meta *model.Common) {
 	meta.Limit = cmp.Or(meta.Limit, s.defaults.Limit)
 }
 
-// besides notes the files beside an included manifest as files beside this one.
+// besides records the files beside a child manifest as files beside this one.
 func (s *session) besides(child *session) {
 	if !s.ForOtherNode || child == s {
 		return
@@ -328,7 +321,7 @@ func (s *session) besides(child *session) {
 	}
 }
 
-// files are those that a manifest, and what it includes, names relative to its directory.
+// files returns the files that a manifest and its child manifests name relative to its directory.
 func (s *session) files() []File {
 	var out Checked
 	for _, v := range s.declared {
@@ -344,17 +337,16 @@ func (s *session) files() []File {
 	return out.Files
 }
 
-// includedFile notes a manifest that is included from beside this one.
+// includedFile records a child manifest beside this one.
 func (s *session) includedFile(source string, pos model.Position) {
 	if s.ForOtherNode && !filepath.IsAbs(source) && !strings.Contains(source, "://") {
 		s.includedFiles = append(s.includedFiles, File{Path: source, Pos: pos})
 	}
 }
 
-// leaveOut returns the names of all that a manifest declares which control leaves
-// out: nothing comes of it, but others may refer to it. They are nil when not
-// all of them are known, as where it cannot be read here. What else is wrong with
-// it does not matter.
+// excludedRefs returns the references of all resources of an excluded manifest, because other
+// resources may refer to them. It returns nil if some are unknown, for example if the manifest
+// cannot be read here. It ignores other problems of the manifest.
 func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]bool {
 	s := b.session
 	var err error
@@ -378,7 +370,7 @@ func (b *build) excludedRefs(ctx context.Context, i inclusion) map[model.Ref]boo
 	return out
 }
 
-// allLeftOut returns the references to what a manifest declares that is left out.
+// allExcludedRefs returns the references to all resources of excluded manifests.
 func (b *build) allExcludedRefs() map[model.Ref]bool {
 	out := map[model.Ref]bool{}
 	for _, res := range b.out.Resources {

@@ -13,9 +13,9 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// rendered returns the list of resources that a Jet template renders. What is
-// wrong with the template is reported at its line there, what is wrong with the
-// list at its place in what was rendered. open reports whether not all of it is known.
+// rendered returns the list of resources that a Jet template renders. It reports problems of the
+// template at their line in the template, and problems of the list at their position in the
+// rendered text. open reports whether some resources are unknown.
 func (b *build) rendered(ctx context.Context, file document.Value) (items []document.Value, open bool) {
 	r := resolver{Scope: b.scope}
 	path, _ := r.Value(ctx, file)
@@ -37,7 +37,7 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	}
 	for _, item := range value.Items {
 		for i := range item.Entries {
-			// A type is looked up before expressions are read.
+			// Types are looked up before expressions are evaluated.
 			item.Entries[i].Key = m.printed.Text(item.Entries[i].Key)
 		}
 	}
@@ -46,11 +46,11 @@ func (b *build) rendered(ctx context.Context, file document.Value) (items []docu
 	return value.Items, !ok || len(m.problems) > 0
 }
 
-// renderedName is what the places of a rendered list are called.
+// renderedName is the file name in positions of a rendered list.
 func renderedName(path string) string { return path + " (rendered)" }
 
-// numbersOfTemplates warns about an owner or group that a template printed as a number. It is
-// often an index instead of a name, and would select another account.
+// numbersOfTemplates warns about an owner or group that a template printed as a number. The number
+// is often an index by mistake, and would select another account.
 func numbersOfTemplates(declared, properties document.Value) (warnings model.Problems) {
 	for _, key := range []string{"owner", "group"} {
 		text, _ := declared.Get(key)
@@ -68,8 +68,8 @@ func numbersOfTemplates(declared, properties document.Value) (warnings model.Pro
 // callsTemplate matches an expression that renders a template.
 var callsTemplate = regexp.MustCompile(`\b(jet|template)\(`)
 
-// list renders the list and reports what is wrong with it. Where the node is
-// not there to be asked, that its values are missing is no problem.
+// list renders the list and reports its problems. For another node, missing values are not a
+// problem.
 func (b *build) list(ctx context.Context, seen *scope, path document.Value) (list document.Value, m marks, ok bool) {
 	text, use, err := seen.JetFile(ctx, path.Text)
 	m = marks{file: path.Text, lines: strings.Split(text, "\n"), printed: b.session.Printed, use: use}
@@ -80,7 +80,7 @@ func (b *build) list(ctx context.Context, seen *scope, path document.Value) (lis
 	var bad *template.Error
 	switch invalid := errors.As(err, &bad) && bad.Syntax; {
 	case err == nil:
-		// What rests on data that are not all known may say anything.
+		// A list from incomplete data is not reliable.
 		return list, m, !b.scope.Broken
 	case errors.As(err, &problems):
 		for i := range problems {
@@ -112,8 +112,7 @@ func readList(path, rendered string, limit int64) (document.Value, error) {
 	return value, problems.Err()
 }
 
-// marks marks what came of secrets in a rendered list, and moves the places in it
-// to where they are with the values that it shows.
+// marks marks the secrets in a rendered list, and corrects positions for the printed values.
 type marks struct {
 	file     string
 	lines    []string
@@ -140,11 +139,11 @@ func (m *marks) mark(v *document.Value) {
 	}
 }
 
-// maxPlaced is the longest line in which places are moved, each by all before it.
+// maxPlaced is the longest line in which positions are corrected. Correcting a position reads all
+// earlier positions of its line.
 const maxPlaced = 8 << 10
 
-// place returns the place of something in the list as it would be with the values
-// in place of the tokens.
+// place returns the position in the list after replacing tokens by values.
 func (m *marks) place(pos model.Position) model.Position {
 	if pos.Line == 0 || pos.Line > len(m.lines) || len(m.lines[pos.Line-1]) > maxPlaced || !m.printed.In(m.lines[pos.Line-1]) {
 		return pos
@@ -157,5 +156,5 @@ func (m *marks) place(pos model.Position) model.Position {
 }
 
 func (m *marks) problem(pos model.Position) {
-	m.problems.Add(pos, "print secrets as they are, in the values of properties", "what %s renders here depends on a secret, and names and keys are shown", m.file)
+	m.problems.Add(pos, "print secrets as they are, in the values of properties", "the output of %s depends on a secret here, but names and keys are shown", m.file)
 }

@@ -84,7 +84,7 @@ func (l *Loader) decodeOne(typ string, properties document.Value, decode decode)
 	}
 	res, problems := decode(t, properties, properties.Pos)
 	if i := slices.IndexFunc(properties.Entries, func(e document.Entry) bool { return e.Key == keyControl }); i >= 0 {
-		problems.Add(properties.Entries[i].Pos, "decide before asking", "`control` belongs into a manifest, not into a request")
+		problems.Add(properties.Entries[i].Pos, "evaluate the condition before the request", "`control` is not allowed in a request")
 	}
 	if len(problems) > 0 {
 		return nil, tidyProblems(problems)

@@ -1,5 +1,3 @@
-// Package printed keeps the values that a template prints out of YAML and of
-// expressions: tokens take their place until both were read.
 package manifest
 
 import (
@@ -11,11 +9,11 @@ import (
 	"github.com/musterfleet/muster/model"
 )
 
-// Values are the values that a template printed into a document. Each has a
-// token, so that it is neither read as YAML nor as an expression: it is put in
-// after both. Nil has none.
+// printedValues are the values that a template printed into a document. A token replaces each value
+// until the document was parsed as YAML and its expressions were evaluated. So a printed value is
+// neither YAML nor an expression. Nil has no values.
 type printedValues struct {
-	// mark begins every token, which is one word to YAML and a name to expressions.
+	// mark begins every token. A token is one word in YAML and a name in expressions.
 	mark   string
 	token  *regexp.Regexp
 	values []printedValue
@@ -26,17 +24,17 @@ type printedValue struct {
 	secret bool
 }
 
-// New returns an empty collection with tokens of its own.
+// newPrintedValues returns an empty collection with a random mark.
 func newPrintedValues() *printedValues {
 	mark := "V" + rand.Text()
 
 	return &printedValues{mark: mark, token: regexp.MustCompile(mark + `x(\d+)x`)}
 }
 
-// plain matches what means the same as text, in YAML and in an expression.
+// plainText matches a text that means the same in YAML and in an expression.
 var plainText = regexp.MustCompile(`^(-?(0|[1-9][0-9]*)(\.[0-9]+)?|true|false|)$`)
 
-// Print returns the token of a text, or the text where it needs none.
+// Print returns the token of a text, or the text itself if it needs no token.
 func (p *printedValues) Print(text string) string {
 	if plainText.MatchString(text) {
 		return text
@@ -54,7 +52,7 @@ func (p *printedValues) add(text string, secret bool) string {
 	return p.mark + "x" + strconv.Itoa(len(p.values)-1) + "x"
 }
 
-// In reports whether a text has tokens.
+// In reports whether a text contains tokens.
 func (p *printedValues) In(text string) bool { return p != nil && strings.Contains(text, p.mark) }
 
 // Walk calls literal and value with the parts of a text, in order.
@@ -70,7 +68,7 @@ func (p *printedValues) Walk(text string, literal, value func(string)) {
 	literal(text)
 }
 
-// IsSecret reports whether a text has the token of a secret.
+// IsSecret reports whether a text contains the token of a secret.
 func (p *printedValues) IsSecret(text string) bool {
 	found := false
 	p.each(text, func(v printedValue) string {
@@ -81,12 +79,12 @@ func (p *printedValues) IsSecret(text string) bool {
 	return found
 }
 
-// Text returns a text with the values in it.
+// Text replaces the tokens of a text by their values.
 func (p *printedValues) Text(text string) string {
 	return p.each(text, func(v printedValue) string { return v.text })
 }
 
-// Shown returns a text with the values in it that may be shown.
+// Shown replaces the tokens of a text by their values, with secrets redacted.
 func (p *printedValues) Shown(text string) string {
 	return p.each(text, func(v printedValue) string {
 		if v.secret {
@@ -107,7 +105,7 @@ func (p *printedValues) each(text string, shown func(printedValue) string) strin
 	})
 }
 
-// Problems returns problems as they may be shown.
+// Problems replaces the tokens in problems, with secrets redacted.
 func (p *printedValues) Problems(problems model.Problems) model.Problems {
 	for i := range problems {
 		problems[i].Message, problems[i].Hint = p.Shown(problems[i].Message), p.Shown(problems[i].Hint)

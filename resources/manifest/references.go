@@ -9,8 +9,8 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// link notes what a resource is called and which others it names, whatever else
-// is wrong with it, each reference at its place.
+// link records the name of a resource and its references with their positions, also for an invalid
+// resource.
 func (b *build) link(ref model.Ref, pos model.Position, properties document.Value, waits []resource.Reference) {
 	if strings.TrimSpace(ref.Name) == "" {
 		return
@@ -38,9 +38,8 @@ func (b *build) link(ref model.Ref, pos model.Position, properties document.Valu
 	b.links = append(b.links, l)
 }
 
-// checkLinks finds what is wrong with names and references. Where a name is not
-// known, or a block or a manifest cannot be read, any reference may be to what is
-// in it; but for a type that there is not, unless that is what is wrong.
+// checkLinks checks names and references. If some declarations are unknown, an unknown reference
+// may be valid. A reference to an unknown type is an error, unless other problems may explain it.
 func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	sound := len(b.problems) == 0
 	unseen := map[model.Ref]bool{}
@@ -58,7 +57,7 @@ func (b *build) checkLinks(earlier func(model.Ref) bool) {
 	for _, l := range b.links {
 		for _, need := range l.Needs {
 			if unseen[need.Ref] {
-				b.out.Warnings = append(b.out.Warnings, model.ProblemAt(need.Pos, "check that it is in a child manifest which is left out and cannot be read here", "`%s` names %s, which nothing declares that can be read: it counts as met", need.Property, need.Ref)...)
+				b.out.Warnings = append(b.out.Warnings, model.ProblemAt(need.Pos, "check that an excluded child manifest declares it, which cannot be read here", "`%s` names %s, which no readable manifest declares; it counts as met", need.Property, need.Ref)...)
 			}
 		}
 	}

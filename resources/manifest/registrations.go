@@ -13,8 +13,7 @@ import (
 // registered is the list of mappings that the function registrations returns.
 type registered []any
 
-// newRegistered makes the list. Each field has a second key in CamelCase, as manifests of CCM
-// write it.
+// newRegistered returns the list. Each field also has a key in CamelCase, for CCM manifests.
 func newRegistered(all []registration.Registration) registered {
 	out := registered{}
 	for _, r := range all {
@@ -59,8 +58,8 @@ func (r registered) PrometheusFileSD() (string, error) {
 	return string(text), err
 }
 
-// registrations is the function registrations: a list of mappings, the lowest priority
-// number first. A document asks only once for equal arguments.
+// registrations implements the function registrations. It returns a list of mappings, the lowest
+// priority number first. Equal arguments are requested once per document.
 func (w *evaluator) registrations(ctx context.Context, words ...string) (any, error) {
 	w.SetDynamic()
 	if w.Opts.Registrations == nil {

@@ -40,7 +40,7 @@ func (r *Resolved) Render() ([]byte, error) {
 	return encode(root)
 }
 
-// rendersLate reports whether an unevaluated expression in the properties calls template.
+// callsTemplateLater reports whether an unevaluated expression in the properties calls template.
 func callsTemplateLater(properties document.Value) bool {
 	found := false
 	properties.EachScalar(func(v *document.Value) {
@@ -89,15 +89,15 @@ func (r *Resolved) body() document.Value {
 	return body
 }
 
-// maxKeyLength is what a key of YAML may have without a mark of its own; the
-// parser allows 1024 bytes with quotes and escapes.
+// maxKeyLength is the maximum length of a simple key in YAML. The parser allows 1024 bytes with
+// quotes and escapes.
 const maxKeyLength = 200
 
-// rendered returns a resource in the list form, or in the single form when its
-// Name means something else there.
+// rendered returns a resource in the list form, or in the single form if its name has another
+// meaning in the list form.
 func rendered(res *resource.Resource, properties document.Value) document.Value {
 	out := document.Value{Kind: document.Map}
-	// A resource that only holds a secret is shown, but for the secret itself.
+	// A resource that only contains a secret is shown with the secret redacted.
 	sensitive, _ := properties.Get("sensitive")
 	declared := res.Meta().Sensitive && sensitive.Kind != document.Null
 	var own redact.Redactor
@@ -134,15 +134,13 @@ func rendered(res *resource.Resource, properties document.Value) document.Value 
 	return document.Value{Kind: document.List, Items: []document.Value{item}}
 }
 
-// mayReveal reports whether a value may hold what a sensitive resource is there to
-// hide: a text may, a switch or a number does not.
+// mayReveal reports whether a value may reveal the content of a sensitive resource. Only texts may.
 func mayReveal(v document.Value) bool {
 	return v.Secret || (v.Kind != document.Bool && v.Kind != document.Number && v.Kind != document.Null)
 }
 
-// literal returns a value whose texts mean themselves when they are resolved
-// again, secrets and what own knows redacted. What is late stays the expression
-// that it is.
+// literal returns a value that resolves to itself: texts are escaped, secrets are redacted, and
+// deferred expressions stay.
 func literal(v document.Value, own redact.Redactor) document.Value {
 	v.Text = own.Redact(v.Text)
 	switch {
@@ -164,8 +162,8 @@ func literal(v document.Value, own redact.Redactor) document.Value {
 	return v
 }
 
-// encode writes a value as YAML. It has few forms, so that whatever it writes
-// reads back byte for byte: plain words, literal blocks and double quotes.
+// encode writes a value as YAML. It uses only plain words, literal blocks and double quotes, so
+// that every value reads back byte for byte.
 func encode(v document.Value) ([]byte, error) {
 	var b bytes.Buffer
 	e := yaml.NewEncoder(&b)
@@ -205,7 +203,7 @@ func node(v document.Value) *yaml.Node {
 
 var plainNumber = regexp.MustCompile(`^[A-Za-z0-9+._-]+$`)
 
-// scalar makes a text: a literal block, a plain word, or one in double quotes.
+// scalar returns a text as a literal block, a plain word or in double quotes.
 func scalar(s string, literal bool) *yaml.Node {
 	out := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s, Style: yaml.DoubleQuotedStyle}
 	switch {
@@ -221,7 +219,7 @@ func scalar(s string, literal bool) *yaml.Node {
 	return out
 }
 
-// isLiteral reports whether a literal block keeps a text as it is.
+// isLiteral reports whether a literal block preserves a text.
 func isLiteral(s string) bool {
 	if !strings.Contains(s, "\n") || strings.TrimSpace(s) == "" || strings.ContainsAny(s[:1], " \t\n") || !utf8.ValidString(s) {
 		return false

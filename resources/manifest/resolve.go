@@ -12,8 +12,8 @@ import (
 	"github.com/musterfleet/muster/resources/template"
 )
 
-// Resolve makes resources of a document. The error is model.Problems with
-// every problem of the document, sorted; nothing has been touched then.
+// Resolve resolves a document into resources and changes nothing on the machine. The error is
+// model.Problems with all problems of the document, sorted.
 func (l *Loader) Resolve(ctx context.Context, doc *Document, in Inputs) (*Resolved, error) {
 	return l.session(doc, in).resolve(ctx, in)
 }
@@ -27,7 +27,7 @@ func (s *session) resolve(ctx context.Context, in Inputs) (*Resolved, error) {
 	return b.finish(ctx, in)
 }
 
-// finish returns what a document and all that it includes resolve to.
+// finish returns the resolved document with its child manifests.
 func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	if err := context.Cause(ctx); err != nil {
 		return nil, err
@@ -42,8 +42,8 @@ func (b *build) finish(ctx context.Context, in Inputs) (*Resolved, error) {
 	return b.out, nil
 }
 
-// declare makes resources of what a document declares, and of what it includes,
-// with all problems but those of their links. Its error is why ctx ended.
+// declare converts the declarations of a document and of its child manifests to resources, with all
+// problems except those of links. Its error is the cause of ctx.
 func (s *session) declare(ctx context.Context, external map[string]any) (*build, error) {
 	doc := s.Doc
 	problems := append(doc.Problems(), doc.CheckComments()...)
@@ -82,8 +82,8 @@ func (s *session) declare(ctx context.Context, external map[string]any) (*build,
 	return b, nil
 }
 
-// ResolveData returns the data of a document alone, for muster data resolve and
-// for sources of data. Its errors are those of Resolve.
+// ResolveData returns the data of a document, for muster data resolve and for sources of data. Its
+// errors are the errors of Resolve.
 func (l *Loader) ResolveData(ctx context.Context, doc *Document, in Inputs) (map[string]any, error) {
 	data, err := l.resolveData(ctx, doc, in)
 
@@ -103,13 +103,13 @@ func (l *Loader) resolveData(ctx context.Context, doc *Document, in Inputs) (Dat
 		}
 	}
 
-	// Whoever takes the data does not know what secrets they were made of.
+	// The caller does not know which secrets the data are derived from.
 	values := template.Reveal(resolved.Data, func(s model.Secret) model.Secret { return model.NewSecret(s.Reveal()) }).(map[string]any)
 
 	return Data{values, s.Distrusted()}, nil
 }
 
-// settings are all but the resources.
+// settings resolves the settings of the document.
 func (b *build) settings(ctx context.Context, doc *Document) {
 	r := resolver{Scope: b.scope}
 	b.out.PreMessage = message(ctx, &r, "pre_message", doc.Pre)
@@ -145,16 +145,16 @@ func message(ctx context.Context, r *resolver, key string, v document.Value) str
 // Data are the values of a source of data.
 type Data struct {
 	Values map[string]any
-	// Untrusted is why others may change a file that readFile returned for the values; nil if there is none.
+	// Untrusted is the reason why others may change a file that readFile returned for the values;
+	// nil if there is none.
 	Untrusted error
 }
 
-// LoadData fetches a source of data and resolves it: a document with data, and
-// hierarchy and overrides where it has them, or a mapping that is the data.
-// A file that others than root, the running user and in.Author may change wraps
-// paths.ErrUntrusted. What the data name is below the source's directory and judged
-// by the source's author, not by in.Dir and in.Author.
-// Its errors are those of Fetch, Parse and Resolve.
+// LoadData fetches a source of data and resolves it. The source is a document with data, hierarchy
+// and overrides, or a mapping of data. The error wraps paths.ErrUntrusted if users other than root,
+// the running user and in.Author may change the file. Paths in the data are relative to the
+// directory of the source, and its author is the author of the source. Errors are those of Fetch,
+// Parse and Resolve.
 func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data Data, err error) {
 	src, err := l.FetchTrusted(ctx, source, in.Author)
 	if err != nil {
@@ -170,10 +170,10 @@ func (l *Loader) LoadData(ctx context.Context, source string, in Inputs) (data D
 	return l.resolveData(ctx, doc, in)
 }
 
-// maxRepairs bounds what a manifest may count.
+// maxRepairs is the maximum of flapping.repairs.
 const maxRepairs = 100
 
-// flapping reads from when on a resource flaps: off, or a mapping.
+// flapping reads the setting flapping: off, or a mapping.
 func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping {
 	out := model.DefaultFlapping
 	v, _ = r.Value(ctx, v)
@@ -211,7 +211,7 @@ func flapping(ctx context.Context, r *resolver, v document.Value) model.Flapping
 	return out
 }
 
-// limit reads how many changes may be made a minute; 0 is any number.
+// limit reads the maximum number of changes per minute; 0 means no limit.
 func limit(ctx context.Context, r *resolver, v document.Value) int {
 	v, _ = r.Value(ctx, v)
 	if v.Kind == document.Null || slices.Contains(r.Failed, v.Pos) {
@@ -229,7 +229,7 @@ func limit(ctx context.Context, r *resolver, v document.Value) int {
 	return n
 }
 
-// word returns a value in one word of an error.
+// word returns a value as one word for an error.
 func word(v document.Value) string {
 	if v.IsScalar() {
 		return strconv.Quote(v.Text)

@@ -13,29 +13,28 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-// Resolver replaces the expressions in values of a document. A value that is
-// late or has failed comes back marked Late, and is in Waits or Failed.
+// resolver replaces the expressions in values of a document. It marks a deferred or failed value as
+// Deferred, and adds it to Waits or Failed.
 type resolver struct {
 	Scope    *scope
 	Problems model.Problems
-	// Waits are the resources that must have run before, by the function that takes
-	// something of them.
+	// Waits are the resources that must run first, with the function that needs them.
 	Waits []resource.Reference
-	// Failed are the places of values that came to nothing.
+	// Failed are the positions of failed values.
 	Failed []model.Position
-	// Missing are the files that problems are about because they are not there.
+	// Missing are the missing files that caused problems.
 	Missing []string
-	// Forgiving drops what fails when it is evaluated, for a resource that is excluded anyway.
+	// Forgiving ignores failed expressions, for an excluded resource.
 	Forgiving bool
-	// SkipLackingFacts marks a value with a missing fact as Late and Failed, without a problem.
+	// SkipLackingFacts marks a value with a missing fact as Deferred and Failed, without a problem.
 	SkipLackingFacts bool
-	// CompileOnly evaluates nothing: only expressions that are not valid are found.
+	// CompileOnly compiles expressions without evaluating them.
 	CompileOnly bool
-	// Inserted reports whether a value that was resolved has Inserted parts.
+	// Inserted reports whether a resolved value has Inserted parts.
 	Inserted bool
 }
 
-// Value resolves a value; it returns v itself, not a copy, where there is nothing to resolve.
+// Value resolves a value. It returns v itself if there is nothing to resolve.
 func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value, bool) {
 	switch v.Kind {
 	case document.String:
@@ -60,7 +59,7 @@ func (r *resolver) Value(ctx context.Context, v document.Value) (document.Value,
 	return v, false
 }
 
-// mayHold reports whether a text may hold expressions, or what a template printed.
+// mayHold reports whether a text may contain expressions or printed values.
 func (r *resolver) mayHold(text string) bool {
 	return expression.MayHoldExpression(text) || r.Scope.evaluator.Printed.In(text)
 }
@@ -94,7 +93,7 @@ func (r *resolver) Mapping(ctx context.Context, v document.Value, except ...stri
 	return v, copied
 }
 
-// shown returns a value that is not resolved here as it may be shown.
+// shown returns an unresolved value with printed secrets redacted.
 func (r *resolver) shown(v document.Value) document.Value {
 	v.Text, v.Entries = r.Scope.evaluator.Printed.Shown(v.Text), slices.Clone(v.Entries)
 	for i := range v.Entries {
@@ -119,14 +118,14 @@ func (r *resolver) key(ctx context.Context, e document.Entry) string {
 	return key.Text
 }
 
-// unique reports keys that became the same by their expressions.
+// unique reports keys that became equal by their expressions.
 func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	out := make([]document.Entry, 0, len(entries))
 	seen := make(map[string]model.Position, len(entries))
 	for _, e := range entries {
 		if first, twice := seen[e.Key]; twice {
 			if !slices.Contains(r.Failed, e.Pos) {
-				r.Fail(e.Pos, "keep one of them", "the key `%s` is there twice, first at %s", e.Key, first)
+				r.Fail(e.Pos, "keep one of them", "duplicate key `%s`, first at %s", e.Key, first)
 			}
 			continue
 		}
@@ -137,16 +136,16 @@ func (r *resolver) unique(entries []document.Entry) []document.Entry {
 	return out
 }
 
-// Fail adds a problem, and marks its place as failed.
+// Fail adds a problem and marks its position as failed.
 func (r *resolver) Fail(pos model.Position, hint, format string, args ...any) {
 	r.Problems.Add(pos, hint, format, args...)
 	r.Failed = append(r.Failed, pos)
 }
 
-// insertion is a text that values are inserted into.
+// insertion builds a text with inserted values.
 type insertion struct {
 	strings.Builder
-	// parts are the values that matter where the text is a command line.
+	// parts are the inserted values that matter for splitting a command line.
 	parts document.Inserted
 }
 
@@ -159,7 +158,7 @@ func (b *insertion) insert(value string) {
 
 func (b *insertion) literal(text string) { b.WriteString(text) }
 
-// text resolves a text that may hold expressions.
+// text resolves a text that may contain expressions.
 func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	parts, at, ok := expression.Scan(v.Text)
 	if !ok {
@@ -201,7 +200,7 @@ func (r *resolver) text(ctx context.Context, v document.Value) document.Value {
 	return r.inserted(document.Value{Kind: document.String, Text: b.String(), Secret: secret, Derived: secret, Pos: v.Pos}, b.parts)
 }
 
-// inserted notes the parts of a text that expressions gave.
+// inserted records the parts of a text that are results of expressions.
 func (r *resolver) inserted(v document.Value, parts document.Inserted) document.Value {
 	if len(parts) > 0 {
 		v.Inserted, r.Inserted = &parts, true
@@ -221,7 +220,7 @@ func insideHint(k document.Kind) string {
 	}
 }
 
-// late returns v as a value that waits, and as the source that it is.
+// deferred returns v as a deferred value with its source.
 func (r *resolver) deferred(v document.Value) document.Value {
 	v.Deferred = true
 	if printed := r.Scope.evaluator.Printed; printed.In(v.Text) {
@@ -231,8 +230,8 @@ func (r *resolver) deferred(v document.Value) document.Value {
 	return v
 }
 
-// place returns the place of an offset in a text, which nobody needs of a problem
-// that is only counted.
+// place returns the position of an offset in a text. It skips the work for problems that are only
+// counted.
 func (r *resolver) place(v document.Value, at int) model.Position {
 	if r.Problems.Full() {
 		return v.Pos
@@ -241,14 +240,15 @@ func (r *resolver) place(v document.Value, at int) model.Position {
 	return r.Scope.evaluator.Doc.Place(v.Pos, v.Text, at)
 }
 
-// unknown returns v as a value that nothing is known of.
+// unknown returns v as an unknown value.
 func (r *resolver) unknown(v document.Value) document.Value {
 	r.Failed = append(r.Failed, v.Pos)
 
 	return document.Value{Kind: document.String, Deferred: true, Text: r.Scope.evaluator.Printed.Shown(v.Text), Pos: v.Pos}
 }
 
-// whole resolves a text that is one expression, whose type it takes.
+// singleExpression resolves a text that is one expression. The result has the type of the
+// expression.
 func (r *resolver) singleExpression(ctx context.Context, v document.Value, p expression.Part) document.Value {
 	out, f := r.evaluate(ctx, v, p)
 	switch {
@@ -267,13 +267,12 @@ func (r *resolver) singleExpression(ctx context.Context, v document.Value, p exp
 	}
 }
 
-// evaluate returns the value of an expression within the text v. Problems and
-// Waits are noted here.
+// evaluate returns the value of an expression in the text v. It adds problems and waits.
 func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.Part) (document.Value, *failure) {
 	s := r.Scope.evaluator
 	compiled := s.Program
 	if r.CompileOnly {
-		compiled = s.compile // what is not evaluated does not make the document Dynamic
+		compiled = s.compile // an expression that is not evaluated does not make the document dynamic
 	}
 	program := compiled(p.Expr, false)
 	if program.Message != "" {
@@ -307,7 +306,7 @@ func (r *resolver) evaluate(ctx context.Context, v document.Value, p expression.
 	return out, f
 }
 
-// value evaluates a program to a value, marked as secret when it uses a secret.
+// value evaluates a program. The value is secret if the program uses a secret.
 func (sc *scope) value(ctx context.Context, p *expression.Program, pos model.Position) (document.Value, *failure) {
 	sc.At = pos
 	v, secret, f := sc.Run(ctx, p, nil)
@@ -325,7 +324,7 @@ func (sc *scope) value(ctx context.Context, p *expression.Program, pos model.Pos
 	return out, nil
 }
 
-// checkFields finds outputs that the type of their resource does not have.
+// checkFields reports outputs that the type of a resource does not have.
 func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 	for _, f := range p.Fields {
 		t, ok := r.Scope.Opts.Types.Get(f.Ref.Type)
@@ -341,12 +340,12 @@ func (r *resolver) checkFields(p *expression.Program, pos model.Position) {
 	}
 }
 
-// Object resolves a mapping of a document to plain values; nothing is an empty one.
-// A value of the document is made and resolved at a time.
+// Object resolves a mapping of a document to plain values. It converts one value at a time, to save
+// memory. Null becomes an empty mapping.
 func (r *resolver) Object(ctx context.Context, n document.Node) map[string]any {
 	for key := range n.Entries() {
 		if r.mayHold(key.Text()) {
-			// Keys may become the same, and are compared with their places.
+			// Resolved keys may become equal, so compare them with their positions.
 			v, _ := r.Mapping(ctx, n.Value())
 			return v.Plain().(map[string]any)
 		}

@@ -267,7 +267,7 @@ func TestExcludedMayFail(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	in = "muster: {resources: [{file: [\"${ Facts.a.b }\": {control: {if: 'false'}}]}]}"
-	want = "m.yaml:1:30: the expression of the name fails (a resource that is excluded needs a name too)"
+	want = "m.yaml:1:30: the expression of the name fails (an excluded resource also needs a name)"
 	if got := outcome(t, in, options(), manifest.Inputs{}); got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}

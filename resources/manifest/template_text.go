@@ -17,8 +17,8 @@ const (
 	extExpressions = ".templ"
 )
 
-// maxNesting limits the depth of texts that render other texts. maxExpressions limits the
-// expressions of the outermost text and all texts within it.
+// maxNesting limits the depth of texts that render other texts. maxExpressions limits the number of
+// expressions in the outermost text and in all texts within it.
 const (
 	maxNesting     = 10
 	maxExpressions = 100_000
@@ -41,7 +41,7 @@ func (t *templates) expressions(ctx context.Context, source template.Template) (
 	t.SetDynamic()
 	inner := t.nested(ctx)
 	if inner.nesting.depth > maxNesting {
-		return "", &template.Error{Pos: model.Position{File: source.Name}, Message: fmt.Sprintf("templates render one another more than %d levels deep", maxNesting)}
+		return "", &template.Error{Pos: model.Position{File: source.Name}, Message: fmt.Sprintf("templates are nested more than %d levels deep", maxNesting)}
 	}
 	parts, at, ok := expression.Scan(source.Text)
 	if !ok {

@@ -20,16 +20,16 @@ import (
 // templates renders one template for a scope.
 type templates struct {
 	*scope
-	// judge finds out whether the template uses a secret.
+	// judge determines whether the template uses a secret.
 	judge template.Judge
-	// late is the first file or output that has to be waited for. A template may go
-	// on without it, and then what it gave is no answer.
+	// waiting is the first missing file or output. A template may continue without it, but its
+	// result is then invalid.
 	waiting *deferredError
-	// texts are those that were read for it.
+	// texts are the texts that the template read.
 	texts []string
-	// print returns the text that replaces a printed value; nil prints the value.
+	// print returns the replacement of a printed value; nil prints the value.
 	print func(string) string
-	// noFacts is why there are none.
+	// noFacts is the error of reading facts.
 	noFacts error
 }
 
@@ -37,9 +37,9 @@ func (sc *scope) templates() *templates {
 	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
 }
 
-// template is the function template: a text, or a file beside the manifest. A file
-// ending in .jet is a Jet template, one ending in .templ a text of expressions. Any other
-// argument is a text of expressions in a manifest with the section ccm, else a Go template.
+// template implements the function template: a text, or a file beside the manifest. A file ending
+// in .jet is a Jet template, one ending in .templ a text of expressions. Any other argument is a
+// text of expressions in a manifest with the section ccm, else a Go template.
 func (sc *scope) template(ctx context.Context, text string) (any, error) {
 	t := sc.templates()
 	switch {
@@ -69,7 +69,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 	})
 }
 
-// warnOfFile warns about a text of the function template that names a file beside the manifest.
+// warnOfFile warns about a text that names a file beside the manifest.
 func (sc *scope) warnOfFile(text string) {
 	const longest = 255
 	if sc.Quiet || sc.ForOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
@@ -81,7 +81,7 @@ func (sc *scope) warnOfFile(text string) {
 	}
 }
 
-// jet is the function jet: a text, or a file beside the manifest, and its delimiters.
+// jet implements the function jet: a text, or a file beside the manifest, with optional delimiters.
 func (sc *scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
 	t := sc.templates()
 	var with template.Template
@@ -110,8 +110,7 @@ func (t *templates) limits() template.Limits {
 	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
 }
 
-// source distinguishes a text from the path of a file: it is one when it has an action
-// or more than one line.
+// source distinguishes a text from a path. A text contains an action or a line break.
 func (t *templates) source(function, text string, isText func(string) bool) (template.Template, error) {
 	if isText(text) || strings.Contains(text, "\n") || text == "" {
 		return template.Template{Name: function, Text: text}, t.checkText(text)
@@ -119,7 +118,7 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	content, err := t.read(text, evaluated)
 	if err != nil {
 		if expression.HintOf(err) == "" && t.waiting == nil && !errors.Is(err, paths.ErrUntrusted) {
-			err = expression.WithHint(err, "what has neither an action nor a second line is the path of a template")
+			err = expression.WithHint(err, "a text without an action or a line break is the path of a template")
 		}
 		return template.Template{}, err
 	}
@@ -127,8 +126,8 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 	return template.Template{Name: t.name(text), Text: content}, nil
 }
 
-// name is what the places of a file are called. One that is not below the
-// manifest's directory is named in full, for what it includes stands beside it.
+// name returns the file name in positions. A file outside the directory of the manifest has its
+// full path, because its includes are relative to it.
 func (t *templates) name(path string) string {
 	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
 		return filepath.Join(t.Dir, path)
@@ -137,7 +136,7 @@ func (t *templates) name(path string) string {
 	return filepath.Clean(path)
 }
 
-// read is readFile, remembering what has to be waited for.
+// read is readFile that records missing files.
 func (t *templates) read(path string, use fileUse) (string, error) {
 	text, err := t.scope.read(path, use)
 	t.wait(err)
@@ -153,11 +152,11 @@ func (t *templates) wait(err error) {
 	}
 }
 
-// outputsTaken finds the references of which a template takes the outputs.
+// outputsTaken matches the references whose outputs a template uses.
 var outputsTaken = regexp.MustCompile(`\boutputs\b\s*\(?\s*["'` + "`" + `]([^"'` + "`" + `]+)["'` + "`" + `]|["` + "`" + `]([^"` + "`" + `]+)["` + "`" + `]\s*\|\s*outputs\b`)
 
-// isLate returns what has to be waited for. The first output that is missing ends
-// a template; those that it would take after that are read off its text.
+// allWaits returns everything that a template waits for. The first missing output ends the
+// template, so allWaits finds the later ones in the text.
 func (t *templates) allWaits() error {
 	out := deferredError{slices.Clone(t.waiting.waits)}
 	for _, text := range t.texts {
@@ -172,7 +171,7 @@ func (t *templates) allWaits() error {
 	return out
 }
 
-// load reads what a Jet template includes.
+// load reads an included Jet template.
 func (t *templates) load(main string) template.Load {
 	return func(path string) (string, error) {
 		if !filepath.IsAbs(main) {
@@ -209,8 +208,8 @@ func (t *templates) render(ctx context.Context, source template.Template, render
 	return text, err
 }
 
-// seen are the names of a template. Facts that cannot be had are missed only by
-// one that mentions them.
+// seen returns the names of a template. An error of the facts matters only if the text mentions
+// facts.
 func (t *templates) seen(ctx context.Context, text string) (template.Names, error) {
 	facts, err := t.getFacts(ctx)
 	if err != nil && mentionsFacts(text) {
@@ -233,8 +232,8 @@ func (t *templates) seen(ctx context.Context, text string) (template.Names, erro
 
 func mentionsFacts(text string) bool { return strings.Contains(text, expression.NameFacts[1:]) }
 
-// functions are those that templates have in common with expressions: all but
-// those that render templates.
+// functions returns the functions that templates share with expressions. Functions that render
+// templates are excluded.
 func (t *templates) functions() template.Names {
 	out := template.Names{}
 	for _, name := range []string{"kvGet", "now", "registrations", "repeat", "secret"} {
@@ -257,8 +256,8 @@ func (t *templates) functions() template.Names {
 	return out
 }
 
-// JetFile renders a Jet template beside the manifest with tokens for what it
-// prints, and finds out what it does with secrets.
+// JetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
+// how the template uses secrets.
 func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
 	t := sc.templates()
 	t.judge.Strict, t.print = true, sc.Printed.Print
@@ -271,7 +270,7 @@ func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use
 	return rendered, t.judge.Found, err
 }
 
-// TemplateNames are what a template sees. Facts that were given are always there.
+// TemplateNames returns the names of a template. It includes given facts.
 func (sc *scope) TemplateNames(ctx context.Context) template.Names {
 	out, _ := sc.templates().seen(ctx, "")
 

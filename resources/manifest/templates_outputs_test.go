@@ -45,7 +45,7 @@ func TestTemplatesTakeOutputs(t *testing.T) {
 		content(`"${ template('{{ outputs \"exec#none\" }}') }"`):                                 "m.yaml:5:23: `outputs` names exec#none, which is not declared",
 		content(`"${ jet('[[ outputs(\"none\") ]]') }"`):                                          "m.yaml:5:23: the expression fails: jet:1: ",
 		"data: {a: \"${ template('{{ outputs \\\"exec#a\\\" }}') }\"}\nmuster: {resources: []}\n": "m.yaml:1:12: the expression fails: template:1: executing \"template\" at <outputs \"exec#a\">: error calling outputs: outputs are not known while the data are resolved (use them in the properties of a resource)",
-		"muster: {resources_jet_file: r.jet}\n":                                                   "m.yaml:1:30: `resources_jet_file` must be known before the run: exec#a must have run before",
+		"muster: {resources_jet_file: r.jet}\n":                                                   "m.yaml:1:30: `resources_jet_file` must be known before the run: exec#a must run first",
 	} {
 		if got := outcome(t, in, options(), manifest.Inputs{Dir: beside(t, "r.jet", "[[ outputs(\"exec#a\") ]]")}); !strings.HasPrefix(got, want) {
 			t.Errorf("%s\ngot  %s\nwant %s", in, got, want)

@@ -69,8 +69,8 @@ func TestTemplates(t *testing.T) {
 		"jet is not valid": {`"${ jet('broken.jet') }"`, "m.yaml:10:23: the expression fails: broken.jet:2: parsing if: unexpected token ']]' (expected term)"},
 		"included fails":   {`"${ jet('t/includes.jet') }"`, "m.yaml:10:23: the expression fails: bad.jet:2: unknown name `Nope`"},
 		"function fails":   {`"${ jet('[[ lookup(\"data.nam\") ]]') }"`, "m.yaml:10:23: the expression fails: jet:1: `data.nam` is not known (did you mean `data.name`?)"},
-		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:10:23: the expression fails: open DIR/no.jet: no such file or directory (what has neither an action nor a second line is the path of a template)"},
-		"no template":      {`"${ template('plain') }"`, "m.yaml:10:23: the expression fails: open DIR/plain: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"no file":          {`"${ jet('no.jet') }"`, "m.yaml:10:23: the expression fails: open DIR/no.jet: no such file or directory (a text without an action or a line break is the path of a template)"},
+		"no template":      {`"${ template('plain') }"`, "m.yaml:10:23: the expression fails: open DIR/plain: no such file or directory (a text without an action or a line break is the path of a template)"},
 		"one delimiter":    {`"${ jet('a', 'b') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
 		"equal delimiters": {`"${ jet('a', '%', '%') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
 		"blank delimiter":  {`"${ jet('a', '%', ' ') }"`, "m.yaml:10:23: the expression fails: jet takes two different delimiters (for example jet('motd.jet', '<<', '>>'))"},
@@ -104,7 +104,7 @@ func TestTemplates(t *testing.T) {
 		"expression that fails":     {`"${ template('fails.templ') }"`, "m.yaml:10:23: the expression fails: fails.templ:1: the expression fails: `Data.nam` is not set (did you mean `name`? or write `Data.nam ?? nil` where it may be unset)"},
 		"expression of a list":      {`"${ template('list.templ') }"`, "m.yaml:10:23: the expression fails: list.templ:1: the expression gives a list, which is not allowed inside a text (use join() or toJSON(), or argv for the arguments of an exec)"},
 		"text in a text":            {`"${ template('outer.templ') }"`, "out <app debian 3 ${x} {{\n> app"},
-		"text in itself":            {`"${ template('self.templ') }"`, "m.yaml:10:23: the expression fails: self.templ: templates render one another more than 10 levels deep"},
+		"text in itself":            {`"${ template('self.templ') }"`, "m.yaml:10:23: the expression fails: self.templ: templates are nested more than 10 levels deep"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := templateFiles(t)
@@ -304,10 +304,10 @@ func TestSecretsInJetFiles(t *testing.T) {
 		"an expression":  {in: "- file: [{/f: {content: \"[[ Data.pw ]] ${ 1 + 1 }\"}}]", content: "hunter2 2", secret: true},
 		"a whole one":    {in: "- file: [{/f: {content: \"${ '[[ Data.pw ]]' }\"}}]", content: "hunter2", secret: true},
 		"looks like one": {in: "- file: [{/f: {content: '[[ Data.odd ]]'}}]", content: "${ 1 }", secret: true},
-		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
-		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: what r.jet renders here depends on a secret, and names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a name":         {in: "- file: [{'/[[ Data.pw ]]': {content: x}}]", problem: "r.jet (rendered):1:11: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"a resource":     {in: "[[ if Data.pw == \"hunter2\" ]]- file: [{/f: {content: x}}][[ end ]]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"one more":       {in: "- file: [{/f: }][[ if Data.pw == \"hunter2\" ]]\n- file: [{/g: }][[ end ]]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
+		"changed":        {in: "- file: [{/f: {content: \"[[ upper(Data.pw) ]]\"}}]", problem: "r.jet (rendered):1:1: the output of r.jet depends on a secret here, but names and keys are shown (print secrets as they are, in the values of properties)"},
 		"a condition":    {in: "- file: [{/f: {content: \"[[ if Data.user == \"ann\" ]]x[[ end ]][[ Data.pw ]]\"}}]", content: "xhunter2", secret: true},
 		"no query":       {in: "- file: [{/f: {content: \"[[ lookup(`data.user`) ]]\"}}]", content: "ann"},
 		"no quotes":      {in: "- file: [{/f: {content: [[ Data.quoted ]]}}]", content: "a\": [b", secret: true},
@@ -391,7 +391,7 @@ func TestTemplatesOfCCM(t *testing.T) {
 		"go":                  {`"${ template('{{ .Data.name }}') }"`, "m.yaml:10:23: the expression fails: template:1: the expression is not valid: unexpected `.` (did you mean `Data.name`? or write `{{ '{{' }}` for a literal `{{`)"},
 		"within the data":     {`"${ Data.expr }"`, "prod"},
 		"data within data":    {`"${ Data.name }"`, "app"},
-		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (what has neither an action nor a second line is the path of a template)"},
+		"file that is absent": {`"${ template('no.templ') }"`, "m.yaml:10:23: the expression fails: open DIR/no.templ: no such file or directory (a text without an action or a line break is the path of a template)"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := beside(t, "t.txt", "{{ Data.name }} of ${ Environ.STAGE }", "motd", "hi", "escaped.txt", "$${x} {{ '{{' }} {{ Data.name }}", "x.templ", "${ Data.name } {{ Facts.os }} ${ 1 + 2 } $${x} {{ '{{' }}\n",

@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/resources/manifest/expression"
 )
 
-// noteData records that an expression reads paths of the data. It warns of a path that only a
+// noteData records that an expression reads paths of the data. It warns about a path that only a
 // parent document sets.
 func (sc *scope) noteData(paths ...[]string) {
 	if sc.Quiet || sc.phase == inData || sc.Outer == nil {
@@ -50,8 +50,8 @@ func (w *evaluator) Warnings() model.Problems {
 	return out.Sorted()
 }
 
-// onlyOutside returns the first part of a path that the data lack, and the nearest parent document
-// that sets it. The document is empty if no parent sets it.
+// onlyOutside returns the first part of a path that is missing from the data, and the nearest
+// parent document that sets it. The document is empty if no parent sets it.
 func (sc *scope) onlyOutside(path []string) (name, document string) {
 	for end := range path {
 		part := path[:end+1]

@@ -94,7 +94,7 @@ var (
 	// errTooLarge is a text longer than Limits allow.
 	errTooLarge = errors.New("it gives more than is allowed")
 	// errTooMuch is one with more steps than Limits allow.
-	errTooMuch = errors.New("it does too much work")
+	errTooMuch = errors.New("it exceeds the work limit")
 	// errTooDeep means that a template calls itself again and again.
 	errTooDeep = errors.New("it recurses too deep")
 	// errTooBig means that the values of a template take too much memory.

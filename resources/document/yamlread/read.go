@@ -15,12 +15,12 @@ import (
 // yamlReader reads documents in YAML.
 type yamlReader struct {
 	name string
-	// restore undoes what was hidden from the parser, if any was.
+	// restore restores the characters that were hidden from the parser, or is nil.
 	restore *strings.Replacer
 }
 
-// Read reads a document in YAML; breaks reports whether it holds any of Breaks. ok
-// reports whether its syntax is right.
+// Read reads a document in YAML. breaks reports whether it contains any of Breaks. ok reports
+// whether its syntax is valid.
 func Read(name string, data []byte, breaks bool) (t *Tree, problems model.Problems, ok bool) {
 	y := yamlReader{name: name}
 	if breaks {
@@ -30,8 +30,8 @@ func Read(name string, data []byte, breaks bool) (t *Tree, problems model.Proble
 	return y.read(asYAML11(data))
 }
 
-// read reads a document in pieces or as a whole. ok reports whether its syntax is
-// right, as it is or with the indentation of blocks written to their heads.
+// read reads a document in pieces or as a whole. ok reports whether its syntax is valid, with or
+// without asIndented.
 func (y yamlReader) read(data []byte) (t *Tree, problems model.Problems, ok bool) {
 	if t, problems, ok = y.once(data); ok {
 		return t, problems, ok
@@ -69,7 +69,7 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 	case second != nil:
 		t.Add(Node{})
 		at := model.Position{File: y.name, Line: second.Line, Column: second.Column}
-		return t, model.ProblemAt(at, "give each document a file of its own", "a second document begins here"), false
+		return t, model.ProblemAt(at, "put each document into a separate file", "a second document begins here"), false
 	case first == nil:
 		t.Add(Node{})
 		return t, nil, true
@@ -84,8 +84,8 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 	return t, c.problems, true
 }
 
-// tooLarge is what is wrong with a document that cannot be read in pieces and is too
-// large to be read as a whole: its first mistake, where one is found.
+// tooLarge returns the problem of a document that cannot be read in pieces and is too large to be
+// read as a whole: its first syntax error if one is found.
 func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	const hint = "write its large lists and mappings with an item or key at the beginning of each line"
 	failed := pieceError{piece: step{line: 1}, text: data}
@@ -95,7 +95,7 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	if dense {
 		text = text[:endOfMarks(text, limit)]
 	}
-	// What ends too early may only have been cut there.
+	// An unexpected end may be the result of the cut.
 	if err := decodeNode(yaml.NewDecoder(bytes.NewReader(text)), &yaml.Node{}); err != nil && !errors.Is(err, io.EOF) && (!dense || readUntilError(text) < len(text)) {
 		problem := syntaxProblem(y.name, text, err)
 		problem.Pos.Line += failed.piece.line - 1
