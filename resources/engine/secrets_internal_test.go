@@ -12,9 +12,9 @@ import (
 
 func TestLogShowsNoSecret(t *testing.T) {
 	var secrets secretSet
-	secrets.Add(model.NewSecret("hunter22"), model.NewSecret("hunter22"))
+	secrets.add(model.NewSecret("hunter22"), model.NewSecret("hunter22"))
 	var out strings.Builder
-	log := secrets.Log(slog.New(slog.NewTextHandler(&out, nil))).With("of", "hunter22").WithGroup("g")
+	log := secrets.log(slog.New(slog.NewTextHandler(&out, nil))).With("of", "hunter22").WithGroup("g")
 	log.Info("with hunter22", "text", "hunter22", "any", []string{"hunter22"}, slog.Group("inner", "text", "aHVudGVyMjI=", "number", 1))
 	if got := out.String(); strings.Contains(got, "hunter22") || strings.Contains(got, "HVudGVy") || strings.Count(got, model.Redacted) != 5 || !strings.Contains(got, "g.inner.number=1") {
 		t.Error(got)
@@ -25,7 +25,7 @@ func TestLogShowsNoSecret(t *testing.T) {
 func TestDocument(t *testing.T) {
 	var secrets secretSet
 	for _, secret := range []string{"hunter22", `"a":"b`, "quo\"te\n"} {
-		secrets.Add(model.NewSecret(secret))
+		secrets.add(model.NewSecret(secret))
 	}
 	for in, want := range map[string]string{
 		``:                              ``,
@@ -34,7 +34,7 @@ func TestDocument(t *testing.T) {
 		`{"a":"b"}`:                     `"[redacted]"`,
 		`{"k":"{\"j\":\"quo\\\"te\"}"}`: `{"k":"{\"j\":\"[redacted]\"}"}`,
 	} {
-		if got := string(secrets.Document(json.RawMessage(in))); got != want {
+		if got := string(secrets.document(json.RawMessage(in))); got != want {
 			t.Errorf("%s becomes %s", in, got)
 		}
 	}
