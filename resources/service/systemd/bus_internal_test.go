@@ -238,7 +238,7 @@ func TestNoBus(t *testing.T) {
 	})
 }
 
-// check reads two units of which the bus knows none.
+// check reads two units that are unknown to the bus.
 func check(t *testing.T, b bus) {
 	t.Helper()
 	asked := false

@@ -32,8 +32,8 @@ func (c changing) units(_ context.Context, _ resource.Env, names []string) ([]un
 	return out, nil
 }
 
-// TestPendingJob is waited for as long as systemd may take, with others for as long as these may
-// wait; what is in between without a job for 5 s.
+// TestPendingJob checks the wait for a job: as long as systemd may take for one resource, shorter with
+// other resources, and 5 s without a job.
 func TestPendingJob(t *testing.T) {
 	active, stopping := running("web.service"), running("web.service")
 	stopping.active, stopping.job = "deactivating", true
@@ -46,7 +46,7 @@ func TestPendingJob(t *testing.T) {
 		run   string
 		turn  bool
 		err   string
-		// again is that it is observed once more, when it has its turn.
+		// again reports that the resource is observed once more, alone.
 		again bool
 	}{
 		"a restart":              {stopping, 14 * time.Second, []string{"web"}, "1", true, "", false},
