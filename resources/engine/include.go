@@ -61,7 +61,7 @@ func (r *run) replaceGraph(ctx context.Context, g *graph.Graph) error {
 // announcer logs the messages of child manifests, each once.
 type announcer struct {
 	access *access
-	// started are the nodes whose child manifest has started.
+	// started are the nodes with a started child manifest.
 	started map[model.Ref]bool
 }
 

@@ -21,7 +21,7 @@ func TestLogShowsNoSecret(t *testing.T) {
 	}
 }
 
-// TestDocument has JSON that stays JSON, also where a secret is part of its form.
+// TestDocument checks that redacted JSON is valid JSON, also if a secret contains JSON syntax.
 func TestDocument(t *testing.T) {
 	var secrets secretSet
 	for _, secret := range []string{"hunter22", `"a":"b`, "quo\"te\n"} {
@@ -40,7 +40,7 @@ func TestDocument(t *testing.T) {
 	}
 }
 
-// TestErrorOfALongValue has an error repeat a value that nobody reads to its end.
+// TestErrorOfALongValue checks that long values in errors are shortened.
 func TestErrorOfALongValue(t *testing.T) {
 	var secrets secretSet
 	got := secrets.Error(fmt.Errorf("could not lookup user %s", strings.Repeat("a", 3000)), false)
