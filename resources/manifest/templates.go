@@ -52,7 +52,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 			return nil, err
 		}
 		return t.expressions(ctx, source)
-	case sc.Doc.IsCCM():
+	case sc.doc.IsCCM():
 		if err := sc.checkText(text); err != nil {
 			return nil, err
 		}
@@ -72,7 +72,7 @@ func (sc *scope) template(ctx context.Context, text string) (any, error) {
 // warnOfFile warns about a text that names a file beside the manifest.
 func (sc *scope) warnOfFile(text string) {
 	const longest = 255
-	if sc.Quiet || sc.ForOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.Dir == "" && !filepath.IsAbs(text) {
+	if sc.quiet || sc.forOtherNode || text == "" || len(text) > longest || strings.ContainsAny(text, "\n{$") || sc.dir == "" && !filepath.IsAbs(text) {
 		return
 	}
 	if info, err := os.Stat(sc.beside(text)); err == nil && info.Mode().IsRegular() {
@@ -107,7 +107,7 @@ func (t *templates) jet(ctx context.Context, source template.Template) (string, 
 }
 
 func (t *templates) limits() template.Limits {
-	return template.Limits{Bytes: t.Opts.MaxBytes, Judge: &t.judge, Print: t.print}
+	return template.Limits{Bytes: t.opts.MaxBytes, Judge: &t.judge, Print: t.print}
 }
 
 // source distinguishes a text from a path. A text contains an action or a line break.
@@ -129,8 +129,8 @@ func (t *templates) source(function, text string, isText func(string) bool) (tem
 // name returns the file name in positions. A file outside the directory of the manifest has its
 // full path, because its includes are relative to it.
 func (t *templates) name(path string) string {
-	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.Dir != "" {
-		return filepath.Join(t.Dir, path)
+	if !filepath.IsLocal(path) && !filepath.IsAbs(path) && t.dir != "" {
+		return filepath.Join(t.dir, path)
 	}
 
 	return filepath.Clean(path)
@@ -186,7 +186,7 @@ func (t *templates) load(main string) template.Load {
 }
 
 func (t *templates) render(ctx context.Context, source template.Template, render func(template.Names) (string, error)) (string, error) {
-	t.SetDynamic()
+	t.setDynamic()
 	t.texts = append(t.texts, source.Text)
 	seen, err := t.seen(ctx, source.Text)
 	if err != nil {
@@ -256,11 +256,11 @@ func (t *templates) functions() template.Names {
 	return out
 }
 
-// JetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
+// jetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
 // how the template uses secrets.
-func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use, error) {
+func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
 	t := sc.templates()
-	t.judge.Strict, t.print = true, sc.Printed.Print
+	t.judge.Strict, t.print = true, sc.printed.print
 	text, err := t.read(path, evaluated)
 	if err != nil {
 		return "", t.judge.Found, err
@@ -270,8 +270,8 @@ func (sc *scope) JetFile(ctx context.Context, path string) (string, template.Use
 	return rendered, t.judge.Found, err
 }
 
-// TemplateNames returns the names of a template. It includes given facts.
-func (sc *scope) TemplateNames(ctx context.Context) template.Names {
+// templateNames returns the names of a template. It includes given facts.
+func (sc *scope) templateNames(ctx context.Context) template.Names {
 	out, _ := sc.templates().seen(ctx, "")
 
 	return out
