@@ -15,27 +15,21 @@ import (
 	"github.com/musterfleet/muster/resources/resource"
 )
 
-const (
-	namePosix = "posix"
-	// priorityPosix is the best one: this is the default provider.
-	priorityPosix = 1
-)
-
 // Posix manages files with system calls.
 type Posix struct{}
 
 // Name is posix.
-func (Posix) Name() string { return namePosix }
+func (Posix) Name() string { return "posix" }
 
 // IsManageable accepts every path.
 func (Posix) IsManageable(model.Facts, resource.Spec) (bool, int, error) {
-	return true, priorityPosix, nil
+	return true, 1, nil
 }
 
 // Status reads path. Without permission, and for an unsafe one, it reports absent, as specified, with a
 // warning and with Unknown: nothing may be written or removed because of a
 // refused inspection. After other errors ensure stays empty.
-func (Posix) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error) {
+func (p Posix) Status(ctx context.Context, env resource.Env, path string, reads func(files.Entry) bool) (*State, error) {
 	state := &State{}
 	entry, err := env.Host.Look(path)
 	if err != nil {
@@ -56,7 +50,7 @@ func (Posix) Status(ctx context.Context, env resource.Env, path string, reads fu
 	default:
 		state.Ensure = model.EnsurePresent
 	}
-	state.Metadata = &Metadata{Name: path, Provider: namePosix}
+	state.Metadata = &Metadata{Name: path, Provider: p.Name()}
 	switch {
 	case entry.Kind == files.Link:
 		entry = follow(env, state)

@@ -184,7 +184,7 @@ func TestOwnUnitIsStoppedLast(t *testing.T) {
 		if o, err := apply(p, env, planned(service.Stop, service.Disable)); err != nil || o.AtEnd == nil || runs() {
 			t.Errorf("%s, again: it is not stopped, %v", name, err)
 		}
-		// The state still differed: the remaining plan has no stop, because the state includes the postponed stop.
+		// The state still differed: the remaining plan has no stop, because the state includes the deferred stop.
 		o, err := apply(p, env, planned(service.Disable))
 		if err != nil || o.AtEnd == nil {
 			t.Fatalf("%s, once more: it is not stopped, %v", name, err)
