@@ -35,10 +35,7 @@ type run struct {
 // reads, and gives the current change the time of opts.Grace. Errors are in the summary and in the
 // transactions.
 func Run(ctx context.Context, g *graph.Graph, opts Options) *model.Run {
-	r := newRun(g, opts)
-	r.do(ctx)
-
-	return &r.report.summary
+	return newRun(g, opts).do(ctx)
 }
 
 func newRun(g *graph.Graph, opts Options) *run {
@@ -74,7 +71,7 @@ func newRun(g *graph.Graph, opts Options) *run {
 	}
 }
 
-func (r *run) do(ctx context.Context) {
+func (r *run) do(ctx context.Context) *model.Run {
 	work, end := graceful(ctx, r.opts.Grace)
 	defer end()
 	leave, err := enter(work, &r.opts)
@@ -101,6 +98,8 @@ func (r *run) do(ctx context.Context) {
 		r.report.addError(text)
 	}
 	r.report.finish(r.opts.Woken)
+
+	return &r.report.summary
 }
 
 // graceful returns a context for the current change, which ends after ctx and the grace.

@@ -148,8 +148,8 @@ func (o origin) Names(ctx context.Context, facts model.Facts, data map[string]an
 		data = o.data
 	}
 	scope := o.loader.session(emptyDocument(""), Inputs{Dir: o.dir, Facts: facts}).newScope(ctx, inResources, data, resource.Outputs{})
-	out := scope.templateNames(ctx)
-	delete(out, expression.NameOutputs) // a template cannot wait for outputs
+	out, _ := newTemplates(scope).seen(ctx, "") // given facts cannot fail
+	delete(out, expression.NameOutputs)         // a template cannot wait for outputs
 
 	return out, resource.Secrets{Data: o.data, Used: scope.takeUsed}
 }

@@ -33,7 +33,7 @@ type templates struct {
 	noFacts error
 }
 
-func (sc *scope) templates() *templates {
+func newTemplates(sc *scope) *templates {
 	return &templates{scope: sc, judge: template.Judge{Data: sc.data}}
 }
 
@@ -41,7 +41,7 @@ func (sc *scope) templates() *templates {
 // in .jet is a Jet template, one ending in .templ a text of expressions. Any other argument is a
 // text of expressions in a manifest with the section ccm, else a Go template.
 func (sc *scope) template(ctx context.Context, text string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	switch {
 	case namesTemplate(text, extJet):
 		return sc.jet(ctx, text, nil)
@@ -83,7 +83,7 @@ func (sc *scope) warnOfFile(text string) {
 
 // jet implements the function jet: a text, or a file beside the manifest, with optional delimiters.
 func (sc *scope) jet(ctx context.Context, text string, delimiters []string) (any, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	var with template.Template
 	switch {
 	case len(delimiters) == 2 && strings.TrimSpace(delimiters[0]) != "" && strings.TrimSpace(delimiters[1]) != "" && delimiters[0] != delimiters[1]:
@@ -259,7 +259,7 @@ func (t *templates) functions() template.Names {
 // jetFile renders a Jet template beside the manifest. Printed values become tokens. It also reports
 // how the template uses secrets.
 func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use, error) {
-	t := sc.templates()
+	t := newTemplates(sc)
 	t.judge.Strict, t.print = true, sc.printed.print
 	text, err := t.read(path, evaluated)
 	if err != nil {
@@ -268,13 +268,6 @@ func (sc *scope) jetFile(ctx context.Context, path string) (string, template.Use
 	rendered, err := t.jet(ctx, template.Template{Name: t.name(path), Text: text})
 
 	return rendered, t.judge.Found, err
-}
-
-// templateNames returns the names of a template. It includes given facts.
-func (sc *scope) templateNames(ctx context.Context) template.Names {
-	out, _ := sc.templates().seen(ctx, "")
-
-	return out
 }
 
 // cloned returns a copy of a tree, which a template may change.
