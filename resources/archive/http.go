@@ -22,9 +22,9 @@ const (
 	defaultTimeout = time.Minute
 )
 
-// HTTPOptions configure a HTTP. The zero value is ready to use.
+// HTTPOptions configures HTTP. The zero value is ready to use.
 type HTTPOptions struct {
-	// Client fetches; nil is a client of package web.
+	// Client sends the requests; nil means a client of package web.
 	Client *http.Client
 	// Backoff is the pause before the second try, 1 s when 0. It doubles with each
 	// try.
