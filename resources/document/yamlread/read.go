@@ -51,15 +51,15 @@ func (y yamlReader) once(data []byte) (*Tree, model.Problems, bool) {
 	if err == nil {
 		return t, problems, true
 	}
-	if len(data) > pieceSize && countMarks(data) > wholeLimit(data) {
+	if len(data) > pieceSize && countMarks(data) > parseLimit(data) {
 		return nil, y.tooLarge(data, err), false
 	}
 
-	return y.whole(s, data)
+	return y.readAtOnce(s, data)
 }
 
-// whole reads a document at once.
-func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) {
+// readAtOnce reads a document at once.
+func (y yamlReader) readAtOnce(s *Source, data []byte) (*Tree, model.Problems, bool) {
 	t := NewTree(s)
 	first, second, err := parse(data)
 	switch {
@@ -74,7 +74,7 @@ func (y yamlReader) whole(s *Source, data []byte) (*Tree, model.Problems, bool) 
 		t.Add(Node{})
 		return t, nil, true
 	}
-	c := newConverter(s, y.restore, &budget{kept: wholeLimit(data)})
+	c := newConverter(s, y.restore, &budget{kept: parseLimit(data)})
 	c.value(first, 0)
 	t.Others = c.Others
 	for _, n := range c.nodes {
@@ -90,7 +90,7 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	const hint = "write its large lists and mappings with an item or key at the beginning of each line"
 	failed := pieceError{piece: step{line: 1}, text: data}
 	dense := !errors.As(err, &failed) || errors.Is(err, errTooDense)
-	limit := wholeLimit(data)
+	limit := parseLimit(data)
 	text := failed.text
 	if dense {
 		text = text[:endOfMarks(text, limit)]
@@ -106,8 +106,8 @@ func (y yamlReader) tooLarge(data []byte, err error) model.Problems {
 	}
 	at := model.Position{File: y.name, Line: failed.piece.line, Column: 1}
 	if dense {
-		return model.ProblemAt(at, hint+", or the document as JSON", "the value that begins here has more than %d values, too many to be read at once", limit)
+		return model.ProblemAt(at, hint+", or the document as JSON", "this value contains more than %d values and cannot be split", limit)
 	}
 
-	return model.ProblemAt(at, hint, "from here on the document cannot be read in pieces, and it has more than %d values, too many to be read at once", limit)
+	return model.ProblemAt(at, hint, "the document cannot be read in pieces from here, and contains more than %d values", limit)
 }
