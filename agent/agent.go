@@ -14,10 +14,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/assignments"
-	"github.com/musterfleet/muster/agent/assignments/bundles"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
 	"github.com/musterfleet/muster/agent/gate"
@@ -59,7 +59,7 @@ type Options struct {
 	GroupsChanged func()
 	// OnHeartbeat, if set, is called at each heartbeat. It must not block.
 	OnHeartbeat func()
-	Bundles     bundles.Source
+	Bundles     desired.BundleSource
 	// GiveBack has an idle agent give memory of the process back.
 	GiveBack  bool
 	Publisher Publisher

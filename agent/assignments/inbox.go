@@ -4,7 +4,7 @@ import (
 	"context"
 	"sync"
 
-	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
@@ -80,7 +80,7 @@ func (s *Set) Restore(v *Version) {
 // to Resolved.
 func (s *Set) Resolve(ctx context.Context, v Version, in Input) (fresh *Resolution, err error) {
 	unpacked := func(context.Context, string, string) (string, []byte, error) {
-		text, err := bundles.ReadManifest(v.Resolution.Dir)
+		text, err := desired.ReadManifest(v.Resolution.Dir)
 		return v.Resolution.Dir, text, err
 	}
 	err = tasks.Guard(s.o.Log, "reading "+v.Entry.Key, func() (err error) {

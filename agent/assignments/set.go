@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -66,7 +66,7 @@ type Options struct {
 	Source  Source
 	Gate    Gate
 	Clock   Clock
-	Bundles bundles.Source
+	Bundles desired.BundleSource
 	// Arrived is called, by any goroutine, when Sync can go on with a bundle.
 	Arrived func()
 	Loader  Loader
@@ -81,7 +81,7 @@ type Set struct {
 
 	o       Options
 	store   *store
-	bundles *bundles.Store
+	bundles *desired.Bundles
 	units   map[string]*unit
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
@@ -97,7 +97,7 @@ func Open(o Options) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &desired.Bundles{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}

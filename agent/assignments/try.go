@@ -4,7 +4,7 @@ import (
 	"context"
 	"errors"
 
-	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -15,7 +15,7 @@ import (
 // when trying again does not help.
 func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, holds bool, err error) {
 	arrived := tasks.NewSignal()
-	s := &Set{o: o, warned: newWarnings(), bundles: &bundles.Store{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
+	s := &Set{o: o, warned: newWarnings(), bundles: &desired.Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
 	defer s.bundles.Close(context.WithoutCancel(ctx))
 	v, problems := parse(e)
 	if problems != nil {
@@ -27,7 +27,7 @@ func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, h
 	}
 	for {
 		v.Resolution, err = t.resolve(ctx, v, t.bundles.Open)
-		if !errors.Is(err, bundles.ErrFetching) {
+		if !errors.Is(err, desired.ErrFetching) {
 			return v, true, err
 		}
 		select {

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -225,21 +225,21 @@ func (s *Service) response(id string, phase model.EnsurePhase) model.EnsureRespo
 
 // source opens the bundle of a preview.
 type source struct {
-	bundles.Source
+	desired.BundleSource
 	id string
 }
 
 // Source returns what opens the bundle of the preview with an id: as that of a preview where
 // the source tells those from others.
-func Source(of bundles.Source, id string) bundles.Source { return source{of, id} }
+func Source(of desired.BundleSource, id string) desired.BundleSource { return source{of, id} }
 
 // GetBundle opens the bundle.
 func (s source) GetBundle(ctx context.Context, digest string) (io.ReadCloser, error) {
-	if own, is := s.Source.(BundleSource); is {
+	if own, is := s.BundleSource.(BundleSource); is {
 		return own.GetPreviewBundle(ctx, s.id, digest)
 	}
 
-	return s.Source.GetBundle(ctx, digest)
+	return s.BundleSource.GetBundle(ctx, digest)
 }
 
 // check reports what of a request is not as it must be.

@@ -1,4 +1,4 @@
-package bundles_test
+package desired_test
 
 import (
 	"archive/tar"
@@ -15,7 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments/bundles"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 )
@@ -36,7 +36,7 @@ func (failing) Read([]byte) (int, error) { return 0, errBroken }
 func TestNothingStaysOfABrokenDownload(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	store := bundles.Store{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: broken{}, Dir: filepath.Join(dir, "bundles")}
+	store := desired.Bundles{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: broken{}, Dir: filepath.Join(dir, "bundles")}
 	_, _, err := store.Open(t.Context(), "group.all.motd", model.DigestOf([]byte("x")))
 	if err == nil || !strings.Contains(err.Error(), errBroken.Error()) {
 		t.Errorf("open = %v", err)
@@ -74,7 +74,7 @@ func TestOneOfManyBundlesThatDoesNotCome(t *testing.T) {
 		slow, evil, bad := model.DigestOf([]byte("slow")), model.DigestOf([]byte("evil")), model.DigestOf([]byte("bad"))
 		from := &source{slow: slow, evil: evil, asked: map[string]int{}}
 		dir, arrived := t.TempDir(), 0
-		store := bundles.Store{
+		store := desired.Bundles{
 			Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: from, Dir: filepath.Join(dir, "bundles"), Arrived: func() { arrived++ },
 		}
 		open := func(digest string) error {
@@ -84,7 +84,7 @@ func TestOneOfManyBundlesThatDoesNotCome(t *testing.T) {
 		}
 		began := time.Now()
 		for _, digest := range []string{slow, evil, bad, slow} {
-			if err := open(digest); !errors.Is(err, bundles.ErrFetching) {
+			if err := open(digest); !errors.Is(err, desired.ErrFetching) {
 				t.Errorf("open = %v", err)
 			}
 		}
@@ -100,7 +100,7 @@ func TestOneOfManyBundlesThatDoesNotCome(t *testing.T) {
 			}
 		}
 		store.Forget()
-		if err := open(bad); !errors.Is(err, bundles.ErrFetching) || from.asked[bad] != 2 || arrived != 3 {
+		if err := open(bad); !errors.Is(err, desired.ErrFetching) || from.asked[bad] != 2 || arrived != 3 {
 			t.Errorf("open = %v, asked %d times, %d arrived", err, from.asked[bad], arrived)
 		}
 		store.Close(t.Context())
@@ -137,7 +137,7 @@ func TestBundleWithoutAPlace(t *testing.T) {
 	}
 	from := &packed{data: data.Bytes()}
 	dir := t.TempDir()
-	store := bundles.Store{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: from, Dir: filepath.Join(dir, "bundles")}
+	store := desired.Bundles{Log: slog.New(slog.DiscardHandler), Host: host.New(host.Options{StateDir: dir}), Source: from, Dir: filepath.Join(dir, "bundles")}
 	if err := os.WriteFile(store.Dir, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

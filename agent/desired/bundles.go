@@ -1,5 +1,5 @@
 // Package bundles keeps the bundles that a node is assigned, fetched and unpacked.
-package bundles
+package desired
 
 import (
 	"context"
@@ -25,16 +25,16 @@ import (
 const maxManifest = 64 << 20
 
 // Source opens bundles.
-type Source interface {
+type BundleSource interface {
 	// GetBundle opens a bundle by its digest, sha256-<hex>. Every error may pass.
 	GetBundle(ctx context.Context, digest string) (io.ReadCloser, error)
 }
 
 // Store keeps unpacked bundles by digest, one directory each, as long as an
 // assignment uses them. Its methods are for one goroutine; Close ends it.
-type Store struct {
+type Bundles struct {
 	Host   *host.Host
-	Source Source
+	Source BundleSource
 	Dir    string
 	// Arrived is called, by any goroutine, when a fetch has ended for which Open returned
 	// ErrFetching.
@@ -49,7 +49,7 @@ type Store struct {
 // damaged is fetched; the error wraps ErrFetching while that takes longer than a moment.
 // A damaged one that cannot be fetched is used as it is. Invalid bytes are
 // model.Problems; another error may pass, and stays the same until Forget.
-func (b *Store) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
+func (b *Bundles) Open(ctx context.Context, key, digest string) (dir string, text []byte, err error) {
 	dir = filepath.Join(b.Dir, digest)
 	var unfetched error
 	if !IsIntact(dir) {
@@ -77,7 +77,7 @@ func ReadManifest(dir string) ([]byte, error) {
 // Restore fetches a bundle again that is missing or damaged. The error wraps ErrFetching
 // while that takes longer than a moment, and a run had better wait for it; nil is also
 // that it cannot be fetched, or takes too long.
-func (b *Store) Restore(ctx context.Context, key, digest string) error {
+func (b *Bundles) Restore(ctx context.Context, key, digest string) error {
 	_, _, err := b.Open(ctx, key, digest)
 	if errors.Is(err, ErrFetching) && time.Since(b.fetches[digest].began) < runsWait {
 		return err
@@ -88,7 +88,7 @@ func (b *Store) Restore(ctx context.Context, key, digest string) error {
 
 // obtain moves a bundle to its place once its digest is known to be right: what is
 // under a digest is always complete.
-func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
+func (b *Bundles) obtain(ctx context.Context, key, digest, dir string) error {
 	f, ended := b.fetches[digest], false
 	if f != nil {
 		ended = f.isDone()
@@ -120,7 +120,7 @@ func (b *Store) obtain(ctx context.Context, key, digest, dir string) error {
 }
 
 // place moves an unpacked bundle to where it is used, instead of what is there.
-func (b *Store) place(ctx context.Context, tree, dir string) error {
+func (b *Bundles) place(ctx context.Context, tree, dir string) error {
 	if err := errors.Join(b.Host.MakeDirectory(b.Dir, files.OwnAttrs(0o700)), b.Host.RemoveAll(ctx, dir)); err != nil {
 		return err
 	}
@@ -129,12 +129,12 @@ func (b *Store) place(ctx context.Context, tree, dir string) error {
 }
 
 // Forget forgets the bundles that could not be fetched, so that Open tries again.
-func (b *Store) Forget() {
+func (b *Bundles) Forget() {
 	maps.DeleteFunc(b.fetches, func(_ string, f *fetch) bool { return f.known })
 }
 
 // download writes a bundle to a file, which is at its beginning afterwards.
-func (b *Store) download(ctx context.Context, digest string, to *os.File) error {
+func (b *Bundles) download(ctx context.Context, digest string, to *os.File) error {
 	r, err := b.Source.GetBundle(ctx, digest)
 	if err != nil {
 		return fetchError(digest, err)
@@ -168,7 +168,7 @@ func fetchError(digest string, err error) error {
 func short(digest string) string { return digest[:min(len(digest), shortDigest)] }
 
 // Keep removes the bundles that no assignment uses, and fetches them no further.
-func (b *Store) Keep(ctx context.Context, used map[string]bool) error {
+func (b *Bundles) Keep(ctx context.Context, used map[string]bool) error {
 	b.drop(ctx, used)
 	entries, err := os.ReadDir(b.Dir)
 	if err != nil && !errors.Is(err, os.ErrNotExist) {

@@ -1,4 +1,4 @@
-package bundles
+package desired
 
 import (
 	"context"
@@ -43,7 +43,7 @@ type fetch struct {
 }
 
 // Fetching reports whether a bundle is being downloaded.
-func (b *Store) Fetching() bool {
+func (b *Bundles) Fetching() bool {
 	for _, f := range b.fetches {
 		if !f.isDone() {
 			return true
@@ -54,7 +54,7 @@ func (b *Store) Fetching() bool {
 }
 
 // begin starts to fetch a bundle, which Open waits for or not.
-func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
+func (b *Bundles) begin(ctx context.Context, digest string, waits bool) (*fetch, error) {
 	temp, err := b.Host.TempDir("bundle")
 	if err != nil {
 		return nil, err
@@ -78,7 +78,7 @@ func (b *Store) begin(ctx context.Context, digest string, waits bool) (*fetch, e
 }
 
 // fetch downloads a bundle and unpacks it beside its place.
-func (b *Store) fetch(ctx context.Context, digest string, f *fetch) error {
+func (b *Bundles) fetch(ctx context.Context, digest string, f *fetch) error {
 	packed, err := os.Create(filepath.Join(f.temp, "packed"))
 	if err != nil {
 		return err
@@ -133,7 +133,7 @@ func (f *fetch) isDone() bool {
 
 // drop ends the fetches of bundles that are not used. What is left of one is removed
 // once it has ended.
-func (b *Store) drop(ctx context.Context, used map[string]bool) {
+func (b *Bundles) drop(ctx context.Context, used map[string]bool) {
 	for digest, f := range b.fetches {
 		if used[digest] {
 			continue
@@ -147,7 +147,7 @@ func (b *Store) drop(ctx context.Context, used map[string]bool) {
 }
 
 // Close ends all fetches and waits for that.
-func (b *Store) Close(ctx context.Context) {
+func (b *Bundles) Close(ctx context.Context) {
 	b.drop(ctx, nil)
 	b.all.Wait()
 	b.drop(ctx, nil)
