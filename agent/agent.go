@@ -13,7 +13,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
@@ -262,7 +261,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	if err := a.openControl(o, trust, wakes); err != nil {
 		return err
 	}
-	set, err := assignments.Open(assignments.Options{
+	set, err := desired.OpenSet(desired.SetOptions{
 		Host: o.Host, Dir: dir, Source: o.Assignments, Gate: trust, Clock: o.Clock, Loader: o.Loader, Log: a.log,
 		Bundles: o.Bundles, Arrived: wakes.assignmentsChanged,
 	})

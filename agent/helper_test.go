@@ -21,9 +21,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
@@ -395,7 +395,7 @@ func (n *node) options() agent.Options {
 	}
 	o := agent.Options{
 		Config: n.config, Version: "1.2.3", Host: n.host,
-		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: assignments.ObserveKV(n.outside.getKV)}), &n.resolved, n.held},
+		Loader:  countingLoader{manifest.NewLoader(manifest.Options{Types: n.types, KV: desired.ObserveKV(n.outside.getKV)}), &n.resolved, n.held},
 		Checker: n.checker, Registry: n.registry,
 		Assignments: n.bucket, Bundles: &n.outside, Publisher: n.stream, States: n.stream, Clock: n.clock,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {

@@ -6,8 +6,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
@@ -27,7 +27,7 @@ const longestSleep = time.Hour
 // passes; they share the turn of running with it and hold it briefly. Another goroutine, assign,
 // reads the assignments, and may wait for NATS.
 type loop struct {
-	set       *assignments.Set
+	set       *desired.Set
 	manifests *manifests.Manifests
 	running   *runs.Running
 	runner    *runs.Runner

@@ -7,7 +7,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/previews"
@@ -20,7 +20,7 @@ import (
 
 // previewer makes the plans of previews. What it shares with the loop it touches in turn.
 type previewer struct {
-	try       assignments.Options
+	try       desired.SetOptions
 	config    *settings
 	facts     *factCache
 	manifests *manifests.Manifests
@@ -31,7 +31,7 @@ type previewer struct {
 // newPreviews returns what answers previews.
 func (a *Agent) newPreviews(o Options, trust *gate.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *previews.Service {
 	p := &previewer{
-		try:    assignments.Options{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
+		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,
 	}
 
@@ -62,9 +62,9 @@ func (p *previewer) plan(ctx context.Context, req model.PreviewRequest) (*model.
 	defer func() { _ = p.try.Host.RemoveAll(context.WithoutCancel(ctx), dir) }() // the next start removes it
 	c, try := p.config.get(), p.try
 	try.Dir, try.Bundles = filepath.Join(dir, "bundles"), previews.Source(p.try.Bundles, req.ID)
-	in := assignments.Input{Facts: p.facts.now(), MaxDepth: c.MaxDepth, Now: time.Now()}
+	in := desired.Input{Facts: p.facts.now(), MaxDepth: c.MaxDepth, Now: time.Now()}
 	key := model.Key(model.GroupFamily(model.GroupAll), req.Name)
-	v, holds, err := assignments.Try(ctx, try, in, model.Entry{Key: key, Value: []byte(req.Value)})
+	v, holds, err := desired.Try(ctx, try, in, model.Entry{Key: key, Value: []byte(req.Value)})
 	bundle := ""
 	if v != nil && v.Resolution != nil {
 		bundle = v.Resolution.Dir

@@ -10,9 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/gate"
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
@@ -38,9 +38,9 @@ func State(c config.Config) model.Problems {
 	for _, err := range outbox.Check(in("outbox")) {
 		out.add(in("outbox"), err)
 	}
-	out.add(in("seen.json"), assignments.CheckBucket(in("seen.json")))
+	out.add(in("seen.json"), desired.CheckBucket(in("seen.json")))
 	out.add(in("control.json"), control.CheckRecord(in("control.json")))
-	out.records(in("assignments"), assignments.CheckRecord)
+	out.records(in("assignments"), desired.CheckAssignment)
 	out.records(in("requests"), requests.CheckRecord)
 	out.records(in("owed"), engine.CheckJournal)
 	_, err := gate.Open(gate.Options{

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 )
 
 // announce reports what came of the assignments.
-func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
+func (m *Manifests) announce(ctx context.Context, result desired.Result) {
 	for _, key := range result.Unassigned {
 		m.o.Report.Node(key, model.NodeUnassigned, key+" is not assigned any more; whatever it made is left as it is")
 	}
@@ -25,7 +25,7 @@ func (m *Manifests) announce(ctx context.Context, result assignments.Result) {
 	}
 }
 
-func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection) {
+func (m *Manifests) reportRejected(ctx context.Context, r desired.Rejection) {
 	run := m.o.Runner.Unmade(r.Entry, r.Digest, model.CauseManifest)
 	run.Refused = true
 	for _, p := range r.Problems.Sorted() {
@@ -54,7 +54,7 @@ func (m *Manifests) reportRejected(ctx context.Context, r assignments.Rejection)
 	m.o.Report.Node("", model.NodeRefused, reason)
 }
 
-func (m *Manifests) reportPostponed(ctx context.Context, p assignments.Postponement) {
+func (m *Manifests) reportPostponed(ctx context.Context, p desired.Postponement) {
 	const event = "assignment not ready, will retry"
 	attributes := []any{"manifest", p.Entry.Key, "revision", p.Entry.Revision, "error", p.Err, "retry", time.Until(p.Retry).Round(time.Second)}
 	if !p.New {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/bounds"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/schedule"
@@ -23,7 +23,7 @@ import (
 type checks struct {
 	*health.Monitor
 	o        Options
-	view     func() *assignments.View
+	view     func() *desired.View
 	schedule *schedule.Schedule
 }
 

@@ -8,8 +8,8 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/pace"
@@ -33,9 +33,9 @@ type Options struct {
 	Config func() config.Config
 	// Facts returns the facts as they are known; RenewFacts gathers them again when a fact
 	// file changed since.
-	Facts      func() assignments.Facts
+	Facts      func() desired.Facts
 	RenewFacts func(ctx context.Context)
-	Set        *assignments.Set
+	Set        *desired.Set
 	Running    *runs.Running
 	Runner     *runs.Runner
 	Registrar  *registrar.Registrar
@@ -58,7 +58,7 @@ type Manifests struct {
 
 	o Options
 	// view is the result of the last Sync or Handle.
-	view     *assignments.View
+	view     *desired.View
 	schedule *schedule.Schedule
 	checks   *checks
 	repairs  *repairs.Repairs
@@ -99,7 +99,7 @@ func New(o Options) *Manifests {
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,
 	})
-	m.checks = &checks{Monitor: monitor, o: o, view: func() *assignments.View { return m.view }, schedule: m.schedule}
+	m.checks = &checks{Monitor: monitor, o: o, view: func() *desired.View { return m.view }, schedule: m.schedule}
 
 	return m
 }
@@ -153,13 +153,13 @@ func (m *Manifests) Pause(paused bool, now time.Time) {
 }
 
 // View returns the active versions and the states of the keys.
-func (m *Manifests) View() *assignments.View { return m.view }
+func (m *Manifests) View() *desired.View { return m.view }
 
 // input returns the input for the assignments, as it is now.
-func (m *Manifests) input() assignments.Input {
+func (m *Manifests) input() desired.Input {
 	c := m.o.Config()
 
-	return assignments.Input{
+	return desired.Input{
 		Families: model.Families(c.Node, c.Groups), Facts: m.o.Facts(), Changes: m.o.Runner.Changes(),
 		MaxDepth: c.MaxDepth, Interval: c.Interval.Std(), Now: time.Now(),
 	}

@@ -5,7 +5,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/model"
@@ -23,7 +23,7 @@ type prediction struct {
 	key   string
 	id    string
 	// version is what runs, release ends that it is kept.
-	version *assignments.Version
+	version *desired.Version
 	release func()
 }
 
@@ -68,7 +68,7 @@ func (p *prediction) options() engine.ReconcileOptions {
 }
 
 // activeNow returns the active version, nil for none. The turn is not held.
-func (p *prediction) activeNow() (v *assignments.Version) {
+func (p *prediction) activeNow() (v *desired.Version) {
 	p.inTurn(func() { v = p.view.Active(p.key) })
 
 	return v

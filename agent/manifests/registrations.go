@@ -1,7 +1,7 @@
 package manifests
 
 import (
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/model"
 )
@@ -9,7 +9,7 @@ import (
 // recallRegistrations registers what an earlier process did and no run comes to
 // unless one is asked for, nor any while the node is paused. What has health checks waits for
 // them where they are made between runs.
-func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Version, paused, checked bool) {
+func recallRegistrations(to *registrar.Registrar, key string, v *desired.Version, paused, checked bool) {
 	for _, res := range v.Resolution.Resources {
 		meta, from := res.Meta(), registrar.Source{Manifest: key, Resource: res.Ref()}
 		unchanged := v.Noop || meta.Noop || res.Scope.Noop || res.Scope.HealthCheckOnly || res.Excluded != ""
@@ -24,7 +24,7 @@ func recallRegistrations(to *registrar.Registrar, key string, v *assignments.Ver
 }
 
 // retainRegistrations ends the registrations of what is not active any more.
-func retainRegistrations(in *registrar.Registrar, view *assignments.View) {
+func retainRegistrations(in *registrar.Registrar, view *desired.View) {
 	active, open := map[registrar.Source]bool{}, map[string]bool{}
 	for _, key := range view.Keys() {
 		refs, more := view.Active(key).Registers()

@@ -8,7 +8,7 @@ import (
 
 	"github.com/segmentio/ksuid"
 
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/runs"
@@ -65,7 +65,7 @@ type run struct {
 	observes bool
 	lane     *lanes.Lane
 	// version is what runs, nil before the run has begun; release ends that it is kept.
-	version *assignments.Version
+	version *desired.Version
 	release func()
 	// late are resources that the run found, deviations those not in their desired state.
 	late       []*resource.Resource
@@ -152,7 +152,7 @@ func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, runs.Hold
 }
 
 // next returns the version that runs next. The turn is not held.
-func (r *run) next() (*assignments.Version, error) {
+func (r *run) next() (*desired.Version, error) {
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	v := r.view.Active(r.key)
@@ -172,7 +172,7 @@ func (r *run) next() (*assignments.Version, error) {
 
 // awaitsBundle reports whether the run waits until its damaged bundle is downloaded again. The
 // turn is not held.
-func (r *run) awaitsBundle(v *assignments.Version) bool {
+func (r *run) awaitsBundle(v *desired.Version) bool {
 	if v.Bundle == "" {
 		return false
 	}
@@ -197,7 +197,7 @@ func (r *run) awaitsBundle(v *assignments.Version) bool {
 
 // graph returns the part of a manifest that runs, or the whole manifest where it has no such
 // part.
-func (r *run) graph(v *assignments.Version) *graph.Graph {
+func (r *run) graph(v *desired.Version) *graph.Graph {
 	g := v.Resolution.Graph
 	if r.wake.Part != nil {
 		if part, ok := g.Part(r.wake.Part); ok {
@@ -292,13 +292,13 @@ func (r *run) engineOptions(ctx context.Context) engine.Options {
 }
 
 // options are those of a run of a version.
-func (r *run) options(v *assignments.Version) engine.ReconcileOptions {
+func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 	return options(r.hard, r.o.Runner, r.key, v, v.Noop || r.observes, r.wake.Cause, r.id)
 }
 
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runs.Runner, key string, v *assignments.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
+func options(hard context.Context, by *runs.Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError

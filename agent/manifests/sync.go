@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterfleet/muster/agent/assignments"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
@@ -36,7 +36,7 @@ func (m *Manifests) Handle(ctx context.Context) {
 }
 
 // put puts the result of the assignments into force. The turn is held.
-func (m *Manifests) put(ctx context.Context, result assignments.Result, next *assignments.View) {
+func (m *Manifests) put(ctx context.Context, result desired.Result, next *desired.View) {
 	now := time.Now()
 	m.view = next.After(m.view, result.Refreshed)
 	for _, key := range result.Unassigned {
@@ -71,7 +71,7 @@ func (m *Manifests) put(ctx context.Context, result assignments.Result, next *as
 }
 
 // inputNow is input for a caller without the turn.
-func (m *Manifests) inputNow() (in assignments.Input) {
+func (m *Manifests) inputNow() (in desired.Input) {
 	m.inTurn(func() { in = m.input() })
 
 	return in
@@ -84,7 +84,7 @@ func (m *Manifests) inTurn(f func()) {
 }
 
 // noteFacts schedules a run of the manifests with expressions if the stable facts changed since the last call.
-func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
+func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	before := m.stableFacts
 	m.stableFacts = facts.Stable
 	if before == "" || before == facts.Stable {
@@ -98,7 +98,7 @@ func (m *Manifests) noteFacts(facts assignments.Facts, now time.Time) {
 }
 
 // activate asks for the run of a version that became active.
-func (m *Manifests) activate(ctx context.Context, a assignments.Activation, now time.Time) {
+func (m *Manifests) activate(ctx context.Context, a desired.Activation, now time.Time) {
 	m.o.Runner.NoteChange(now)
 	v := m.view.Active(a.Key)
 	m.o.Report.Forget(a.Key) // what is active now reports all its results
@@ -130,9 +130,9 @@ func (m *Manifests) unassign(ctx context.Context, key string) {
 // refresh resolves a version again when its inputs may have changed. When that fails, its former
 // resolution stays active. waited reports that another process delayed the run. The turn is not
 // held.
-func (m *Manifests) refresh(ctx context.Context, v *assignments.Version, waited bool) {
-	var in assignments.Input
-	var before assignments.Version
+func (m *Manifests) refresh(ctx context.Context, v *desired.Version, waited bool) {
+	var in desired.Input
+	var before desired.Version
 	var conflicts func([]*resource.Resource) model.Problems
 	valid := true
 	m.inTurn(func() {

@@ -18,8 +18,8 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/assignments"
 	"github.com/musterfleet/muster/agent/config"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -311,9 +311,9 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 	machine := host.New(host.Options{StateDir: config.StateDir, Log: log})
 	loader := manifest.NewLoader(manifest.Options{
 		Types: types, Environ: cli.Environ(),
-		KV: assignments.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
+		KV: desired.ObserveKV(content.New(store).KVGet), Object: content.New(store).Object,
 		Unpack: cli.UnpackForRun(machine), MaxBytes: int64(config.ReadFileLimit),
-		Registrations: assignments.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
+		Registrations: desired.ObserveRegistrations(cli.Registrations(log, func(context.Context) (*kvstore.Store, error) { return store, nil })),
 	})
 
 	return agent.Options{

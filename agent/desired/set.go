@@ -1,4 +1,4 @@
-package assignments
+package desired
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/document"
@@ -21,7 +20,7 @@ import (
 )
 
 // Source reads the values of keys.
-type Source interface {
+type ValueSource interface {
 	// Read reads a key at a revision or a later one. Every error may pass; it wraps
 	// model.ErrNotFound when the bucket does not hold the key.
 	Read(ctx context.Context, key string, revision uint64) (model.Entry, error)
@@ -38,7 +37,7 @@ type Loader interface {
 }
 
 // Gate judges what was signed.
-type Gate interface {
+type Judge interface {
 	// Demands reports whether signatures are demanded.
 	Demands() bool
 	// Assignment judges a value, which may have been accepted before. The error is
@@ -59,14 +58,14 @@ type Clock interface {
 }
 
 // Options are what a Set is made from.
-type Options struct {
+type SetOptions struct {
 	Host *host.Host
 	// Dir is the state directory of the node.
 	Dir     string
-	Source  Source
-	Gate    Gate
+	Source  ValueSource
+	Gate    Judge
 	Clock   Clock
-	Bundles desired.BundleSource
+	Bundles BundleSource
 	// Arrived is called, by any goroutine, when Sync can go on with a bundle.
 	Arrived func()
 	Loader  Loader
@@ -79,9 +78,9 @@ type Set struct {
 	// Messages is notified when Handle has work.
 	Messages tasks.Signal
 
-	o       Options
-	store   *store
-	bundles *desired.Bundles
+	o       SetOptions
+	store   *assignmentStore
+	bundles *Bundles
 	units   map[string]*unit
 	// order are the units with an active version, in the order in which they run.
 	order  []*unit
@@ -92,12 +91,12 @@ type Set struct {
 }
 
 // Open reads what is kept in the state directory. Nothing is active before Sync.
-func Open(o Options) (*Set, error) {
-	store, err := openStore(o.Host, o.Dir, o.Log)
+func OpenSet(o SetOptions) (*Set, error) {
+	store, err := openAssignments(o.Host, o.Dir, o.Log)
 	if err != nil {
 		return nil, err
 	}
-	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &desired.Bundles{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
+	s := &Set{o: o, store: store, units: map[string]*unit{}, Messages: tasks.NewSignal(), warned: newWarnings(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: filepath.Join(o.Dir, "bundles"), Arrived: o.Arrived, Log: o.Log}}
 	if s.bucket, err = store.bucket(); err != nil {
 		return nil, err
 	}

@@ -1,10 +1,9 @@
-package assignments
+package desired
 
 import (
 	"context"
 	"sync"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 )
 
@@ -80,7 +79,7 @@ func (s *Set) Restore(v *Version) {
 // to Resolved.
 func (s *Set) Resolve(ctx context.Context, v Version, in Input) (fresh *Resolution, err error) {
 	unpacked := func(context.Context, string, string) (string, []byte, error) {
-		text, err := desired.ReadManifest(v.Resolution.Dir)
+		text, err := ReadManifest(v.Resolution.Dir)
 		return v.Resolution.Dir, text, err
 	}
 	err = tasks.Guard(s.o.Log, "reading "+v.Entry.Key, func() (err error) {

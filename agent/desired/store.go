@@ -1,4 +1,4 @@
-package assignments
+package desired
 
 import (
 	"context"
@@ -50,22 +50,22 @@ type bucketRecord struct {
 }
 
 // store keeps records, one file each, and seen.json beside them.
-type store struct {
+type assignmentStore struct {
 	host *host.Host
 	dir  string
 	seen string
 	log  *slog.Logger
 }
 
-func openStore(h *host.Host, stateDir string, log *slog.Logger) (*store, error) {
-	s := &store{host: h, dir: filepath.Join(stateDir, "assignments"), seen: filepath.Join(stateDir, "seen.json"), log: log}
+func openAssignments(h *host.Host, stateDir string, log *slog.Logger) (*assignmentStore, error) {
+	s := &assignmentStore{host: h, dir: filepath.Join(stateDir, "assignments"), seen: filepath.Join(stateDir, "seen.json"), log: log}
 
 	return s, h.MakeDirectory(s.dir, files.OwnAttrs(0o700))
 }
 
 // bucket reads what is kept of the bucket. A damaged file is logged and counts as
 // none: the bucket is read anyway.
-func (s *store) bucket() (bucketRecord, error) {
+func (s *assignmentStore) bucket() (bucketRecord, error) {
 	out, err := host.ReadRecord[bucketRecord](s.seen)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -78,13 +78,13 @@ func (s *store) bucket() (bucketRecord, error) {
 	return out, err
 }
 
-func (s *store) writeBucket(ctx context.Context, b bucketRecord) error {
+func (s *assignmentStore) writeBucket(ctx context.Context, b bucketRecord) error {
 	return s.host.WriteRecord(ctx, s.seen, b)
 }
 
 // all reads every record. One that is unreadable is logged and left out: the
 // bucket has it, and the others must not suffer.
-func (s *store) all() ([]record, error) {
+func (s *assignmentStore) all() ([]record, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (s *store) all() ([]record, error) {
 	return out, nil
 }
 
-func (s *store) read(key string) (record, error) {
+func (s *assignmentStore) read(key string) (record, error) {
 	r, err := host.ReadRecord[record](s.path(key))
 	if err != nil {
 		return r, err
@@ -118,10 +118,10 @@ func (s *store) read(key string) (record, error) {
 	return r, nil
 }
 
-func (s *store) write(ctx context.Context, r record) error {
+func (s *assignmentStore) write(ctx context.Context, r record) error {
 	return s.host.WriteRecord(ctx, s.path(r.Key), r)
 }
 
-func (s *store) remove(key string) error { return s.host.Remove(s.path(key)) }
+func (s *assignmentStore) remove(key string) error { return s.host.Remove(s.path(key)) }
 
-func (s *store) path(key string) string { return filepath.Join(s.dir, key+".json") }
+func (s *assignmentStore) path(key string) string { return filepath.Join(s.dir, key+".json") }

@@ -1,9 +1,8 @@
-package assignments
+package desired
 
 import (
 	"time"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine/graph"
 	"github.com/musterfleet/muster/resources/host/paths"
@@ -67,7 +66,7 @@ func (r *Resolution) Use(in Input) (valid bool) {
 	return r.Static || !used && r.basis.facts == now.facts && r.basis.changes == now.changes && now.at.Sub(r.basis.at) < freshFor
 }
 
-func (r *Resolution) isDamaged() bool { return r.Dir != "" && !desired.IsIntact(r.Dir) }
+func (r *Resolution) isDamaged() bool { return r.Dir != "" && !IsIntact(r.Dir) }
 
 // Damaged reports whether the version is a bundle whose files are not as they were
 // unpacked.

@@ -1,11 +1,10 @@
-package assignments
+package desired
 
 import (
 	"context"
 	"errors"
 	"slices"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 )
@@ -16,7 +15,7 @@ func (t *turn) handleInvalid(ctx context.Context, u *unit, e model.Entry, err er
 	if ctx.Err() != nil {
 		return reason{} // it was broken off because the agent stops
 	}
-	if errors.Is(err, desired.ErrFetching) {
+	if errors.Is(err, ErrFetching) {
 		return reasonOf(err) // nothing is wrong, and Arrived ends the wait
 	}
 	if problems, invalid := model.FindProblems(err); invalid {

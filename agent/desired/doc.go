@@ -2,4 +2,4 @@
 // the values of the keys that the watch names, resolves them, selects the
 // version of each name that is active, and keeps on disk the last good copy,
 // what was rejected and what was applied.
-package assignments
+package desired

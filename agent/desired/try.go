@@ -1,10 +1,9 @@
-package assignments
+package desired
 
 import (
 	"context"
 	"errors"
 
-	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -13,9 +12,9 @@ import (
 // is unpacked below Options.Dir; Source and Arrived are not used. holds is false where it
 // would not run, because its condition is false or it has expired. The error is model.Problems
 // when trying again does not help.
-func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, holds bool, err error) {
+func Try(ctx context.Context, o SetOptions, in Input, e model.Entry) (v *Version, holds bool, err error) {
 	arrived := tasks.NewSignal()
-	s := &Set{o: o, warned: newWarnings(), bundles: &desired.Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
+	s := &Set{o: o, warned: newWarnings(), bundles: &Bundles{Host: o.Host, Source: o.Bundles, Dir: o.Dir, Arrived: arrived.Notify, Log: o.Log}}
 	defer s.bundles.Close(context.WithoutCancel(ctx))
 	v, problems := parse(e)
 	if problems != nil {
@@ -27,7 +26,7 @@ func Try(ctx context.Context, o Options, in Input, e model.Entry) (v *Version, h
 	}
 	for {
 		v.Resolution, err = t.resolve(ctx, v, t.bundles.Open)
-		if !errors.Is(err, desired.ErrFetching) {
+		if !errors.Is(err, ErrFetching) {
 			return v, true, err
 		}
 		select {

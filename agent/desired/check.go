@@ -1,4 +1,4 @@
-package assignments
+package desired
 
 import (
 	"path/filepath"
@@ -9,8 +9,8 @@ import (
 
 // CheckRecord reads the stored assignment at a path. The error is why Open would leave
 // it out, or model.Problems where its last good version would be rejected.
-func CheckRecord(path string) error {
-	r, err := (&store{dir: filepath.Dir(path)}).read(strings.TrimSuffix(filepath.Base(path), ".json"))
+func CheckAssignment(path string) error {
+	r, err := (&assignmentStore{dir: filepath.Dir(path)}).read(strings.TrimSuffix(filepath.Base(path), ".json"))
 	if err != nil || r.Good == nil {
 		return err
 	}

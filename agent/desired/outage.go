@@ -1,4 +1,4 @@
-package assignments
+package desired
 
 import (
 	"context"
