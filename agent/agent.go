@@ -19,7 +19,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
-	"github.com/musterfleet/muster/agent/gate"
+
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
@@ -253,7 +253,7 @@ func inspectDirectory(dir string, in *status.Node) func() {
 // makeLoop makes the loop with the assignments and requests on disk.
 func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 	dir := o.Config.StateDir
-	trust, err := gate.Open(gate.Options{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
+	trust, err := desired.OpenGate(desired.GateOptions{Host: o.Host, Path: filepath.Join(dir, "trust.json"), Policy: a.config.policy, Times: o.Clock.Times})
 	if err != nil {
 		return err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/control"
-	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -30,7 +30,7 @@ type operators struct {
 }
 
 // openControl opens what is on disk of what operators wrote about the node.
-func (a *Agent) openControl(o Options, trust *gate.Gate, wakes *wakes) (err error) {
+func (a *Agent) openControl(o Options, trust *desired.Gate, wakes *wakes) (err error) {
 	by, rejected := &operators{written: o.Control, assignments: o.Assignments, config: a.config, status: a.status, log: a.log}, telemetry.RateLimitedLog{}
 	a.operators = by
 	by.control, err = control.Open(control.Options{

@@ -8,7 +8,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/gate"
+
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/runs"
@@ -29,7 +29,7 @@ type previewer struct {
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *gate.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *previews.Service {
+func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *previews.Service {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,

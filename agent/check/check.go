@@ -13,7 +13,7 @@ import (
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/gate"
+
 	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
@@ -43,7 +43,7 @@ func State(c config.Config) model.Problems {
 	out.records(in("assignments"), desired.CheckAssignment)
 	out.records(in("requests"), requests.CheckRecord)
 	out.records(in("owed"), engine.CheckJournal)
-	_, err := gate.Open(gate.Options{
+	_, err := desired.OpenGate(desired.GateOptions{
 		Host: host.New(host.Options{StateDir: c.StateDir}), Path: in("trust.json"),
 		Policy: func() signed.Policy { return c.Policy() }, Times: func() (own, server time.Time) { return time.Now(), time.Now() },
 	})

@@ -1,6 +1,6 @@
 // Package gate judges what operators signed, as the configuration of a node demands:
 // it is the one owner of what was accepted last, which survives a restart.
-package gate
+package desired
 
 import (
 	"context"
@@ -17,7 +17,7 @@ import (
 )
 
 // Options are what a Gate is made from.
-type Options struct {
+type GateOptions struct {
 	Host *host.Host
 	// Path is the file of what was accepted.
 	Path string
@@ -31,14 +31,14 @@ type Options struct {
 // Gate judges values and requests. Its methods may be called from several
 // goroutines. Make it with Open.
 type Gate struct {
-	o Options
+	o GateOptions
 
 	mu   sync.Mutex
-	seen record
+	seen trustRecord
 }
 
 // record is what is kept on disk.
-type record struct {
+type trustRecord struct {
 	// Latest is when the newest of all was signed. The clock does not go back behind it.
 	Latest time.Time `json:"latest"`
 	// Targets are what was accepted last, by key; also of keys that were removed.
@@ -47,14 +47,14 @@ type record struct {
 
 // Open reads what was accepted. A damaged record is an error where signatures are
 // demanded: without it, what was replaced could come back.
-func Open(o Options) (*Gate, error) {
-	seen, err := host.ReadRecord[record](o.Path)
+func OpenGate(o GateOptions) (*Gate, error) {
+	seen, err := host.ReadRecord[trustRecord](o.Path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil && o.Policy().On():
 		return nil, fmt.Errorf("what was signed and accepted cannot be read: %w (remove the file to start without it: until its next push, an older version of an assignment could come back)", err)
 	case err != nil:
-		seen = record{}
+		seen = trustRecord{}
 	}
 	if seen.Targets == nil {
 		seen.Targets = map[string]signed.Mark{}
@@ -190,7 +190,7 @@ func (g *Gate) accept(ctx context.Context, key string, e *signed.Envelope) error
 	if mark == last {
 		return nil
 	}
-	next := record{Latest: g.seen.Latest, Targets: maps.Clone(g.seen.Targets)}
+	next := trustRecord{Latest: g.seen.Latest, Targets: maps.Clone(g.seen.Targets)}
 	next.Targets[key] = mark
 	if mark.Issued.After(next.Latest) {
 		next.Latest = mark.Issued

@@ -1,4 +1,4 @@
-package gate_test
+package desired_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/gate"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/host"
@@ -23,13 +23,13 @@ type watch struct {
 	server time.Duration
 }
 
-func open(t *testing.T, path string, clock *watch, keys ...*signed.Signer) *gate.Gate {
+func open(t *testing.T, path string, clock *watch, keys ...*signed.Signer) *desired.Gate {
 	t.Helper()
 	policy := signed.Policy{Fleet: "muster", Threshold: 1}
 	for _, k := range keys {
 		policy.Keys = append(policy.Keys, signed.Trusted{Key: k.Key()})
 	}
-	g, err := gate.Open(gate.Options{
+	g, err := desired.OpenGate(desired.GateOptions{
 		Host: host.New(host.Options{StateDir: filepath.Dir(path)}), Path: path,
 		Policy: func() signed.Policy { return policy }, Times: func() (own, server time.Time) { return clock.now, clock.now.Add(clock.server) },
 	})
