@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/control"
+
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/requests"
@@ -33,7 +33,7 @@ type Assignments interface {
 
 // Watched is a bucket of what concerns the node: what operators write about it.
 type Watched interface {
-	control.Source
+	desired.DocumentSource
 	// Run and SetGroups are those of Assignments.
 	Run(ctx context.Context, last model.Memory, wake func(keys []string)) error
 	SetGroups(groups []string)

@@ -6,7 +6,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
@@ -35,7 +34,7 @@ type loop struct {
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service
 	watch    Assignments
-	control  *control.Control
+	control  *desired.Control
 	// paused reports whether the node was paused at the last look.
 	paused   bool
 	bucket   bucketNotices

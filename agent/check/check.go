@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/config"
-	"github.com/musterfleet/muster/agent/control"
+
 	"github.com/musterfleet/muster/agent/desired"
 
 	"github.com/musterfleet/muster/agent/outbox"
@@ -39,7 +39,7 @@ func State(c config.Config) model.Problems {
 		out.add(in("outbox"), err)
 	}
 	out.add(in("seen.json"), desired.CheckBucket(in("seen.json")))
-	out.add(in("control.json"), control.CheckRecord(in("control.json")))
+	out.add(in("control.json"), desired.CheckControl(in("control.json")))
 	out.records(in("assignments"), desired.CheckAssignment)
 	out.records(in("requests"), requests.CheckRecord)
 	out.records(in("owed"), engine.CheckJournal)

@@ -9,8 +9,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/control"
 	"github.com/musterfleet/muster/agent/delivery"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -28,7 +28,7 @@ type Node struct {
 	outbox   *outbox
 	delivery *delivery.Delivery
 	report   *reporter.Reporter
-	control  *control.Control
+	control  *desired.Control
 	assigned *assigned
 	runs     *runs
 	requests *Requests

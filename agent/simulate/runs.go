@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
@@ -15,7 +15,7 @@ type runs struct {
 	chance
 	machine  *machine
 	assigned *assigned
-	control  *control.Control
+	control  *desired.Control
 	status   *status.Node
 	report   *reporter.Reporter
 }

@@ -1,6 +1,6 @@
 // Package control keeps what operators write about a node, over restarts and without NATS: the
 // pause that holds, its labels, and its groups.
-package control
+package desired
 
 import (
 	"context"
@@ -18,7 +18,7 @@ import (
 )
 
 // Source is the bucket as far as it concerns the node.
-type Source interface {
+type DocumentSource interface {
 	// Entries returns the keys as they are known now, without values.
 	Entries() (map[string]model.Entry, model.Sync)
 	// Read reads a key at a revision or a later one. Every error may pass; it wraps
@@ -30,7 +30,7 @@ type Source interface {
 }
 
 // Gate judges pauses and groups.
-type Gate interface {
+type ControlJudge interface {
 	// Demands reports whether signatures are demanded.
 	Demands() bool
 	// Pause judges the pause of a family, or the message that ended it. The error is
@@ -42,21 +42,21 @@ type Gate interface {
 }
 
 // Clock judges when a pause ends.
-type Clock interface {
+type ControlClock interface {
 	// Until returns how long it is until a time, of what is signed or not; zero or less
 	// when that is over.
 	Until(at time.Time, signed bool) time.Duration
 }
 
 // Options are what a Control is made from.
-type Options struct {
+type ControlOptions struct {
 	Host *host.Host
 	// Path is the file of what was accepted; empty keeps that in memory alone, without Host.
 	Path string
 	// Source is nil where there is no bucket.
-	Source Source
-	Gate   Gate
-	Clock  Clock
+	Source DocumentSource
+	Gate   ControlJudge
+	Clock  ControlClock
 	// Families returns those of the node now.
 	Families func() []string
 	// Changed is called by Run when something may be another one. It must not block.
@@ -69,25 +69,25 @@ type Options struct {
 // Control is what operators wrote about the node. Its methods may be called from several
 // goroutines, Run from one. Make it with Open.
 type Control struct {
-	o     Options
-	store store
+	o     ControlOptions
+	store controlStore
 	wake  tasks.Signal
 	// unstored is that what is on disk is not what is known; Run alone has it.
 	unstored bool
 
 	mu sync.Mutex
 	// documents are those in force, by key.
-	documents map[string]document
+	documents map[string]controlDocument
 	// rejected are the documents that were rejected, by key, each reported once.
-	rejected map[string]rejection
-	bucket   bucketRecord
+	rejected map[string]controlRejection
+	bucket   controlBucketRecord
 	settled  bool
 	// unread is why the bucket cannot be read, nil when it can.
 	unread error
 }
 
 // rejection is a revision that was rejected, and why.
-type rejection struct {
+type controlRejection struct {
 	revision uint64
 	at       time.Time
 	why      string
@@ -95,13 +95,13 @@ type rejection struct {
 
 // Open reads what is on disk: it is in force before the bucket is read. A document there that
 // cannot be read is logged and left out, the bucket has it.
-func Open(o Options) (*Control, error) {
-	c := &Control{o: o, store: store{o.Host, o.Path}, wake: tasks.NewSignal(), documents: map[string]document{}, rejected: map[string]rejection{}, settled: o.Source == nil}
+func OpenControl(o ControlOptions) (*Control, error) {
+	c := &Control{o: o, store: controlStore{o.Host, o.Path}, wake: tasks.NewSignal(), documents: map[string]controlDocument{}, rejected: map[string]controlRejection{}, settled: o.Source == nil}
 	kept, err := c.store.read(o.Log)
 	if err != nil {
 		return nil, err
 	}
-	c.bucket = kept.bucketRecord
+	c.bucket = kept.controlBucketRecord
 	for key, e := range kept.Keys {
 		d, err := decode(e)
 		if err != nil || e.Key != key {

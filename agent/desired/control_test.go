@@ -1,4 +1,4 @@
-package control_test
+package desired_test
 
 import (
 	"context"
@@ -12,7 +12,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/musterfleet/muster/agent/control"
+	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -43,11 +43,11 @@ func (bucket) Removal(context.Context, string) (model.Entry, error) {
 }
 
 // open is a gate that demands no signatures.
-type open struct{}
+type openJudge struct{}
 
-func (open) Demands() bool                                     { return false }
-func (open) Pause(context.Context, model.Entry, string) error  { return nil }
-func (open) Groups(context.Context, model.Entry, string) error { return nil }
+func (openJudge) Demands() bool                                     { return false }
+func (openJudge) Pause(context.Context, model.Entry, string) error  { return nil }
+func (openJudge) Groups(context.Context, model.Entry, string) error { return nil }
 
 // wall is the clock of this machine alone.
 type wall struct{}
@@ -59,11 +59,11 @@ func (wall) Until(at time.Time, _ bool) time.Duration { return time.Until(at) }
 func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		options := control.Options{
-			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: bucket{}, Gate: open{}, Clock: wall{},
+		options := desired.ControlOptions{
+			Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: bucket{}, Gate: openJudge{}, Clock: wall{},
 			Families: func() []string { return []string{"node.web01"} }, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
 		}
-		c, err := control.Open(options)
+		c, err := desired.OpenControl(options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -84,7 +84,7 @@ func TestWhatCannotBeStoredIsStoredLater(t *testing.T) {
 		<-time.After(time.Minute)
 		synctest.Wait()
 		options.Source = nil
-		if c, err = control.Open(options); err != nil || c.Paused() == nil {
+		if c, err = desired.OpenControl(options); err != nil || c.Paused() == nil {
 			t.Errorf("after a restart without NATS the node is not paused (%v)", err)
 		}
 	})
@@ -166,15 +166,15 @@ func (b *changing) answer(keys map[string]model.Entry) {
 }
 
 // entry is a revision of a key, stored so many seconds after the first.
-func entry(key string, revision uint64) model.Entry {
+func controlEntry(key string, revision uint64) model.Entry {
 	return model.Entry{Key: key, Revision: revision, Time: time.Unix(int64(revision), 0)}
 }
 
 // running runs the control documents of a node in the group web, and returns a check of the pauses in force.
 func running(t *testing.T, b *changing) (wake func(), is func(want map[string]uint64)) {
 	dir := t.TempDir()
-	c, err := control.Open(control.Options{
-		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: open{}, Clock: wall{},
+	c, err := desired.OpenControl(desired.ControlOptions{
+		Host: host.New(host.Options{StateDir: dir}), Path: filepath.Join(dir, "control.json"), Source: b, Gate: openJudge{}, Clock: wall{},
 		Families: b.families, Changed: func() {}, Rejected: func(why string) { t.Error(why) }, Log: hosttest.Log(t),
 	})
 	if err != nil {
@@ -199,11 +199,11 @@ const group = "group.web.pause"
 // TestNoRunBetweenTwoPauses: a resumed node stays paused until it has read its other pause.
 func TestNoRunBetweenTwoPauses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}}
+		b := &changing{keys: map[string]model.Entry{key: controlEntry(key, 7)}}
 		wake, is := running(t, b)
 		is(map[string]uint64{key: 7})
 		b.unread = group
-		b.keys = map[string]model.Entry{group: entry(group, 8)}
+		b.keys = map[string]model.Entry{group: controlEntry(group, 8)}
 		wake()
 		is(map[string]uint64{key: 7})
 		b.unread = ""
@@ -221,11 +221,11 @@ func TestTheNewestRevisionStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		keys := func(e model.Entry) map[string]model.Entry { return map[string]model.Entry{e.Key: e} }
 		removal := func(revision uint64) map[string]model.Entry {
-			e := entry(key, revision)
+			e := controlEntry(key, revision)
 			e.Deleted = true
 			return keys(e)
 		}
-		b := &changing{keys: keys(entry(key, 7))}
+		b := &changing{keys: keys(controlEntry(key, 7))}
 		wake, is := running(t, b)
 		answers := func(with map[string]model.Entry, want map[string]uint64) {
 			t.Helper()
@@ -234,15 +234,15 @@ func TestTheNewestRevisionStays(t *testing.T) {
 			is(want)
 		}
 		is(map[string]uint64{key: 7})
-		b.keys, b.read = keys(entry(key, 9)), keys(entry(key, 5))
+		b.keys, b.read = keys(controlEntry(key, 9)), keys(controlEntry(key, 5))
 		wake()
 		is(map[string]uint64{key: 7})
-		answers(keys(entry(key, 8)), map[string]uint64{key: 8})
-		answers(keys(entry(key, 9)), map[string]uint64{key: 9})
+		answers(keys(controlEntry(key, 8)), map[string]uint64{key: 8})
+		answers(keys(controlEntry(key, 9)), map[string]uint64{key: 9})
 		b.keys, b.read = nil, removal(6)
 		wake()
 		is(map[string]uint64{key: 9})
-		answers(keys(entry(key, 10)), map[string]uint64{key: 10}) // not announced yet
+		answers(keys(controlEntry(key, 10)), map[string]uint64{key: 10}) // not announced yet
 		answers(removal(11), nil)
 	})
 }
@@ -250,7 +250,7 @@ func TestTheNewestRevisionStays(t *testing.T) {
 // TestPausesAreReadTogether: a resume of a node in many groups does not wait for the answer about each group in turn.
 func TestPausesAreReadTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := &changing{keys: map[string]model.Entry{key: entry(key, 7)}, delay: 2 * time.Second}
+		b := &changing{keys: map[string]model.Entry{key: controlEntry(key, 7)}, delay: 2 * time.Second}
 		for i := range 40 {
 			b.groups = append(b.groups, fmt.Sprint("g", i))
 		}

@@ -1,4 +1,4 @@
-package control
+package desired
 
 import (
 	"context"
@@ -14,30 +14,30 @@ import (
 )
 
 // record is what is kept on disk.
-type record struct {
-	bucketRecord
+type controlRecord struct {
+	controlBucketRecord
 	// Keys are the documents in force.
 	Keys map[string]model.Entry `json:"keys"`
 }
 
 // bucketRecord is what is kept of the bucket as a whole: Stream and Kept of model.Sync.
-type bucketRecord struct {
+type controlBucketRecord struct {
 	Stream time.Time `json:"stream,omitzero"`
 	Kept   []string  `json:"kept,omitempty"`
 }
 
 // store keeps a record in a file, without a path nowhere.
-type store struct {
+type controlStore struct {
 	host *host.Host
 	path string
 }
 
 // read reads the record. A damaged one is logged and counts as none: the bucket is read anyway.
-func (s store) read(log *slog.Logger) (record, error) {
+func (s controlStore) read(log *slog.Logger) (controlRecord, error) {
 	if s.path == "" {
-		return record{}, nil
+		return controlRecord{}, nil
 	}
-	out, err := host.ReadRecord[record](s.path)
+	out, err := host.ReadRecord[controlRecord](s.path)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		err = nil
@@ -49,7 +49,7 @@ func (s store) read(log *slog.Logger) (record, error) {
 	return out, err
 }
 
-func (s store) write(ctx context.Context, r record) error {
+func (s controlStore) write(ctx context.Context, r controlRecord) error {
 	if s.path == "" {
 		return nil
 	}
@@ -58,8 +58,8 @@ func (s store) write(ctx context.Context, r record) error {
 }
 
 // CheckRecord reads what is stored at a path. The error is why Open would leave something out.
-func CheckRecord(path string) error {
-	r, err := host.ReadRecord[record](path)
+func CheckControl(path string) error {
+	r, err := host.ReadRecord[controlRecord](path)
 	for key, e := range r.Keys {
 		if _, failed := decode(e); failed != nil {
 			err = errors.Join(err, fmt.Errorf("%s: %w", key, failed))
@@ -70,7 +70,7 @@ func CheckRecord(path string) error {
 }
 
 // document is one that is in force: one of pause, labels and groups.
-type document struct {
+type controlDocument struct {
 	entry  model.Entry
 	pause  *model.Pause
 	labels map[string]string
@@ -78,19 +78,19 @@ type document struct {
 }
 
 // decode decodes the value of a key, whoever signed it. The error never passes by trying again.
-func decode(e model.Entry) (document, error) {
+func decode(e model.Entry) (controlDocument, error) {
 	_, name, ok := model.SplitKey(e.Key)
 	if !ok || !model.IsControlKey(e.Key) {
-		return document{}, fmt.Errorf("%w: %q is no control key", model.ErrInvalidControl, e.Key)
+		return controlDocument{}, fmt.Errorf("%w: %q is no control key", model.ErrInvalidControl, e.Key)
 	}
 	if e.Refused != "" {
-		return document{}, fmt.Errorf("%w: %s", model.ErrInvalidControl, e.Refused)
+		return controlDocument{}, fmt.Errorf("%w: %s", model.ErrInvalidControl, e.Refused)
 	}
 	content, err := signed.Content(e.Value)
 	if err != nil {
-		return document{}, fmt.Errorf("%w: %w", model.ErrInvalidControl, err)
+		return controlDocument{}, fmt.Errorf("%w: %w", model.ErrInvalidControl, err)
 	}
-	out := document{entry: e}
+	out := controlDocument{entry: e}
 	switch name {
 	case model.ControlPause:
 		p, err := model.DecodePause(content)

@@ -1,4 +1,4 @@
-package control
+package desired
 
 import (
 	"context"
@@ -244,7 +244,7 @@ func (c *Control) reject(e model.Entry, err error) error {
 	}
 	c.mu.Lock()
 	before := c.rejected[e.Key]
-	c.rejected[e.Key] = rejection{e.Revision, e.Time, why}
+	c.rejected[e.Key] = controlRejection{e.Revision, e.Time, why}
 	c.mu.Unlock()
 	if before.why != why || before.revision != e.Revision {
 		c.o.Rejected(why)
@@ -257,14 +257,14 @@ func (c *Control) reject(e model.Entry, err error) error {
 // stored is tried again with the next call; the error says why.
 func (c *Control) settle(ctx context.Context, state model.Sync, changed, complete bool) error {
 	c.mu.Lock()
-	bucket := bucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
+	bucket := controlBucketRecord{Stream: state.Stream, Kept: slices.Clone(state.Kept)}
 	// Before the bucket was read nothing of it is known.
 	if !state.Stream.IsZero() && (!bucket.Stream.Equal(c.bucket.Stream) || !slices.Equal(bucket.Kept, c.bucket.Kept)) {
 		c.bucket, changed = bucket, true
 	}
 	c.unread = state.Err
 	c.settled = c.settled || complete && (state.Complete() || len(state.Kept) > 0) || state.Err != nil
-	r := record{c.bucket, map[string]model.Entry{}}
+	r := controlRecord{c.bucket, map[string]model.Entry{}}
 	for key, d := range c.documents {
 		r.Keys[key] = d.entry
 	}
