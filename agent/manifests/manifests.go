@@ -14,7 +14,7 @@ import (
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/repairs"
+
 	"github.com/musterfleet/muster/agent/reporter"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
@@ -61,7 +61,7 @@ type Manifests struct {
 	view     *desired.View
 	schedule *schedule.Schedule
 	checks   *checks
-	repairs  *repairs.Repairs
+	repairs  *drift.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
 	kept map[string]*kept
 	// stableFacts is the digest of the stable facts at the last Sync.
@@ -94,7 +94,7 @@ type kept struct {
 func New(o Options) *Manifests {
 	m := &Manifests{o: o, view: o.Set.View(), schedule: schedule.New(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
-	m.repairs = repairs.New(repairs.Options{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
+	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{
 		Interval: func() time.Duration { return m.schedule.Paced(o.Config().HealthInterval.Std()) },
 		Wake:     o.Wake, Log: o.Log,

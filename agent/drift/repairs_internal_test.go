@@ -1,4 +1,4 @@
-package repairs
+package drift
 
 import (
 	"testing"

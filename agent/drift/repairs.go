@@ -1,6 +1,6 @@
 // Package repairs keeps what a node knows of drift between its runs: it tells status and
 // reports what agent/drift finds, and knows what failed last.
-package repairs
+package drift
 
 import (
 	"cmp"
@@ -11,7 +11,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -23,9 +22,9 @@ type Status interface {
 }
 
 // Options are what Repairs are made from.
-type Options struct {
+type RepairOptions struct {
 	// Drift are those of what is followed; New sets Flapping and Calm.
-	Drift  drift.Options
+	Drift  Options
 	Status Status
 	// Report reports an event of a manifest.
 	Report func(key string, event model.NodeEvent, message string)
@@ -35,8 +34,8 @@ type Options struct {
 // Repairs are those of the manifests of a node, by their keys. Its methods are for one
 // goroutine. Make it with New.
 type Repairs struct {
-	o       Options
-	monitor *drift.Monitor
+	o       RepairOptions
+	monitor *Monitor
 	// failed are the resources that did not reach their state when they were tried last.
 	failed map[string]map[model.Ref]bool
 	// differ are those that only would have been changed when they were looked at last.
@@ -47,16 +46,16 @@ type Repairs struct {
 }
 
 // New returns Repairs that follow nothing.
-func New(o Options) *Repairs {
+func NewRepairs(o RepairOptions) *Repairs {
 	r := &Repairs{o: o, failed: map[string]map[model.Ref]bool{}, differ: map[string]map[model.Ref]bool{}, lenient: map[string]map[model.Ref]bool{}}
 	o.Drift.Flapping, o.Drift.Calm = r.began, r.ended
-	r.monitor = drift.New(o.Drift)
+	r.monitor = New(o.Drift)
 
 	return r
 }
 
 // Follow follows the resources of a manifest, and no others.
-func (r *Repairs) Follow(key string, manifest drift.Manifest) {
+func (r *Repairs) Follow(key string, manifest Manifest) {
 	r.monitor.Follow(key, manifest)
 	lenient := map[model.Ref]bool{}
 	for _, res := range manifest.Resources {
@@ -95,7 +94,7 @@ func (r *Repairs) Close() { r.monitor.Close() }
 
 // Take returns what may have drifted since the last call, and tells what flaps, or does no
 // longer.
-func (r *Repairs) Take(now time.Time) []drift.Drift {
+func (r *Repairs) Take(now time.Time) []Drift {
 	out := r.monitor.Take(now)
 	r.o.Status.SetWatches(r.monitor.Watched())
 
