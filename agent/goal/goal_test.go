@@ -46,11 +46,11 @@ func TestUnconverged(t *testing.T) {
 		if c.active {
 			active = []string{key}
 		}
-		status := model.AgentStatus{Manifests: []model.AssignedManifest{{Key: key, State: c.state, Last: c.last}}}
+		found := model.AgentStatus{Manifests: []model.AssignedManifest{{Key: key, State: c.state, Last: c.last}}}
 		if c.message != "" {
-			status.Notices = []string{c.message}
+			found.Notices = []string{c.message}
 		}
-		got := goal.Unconverged(status, active, c.sync, c.away)
+		got := goal.Unconverged(found, active, c.sync, c.away)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
