@@ -27,7 +27,7 @@ import (
 	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/status"
@@ -101,7 +101,7 @@ type Agent struct {
 	// operators is what they write about the node.
 	operators *operators
 	outbox    *outbox.Outbox
-	report    *reporter.Reporter
+	report    *reporting.Reporter
 	status    *status.Node
 	runs      *status.Runs
 	facts     *factCache
@@ -182,7 +182,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	if err := o.Host.OpenState(false); err != nil {
 		return err
 	}
-	a.report = reporter.New(reporter.Options{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
+	a.report = reporting.NewReporter(reporting.ReporterOptions{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
 	a.outbox, err = outbox.Open(outbox.Options{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
 		Dropped: func(lost outbox.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },

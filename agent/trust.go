@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -47,7 +47,7 @@ const untrustedEvery = time.Minute
 
 // untrusted reports requests that are not signed as they must be.
 type untrusted struct {
-	report *reporter.Reporter
+	report *reporting.Reporter
 	log    *slog.Logger
 
 	mu sync.Mutex

@@ -15,7 +15,7 @@ import (
 	"github.com/musterfleet/muster/agent/pace"
 	"github.com/musterfleet/muster/agent/registrar"
 
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/runs"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
@@ -39,7 +39,7 @@ type Options struct {
 	Running    *runs.Running
 	Runner     *runs.Runner
 	Registrar  *registrar.Registrar
-	Report     *reporter.Reporter
+	Report     *reporting.Reporter
 	Status     *status.Node
 	// Shown is what administrators are shown of runs.
 	Shown *status.Runs

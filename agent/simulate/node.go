@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -27,7 +27,7 @@ type Node struct {
 	heart    *status.Heartbeat
 	outbox   *outbox
 	delivery *delivery.Delivery
-	report   *reporter.Reporter
+	report   *reporting.Reporter
 	control  *desired.Control
 	assigned *assigned
 	runs     *runs
@@ -66,7 +66,7 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	skewed := clock.New(m.now, func() time.Duration { return time.Since(began) })
 	most := func() int { return bounds.MaxDocument(link.Publisher.MaxMessage()) }
 	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
-	n.report = reporter.New(reporter.Options{State: n.State, MaxDocument: most, Log: n.log})
+	n.report = reporting.NewReporter(reporting.ReporterOptions{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
 	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
 	n.heart = &status.Heartbeat{

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/reporter"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
@@ -17,7 +17,7 @@ type runs struct {
 	assigned *assigned
 	control  *desired.Control
 	status   *status.Node
-	report   *reporter.Reporter
+	report   *reporting.Reporter
 }
 
 // observes reports whether runs change nothing now, because the node is paused.

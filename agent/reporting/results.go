@@ -1,4 +1,4 @@
-package reporter
+package reporting
 
 import (
 	"crypto/sha256"

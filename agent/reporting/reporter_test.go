@@ -1,4 +1,4 @@
-package reporter
+package reporting
 
 import (
 	"bytes"
@@ -18,7 +18,7 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := New(Options{State: func() model.NodeState { return model.NodeState{} }, MaxDocument: func() int { return 56 << 10 }, Log: logger})
+	r := NewReporter(ReporterOptions{State: func() model.NodeState { return model.NodeState{} }, MaxDocument: func() int { return 56 << 10 }, Log: logger})
 	r.Outbox = o
 	r.Node("", model.NodeStarted, "")
 	_ = r.Outbox.Sync()
@@ -42,7 +42,7 @@ func TestARepairDoesNotWaitForItsReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer o.Close()
-	r := New(Options{MaxDocument: func() int { return 56 << 10 }, Log: slog.New(slog.DiscardHandler)})
+	r := NewReporter(ReporterOptions{MaxDocument: func() int { return 56 << 10 }, Log: slog.New(slog.DiscardHandler)})
 	r.Outbox = o
 	r.Run(&model.Run{RunID: "a", Cause: model.CauseDrift})
 	if got := o.Next(10); len(got) != 0 {

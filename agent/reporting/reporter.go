@@ -1,6 +1,6 @@
 // Package reporter puts what happens on a node into the outbox as reports, and leaves
 // out results that were reported before.
-package reporter
+package reporting
 
 import (
 	"encoding/json"
@@ -19,7 +19,7 @@ import (
 )
 
 // Outbox takes reports; *outbox.Outbox is one.
-type Outbox interface {
+type Appender interface {
 	// Append takes a report and returns its seq. The error is that it cannot be encoded.
 	Append(r model.Report) (seq uint64, err error)
 	// Sync makes all reports durable. SyncSoon does so too, and does not wait for it.
@@ -31,8 +31,8 @@ type Outbox interface {
 // transactions and runs, and End follows each run. Make it with New.
 type Reporter struct {
 	// Outbox takes the reports; it is set before the first.
-	Outbox Outbox
-	o      Options
+	Outbox Appender
+	o      ReporterOptions
 	// results are not reported again; lost is set when reports were dropped, perhaps of
 	// these.
 	results results
@@ -42,7 +42,7 @@ type Reporter struct {
 }
 
 // Options are what a Reporter is made from.
-type Options struct {
+type ReporterOptions struct {
 	// State returns the state of the node, MaxDocument how long a report may be.
 	State       func() model.NodeState
 	MaxDocument func() int
@@ -50,7 +50,7 @@ type Options struct {
 }
 
 // New returns a reporter that has reported nothing.
-func New(o Options) *Reporter {
+func NewReporter(o ReporterOptions) *Reporter {
 	return &Reporter{o: o, results: results{}, runs: map[string]*currentRun{}}
 }
 
