@@ -23,7 +23,7 @@ import (
 	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
-	"github.com/musterfleet/muster/agent/outbox"
+
 	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
@@ -100,7 +100,7 @@ type Agent struct {
 	watch  Assignments
 	// operators is what they write about the node.
 	operators *operators
-	outbox    *outbox.Outbox
+	outbox    *reporting.Outbox
 	report    *reporting.Reporter
 	status    *status.Node
 	runs      *status.Runs
@@ -183,9 +183,9 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 		return err
 	}
 	a.report = reporting.NewReporter(reporting.ReporterOptions{State: a.status.State, MaxDocument: maxDocument(o.Publisher), Log: a.log})
-	a.outbox, err = outbox.Open(outbox.Options{
+	a.outbox, err = reporting.OpenOutbox(reporting.OutboxOptions{
 		Dir: filepath.Join(dir, "outbox"), MaxBytes: int64(o.Config.OutboxMaxBytes), Log: a.log,
-		Dropped: func(lost outbox.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
+		Dropped: func(lost reporting.Lost) model.Report { return a.report.Dropped(a.status.Identity(), lost) },
 	})
 	if err != nil {
 		return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/goal"
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -271,7 +271,7 @@ func TestTwoAgentsInOneStateDirectory(t *testing.T) {
 	bubble(t, func(t *testing.T, n *node) {
 		n.start()
 		_, err := agent.New(t.Context(), n.options())
-		if !errors.Is(err, outbox.ErrInUse) || !strings.Contains(err.Error(), n.state) {
+		if !errors.Is(err, reporting.ErrInUse) || !strings.Contains(err.Error(), n.state) {
 			t.Errorf("got %v", err)
 		}
 	})
@@ -624,7 +624,7 @@ func TestOutboxOfAnotherFormatLeavesTheStateAlone(t *testing.T) {
 	if err := os.WriteFile(n.state+"/outbox/00000000000000000001.v9.log", nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := agent.New(t.Context(), n.options()); !errors.Is(err, outbox.ErrFormat) {
+	if _, err := agent.New(t.Context(), n.options()); !errors.Is(err, reporting.ErrFormat) {
 		t.Errorf("the error is %v", err)
 	}
 	if _, err := os.Stat(n.state + "/format"); !errors.Is(err, os.ErrNotExist) {

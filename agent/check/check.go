@@ -14,7 +14,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/desired"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
@@ -35,7 +35,7 @@ func State(c config.Config) model.Problems {
 	}
 	out.add(c.StateDir, state.CheckWritable(c.StateDir))
 	in := func(name string) string { return filepath.Join(c.StateDir, name) }
-	for _, err := range outbox.Check(in("outbox")) {
+	for _, err := range reporting.Check(in("outbox")) {
 		out.add(in("outbox"), err)
 	}
 	out.add(in("seen.json"), desired.CheckBucket(in("seen.json")))

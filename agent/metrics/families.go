@@ -3,7 +3,7 @@ package metrics
 import (
 	"time"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -15,7 +15,7 @@ type snapshot struct {
 	connected bool
 	// last is when NATS was connected last.
 	last      time.Time
-	outbox    outbox.Stats
+	outbox    reporting.Stats
 	requests  requests.Ended
 	manifests map[string]manifest
 }

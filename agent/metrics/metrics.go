@@ -10,7 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -23,7 +23,7 @@ type Sources struct {
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
 	// the connection was lost, or zero for never.
 	Connection func() (connected bool, last time.Time)
-	Outbox     func() outbox.Stats
+	Outbox     func() reporting.Stats
 	Requests   func() requests.Ended
 	Log        *slog.Logger
 }

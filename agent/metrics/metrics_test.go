@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/musterfleet/muster/agent/metrics"
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -30,7 +30,7 @@ type agent struct {
 	state     model.NodeState
 	connected bool
 	last      time.Time
-	outbox    outbox.Stats
+	outbox    reporting.Stats
 	requests  requests.Ended
 	log       hosttest.LogText
 }
@@ -47,7 +47,7 @@ func (a *agent) metrics() *metrics.Metrics {
 			return s
 		},
 		Connection: func() (bool, time.Time) { return a.connected, a.last },
-		Outbox:     func() outbox.Stats { return a.outbox },
+		Outbox:     func() reporting.Stats { return a.outbox },
 		Requests:   func() requests.Ended { return a.requests },
 		Log:        slog.New(slog.NewTextHandler(&a.log, nil)),
 	})
@@ -111,7 +111,7 @@ func has(t *testing.T, lines []string, prefix string, want ...string) {
 func busy() (*agent, *metrics.Metrics) {
 	a := newAgent()
 	a.connected, a.last = true, started.Add(90*time.Second)
-	a.outbox = outbox.Stats{Reports: 3, Bytes: 4096, MaxBytes: 1 << 20, Dropped: 7}
+	a.outbox = reporting.Stats{Reports: 3, Bytes: 4096, MaxBytes: 1 << 20, Dropped: 7}
 	a.requests = requests.Ended{Done: 4, Failed: 3, Expired: 2, Cancelled: 5, Rejected: 1}
 	a.state.Health = model.HealthCounts{OK: 5, Critical: 1}
 	m := a.metrics()
@@ -225,7 +225,7 @@ func TestAPanicEndsOneScrape(t *testing.T) {
 			return a.state
 		},
 		Connection: func() (bool, time.Time) { return false, time.Time{} },
-		Outbox:     func() outbox.Stats { return outbox.Stats{} },
+		Outbox:     func() reporting.Stats { return reporting.Stats{} },
 		Requests:   func() requests.Ended { return requests.Ended{} },
 		Log:        slog.New(slog.NewTextHandler(&a.log, nil)),
 	})

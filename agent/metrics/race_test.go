@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/metrics"
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
@@ -26,7 +26,7 @@ func TestScrapesLoseNoRun(t *testing.T) {
 			return model.NodeState{Manifests: maps.Clone(assigned)}
 		},
 		Connection: func() (bool, time.Time) { return true, time.Time{} },
-		Outbox:     func() outbox.Stats { return outbox.Stats{} },
+		Outbox:     func() reporting.Stats { return reporting.Stats{} },
 		Requests:   func() requests.Ended { return requests.Ended{} },
 		Log:        hosttest.Log(t),
 	})

@@ -14,7 +14,7 @@ import (
 	"github.com/segmentio/ksuid"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/outbox"
+
 	"github.com/musterfleet/muster/model"
 )
 
@@ -216,7 +216,7 @@ func (p *Reporter) Forget(manifest string) { delete(p.results, manifest) }
 
 // Dropped returns the report about dropped ones, from the identity of the node: the
 // outbox is locked, so nothing is read that it knows.
-func (p *Reporter) Dropped(s model.NodeState, lost outbox.Lost) model.Report {
+func (p *Reporter) Dropped(s model.NodeState, lost Lost) model.Report {
 	p.lost.Store(true)
 	from, to := lost.Ranges[0].From, lost.Ranges[len(lost.Ranges)-1].To
 	s.Event, s.Dropped, s.DroppedFrom, s.DroppedTo, s.DroppedRanges = model.NodeDropped, lost.Reports, from, to, lost.Ranges

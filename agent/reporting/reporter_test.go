@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/agent/outbox"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -14,7 +13,7 @@ import (
 func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
 	logger := slog.New(slog.NewTextHandler(&log, nil))
-	o, err := outbox.Open(outbox.Options{Dir: t.TempDir(), Log: logger})
+	o, err := OpenOutbox(OutboxOptions{Dir: t.TempDir(), Log: logger})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +36,7 @@ func TestDiskThatTakesNothingIsLoggedOnce(t *testing.T) {
 // TestARepairDoesNotWaitForItsReport to be synced; another run does, for its own and all
 // before it.
 func TestARepairDoesNotWaitForItsReport(t *testing.T) {
-	o, err := outbox.Open(outbox.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
+	o, err := OpenOutbox(OutboxOptions{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

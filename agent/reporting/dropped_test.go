@@ -1,4 +1,4 @@
-package outbox_test
+package reporting_test
 
 import (
 	"os"

@@ -1,4 +1,4 @@
-package outbox_test
+package reporting_test
 
 import (
 	"encoding/json"
@@ -16,13 +16,13 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/model"
 )
 
-func open(t *testing.T, dir string, max int64) *outbox.Outbox {
+func open(t *testing.T, dir string, max int64) *reporting.Outbox {
 	t.Helper()
-	b, err := outbox.Open(outbox.Options{Dir: dir, MaxBytes: max, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
+	b, err := reporting.OpenOutbox(reporting.OutboxOptions{Dir: dir, MaxBytes: max, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func open(t *testing.T, dir string, max int64) *outbox.Outbox {
 	return b
 }
 
-func dropped(lost outbox.Lost) model.Report {
+func dropped(lost reporting.Lost) model.Report {
 	doc, _ := json.Marshal(lost)
 
 	return model.Report{ID: fmt.Sprint("d", lost), Kind: model.KindNode, Outcome: "dropped", Data: doc}
@@ -43,7 +43,7 @@ func report(kind, outcome string, size int) model.Report {
 	return model.Report{ID: kind + outcome, Kind: kind, Outcome: model.Outcome(outcome), Data: doc}
 }
 
-func add(t *testing.T, b *outbox.Outbox, n int, r model.Report) {
+func add(t *testing.T, b *reporting.Outbox, n int, r model.Report) {
 	t.Helper()
 	for range n {
 		if _, err := b.Append(r); err != nil {
@@ -53,7 +53,7 @@ func add(t *testing.T, b *outbox.Outbox, n int, r model.Report) {
 }
 
 // drain takes everything out, in batches.
-func drain(t *testing.T, b *outbox.Outbox) []model.Report {
+func drain(t *testing.T, b *reporting.Outbox) []model.Report {
 	t.Helper()
 	if err := b.Sync(); err != nil {
 		t.Fatal(err)
@@ -270,7 +270,7 @@ func accounted(t *testing.T, got []model.Report, last uint64) {
 			order = append(order, r.Seq)
 			continue
 		}
-		var d outbox.Lost
+		var d reporting.Lost
 		if err := json.Unmarshal(r.Data, &d); err != nil {
 			t.Fatal(err)
 		}
@@ -377,7 +377,7 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := outbox.Open(outbox.Options{Dir: filepath.Join(file, "outbox"), Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
+	_, err := reporting.OpenOutbox(reporting.OutboxOptions{Dir: filepath.Join(file, "outbox"), Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
 	if err == nil || !strings.Contains(err.Error(), "open outbox") {
 		t.Errorf("got %v", err)
 	}
@@ -487,7 +487,7 @@ func TestSmallerBoundHoldsAtOnce(t *testing.T) {
 func TestInUse(t *testing.T) {
 	dir := t.TempDir()
 	b := open(t, dir, 0)
-	if _, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, outbox.ErrInUse) {
+	if _, err := reporting.OpenOutbox(reporting.OutboxOptions{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)}); !errors.Is(err, reporting.ErrInUse) {
 		t.Errorf("got %v", err)
 	}
 	if err := b.Close(); err != nil {

@@ -1,4 +1,4 @@
-package outbox
+package reporting
 
 import (
 	"bytes"
@@ -13,7 +13,7 @@ import (
 // make them durable.
 func TestDiskThatKeepsNothingIsLoggedOnce(t *testing.T) {
 	var log bytes.Buffer
-	b, err := Open(Options{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
+	b, err := OpenOutbox(OutboxOptions{Dir: t.TempDir(), Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

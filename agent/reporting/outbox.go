@@ -1,4 +1,4 @@
-package outbox
+package reporting
 
 import (
 	"context"
@@ -22,7 +22,7 @@ const (
 var ErrInUse = errors.New("the outbox is in use by another agent")
 
 // Options are what Open needs.
-type Options struct {
+type OutboxOptions struct {
 	// Dir is the outbox's own directory, created with mode 0700.
 	Dir string
 	// MaxBytes bounds the files together; zero means DefaultMaxBytes.
@@ -49,7 +49,7 @@ type Outbox struct {
 // their file is kept aside. It returns ErrInUse when another process has the
 // directory, and ErrFormat, with the segments untouched, when another version
 // of muster wrote them.
-func Open(o Options) (*Outbox, error) {
+func OpenOutbox(o OutboxOptions) (*Outbox, error) {
 	if o.MaxBytes == 0 {
 		o.MaxBytes = DefaultMaxBytes
 	}

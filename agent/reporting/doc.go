@@ -5,4 +5,4 @@
 // The summaries of stable runs have segments of their own, so that dropping them
 // first is removing files. Reports are dropped once the notice about them is in
 // place, one rename, whether their segment is still there or not.
-package outbox
+package reporting

@@ -1,4 +1,4 @@
-package outbox_test
+package reporting_test
 
 import (
 	"errors"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 )
 
 func TestUnknownFormat(t *testing.T) {
@@ -17,8 +17,8 @@ func TestUnknownFormat(t *testing.T) {
 	if err := os.WriteFile(file, []byte("muster1\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	_, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
-	if !errors.Is(err, outbox.ErrFormat) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "publish its reports, then move ") {
+	_, err := reporting.OpenOutbox(reporting.OutboxOptions{Dir: dir, Dropped: dropped, Log: slog.New(slog.DiscardHandler)})
+	if !errors.Is(err, reporting.ErrFormat) || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "publish its reports, then move ") {
 		t.Errorf("got %v", err)
 	}
 	entries, err := os.ReadDir(dir)

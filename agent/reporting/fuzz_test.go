@@ -1,4 +1,4 @@
-package outbox
+package reporting
 
 import (
 	"bytes"
@@ -45,7 +45,7 @@ func FuzzSegment(f *testing.F) {
 		if err := os.WriteFile(filepath.Join(dir, "00000000000000000001.log"), data, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		b, err := Open(Options{Dir: dir, Log: slog.New(slog.DiscardHandler), Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})
+		b, err := OpenOutbox(OutboxOptions{Dir: dir, Log: slog.New(slog.DiscardHandler), Dropped: func(Lost) model.Report { return model.Report{Kind: model.KindNode, Data: json.RawMessage("{}")} }})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package outbox_test
+package reporting_test
 
 import (
 	"bytes"
@@ -11,7 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/musterfleet/muster/agent/outbox"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/testing/alone"
 )
 
@@ -122,7 +122,7 @@ func TestFullDiskIsLoggedOnce(t *testing.T) {
 	}
 	var log bytes.Buffer
 	dir := t.TempDir()
-	b, err := outbox.Open(outbox.Options{Dir: dir, Dropped: dropped, Log: slog.New(slog.NewTextHandler(&log, nil))})
+	b, err := reporting.OpenOutbox(reporting.OutboxOptions{Dir: dir, Dropped: dropped, Log: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
 		t.Fatal(err)
 	}

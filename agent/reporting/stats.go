@@ -1,4 +1,4 @@
-package outbox
+package reporting
 
 // Stats are figures of an outbox.
 type Stats struct {
