@@ -15,7 +15,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/delivery"
+
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
@@ -106,7 +106,7 @@ type Agent struct {
 	runs      *status.Runs
 	facts     *factCache
 	registrar *registrar.Registrar
-	delivery  *delivery.Delivery
+	delivery  *reporting.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
 	previews  *previews.Service
@@ -197,7 +197,7 @@ func (a *Agent) open(ctx context.Context, o Options) (err error) {
 	// Nobody else has the outbox, and no run writes to these.
 	o.Host.CleanTemp(ctx, ".", "assignments", "requests")
 	a.report.Outbox = a.outbox
-	a.delivery = &delivery.Delivery{
+	a.delivery = &reporting.Delivery{
 		Outbox: a.outbox, Publisher: o.Publisher, Node: o.Config.Node, MaxBatch: maxDocument(o.Publisher),
 		Connected: tasks.NewSignal(), Drained: tasks.NewSignal(), Log: a.log,
 		Failed: func(err error) { a.status.SetUnstored(model.UnstoredReports, err) },

@@ -5,8 +5,8 @@ import (
 
 	"github.com/musterfleet/muster/agent/config"
 
-	"github.com/musterfleet/muster/agent/delivery"
 	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/manifest"
@@ -41,7 +41,7 @@ type Watched interface {
 
 // Publisher stores reports in the stream.
 type Publisher interface {
-	delivery.Publisher
+	reporting.Publisher
 	// MaxMessage returns how many bytes the server takes; zero while it is not known.
 	MaxMessage() int64
 }

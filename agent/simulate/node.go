@@ -9,7 +9,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/bounds"
 	"github.com/musterfleet/muster/agent/clock"
-	"github.com/musterfleet/muster/agent/delivery"
+
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/status"
@@ -26,7 +26,7 @@ type Node struct {
 	status   *status.Node
 	heart    *status.Heartbeat
 	outbox   *outbox
-	delivery *delivery.Delivery
+	delivery *reporting.Delivery
 	report   *reporting.Reporter
 	control  *desired.Control
 	assigned *assigned
@@ -68,7 +68,7 @@ func (n *Node) wire(f *Fleet, link Link) error {
 	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
 	n.report = reporting.NewReporter(reporting.ReporterOptions{State: n.State, MaxDocument: most, Log: n.log})
 	n.report.Outbox = n.outbox
-	n.delivery = &delivery.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
+	n.delivery = &reporting.Delivery{Outbox: n.outbox, Publisher: link.Publisher, Node: m.Node, MaxBatch: most, Connected: n.reachable[1], Drained: tasks.NewSignal(), Log: n.log}
 	n.heart = &status.Heartbeat{
 		Store: states{link.States, m, n.joining}, Node: n.status, Facts: func() (model.Facts, string) { return nil, m.Node }, Clock: skewed, ClockMoved: func() { n.control.Wake() }, Connected: n.reachable[0], Drained: n.delivery.Drained, Log: n.log,
 		Duplicate: func(message string) { n.report.Node("", model.NodeDuplicate, message) },

@@ -1,6 +1,6 @@
 // Package delivery publishes the reports of the outbox, oldest first: alone, or as a
 // batch.
-package delivery
+package reporting
 
 import (
 	"context"
@@ -34,7 +34,7 @@ type Publisher interface {
 }
 
 // Outbox has the reports that wait; *outbox.Outbox is one.
-type Outbox interface {
+type Backlog interface {
 	// Next returns the oldest waiting reports, at most a number of them, and leaves them in.
 	Next(most int) []model.Report
 	// Ack takes out the reports up to and including a seq: they are published. Drop does it
@@ -51,7 +51,7 @@ type Outbox interface {
 
 // Delivery publishes the reports of an outbox.
 type Delivery struct {
-	Outbox    Outbox
+	Outbox    Backlog
 	Publisher Publisher
 	Node      string
 	// MaxBatch returns how long a batch may be.

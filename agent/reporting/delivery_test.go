@@ -1,4 +1,4 @@
-package delivery
+package reporting
 
 import (
 	"context"
@@ -13,14 +13,14 @@ import (
 )
 
 // queue is an Outbox in memory.
-type queue struct{ waiting []model.Report }
+type deliveryQueue struct{ waiting []model.Report }
 
-func (q *queue) Next(int) []model.Report { return q.waiting }
-func (q *queue) Ack(uint64) error        { q.waiting = nil; return nil }
-func (q *queue) Drop(uint64) error       { return errors.New("a report was dropped") }
-func (q *queue) Sync() error             { return nil }
-func (q *queue) Len() int                { return len(q.waiting) }
-func (q *queue) Ready() tasks.Signal     { return nil }
+func (q *deliveryQueue) Next(int) []model.Report { return q.waiting }
+func (q *deliveryQueue) Ack(uint64) error        { q.waiting = nil; return nil }
+func (q *deliveryQueue) Drop(uint64) error       { return errors.New("a report was dropped") }
+func (q *deliveryQueue) Sync() error             { return nil }
+func (q *deliveryQueue) Len() int                { return len(q.waiting) }
+func (q *deliveryQueue) Ready() tasks.Signal     { return nil }
 
 // fullStore is a Publisher that refuses reports until a time.
 type fullStore struct {
@@ -45,7 +45,7 @@ func (s *fullStore) PublishBatch(context.Context, []model.Report) error {
 func TestFullStoreIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &fullStore{until: time.Now().Add(time.Hour)}
-		outbox := &queue{[]model.Report{{Seq: 1, Type: model.ProtocolRun}}}
+		outbox := &deliveryQueue{[]model.Report{{Seq: 1, Type: model.ProtocolRun}}}
 		d := &Delivery{Outbox: outbox, Publisher: store, Node: "web01", MaxBatch: func() int { return 1 << 10 }, Drained: tasks.NewSignal(), Log: slog.New(slog.DiscardHandler)}
 		ctx, stop := context.WithCancel(t.Context())
 		defer stop()
