@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
 
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
@@ -86,7 +85,7 @@ type Options struct {
 	// Away returns why NATS cannot be reached, and what to do about it; empty while it can.
 	Away func() string
 	// Clock is that of the machine unless another is given.
-	Clock *clock.Clock
+	Clock *status.Clock
 	// Goal is when the agent ends by itself.
 	Goal goal.Goal
 	Log  *slog.Logger
@@ -131,7 +130,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		return nil, err
 	}
 	if o.Clock == nil {
-		o.Clock = clock.System()
+		o.Clock = status.System()
 	}
 	if o.Away == nil {
 		o.Away = func() string { return "" }

@@ -21,10 +21,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/registrar"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore/watch"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources"
@@ -271,7 +271,7 @@ type node struct {
 	stream   *stream
 	config   agent.Config
 	types    resource.Types
-	clock    *clock.Clock
+	clock    *status.Clock
 	outside  outside
 	// machine says what is watched happens; nil watches nothing.
 	machine *machine

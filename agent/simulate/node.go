@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/bounds"
-	"github.com/musterfleet/muster/agent/clock"
 
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/reporting"
@@ -63,7 +62,7 @@ func newNode(f *Fleet, s Script) *Node {
 func (n *Node) wire(f *Fleet, link Link) error {
 	n.link = link
 	m, began := n.machine, time.Now()
-	skewed := clock.New(m.now, func() time.Duration { return time.Since(began) })
+	skewed := status.NewClock(m.now, func() time.Duration { return time.Since(began) })
 	most := func() int { return bounds.MaxDocument(link.Publisher.MaxMessage()) }
 	n.status = status.New(m.Version, m.config, n.outbox.shown, func() int { return bounds.MaxState(link.States.MaxMessage()) }, skewed)
 	n.report = reporting.NewReporter(reporting.ReporterOptions{State: n.State, MaxDocument: most, Log: n.log})

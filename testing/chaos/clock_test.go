@@ -10,9 +10,9 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/clock"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/kvstore/content"
 	"github.com/musterfleet/muster/kvstore/nodes"
 	"github.com/musterfleet/muster/kvstore/registrations"
@@ -33,7 +33,7 @@ func clockSet(t *testing.T, r *rand.Rand) {
 	w.put()
 	var step atomic.Int64
 	began := time.Now()
-	stop := w.runHere(clock.New(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
+	stop := w.runHere(status.NewClock(func() time.Time { return time.Now().Add(time.Duration(step.Load())) }, func() time.Duration { return time.Since(began) }))
 	w.judge()
 	w.during(func() {
 		for range 4 {
@@ -46,7 +46,7 @@ func clockSet(t *testing.T, r *rand.Rand) {
 }
 
 // runHere runs an agent in this process, with a clock, until stop.
-func (w *world) runHere(c *clock.Clock) (stop func()) {
+func (w *world) runHere(c *status.Clock) (stop func()) {
 	w.t.Helper()
 	log := slog.New(slog.NewTextHandler(&w.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	watcher := hostwatch.New(log)

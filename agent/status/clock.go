@@ -2,7 +2,7 @@
 // that was measured. Documents end by the server's clock, which all nodes share. What
 // operators signed ends as soon as either clock says so: a server that lies about the
 // time can end it early, and never bring back what has expired here.
-package clock
+package status
 
 import (
 	"fmt"
@@ -59,12 +59,12 @@ func (m measurement) betterThan(old measurement) bool {
 func System() *Clock {
 	began := time.Now()
 
-	return New(time.Now, func() time.Duration { return time.Since(began) })
+	return NewClock(time.Now, func() time.Duration { return time.Since(began) })
 }
 
 // New returns a clock that reads the time of day from wall, which may be set at any
 // time, and from elapsed the time since some moment, which may not.
-func New(wall func() time.Time, elapsed func() time.Duration) *Clock {
+func NewClock(wall func() time.Time, elapsed func() time.Duration) *Clock {
 	return &Clock{wall: wall, elapsed: elapsed}
 }
 

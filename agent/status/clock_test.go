@@ -1,10 +1,10 @@
-package clock_test
+package status_test
 
 import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/clock"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -12,14 +12,14 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 // machine is a machine whose time of day is set at will.
 type machine struct {
-	*clock.Clock
+	*status.Clock
 	passed, offset time.Duration
 }
 
 // newMachine returns a machine whose clock is ahead of the server's, where it is noon.
 func newMachine(ahead time.Duration) *machine {
 	m := &machine{offset: ahead}
-	m.Clock = clock.New(func() time.Time { return noon.Add(m.passed + m.offset) }, func() time.Duration { return m.passed })
+	m.Clock = status.NewClock(func() time.Time { return noon.Add(m.passed + m.offset) }, func() time.Duration { return m.passed })
 
 	return m
 }
