@@ -19,7 +19,6 @@ import (
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/footprint"
 
-	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/metrics"
 
@@ -87,7 +86,7 @@ type Options struct {
 	// Clock is that of the machine unless another is given.
 	Clock *status.Clock
 	// Goal is when the agent ends by itself.
-	Goal goal.Goal
+	Goal status.Goal
 	Log  *slog.Logger
 }
 
@@ -299,7 +298,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 			found := a.Describe()
 			found.Notices = a.status.Wrong()
 
-			return goal.Unconverged(found, keys, known, o.Away())
+			return status.Unconverged(found, keys, known, o.Away())
 		},
 	}
 

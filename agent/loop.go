@@ -7,10 +7,10 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
 )
@@ -42,8 +42,8 @@ type loop struct {
 	progress *progress
 	// started is closed when the loop runs.
 	started chan struct{}
-	goal    goal.Goal
-	result  goal.Result
+	goal    status.Goal
+	result  status.Result
 	// syncing, synced and known are guarded by the turn. syncing reports whether assign works,
 	// synced whether it finished once, and known is the state of the bucket at that time.
 	syncing, synced bool
@@ -91,7 +91,7 @@ func (l *loop) work(ctx, hard context.Context) (until time.Time) {
 	default:
 		next, end := l.next(now), l.endAt(now)
 		if isOver(end, now) {
-			l.result = goal.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
+			l.result = status.Result{Reached: true, Reasons: l.unconverged(m.View().Keys(), l.known)}
 		}
 		if !end.IsZero() {
 			next = model.EarlierTime(next, end)

@@ -10,8 +10,8 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent"
-	"github.com/musterfleet/muster/agent/goal"
 	"github.com/musterfleet/muster/agent/reporting"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/host"
 	"github.com/musterfleet/muster/resources/host/files"
@@ -59,7 +59,7 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 		bucket.sync = model.Sync{Err: errAway}
 		for _, comes := range []bool{false, true} {
 			o := n.options()
-			o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "no server answers" }
+			o.Goal, o.Away = status.Goal{Once: true}, func() string { return "no server answers" }
 			a, err := agent.New(t.Context(), o)
 			if err != nil {
 				t.Fatal(err)
@@ -74,7 +74,7 @@ func TestOneRunWaitsForNATS(t *testing.T) {
 				n.has("motd", "hello\n")
 			}
 			err, took := <-ended, time.Since(began)
-			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, goal.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
+			if comes && (err != nil || took > 6*time.Second) || !comes && (!errors.Is(err, status.ErrUnconverged) || !strings.Contains(err.Error(), "no server answers") || took.Round(time.Second) != 10*time.Second) {
 				t.Errorf("NATS comes: %t; ended after %s with %v", comes, took, err)
 			}
 		}
@@ -90,7 +90,7 @@ func TestPolledIsNoReason(t *testing.T) {
 		manifest := model.Entry{Key: "group.all.motd", Revision: 1, Value: []byte(n.manifest("motd", "hello\n"))}
 		bucket.change(func() { bucket.entries[manifest.Key], bucket.sync = manifest, model.Sync{At: time.Now()} })
 		o := n.options()
-		o.Goal, o.Away = goal.Goal{Once: true}, func() string { return "" }
+		o.Goal, o.Away = status.Goal{Once: true}, func() string { return "" }
 		a, err := agent.New(t.Context(), o)
 		if err != nil {
 			t.Fatal(err)

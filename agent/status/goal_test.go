@@ -1,4 +1,4 @@
-package goal_test
+package status_test
 
 import (
 	"errors"
@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/goal"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -50,7 +50,7 @@ func TestUnconverged(t *testing.T) {
 		if c.message != "" {
 			found.Notices = []string{c.message}
 		}
-		got := goal.Unconverged(found, active, c.sync, c.away)
+		got := status.Unconverged(found, active, c.sync, c.away)
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", name, got, c.want)
 		}
@@ -58,15 +58,15 @@ func TestUnconverged(t *testing.T) {
 }
 
 func TestErr(t *testing.T) {
-	if err := (goal.Goal{}).Err(goal.Result{}); err != nil {
+	if err := (status.Goal{}).Err(status.Result{}); err != nil {
 		t.Errorf("without a goal: %v", err)
 	}
-	once := goal.Goal{Once: true}
-	if err := once.Err(goal.Result{Reached: true}); err != nil {
+	once := status.Goal{Once: true}
+	if err := once.Err(status.Result{Reached: true}); err != nil {
 		t.Errorf("reached: %v", err)
 	}
-	for _, r := range []goal.Result{{}, {Reached: true, Reasons: []string{"a", "b"}}} {
-		if err := once.Err(r); !errors.Is(err, goal.ErrUnconverged) {
+	for _, r := range []status.Result{{}, {Reached: true, Reasons: []string{"a", "b"}}} {
+		if err := once.Err(r); !errors.Is(err, status.ErrUnconverged) {
 			t.Errorf("%+v gives %v", r, err)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package goal is when an agent ends by itself, and what comes of that.
-package goal
+package status
 
 import (
 	"cmp"
