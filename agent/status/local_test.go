@@ -1,4 +1,4 @@
-package local_test
+package status_test
 
 import (
 	"context"
@@ -13,13 +13,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/local"
+	"github.com/musterfleet/muster/agent/status"
 )
 
 // ask asks what answers in a state directory for its greeting.
 func ask(t *testing.T, dir string) (answer string, err error) {
 	t.Helper()
-	err = local.Ask(t.Context(), dir, http.MethodGet, "/greeting", nil, &answer)
+	err = status.Ask(t.Context(), dir, http.MethodGet, "/greeting", nil, &answer)
 
 	return answer, err
 }
@@ -37,26 +37,26 @@ func greeting(w http.ResponseWriter, r *http.Request) {
 func TestAsk(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), strings.Repeat("long", 40))
-	if _, err := ask(t, dir); !errors.Is(err, local.ErrNotRunning) {
+	if _, err := ask(t, dir); !errors.Is(err, status.ErrNotRunning) {
 		t.Errorf("without a directory: %v", err)
 	}
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(t, dir); !errors.Is(err, local.ErrNotRunning) {
+	if _, err := ask(t, dir); !errors.Is(err, status.ErrNotRunning) {
 		t.Errorf("without a socket: %v", err)
 	}
-	stale, err := local.Listen(dir)
+	stale, err := status.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := stale.UnixListener.Close(); err != nil { // as a kill does
 		t.Fatal(err)
 	}
-	if _, err := ask(t, dir); !errors.Is(err, local.ErrNotRunning) {
+	if _, err := ask(t, dir); !errors.Is(err, status.ErrNotRunning) {
 		t.Errorf("with the socket of a killed agent: %v", err)
 	}
-	l, err := local.Listen(dir)
+	l, err := status.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +69,7 @@ func TestAsk(t *testing.T) {
 	if answer, err := ask(t, dir); err != nil || answer != "hello" {
 		t.Errorf("got %q, %v", answer, err)
 	}
-	if err := local.Ask(t.Context(), dir, http.MethodGet, "/other", nil, nil); err == nil || err.Error() != "the agent answers: no such thing" {
+	if err := status.Ask(t.Context(), dir, http.MethodGet, "/other", nil, nil); err == nil || err.Error() != "the agent answers: no such thing" {
 		t.Errorf("an error of the agent: %v", err)
 	}
 	stop()
@@ -89,7 +89,7 @@ func TestListenLeavesOthersAlone(t *testing.T) {
 	if err := os.WriteFile(path, []byte("mine"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := local.Listen(dir); err == nil || !strings.Contains(err.Error(), "agent.sock is no socket: move it away") {
+	if _, err := status.Listen(dir); err == nil || !strings.Contains(err.Error(), "agent.sock is no socket: move it away") {
 		t.Errorf("got %v", err)
 	}
 	if text, err := os.ReadFile(path); string(text) != "mine" {
@@ -98,7 +98,7 @@ func TestListenLeavesOthersAlone(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := local.Listen(dir); err == nil {
+	if _, err := status.Listen(dir); err == nil {
 		t.Error("it listens where everybody may write")
 	}
 }
@@ -115,7 +115,7 @@ func TestSocketOfOthers(t *testing.T) {
 	if err := os.Chmod(dir, 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := ask(t, dir); err == nil || errors.Is(err, local.ErrNotRunning) {
+	if _, err := ask(t, dir); err == nil || errors.Is(err, status.ErrNotRunning) {
 		t.Errorf("got %v", err)
 	}
 }
@@ -127,14 +127,14 @@ func TestAgentThatDoesNotAnswer(t *testing.T) {
 	if err := os.Chmod(dir, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	l, err := local.Listen(dir)
+	l, err := status.Listen(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer l.Close()
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
-	if err := local.Ask(ctx, dir, http.MethodGet, "/greeting", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
+	if err := status.Ask(ctx, dir, http.MethodGet, "/greeting", nil, nil); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("nobody answers: %v", err)
 	}
 }
