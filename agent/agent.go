@@ -20,7 +20,6 @@ import (
 	"github.com/musterfleet/muster/agent/footprint"
 
 	"github.com/musterfleet/muster/agent/manifests"
-	"github.com/musterfleet/muster/agent/metrics"
 
 	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/previews"
@@ -111,7 +110,7 @@ type Agent struct {
 	// packages publishes the inventory; nil without Options.Packages.
 	packages *packages.Publisher
 	// metrics is nil where they are not served.
-	metrics *metrics.Server
+	metrics *status.Server
 	// reconnected wakes the watch when NATS can be reached again.
 	reconnected tasks.Signal
 	// ran is notified after each run.

@@ -1,7 +1,7 @@
 // Package metrics serves figures of a running agent to Prometheus. Nearly all are read
 // from the state of the agent when they are asked for: nothing is done between scrapes,
 // but that the end of a run is counted.
-package metrics
+package status
 
 import (
 	"log/slog"
@@ -41,7 +41,7 @@ type Metrics struct {
 }
 
 // New returns the metrics of an agent that has begun.
-func New(s Sources) *Metrics {
+func MetricsNew(s Sources) *Metrics {
 	return &Metrics{
 		sources: s, families: families(), names: telemetry.LabelValues{},
 		runs: prometheus.NewCounterVec(prometheus.CounterOpts{

@@ -1,4 +1,4 @@
-package metrics_test
+package status_test
 
 import (
 	"fmt"
@@ -14,9 +14,9 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 
-	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 	"github.com/musterfleet/muster/testing/markdown"
@@ -39,8 +39,8 @@ func newAgent() *agent {
 	return &agent{state: model.NodeState{Node: "web01", Version: "1.2.3", Started: started, Manifests: map[string]model.ManifestState{}}}
 }
 
-func (a *agent) metrics() *metrics.Metrics {
-	return metrics.New(metrics.Sources{
+func (a *agent) metrics() *status.Metrics {
+	return status.MetricsNew(status.Sources{
 		State: func() model.NodeState {
 			s := a.state
 			s.Manifests = maps.Clone(s.Manifests)
@@ -54,14 +54,14 @@ func (a *agent) metrics() *metrics.Metrics {
 }
 
 // ran notes the run of a manifest, as the agent does.
-func (a *agent) ran(m *metrics.Metrics, key string, run model.Run) {
+func (a *agent) ran(m *status.Metrics, key string, run model.Run) {
 	run.Manifest = key
 	a.state.Manifests[key] = model.ManifestState{Revision: 1, Outcome: run.Outcome(), At: run.Started.Add(run.Duration), Counts: run.Counts}
 	m.Ran(key, &run)
 }
 
 // gather returns the families of a scrape that is checked for all that a registry can.
-func gather(t *testing.T, m *metrics.Metrics) []*dto.MetricFamily {
+func gather(t *testing.T, m *status.Metrics) []*dto.MetricFamily {
 	t.Helper()
 	registry := prometheus.NewPedanticRegistry()
 	if err := registry.Register(m); err != nil {
@@ -76,7 +76,7 @@ func gather(t *testing.T, m *metrics.Metrics) []*dto.MetricFamily {
 }
 
 // scrape returns the lines of a scrape.
-func scrape(t *testing.T, m *metrics.Metrics) []string {
+func scrape(t *testing.T, m *status.Metrics) []string {
 	t.Helper()
 	var text strings.Builder
 	for _, f := range gather(t, m) {
@@ -108,7 +108,7 @@ func has(t *testing.T, lines []string, prefix string, want ...string) {
 }
 
 // busy is an agent with something of everything.
-func busy() (*agent, *metrics.Metrics) {
+func busy() (*agent, *status.Metrics) {
 	a := newAgent()
 	a.connected, a.last = true, started.Add(90*time.Second)
 	a.outbox = reporting.Stats{Reports: 3, Bytes: 4096, MaxBytes: 1 << 20, Dropped: 7}
@@ -217,7 +217,7 @@ func TestManyManifestsShareSeries(t *testing.T) {
 // TestAPanicEndsOneScrape, not the agent.
 func TestAPanicEndsOneScrape(t *testing.T) {
 	a, broken := newAgent(), true
-	m := metrics.New(metrics.Sources{
+	m := status.MetricsNew(status.Sources{
 		State: func() model.NodeState {
 			if broken {
 				panic("unforeseen")

@@ -1,4 +1,4 @@
-package metrics_test
+package status_test
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/metrics"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
+	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/testing/hosttest"
 )
@@ -19,7 +19,7 @@ func TestScrapesLoseNoRun(t *testing.T) {
 	t.Parallel()
 	var mu sync.Mutex
 	assigned := map[string]model.ManifestState{}
-	m := metrics.New(metrics.Sources{
+	m := status.MetricsNew(status.Sources{
 		State: func() model.NodeState {
 			mu.Lock()
 			defer mu.Unlock()
