@@ -21,7 +21,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/manifests"
 
-	"github.com/musterfleet/muster/agent/packages"
 	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporting"
@@ -74,7 +73,7 @@ type Options struct {
 	// could not be gathered is in the errors.
 	Facts func(ctx context.Context, dir string) (facts model.Facts, stable string, failed []error)
 	// Packages reads the installed packages; nil stores no inventory.
-	Packages packages.Source
+	Packages status.Source
 	// PutInventory stores the inventory of the node.
 	PutInventory func(ctx context.Context, i model.Inventory) error
 	// Connection returns whether NATS can be reached, and when that was so last: now, when
@@ -108,7 +107,7 @@ type Agent struct {
 	loop      *loop
 	previews  *previews.Service
 	// packages publishes the inventory; nil without Options.Packages.
-	packages *packages.Publisher
+	packages *status.Publisher
 	// metrics is nil where they are not served.
 	metrics *status.Server
 	// reconnected wakes the watch when NATS can be reached again.
@@ -143,7 +142,7 @@ func New(ctx context.Context, o Options) (*Agent, error) {
 		registrar: registrar.New(o.Config.Node, o.Registry, o.Log),
 	}
 	if o.Packages != nil {
-		a.packages = &packages.Publisher{
+		a.packages = &status.Publisher{
 			Node: o.Config.Node, Source: o.Packages, Arm: o.Watch, Put: o.PutInventory, Log: o.Log,
 			Off: func() bool { return config.get().Inventory == "off" },
 		}

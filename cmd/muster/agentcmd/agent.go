@@ -20,7 +20,7 @@ import (
 	"github.com/musterfleet/muster/agent"
 	"github.com/musterfleet/muster/agent/config"
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/packages"
+
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/cmd/muster/cli"
@@ -328,7 +328,7 @@ func options(types resource.Types, log *slog.Logger, config agent.Config, store 
 		GiveBack:     true,
 		Publisher:    reports.New(store),
 		States:       nodes.New(store),
-		Packages:     packages.Machine{Root: "/", Run: machine.Run},
+		Packages:     status.Machine{Root: "/", Run: machine.Run},
 		PutInventory: nodes.New(store).PutInventory,
 		Facts: func(ctx context.Context, dir string) (model.Facts, string, []error) {
 			all, failed := facts.Gather(ctx, facts.Options{Dir: dir})

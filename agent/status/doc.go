@@ -1,2 +1,2 @@
 // Package packages publishes the packages that are installed on a node.
-package packages
+package status
