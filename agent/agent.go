@@ -21,7 +21,6 @@ import (
 
 	"github.com/musterfleet/muster/agent/manifests"
 
-	"github.com/musterfleet/muster/agent/previews"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
@@ -105,7 +104,7 @@ type Agent struct {
 	delivery  *reporting.Delivery
 	heartbeat *status.Heartbeat
 	loop      *loop
-	previews  *previews.Service
+	previews  *requests.PreviewsService
 	// packages publishes the inventory; nil without Options.Packages.
 	packages *status.Publisher
 	// metrics is nil where they are not served.
@@ -307,7 +306,7 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 func (a *Agent) Requests() *requests.Service { return a.loop.requests }
 
 // Previews accepts previews, and answers them while the agent runs.
-func (a *Agent) Previews() *previews.Service { return a.previews }
+func (a *Agent) Previews() *requests.PreviewsService { return a.previews }
 
 // Config returns the configuration in force.
 func (a *Agent) Config() Config { return a.config.get() }

@@ -1,4 +1,4 @@
-package previews_test
+package requests_test
 
 import (
 	"context"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/previews"
+	"github.com/musterfleet/muster/agent/requests"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -15,7 +15,7 @@ import (
 // who did last, get one.
 func TestTheSamePreviewIsBounded(t *testing.T) {
 	t.Parallel()
-	s := previews.New(previews.Options{
+	s := requests.New(requests.PreviewsOptions{
 		Node: "web01", Log: slog.New(slog.DiscardHandler), Untrusted: func(string) {}, Until: time.Until,
 		Open: func(_ context.Context, data []byte) ([]byte, error) { return data, nil },
 		Plan: func(context.Context, model.PreviewRequest) (*model.Plan, error) { return &model.Plan{}, nil },
