@@ -1,5 +1,5 @@
 // Package check reads what an agent would start with, and changes nothing.
-package check
+package agent
 
 import (
 	"errors"
