@@ -24,7 +24,7 @@ import (
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -264,8 +264,8 @@ func (a *Agent) makeLoop(ctx context.Context, o Options) error {
 		return err
 	}
 	a.status.SetAssignments(set.View().States())
-	running := runs.NewRunning(wakes.signal)
-	runner := runs.New(runs.Options{
+	running := runner.NewRunning(wakes.signal)
+	runner := runner.New(runner.Options{
 		Node: o.Config.Node, Version: o.Version, Host: o.Host, Checker: o.Checker, Origin: o.Loader.Origin,
 		Facts: a.facts.values, Shown: a.runs, Ran: a.ran, Log: a.log,
 	}, running)

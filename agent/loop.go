@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -28,8 +28,8 @@ const longestSleep = time.Hour
 type loop struct {
 	set       *desired.Set
 	manifests *manifests.Manifests
-	running   *runs.Running
-	runner    *runs.Runner
+	running   *runner.Running
+	runner    *runner.Runner
 	// facts returns the facts, and waits for the first ones.
 	facts    func(context.Context) (model.Facts, error)
 	requests *requests.Service

@@ -11,7 +11,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/signed"
 	"github.com/musterfleet/muster/resources/engine"
@@ -24,12 +24,12 @@ type previewer struct {
 	config    *settings
 	facts     *factCache
 	manifests *manifests.Manifests
-	running   *runs.Running
-	runner    *runs.Runner
+	running   *runner.Running
+	runner    *runner.Runner
 }
 
 // newPreviews returns what answers previews.
-func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runs.Running, runner *runs.Runner) *requests.PreviewsService {
+func (a *Agent) newPreviews(o Options, trust *desired.Gate, m *manifests.Manifests, running *runner.Running, runner *runner.Runner) *requests.PreviewsService {
 	p := &previewer{
 		try:    desired.SetOptions{Host: o.Host, Gate: trust, Clock: o.Clock, Loader: o.Loader, Bundles: o.Bundles, Log: a.log},
 		config: a.config, facts: a.facts, manifests: m, running: running, runner: runner,

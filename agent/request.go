@@ -9,7 +9,7 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/manifests"
 	"github.com/musterfleet/muster/agent/requests"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -60,11 +60,11 @@ func (l *loop) runRequest(ctx, hard context.Context, lane *lanes.Lane, q request
 	o.Manifest, o.Cause, o.CorrelationID, o.Full, o.Outputs = "ensure", model.CauseEnsure, q.ID, true, true
 	o.Secrets, o.Check = q.Secrets, q.Check
 	o.OnTransaction = func(t *model.Transaction) {
-		runs.LogTransaction(ctx, l.log, t)
+		runner.LogTransaction(ctx, l.log, t)
 		q.OnTransaction(t)
 	}
 	o.Locked = func(ctx context.Context, _ *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, runs.Holds, error) {
+		prepare := func() (*graph.Graph, runner.Holds, error) {
 			return q.Graph, func() bool { return true }, q.MayBegin()
 		}
 		g, err := l.runner.Await(ctx, o.RunID, lane, prepare, func(*graph.Graph) {})

@@ -16,7 +16,7 @@ import (
 	"github.com/musterfleet/muster/agent/registrar"
 
 	"github.com/musterfleet/muster/agent/reporting"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
@@ -36,8 +36,8 @@ type Options struct {
 	Facts      func() desired.Facts
 	RenewFacts func(ctx context.Context)
 	Set        *desired.Set
-	Running    *runs.Running
-	Runner     *runs.Runner
+	Running    *runner.Running
+	Runner     *runner.Runner
 	Registrar  *registrar.Registrar
 	Report     *reporting.Reporter
 	Status     *status.Node

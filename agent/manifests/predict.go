@@ -7,7 +7,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/lanes"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/engine/graph"
@@ -77,7 +77,7 @@ func (p *prediction) activeNow() (v *desired.Version) {
 // run makes the run, and reports it. The summary is nil where it did not come to its end.
 func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.ReconcileOptions) (*model.Run, error) {
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
-		prepare := func() (*graph.Graph, runs.Holds, error) {
+		prepare := func() (*graph.Graph, runner.Holds, error) {
 			v := p.activeNow()
 			if v == nil {
 				return nil, nil, errInactive
@@ -90,7 +90,7 @@ func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.Reconci
 			p.release = p.o.Set.Hold(p.version.Bundle)
 			engine := p.options()
 			engine.OnTransaction = func(t *model.Transaction) {
-				runs.LogTransaction(ctx, p.o.Log, t)
+				runner.LogTransaction(ctx, p.o.Log, t)
 				p.o.Running.Lock()
 				defer p.o.Running.Unlock()
 				p.o.Report.Transaction(t)
@@ -114,7 +114,7 @@ func (p *prediction) run(ctx context.Context, lane *lanes.Lane, o engine.Reconci
 			summary.Errors = append(summary.Errors, err.Error())
 		}
 		p.o.Report.Run(summary)
-		runs.LogRun(ctx, p.o.Log, summary)
+		runner.LogRun(ctx, p.o.Log, summary)
 		p.count(p.key, summary)
 	}
 

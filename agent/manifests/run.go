@@ -11,7 +11,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/runs"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/agent/schedule"
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
@@ -98,7 +98,7 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o engine.Reconcil
 	r.lane = lane
 	o.Locked = func(ctx context.Context, o *engine.ReconcileOptions) (*graph.Graph, error) {
 		waited := o.Waited
-		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, runs.Holds, error) {
+		g, err := r.o.Runner.Await(ctx, r.id, lane, func() (*graph.Graph, runner.Holds, error) {
 			defer func() { waited = false }()
 			return r.prepare(ctx, waited)
 		}, func(g *graph.Graph) { r.begun(ctx, o, g) })
@@ -130,7 +130,7 @@ func (r *run) reconcile(ctx context.Context, lane *lanes.Lane, o engine.Reconcil
 
 // prepare returns the graph of the run, resolved again where its inputs may have changed. waited
 // reports that another process delayed the run. The turn is not held.
-func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, runs.Holds, error) {
+func (r *run) prepare(ctx context.Context, waited bool) (*graph.Graph, runner.Holds, error) {
 	v, err := r.next()
 	if err != nil {
 		return nil, nil, err
@@ -298,7 +298,7 @@ func (r *run) options(v *desired.Version) engine.ReconcileOptions {
 
 // options are those that runs and health check passes of a manifest have in
 // common.
-func options(hard context.Context, by *runs.Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
+func options(hard context.Context, by *runner.Runner, key string, v *desired.Version, noop bool, cause model.Cause, id string) engine.ReconcileOptions {
 	o := by.Options(hard, id, noop)
 	o.Env.Scope.Dir, o.Env.Scope.Author, o.Env.Scope.Origin = v.Resolution.Dir, v.Resolution.Author(), by.Origin(v.Resolution.Resolved)
 	o.Secrets, o.FailOnError = v.Resolution.Secrets, v.Resolution.FailOnError
@@ -309,7 +309,7 @@ func options(hard context.Context, by *runs.Runner, key string, v *desired.Versi
 
 // note takes over what came of a resource.
 func (r *run) note(ctx context.Context, t *model.Transaction) {
-	runs.LogTransaction(ctx, r.o.Log, t)
+	runner.LogTransaction(ctx, r.o.Log, t)
 	r.o.Running.Lock()
 	defer r.o.Running.Unlock()
 	r.lane.Done(t.Ref())
