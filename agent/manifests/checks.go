@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/health"
 	"github.com/musterfleet/muster/agent/registrar"
-	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/engine"
 	"github.com/musterfleet/muster/resources/resource"
@@ -24,7 +24,7 @@ type checks struct {
 	*health.Monitor
 	o        Options
 	view     func() *desired.View
-	schedule *schedule.Schedule
+	schedule *runner.Schedule
 }
 
 // passAt returns when a health check pass of a manifest begins; zero is never, as while

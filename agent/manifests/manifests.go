@@ -17,7 +17,7 @@ import (
 
 	"github.com/musterfleet/muster/agent/reporting"
 	"github.com/musterfleet/muster/agent/runner"
-	"github.com/musterfleet/muster/agent/schedule"
+
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/model/telemetry"
@@ -59,7 +59,7 @@ type Manifests struct {
 	o Options
 	// view is the result of the last Sync or Handle.
 	view     *desired.View
-	schedule *schedule.Schedule
+	schedule *runner.Schedule
 	checks   *checks
 	repairs  *drift.Repairs
 	// kept is what the runs of a manifest leave for the next ones, by key.
@@ -92,7 +92,7 @@ type kept struct {
 
 // New returns Manifests that have made nothing of the set.
 func New(o Options) *Manifests {
-	m := &Manifests{o: o, view: o.Set.View(), schedule: schedule.New(), kept: map[string]*kept{}, asked: queues{}}
+	m := &Manifests{o: o, view: o.Set.View(), schedule: runner.NewSchedule(), kept: map[string]*kept{}, asked: queues{}}
 	o.Drift.IsToCome = o.Running.Lanes.IsToCome
 	m.repairs = drift.NewRepairs(drift.RepairOptions{Drift: o.Drift, Status: o.Status, Report: o.Report.Node, Log: o.Log})
 	monitor := health.New(health.Options{
@@ -205,7 +205,7 @@ func (m *Manifests) follow(key string, late []*resource.Resource) {
 // NoteDrift asks for the repair of what may have drifted.
 func (m *Manifests) NoteDrift(now time.Time) {
 	for _, d := range m.repairs.Take(now) {
-		m.schedule.AskFor(d.Key, schedule.Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
+		m.schedule.AskFor(d.Key, runner.Wake{Cause: model.CauseDrift, At: d.Since, Part: d.Refs, Retry: d.Retry})
 	}
 }
 

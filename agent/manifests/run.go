@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/lanes"
 	"github.com/musterfleet/muster/agent/registrar"
 	"github.com/musterfleet/muster/agent/runner"
-	"github.com/musterfleet/muster/agent/schedule"
+
 	"github.com/musterfleet/muster/agent/status"
 	"github.com/musterfleet/muster/agent/tasks"
 	"github.com/musterfleet/muster/model"
@@ -59,7 +59,7 @@ type run struct {
 	*Manifests
 	hard context.Context
 	key  string
-	wake schedule.Wake
+	wake runner.Wake
 	id   string
 	// observes is that the node is paused: the run changes nothing.
 	observes bool

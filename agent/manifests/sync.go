@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/musterfleet/muster/agent/desired"
-	"github.com/musterfleet/muster/agent/schedule"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 	"github.com/musterfleet/muster/resources/resource"
 )
@@ -92,7 +92,7 @@ func (m *Manifests) noteFacts(facts desired.Facts, now time.Time) {
 	}
 	for _, key := range m.view.Keys() {
 		if v := m.view.Active(key); v != nil && !v.Resolution.Static {
-			m.schedule.AskFor(key, schedule.Wake{Cause: model.CauseDrift, At: now})
+			m.schedule.AskFor(key, runner.Wake{Cause: model.CauseDrift, At: now})
 		}
 	}
 }

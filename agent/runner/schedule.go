@@ -1,5 +1,5 @@
 // Package schedule decides which manifest of a node runs next.
-package schedule
+package runner
 
 import (
 	"maps"
@@ -84,7 +84,7 @@ func (d due) retain(active []string) {
 }
 
 // New returns a schedule without manifests.
-func New() *Schedule {
+func NewSchedule() *Schedule {
 	return &Schedule{due: due{map[string]Wake{}, map[string]Wake{}}, turns: map[string]*turn{}, pace: 1 + tasks.Jitter*(2*rand.Float64()-1)}
 }
 

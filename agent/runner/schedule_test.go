@@ -1,4 +1,4 @@
-package schedule
+package runner
 
 import (
 	"reflect"
@@ -51,7 +51,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 		"somebody asked for a whole": {model.CauseManifest, true, none, none},
 		"and that may run":           {model.CauseManifest, false, Wake{Cause: model.CauseManifest, At: now}, none},
 	} {
-		s := New()
+		s := NewSchedule()
 		s.Ask("a", c.whole, now)
 		s.AskPart("a", model.CauseDrift, now, part)
 		s.of("a").next = now.Add(time.Hour)
@@ -69,7 +69,7 @@ func TestPartBesideItsWhole(t *testing.T) {
 			t.Errorf("%s: once nothing is in progress %q for %+v", name, key, w)
 		}
 	}
-	s := New()
+	s := NewSchedule()
 	s.Ask("a", model.CauseSchedule, now)
 	s.AskPart("a", model.CauseDrift, now, part)
 	s.Forget("a")
@@ -86,7 +86,7 @@ func always(_ string, part []model.Ref) ([]model.Ref, bool) { return part, true 
 func TestSomeOfAPart(t *testing.T) {
 	now := time.Now()
 	a, b := model.Ref{Type: "file", Name: "/a"}, model.Ref{Type: "exec", Name: "b"}
-	s := New()
+	s := NewSchedule()
 	s.AskPart("m", model.CauseDrift, now, []model.Ref{b, a})
 	s.of("m").next = now.Add(time.Hour)
 	files := func(_ string, part []model.Ref) ([]model.Ref, bool) {
@@ -111,7 +111,7 @@ func TestSomeOfAPart(t *testing.T) {
 func TestPostponedWhole(t *testing.T) {
 	now := time.Now()
 	part := []model.Ref{{Type: "file", Name: "/a"}}
-	s := New()
+	s := NewSchedule()
 	s.Postpone("a", Wake{Cause: model.CauseManifest, At: now})
 	s.AskPart("a", model.CauseDrift, now, part)
 	if _, w := s.Take([]string{"a"}, now, always); !reflect.DeepEqual(w.Part, part) {
@@ -146,7 +146,7 @@ func TestRetries(t *testing.T) {
 			s.AskPart("a", model.CauseDrift, now, part)
 		}, model.CauseDrift, false},
 	} {
-		s := New()
+		s := NewSchedule()
 		s.Within("a", 0)
 		c.prepare(s)
 		if key, w := s.Take([]string{"a"}, now.Add(time.Minute), always); key != "a" || w.Cause != c.cause || w.Retry != c.want {
