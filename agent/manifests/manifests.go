@@ -12,7 +12,7 @@ import (
 	"github.com/musterfleet/muster/agent/desired"
 	"github.com/musterfleet/muster/agent/drift"
 	"github.com/musterfleet/muster/agent/health"
-	"github.com/musterfleet/muster/agent/pace"
+
 	"github.com/musterfleet/muster/agent/registrar"
 
 	"github.com/musterfleet/muster/agent/reporting"
@@ -81,7 +81,7 @@ type Manifests struct {
 // kept is what the runs of a manifest leave for the next ones.
 type kept struct {
 	journal *engine.FileJournal
-	pace    pace.Pace
+	pace    runner.Pace
 	// whole is the run of the whole manifest that runs or waits, nil for none.
 	whole *run
 	// runsDamaged makes the next run use the bundle although it is damaged.

@@ -1,11 +1,11 @@
-package pace_test
+package runner_test
 
 import (
 	"strconv"
 	"testing"
 	"time"
 
-	"github.com/musterfleet/muster/agent/pace"
+	"github.com/musterfleet/muster/agent/runner"
 	"github.com/musterfleet/muster/model"
 )
 
@@ -17,7 +17,7 @@ var (
 // taker takes changes at times after begin.
 type taker struct {
 	*testing.T
-	pace.Pace
+	runner.Pace
 }
 
 // takes fails unless a change may be made after a time, or is put off until another one.
@@ -90,14 +90,14 @@ func TestWhatWaitsIsFirst(t *testing.T) {
 func TestEachHasATurn(t *testing.T) {
 	t.Parallel()
 	const count, most = 13, 5
-	var p pace.Pace
+	var p runner.Pace
 	changed := map[int]int{}
 	for minute := range 2*count/most + 1 {
 		// Each of them changes again as soon as it may.
 		for range 3 {
 			for i := range count {
 				ref := model.Ref{Type: "file", Name: strconv.Itoa(i)}
-				if p.Take(ref, most, 0, begin.Add(time.Duration(minute)*pace.Within)).IsZero() {
+				if p.Take(ref, most, 0, begin.Add(time.Duration(minute)*runner.Within)).IsZero() {
 					changed[i]++
 				}
 			}

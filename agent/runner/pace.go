@@ -1,6 +1,6 @@
 // Package pace counts the changes that are made to a manifest, and says when the next one
 // may be made where a limit is set.
-package pace
+package runner
 
 import (
 	"maps"
